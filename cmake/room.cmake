@@ -1,0 +1,19 @@
+# add_room(NAME [DEPS room...] [LIBS target...] [MAIN program])
+#
+# One room = one static library `makar_NAME` made of every .cpp below src/NAME. DEPS are the rooms it may
+# include; tests/structure/rooms.py compares them with the #includes. MAIN also links the program from main.cpp.
+function(add_room NAME)
+  cmake_parse_arguments(ROOM "" "MAIN" "DEPS;LIBS" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${NAME}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/isa/")  # compiled once per instruction set by the room's own rules
+  list(REMOVE_ITEM sources ${PROJECT_SOURCE_DIR}/src/${NAME}/main.cpp)
+  add_library(makar_${NAME} STATIC ${sources})
+  target_include_directories(makar_${NAME} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  list(TRANSFORM ROOM_DEPS PREPEND makar_)
+  target_link_libraries(makar_${NAME} PUBLIC ${ROOM_DEPS} ${ROOM_LIBS})
+  if(ROOM_MAIN)
+    add_executable(${ROOM_MAIN} ${PROJECT_SOURCE_DIR}/src/${NAME}/main.cpp)
+    target_link_libraries(${ROOM_MAIN} PRIVATE makar_${NAME})
+    set_target_properties(${ROOM_MAIN} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+  endif()
+endfunction()

@@ -1,0 +1,114 @@
+// Errors as values for what comes from outside (Result<T>), and check() for broken contracts inside.
+#pragma once
+#include <fmt/format.h>
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace makar {
+
+// What went wrong with an input. `message` says what was expected, what was found and the cure when it is
+// known; `place` says where: a file, and an offset, line or field inside it.
+struct Error {
+  enum class Kind { kInvalid, kNotFound, kIo, kUnsupported, kLimit };
+  Kind kind = Kind::kInvalid;
+  std::string place;
+  std::string message;
+
+  std::string text() const { return place.empty() ? message : place + ": " + message; }
+  // Prefixes the place, as an error travels up from a field to its file.
+  Error in(const std::string& outer) const {
+    return {kind, place.empty() ? outer : outer + ": " + place, message};
+  }
+};
+
+const char* name(Error::Kind kind);
+
+template <class... Args>
+Error error_at(std::string place, fmt::format_string<Args...> format, Args&&... args) {
+  return {Error::Kind::kInvalid, std::move(place), fmt::format(format, std::forward<Args>(args)...)};
+}
+template <class... Args>
+Error error_of(Error::Kind kind, std::string place, fmt::format_string<Args...> format, Args&&... args) {
+  return {kind, std::move(place), fmt::format(format, std::forward<Args>(args)...)};
+}
+
+// A broken contract: a bug of ours, not of the input. Caught only in cli/main, the server and the tests.
+struct ContractError : std::logic_error {
+  using std::logic_error::logic_error;
+};
+
+// Where a check stands in the source (clang 14 lacks SourcePlace's builtin).
+struct SourcePlace {
+  const char* file;
+  int line;
+  const char* function;
+  static constexpr SourcePlace current(const char* file = __builtin_FILE(), int line = __builtin_LINE(),
+                                       const char* function = __builtin_FUNCTION()) {
+    return {file, line, function};
+  }
+};
+
+[[noreturn]] void fail_check(const std::string& what, SourcePlace where);
+
+inline void check(bool ok, const char* what, SourcePlace where = SourcePlace::current()) {
+  if (!ok) [[unlikely]]
+    fail_check(what, where);
+}
+inline void check(bool ok, const std::string& what,
+                  SourcePlace where = SourcePlace::current()) {
+  if (!ok) [[unlikely]]
+    fail_check(what, where);
+}
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+
+  T& value() & { return require(), std::get<0>(state_); }
+  const T& value() const& { return require(), std::get<0>(state_); }
+  T&& value() && { return require(), std::get<0>(std::move(state_)); }
+  T& operator*() & { return value(); }
+  const T& operator*() const& { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+
+  const Error& error() const {
+    check(!ok(), "error() of a good Result");
+    return std::get<1>(state_);
+  }
+
+ private:
+  void require() const {
+    if (!ok()) [[unlikely]]
+      fail_check("value() of a failed Result: " + std::get<1>(state_).text(), SourcePlace::current());
+  }
+  std::variant<T, Error> state_;
+};
+
+struct Done {};
+using Status = Result<Done>;
+
+}  // namespace makar
+
+// MAKAR_TRY(auto x, expression): x is the value, or the function returns the Error.
+#define MAKAR_TRY_CAT2(a, b) a##b
+#define MAKAR_TRY_CAT(a, b) MAKAR_TRY_CAT2(a, b)
+#define MAKAR_TRY(declaration, ...)                                                   \
+  auto MAKAR_TRY_CAT(result_, __LINE__) = (__VA_ARGS__);                              \
+  if (!MAKAR_TRY_CAT(result_, __LINE__).ok()) return MAKAR_TRY_CAT(result_, __LINE__).error(); \
+  declaration = std::move(*MAKAR_TRY_CAT(result_, __LINE__))
+// MAKAR_CHECK_OK(expression): the function returns the Error of a failed Status.
+#define MAKAR_CHECK_OK(...)                              \
+  do {                                                   \
+    auto status_ = (__VA_ARGS__);                        \
+    if (!status_.ok()) return status_.error();           \
+  } while (false)

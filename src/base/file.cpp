@@ -1,0 +1,114 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace makar {
+namespace {
+
+struct Descriptor {
+  int fd = -1;
+  ~Descriptor() {
+    if (fd >= 0) ::close(fd);
+  }
+};
+
+Error io_error(const std::string& path, const char* doing) {
+  const int code = errno;
+  const auto kind = code == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo;
+  return error_of(kind, path, "cannot {}: {}", doing, std::strerror(code));
+}
+
+Result<size_t> open_regular(const std::string& path, Descriptor& file) {
+  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file.fd < 0) return io_error(path, "open");
+  struct stat info {};
+  if (::fstat(file.fd, &info) != 0) return io_error(path, "stat");
+  if (!S_ISREG(info.st_mode)) return error_at(path, "is not a regular file");
+  return static_cast<size_t>(info.st_size);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& path) {
+  Descriptor file;
+  MAKAR_TRY(const size_t size, open_regular(path, file));
+  std::shared_ptr<MappedFile> map(new MappedFile);
+  map->path_ = path;
+  map->size_ = size;
+  if (size > 0) {
+    void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+    if (data == MAP_FAILED) return io_error(path, "map");
+    map->data_ = static_cast<const std::byte*>(data);
+  }
+  return std::shared_ptr<const MappedFile>(map);
+}
+
+MappedFile::~MappedFile() {
+  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+Result<std::string> read_file(const std::string& path, size_t limit) {
+  Descriptor file;
+  MAKAR_TRY(const size_t size, open_regular(path, file));
+  if (size > limit)
+    return error_of(Error::Kind::kLimit, path, "has {} bytes; at most {} are read from such a file", size, limit);
+  std::string text(size, '\0');
+  size_t done = 0;
+  while (done < size) {
+    const ssize_t n = ::read(file.fd, text.data() + done, size - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error(path, "read");
+    if (n == 0) break;
+    done += static_cast<size_t>(n);
+  }
+  text.resize(done);
+  return text;
+}
+
+Status write_file(const std::string& path, std::string_view bytes) {
+  const std::string temporary = path + ".tmp";
+  {
+    Descriptor file;
+    file.fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (file.fd < 0) return io_error(temporary, "create");
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n = ::write(file.fd, bytes.data() + done, bytes.size() - done);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) {
+        Error error = io_error(temporary, "write");
+        ::unlink(temporary.c_str());
+        return error;
+      }
+      done += static_cast<size_t>(n);
+    }
+    if (::fsync(file.fd) != 0) return io_error(temporary, "sync");
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error(path, "rename into place");
+  return Done{};
+}
+
+Status make_folder(const std::string& path) {
+  std::error_code code;
+  std::filesystem::create_directories(path, code);
+  if (code) return error_of(Error::Kind::kIo, path, "cannot create the folder: {}", code.message());
+  return Done{};
+}
+
+bool is_file(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::is_regular_file(path, code);
+}
+bool is_folder(const std::string& path) {
+  std::error_code code;
+  return std::filesystem::is_directory(path, code);
+}
+
+}  // namespace makar

@@ -1,0 +1,41 @@
+// Files as bytes: read whole, map, write atomically. Every failure is an Error naming the path.
+#pragma once
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace makar {
+
+// A read-only memory map; the bytes live as long as the object.
+class MappedFile {
+ public:
+  static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  ~MappedFile();
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  MappedFile() = default;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+  std::string path_;
+};
+
+// The whole file as text; kLimit when it is larger than `limit` bytes.
+Result<std::string> read_file(const std::string& path, size_t limit = size_t{1} << 30);
+
+// Writes to a temporary file beside `path`, syncs, renames: a reader sees the old bytes or the new ones.
+Status write_file(const std::string& path, std::string_view bytes);
+
+Status make_folder(const std::string& path);
+bool is_file(const std::string& path);
+bool is_folder(const std::string& path);
+
+}  // namespace makar

@@ -1,0 +1,94 @@
+#include "base/json.h"
+
+#include <set>
+#include <vector>
+
+#include "base/file.h"
+
+namespace makar {
+namespace {
+
+// Builds the value while watching depth and duplicate keys, without recursion.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Builder(std::string place, const JsonLimits& limits) : place_(std::move(place)), limits_(limits) {}
+
+  bool null() override { return put(nullptr); }
+  bool boolean(bool v) override { return put(v); }
+  bool number_integer(number_integer_t v) override { return put(v); }
+  bool number_unsigned(number_unsigned_t v) override { return put(v); }
+  bool number_float(number_float_t v, const string_t&) override { return put(v); }
+  bool string(string_t& v) override { return put(std::move(v)); }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return open(Json::object()); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+  bool key(string_t& v) override {
+    if (!keys_.back().insert(v).second) return fail("the key '" + shown(v) + "' is given twice");
+    key_ = std::move(v);
+    return true;
+  }
+  bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception& e) override {
+    std::string why = e.what();
+    if (const auto colon = why.find("] "); colon != std::string::npos) why = why.substr(colon + 2);
+    error_ = error_at(fmt::format("{}: byte {}", place_, offset), "not valid JSON: {}", why);
+    return false;
+  }
+
+  Json take() { return std::move(root_); }
+  Error error() const { return error_; }
+
+ private:
+  static std::string shown(const std::string& s) { return s.size() <= 80 ? s : s.substr(0, 80) + "..."; }
+  bool fail(const std::string& why) {
+    error_ = error_at(place_, "not acceptable JSON: {}", why);
+    return false;
+  }
+  Json* place(Json value) {
+    if (stack_.empty()) return &(root_ = std::move(value));
+    Json& top = *stack_.back();
+    if (top.is_array()) return &top.get_ref<Json::array_t&>().emplace_back(std::move(value));
+    // The keys are known to differ, so append without ordered_json's linear search.
+    auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(top.get_ref<Json::object_t&>());
+    return &fields.emplace_back(key_, std::move(value)).second;
+  }
+  bool put(Json value) { return place(std::move(value)), true; }
+  bool open(Json value) {
+    if (static_cast<int>(stack_.size()) >= limits_.depth)
+      return fail(fmt::format("nested deeper than {} levels", limits_.depth));
+    stack_.push_back(place(std::move(value)));
+    keys_.emplace_back();
+    return true;
+  }
+  bool close() {
+    stack_.pop_back();
+    keys_.pop_back();
+    return true;
+  }
+
+  std::string place_;
+  JsonLimits limits_;
+  Json root_;
+  std::vector<Json*> stack_;
+  std::vector<std::set<std::string>> keys_;
+  std::string key_;
+  Error error_;
+};
+
+}  // namespace
+
+Result<Json> parse_json(std::string_view text, const std::string& place, const JsonLimits& limits) {
+  if (text.size() > limits.bytes)
+    return error_of(Error::Kind::kLimit, place, "has {} bytes of JSON; at most {} are read", text.size(), limits.bytes);
+  Builder builder(place, limits);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.error();
+  return builder.take();
+}
+
+Result<Json> read_json(const std::string& path, const JsonLimits& limits) {
+  MAKAR_TRY(const std::string text, read_file(path, limits.bytes));
+  return parse_json(text, path, limits);
+}
+
+}  // namespace makar

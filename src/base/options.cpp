@@ -1,0 +1,157 @@
+#include "base/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <sstream>
+
+#include "base/nearest.h"
+
+namespace makar {
+namespace {
+
+std::string text_of(const Options::Target& target) {
+  struct Visitor {
+    std::string operator()(bool* v) const { return *v ? "on" : ""; }
+    std::string operator()(int64_t* v) const { return std::to_string(*v); }
+    std::string operator()(double* v) const { return fmt::format("{}", *v); }
+    std::string operator()(std::string* v) const { return *v; }
+    std::string operator()(std::vector<std::string>* v) const { return fmt::format("{}", fmt::join(*v, ",")); }
+  };
+  return std::visit(Visitor{}, target);
+}
+
+const std::string& main_name(const Options::Option& option) {
+  for (const auto& name : option.names)
+    if (name.starts_with("--")) return name;
+  return option.names.front();
+}
+
+// --top-k becomes MAKAR_TOP_K
+std::string environment_name(const Options::Option& option) {
+  std::string name = "MAKAR_";
+  for (const char c : main_name(option).substr(2)) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  return name;
+}
+
+template <class T>
+bool parse_number(const std::string& text, T& value) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+Options::Options(std::string command, std::string summary, std::string example)
+    : command_(std::move(command)), summary_(std::move(summary)), example_(std::move(example)) {}
+
+Options::Option& Options::add(std::string_view names, Target target, std::string help, std::string value) {
+  Option option;
+  std::istringstream words{std::string(names)};
+  for (std::string word; words >> word;) option.names.push_back(word);
+  option.target = target;
+  option.help = std::move(help);
+  option.value = std::move(value);
+  option.default_text = text_of(target);
+  return options_.emplace_back(std::move(option));
+}
+
+Options::Option& Options::positional(std::string name, Target target, std::string help) {
+  Option option{{std::move(name)}, target, std::move(help), "", true, true, false, text_of(target)};
+  return options_.emplace_back(std::move(option));
+}
+
+Options::Option* Options::find(std::string_view name) {
+  for (auto& option : options_)
+    if (!option.positional && std::find(option.names.begin(), option.names.end(), name) != option.names.end())
+      return &option;
+  return nullptr;
+}
+
+Status Options::assign(Option& option, const std::string& text, const std::string& shown) {
+  option.seen = true;
+  if (auto** v = std::get_if<bool*>(&option.target)) {
+    if (text == "1" || text == "true" || text == "on" || text == "yes") return **v = true, Done{};
+    if (text == "0" || text == "false" || text == "off" || text == "no") return **v = false, Done{};
+    return error_at(shown, "expects on or off, got '{}'", text);
+  }
+  if (auto** v = std::get_if<int64_t*>(&option.target)) {
+    if (!parse_number(text, **v)) return error_at(shown, "expects a whole number, got '{}'", text);
+  } else if (auto** d = std::get_if<double*>(&option.target)) {
+    if (!parse_number(text, **d)) return error_at(shown, "expects a number, got '{}'", text);
+  } else if (auto** s = std::get_if<std::string*>(&option.target)) {
+    **s = text;
+  } else {
+    std::get<std::vector<std::string>*>(option.target)->push_back(text);
+  }
+  return Done{};
+}
+
+Status Options::parse(const std::vector<std::string>& arguments) {
+  for (auto& option : options_) {
+    if (option.positional) continue;
+    if (const char* value = std::getenv(environment_name(option).c_str()))
+      MAKAR_CHECK_OK(assign(option, value, environment_name(option)));
+  }
+  size_t next_positional = 0;
+  std::vector<Option*> places;
+  for (auto& option : options_)
+    if (option.positional) places.push_back(&option);
+  bool only_words = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string word = arguments[i];
+    if (!only_words && (word == "--help" || word == "-h")) return help_ = true, Done{};
+    if (!only_words && word == "--") {
+      only_words = true;
+      continue;
+    }
+    const bool flag = !only_words && word.size() > 1 && word[0] == '-' && !std::isdigit(word[1]);
+    if (!flag) {
+      if (next_positional >= places.size()) return error_at("makar " + command_, "unexpected argument '{}'", word);
+      Option& place = *places[next_positional];
+      MAKAR_CHECK_OK(assign(place, word, place.names[0]));
+      if (!std::holds_alternative<std::vector<std::string>*>(place.target)) ++next_positional;
+      continue;
+    }
+    std::string value;
+    bool has_value = false;
+    if (const auto equals = word.find('='); equals != std::string::npos && word.starts_with("--")) {
+      value = word.substr(equals + 1), word = word.substr(0, equals), has_value = true;
+    }
+    Option* option = find(word);
+    if (!option) {
+      std::vector<std::string> known;
+      for (const auto& o : options_) known.insert(known.end(), o.names.begin(), o.names.end());
+      return error_at("makar " + command_, "unknown option '{}'{}", word, did_you_mean(word, known));
+    }
+    if (!has_value && std::holds_alternative<bool*>(option->target)) {
+      value = "on";
+    } else if (!has_value) {
+      if (i + 1 >= arguments.size()) return error_at(word, "expects a value");
+      value = arguments[++i];
+    }
+    MAKAR_CHECK_OK(assign(*option, value, word));
+  }
+  for (const auto& option : options_)
+    if (option.required && !option.seen)
+      return error_at("makar " + command_, "{} is missing; try: {}", option.names[0], example_);
+  return Done{};
+}
+
+std::string Options::help() const {
+  std::string out = fmt::format("{}\n\nusage: makar {}", summary_, command_);
+  for (const auto& option : options_)
+    if (option.positional) out += option.required ? " " + option.names[0] : " [" + option.names[0] + "]";
+  out += " [options]\n\n";
+  for (const auto& option : options_) {
+    std::string left = fmt::format("{}", fmt::join(option.names, " "));
+    if (!option.value.empty()) left += " " + option.value;
+    std::string right = option.help;
+    if (!option.default_text.empty()) right += fmt::format(" (default {})", option.default_text);
+    out += fmt::format("  {:<32} {}\n", left, right);
+  }
+  out += fmt::format("  {:<32} {}\n\nexample: {}\n", "--help -h", "show this text", example_);
+  return out;
+}
+
+}  // namespace makar

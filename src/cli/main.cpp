@@ -1,0 +1,42 @@
+// The program: picks the command, catches broken contracts.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "base/nearest.h"
+#include "cli/command.h"
+
+namespace {
+
+void print_help() {
+  fmt::print("makar: the whole life of a language model in one program\n\nusage: makar COMMAND [options]\n\n");
+  for (const auto& command : makar::commands()) fmt::print("  {:<12} {}\n", command.name, command.summary);
+  fmt::print("\n`makar COMMAND --help` explains one command.\n");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words.empty() || words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    print_help();
+    return words.empty() ? 2 : 0;
+  }
+  const std::string name = words[0] == "--version" ? "version" : words[0];
+  try {
+    std::vector<std::string> known;
+    for (const auto& command : makar::commands()) {
+      if (name == command.name) return command.run({words.begin() + 1, words.end()});
+      known.emplace_back(command.name);
+    }
+    fmt::print(stderr, "makar: unknown command '{}'{}\n", name, makar::did_you_mean(name, known));
+    return 2;
+  } catch (const std::bad_alloc&) {
+    fmt::print(stderr, "makar: out of memory\n");
+  } catch (const std::exception& e) {
+    fmt::print(stderr, "makar: internal error, please report it: {}\n", e.what());
+  }
+  return 1;
+}

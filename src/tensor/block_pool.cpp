@@ -1,0 +1,103 @@
+#include "tensor/block_pool.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+namespace makar {
+namespace {
+
+constexpr size_t kAlign = 64, kSmall = size_t{64} << 10;
+
+// Sizes are rounded to sixteenths of their power of two, so that nearly equal blocks are shared.
+size_t rounded(size_t bytes) {
+  if (bytes < kSmall) return std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  size_t step = kSmall / 16;
+  while (step * 32 <= bytes) step *= 2;
+  return (bytes + step - 1) / step * step;
+}
+
+std::byte* allocate(size_t bytes) {
+  void* block = std::aligned_alloc(kAlign, bytes);
+  if (!block) throw std::bad_alloc();
+  return static_cast<std::byte*>(block);
+}
+
+}  // namespace
+
+BlockPool& BlockPool::shared() {
+  static BlockPool* pool = new BlockPool;  // never destroyed: tensors may outlive every static
+  return *pool;
+}
+
+BlockPool::~BlockPool() { trim(); }
+
+std::byte* BlockPool::take(size_t bytes) {
+  if (bytes > std::numeric_limits<size_t>::max() / 4) throw std::bad_alloc();
+  const size_t size = rounded(bytes);
+  {
+    std::lock_guard lock(mutex_);
+    used_ += size;
+    peak_ = std::max(peak_, used_);
+    if (size >= kSmall) {
+      // The smallest free block that fits with at most a quarter wasted.
+      if (auto it = free_.lower_bound(size); it != free_.end() && it->first <= size + size / 4) {
+        std::byte* block = it->second;
+        used_ += it->first - size;
+        free_bytes_ -= it->first;
+        sizes_[block] = it->first;
+        free_.erase(it);
+        return block;
+      }
+    }
+  }
+  std::byte* block = allocate(size);
+  if (size >= kSmall) {
+    std::lock_guard lock(mutex_);
+    sizes_[block] = size;
+  }
+  return block;
+}
+
+void BlockPool::give(std::byte* block, size_t bytes) {
+  const size_t size = rounded(bytes);
+  std::lock_guard lock(mutex_);
+  if (size < kSmall) {
+    used_ -= size;
+    std::free(block);
+    return;
+  }
+  const auto it = sizes_.find(block);
+  const size_t real = it->second;
+  sizes_.erase(it);
+  used_ -= real;
+  free_.emplace(real, block);
+  free_bytes_ += real;
+  // Keep at most half the peak in reserve: largest blocks go first.
+  while (free_bytes_ > peak_ / 2 + (size_t{64} << 20) && !free_.empty()) {
+    auto last = std::prev(free_.end());
+    free_bytes_ -= last->first;
+    std::free(last->second);
+    free_.erase(last);
+  }
+}
+
+void BlockPool::trim() {
+  std::lock_guard lock(mutex_);
+  for (const auto& [size, block] : free_) std::free(block);
+  free_.clear();
+  free_bytes_ = 0;
+}
+
+size_t BlockPool::used() const {
+  std::lock_guard lock(mutex_);
+  return used_;
+}
+size_t BlockPool::peak() const {
+  std::lock_guard lock(mutex_);
+  return peak_;
+}
+
+}  // namespace makar

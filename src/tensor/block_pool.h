@@ -1,0 +1,33 @@
+// Recycles large blocks of memory: a training step frees and takes the same sizes again and again, and fresh
+// pages from the system cost more than the arithmetic on them. Blocks under 64 KiB go straight to malloc.
+#pragma once
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+
+namespace makar {
+
+class BlockPool {
+ public:
+  static BlockPool& shared();  // the one allocator, as malloc is one
+
+  std::byte* take(size_t bytes);
+  void give(std::byte* block, size_t bytes);
+  // Returns all unused blocks to the system.
+  void trim();
+  // Bytes handed out now, and the most there ever were.
+  size_t used() const;
+  size_t peak() const;
+
+  ~BlockPool();
+
+ private:
+  mutable std::mutex mutex_;
+  std::multimap<size_t, std::byte*> free_;         // by size
+  std::unordered_map<std::byte*, size_t> sizes_;  // of the large blocks handed out
+  size_t free_bytes_ = 0, used_ = 0, peak_ = 0;
+};
+
+}  // namespace makar

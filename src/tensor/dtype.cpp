@@ -1,0 +1,40 @@
+#include "tensor/dtype.h"
+
+namespace makar {
+
+std::string name(DType type) {
+  switch (type) {
+    case DType::kF32: return "f32";
+    case DType::kF16: return "f16";
+    case DType::kBF16: return "bf16";
+    case DType::kF64: return "f64";
+    case DType::kI64: return "i64";
+    case DType::kI32: return "i32";
+    case DType::kI16: return "i16";
+    case DType::kI8: return "i8";
+    case DType::kU8: return "u8";
+    case DType::kBool: return "bool";
+  }
+  return "?";
+}
+
+float from_f16(uint16_t v) {
+  const uint32_t sign = uint32_t{v & 0x8000u} << 16, rest = v & 0x7fffu;
+  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
+  if (rest >= 0x0400u) return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000u));
+  const float small = static_cast<float>(rest) * 0x1p-24f;  // zero and subnormals
+  return sign ? -small : small;
+}
+
+uint16_t to_f16(float f) {
+  const uint32_t u = std::bit_cast<uint32_t>(f), sign = (u >> 16) & 0x8000u, a = u & 0x7fffffffu;
+  if (a > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+  if (a >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
+  if (a < 0x38800000u) {  // subnormal: let the float adder round to nearest even
+    const float shifted = std::bit_cast<float>(a) + 0.5f;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000u));
+  }
+  return static_cast<uint16_t>(sign | ((a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13));
+}
+
+}  // namespace makar

@@ -1,0 +1,111 @@
+#include "tensor/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "tensor/block_pool.h"
+
+namespace makar {
+
+std::string Shape::text() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
+
+Storage::Storage(size_t bytes) : data_(BlockPool::shared().take(bytes)), bytes_(bytes) {}
+Storage::~Storage() {
+  if (!keeper_) BlockPool::shared().give(data_, bytes_);
+}
+
+Tensor Tensor::make(std::shared_ptr<Storage> storage, std::byte* data, const Shape& shape, DType type) {
+  const int64_t count = shape.count();
+  return Tensor(std::make_shared<Node>(Node{std::move(storage), data, shape, count, type}));
+}
+
+Tensor Tensor::empty(const Shape& shape, DType type) {
+  for (const int64_t d : shape) check(d >= 0, "a dimension is negative");
+  auto storage = std::make_shared<Storage>(static_cast<size_t>(shape.count()) * size_of(type));
+  std::byte* data = storage->data();
+  return make(std::move(storage), data, shape, type);
+}
+
+Tensor Tensor::zeros(const Shape& shape, DType type) {
+  Tensor t = empty(shape, type);
+  std::memset(t.raw(), 0, t.bytes());
+  return t;
+}
+
+Tensor Tensor::full(const Shape& shape, float value) {
+  Tensor t = empty(shape);
+  std::fill_n(t.f32(), t.count(), value);
+  return t;
+}
+
+Tensor Tensor::from(const Shape& shape, std::span<const float> values) {
+  Tensor t = empty(shape);
+  check(static_cast<int64_t>(values.size()) == t.count(), "values and shape disagree");
+  std::copy(values.begin(), values.end(), t.f32());
+  return t;
+}
+
+Tensor Tensor::from(const Shape& shape, std::span<const int64_t> values) {
+  Tensor t = empty(shape, DType::kI64);
+  check(static_cast<int64_t>(values.size()) == t.count(), "values and shape disagree");
+  std::copy(values.begin(), values.end(), t.data<int64_t>());
+  return t;
+}
+
+Tensor Tensor::view_of(const std::byte* data, const Shape& shape, DType type, std::shared_ptr<const void> keeper) {
+  auto* writable = const_cast<std::byte*>(data);
+  const size_t bytes = static_cast<size_t>(shape.count()) * size_of(type);
+  check(keeper != nullptr, "a view needs the keeper of its bytes");
+  return make(std::make_shared<Storage>(writable, bytes, std::move(keeper)), writable, shape, type);
+}
+
+Tensor Tensor::reshape(const Shape& shape) const {
+  check(shape.count() == count(), "reshape must keep the number of elements");
+  return make(node_->storage, node_->data, shape, dtype());
+}
+
+Tensor Tensor::slice(int64_t begin, int64_t end) const {
+  check(rank() >= 1 && 0 <= begin && begin <= end && end <= dim(0), "slice out of range");
+  Shape shape = this->shape();
+  const int64_t row = dim(0) == 0 ? 0 : count() / dim(0);
+  shape[0] = end - begin;
+  return make(node_->storage, node_->data + static_cast<size_t>(begin * row) * size_of(dtype()), shape, dtype());
+}
+
+Tensor Tensor::clone() const {
+  Tensor t = empty(shape(), dtype());
+  std::memcpy(t.raw(), raw(), bytes());
+  return t;
+}
+
+Tensor Tensor::to(DType type) const {
+  if (type == dtype()) return *this;
+  Tensor out = empty(shape(), type);
+  const int64_t n = count();
+  const auto read = [&](auto&& get) {
+    for (int64_t i = 0; i < n; ++i) {
+      const double v = get(i);
+      switch (type) {
+        case DType::kF32: out.data<float>()[i] = static_cast<float>(v); break;
+        case DType::kF64: out.data<double>()[i] = v; break;
+        case DType::kF16: out.data<uint16_t>()[i] = to_f16(static_cast<float>(v)); break;
+        case DType::kBF16: out.data<uint16_t>()[i] = to_bf16(static_cast<float>(v)); break;
+        case DType::kI64: out.data<int64_t>()[i] = static_cast<int64_t>(v); break;
+        default: check(false, "unsupported conversion to " + name(type));
+      }
+    }
+  };
+  switch (dtype()) {
+    case DType::kF32: read([&](int64_t i) { return data<float>()[i]; }); break;
+    case DType::kF64: read([&](int64_t i) { return data<double>()[i]; }); break;
+    case DType::kF16: read([&](int64_t i) { return from_f16(data<uint16_t>()[i]); }); break;
+    case DType::kBF16: read([&](int64_t i) { return from_bf16(data<uint16_t>()[i]); }); break;
+    case DType::kI64: read([&](int64_t i) { return static_cast<double>(data<int64_t>()[i]); }); break;
+    case DType::kI32: read([&](int64_t i) { return data<int32_t>()[i]; }); break;
+    default: check(false, "unsupported conversion from " + name(dtype()));
+  }
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,48 @@
+#include "base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+
+namespace makar {
+namespace {
+
+TEST(ThreadPool, RunsEachIndexOnce) {
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (int round = 0; round < 200; ++round) {
+      std::vector<std::atomic<int>> hits(round);
+      pool.run(round, [&](int64_t i) { hits[i].fetch_add(1); });
+      for (const auto& h : hits) EXPECT_EQ(h.load(), 1);
+    }
+  }
+}
+
+TEST(ThreadPool, RangesCoverAll) {
+  ThreadPool pool(3);
+  std::vector<int> seen(1000);
+  pool.for_ranges(1000, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) ++seen[i];
+  });
+  for (const int s : seen) EXPECT_EQ(s, 1);
+}
+
+TEST(ThreadPool, RethrowsAndSurvives) {
+  ThreadPool pool(2);
+  EXPECT_THROW(pool.run(64, [](int64_t i) { if (i == 33) throw std::runtime_error("x"); }), std::runtime_error);
+  std::atomic<int> count{0};
+  pool.run(64, [&](int64_t) { ++count; });
+  EXPECT_EQ(count.load(), 64);
+}
+
+TEST(ThreadPool, NestedRegionRunsInline) {
+  ThreadPool pool(2);
+  std::atomic<int> count{0};
+  pool.run(4, [&](int64_t) { pool.run(4, [&](int64_t) { ++count; }); });
+  EXPECT_EQ(count.load(), 16);
+}
+
+}  // namespace
+}  // namespace makar
