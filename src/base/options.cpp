@@ -1,4 +1,5 @@
 #include "base/options.h"
+#include <cctype>
 
 #include <algorithm>
 #include <charconv>

@@ -6,6 +6,7 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace makar {
@@ -117,7 +118,8 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& body) {
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 
-void ThreadPool::for_ranges(int64_t size, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
+void ThreadPool::for_ranges(int64_t size, int64_t grain,
+                            const std::function<void(int64_t, int64_t)>& body) {
   if (size <= 0) return;
   const int64_t most = threads_ == 1 ? 1 : threads_ * 4;
   const int64_t chunks = std::clamp<int64_t>(size / std::max<int64_t>(grain, 1), 1, most);
