@@ -1,0 +1,12 @@
+// The parts of one instruction set's table. Every file in this folder is compiled once per instruction set with
+// MAKAR_ISA naming it; each part fills its section of the table.
+#pragma once
+#include "kernels/kernels.h"
+
+namespace makar::kernels::MAKAR_ISA {
+
+void fill_gemm(Table& table);
+
+const Table& table();
+
+}  // namespace makar::kernels::MAKAR_ISA

@@ -1,0 +1,18 @@
+#include "kernels/cpu/isa/parts.h"
+
+#define MAKAR_TEXT2(x) #x
+#define MAKAR_TEXT(x) MAKAR_TEXT2(x)
+
+namespace makar::kernels::MAKAR_ISA {
+
+const Table& table() {
+  static const Table t = [] {
+    Table made;
+    made.isa = MAKAR_TEXT(MAKAR_ISA);
+    fill_gemm(made);
+    return made;
+  }();
+  return t;
+}
+
+}  // namespace makar::kernels::MAKAR_ISA

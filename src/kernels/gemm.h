@@ -1,0 +1,48 @@
+// Matrix products in f32 with one fixed order along k for every output: k in sequence, fused multiply-add. The
+// bits of an output do not depend on the other rows and columns, on blocking, or on threads.
+#pragma once
+#include <memory>
+
+#include "base/thread_pool.h"
+#include "kernels/kernels.h"
+#include "tensor/tensor.h"
+
+namespace makar::kernels {
+
+// One side of a product, read as [rows, k]: element (r, k) stands at data[r * row_stride + k * k_stride].
+// One of the strides is 1.
+struct Operand {
+  const void* data = nullptr;
+  DType type = DType::kF32;  // A is f32; B may be f32, f16 or bf16
+  int64_t row_stride = 0;
+  int64_t k_stride = 1;
+};
+
+// Weights [n, k] laid out in this machine's panels once, for many products.
+class PackedMatrix {
+ public:
+  PackedMatrix() = default;
+  static PackedMatrix pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k);
+  bool defined() const { return data_.defined(); }
+  int64_t n() const { return n_; }
+  int64_t k() const { return k_; }
+  DType type() const { return data_.dtype(); }
+  const void* panel(int64_t index) const;  // [k][nr]; the last panel is padded with zeros
+
+ private:
+  Tensor data_;  // [panels, k, nr]
+  int64_t n_ = 0, k_ = 0;
+};
+
+// C[m, n] = (accumulate ? C : 0) + A[m, k] B[n, k]^T (+ bias[n], added last).
+struct GemmOutput {
+  float* c = nullptr;
+  int64_t ldc = 0;
+  bool accumulate = false;
+  const float* bias = nullptr;
+};
+
+void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, const GemmOutput& out);
+void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out);
+
+}  // namespace makar::kernels

@@ -1,0 +1,26 @@
+// The one list of CPU kernels. A Table holds the kernels of one instruction set; cpu() is the best one this
+// machine runs. Kernels are single-threaded and work on plain pointers: shapes are checked in ops/, work is cut
+// for threads in ops/ and in the drivers beside this file. All tables give the same bits.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace makar::kernels {
+
+struct Table {
+  const char* isa = "";
+
+  // --- matrix product on packed panels (gemm.h drives these) ---
+  int mr = 0;  // rows of an A panel:  [k][mr]
+  int nr = 0;  // columns of a B panel: [k][nr]
+  // c[i*ldc + j] = (accumulate ? c : 0) + sum over k in sequence of a[k*mr + i] * b[k*nr + j], i < rows, j < cols.
+  void (*tile)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int rows, int cols,
+               bool accumulate) = nullptr;
+};
+
+// The table for this machine. MAKAR_ISA=portable|neon|avx2|avx512 in the environment forces one.
+const Table& cpu();
+// Every table this machine can run, for tests that compare their bits.
+std::vector<const Table*> available();
+
+}  // namespace makar::kernels
