@@ -16,6 +16,13 @@ struct Table {
   // c[i*ldc + j] = (accumulate ? c : 0) + sum over k in sequence of a[k*mr + i] * b[k*nr + j], i < rows, j < cols.
   void (*tile)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int rows, int cols,
                bool accumulate) = nullptr;
+  // x[rows, k], element (r, p) at x[r*row_stride + p*k_stride], into consecutive panels of mr (nr) rows, the last
+  // one padded with zeros. Fast when one of the strides is 1.
+  void (*pack_a)(const float* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, float* out) = nullptr;
+  void (*pack_b)(const float* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, float* out) = nullptr;
+  // All tiles of packed panels: c[m, n] = (accumulate ? c : 0) + A B^T.
+  void (*product)(int64_t m, int64_t n, int64_t k, const float* a_panels, const float* b_panels, float* c, int64_t ldc,
+                  bool accumulate) = nullptr;
 };
 
 // The table for this machine. MAKAR_ISA=portable|neon|avx2|avx512 in the environment forces one.
