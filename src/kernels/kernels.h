@@ -7,6 +7,67 @@
 
 namespace makar::kernels {
 
+enum class Activation { kRelu, kGelu, kGeluTanh, kSilu, kTanh, kSigmoid, kSoftplus, kExp, kLogSigmoid, kSquare };
+constexpr int kActivations = 10;
+
+struct ActivationKernels {
+  void (*forward)(const float* x, float* y, int64_t n) = nullptr;
+  void (*backward)(const float* x, const float* dy, float* dx, int64_t n, bool accumulate) = nullptr;
+  // y = f(gate) * up, and its gradients.
+  void (*gated)(const float* gate, const float* up, float* y, int64_t n) = nullptr;
+  void (*gated_backward)(const float* gate, const float* up, const float* dy, float* dgate, float* dup,
+                         int64_t n) = nullptr;
+};
+
+struct NormRows {
+  const float *x, *w, *b;  // w and b may be null for LayerNorm
+  float *y, *stats;        // stats: (mean, rstd) a row for LayerNorm, rstd a row for RMSNorm
+  int64_t rows, cols;
+  float eps, offset;  // offset: 1 where the weight is stored as w - 1 (Gemma)
+};
+struct NormRowsBackward {
+  const float *x, *w, *dy, *stats;
+  float *dx, *dw, *db;  // each may be null; dw and db are added to
+  int64_t rows, cols;
+  float offset;
+  bool accumulate;  // dx is added to
+};
+
+struct RopeRow {
+  const float *cos, *sin;  // rotary / 2 values
+  int heads, head_dim, rotary;
+  bool interleaved;  // pairs (0, 1), (2, 3), ... instead of (0, half), (1, half + 1), ...
+  float sign;        // -1 turns back
+};
+
+// One query head of one sequence against its key/value head.
+struct AttentionHead {
+  const float *q, *k, *v;
+  int64_t q_stride, kv_stride;  // floats from a token to the next
+  int64_t rows, keys, dim;
+  int64_t past = 0;  // the index among the keys of q row 0
+  bool causal = false;
+  int64_t window = 0;  // > 0: only the last `window` keys, the own one included
+  float scale = 1, soft_cap = 0;
+  const float* bias = nullptr;  // by distance key - query: bias[0] is the own position, bias[-3] three before
+  float* out = nullptr;
+  int64_t out_stride = 0;
+  float* lse = nullptr;  // log-sum-exp of each row's scores
+  int64_t lse_stride = 1;
+  float* record = nullptr;  // [rows, keys]: the weights, for attention_weights
+  float dropout = 0;
+  uint64_t seed = 0, step = 0, stream = 0;
+};
+struct AttentionHeadBackward {
+  const float* dout;  // strides as in out
+  float *dq, *dk, *dv;  // strides as in q, k, v; dq is written, dk and dv are added to
+  float* dbias = nullptr;  // by distance, added to
+};
+
+struct AdamStep {
+  float beta1, beta2, eps, step, v_scale, decay, grad_scale;
+};
+
 struct Table {
   const char* isa = "";
 
@@ -23,6 +84,38 @@ struct Table {
   // All tiles of packed panels: c[m, n] = (accumulate ? c : 0) + A B^T.
   void (*product)(int64_t m, int64_t n, int64_t k, const float* a_panels, const float* b_panels, float* c, int64_t ldc,
                   bool accumulate) = nullptr;
+
+  // --- elementwise ---
+  ActivationKernels activation[kActivations];
+  void (*add)(const float* a, const float* b, float* y, int64_t n) = nullptr;
+  void (*multiply)(const float* a, const float* b, float* y, int64_t n, bool accumulate) = nullptr;
+  void (*scale)(const float* x, float factor, float* y, int64_t n, bool accumulate) = nullptr;
+  float (*sum)(const float* x, int64_t n) = nullptr;
+  float (*sum_squares)(const float* x, int64_t n) = nullptr;
+  float (*dot)(const float* a, const float* b, int64_t n) = nullptr;
+
+  // --- rows ---
+  void (*layer_norm)(const NormRows&) = nullptr;
+  void (*rms_norm)(const NormRows&) = nullptr;
+  void (*layer_norm_backward)(const NormRowsBackward&) = nullptr;
+  void (*rms_norm_backward)(const NormRowsBackward&) = nullptr;
+  void (*softmax)(const float* x, float* y, int64_t n) = nullptr;
+  void (*log_softmax)(const float* x, float* y, int64_t n) = nullptr;
+  float (*log_sum_exp)(const float* x, int64_t n) = nullptr;
+  void (*softmax_backward)(const float* y, const float* dy, float* dx, int64_t n, bool accumulate) = nullptr;
+  void (*log_softmax_backward)(const float* y, const float* dy, float* dx, int64_t n, bool accumulate) = nullptr;
+  float (*cross_entropy)(const float* x, float* dx, int64_t n, int64_t target, float smoothing, float weight) = nullptr;
+  void (*rope)(const float* x, float* y, const RopeRow& row) = nullptr;
+
+  // --- attention; scratch sizes in floats ---
+  int64_t (*attention_scratch)(const AttentionHead&) = nullptr;
+  void (*attention_forward)(const AttentionHead&, float* scratch) = nullptr;
+  void (*attention_weights)(const AttentionHead&, float* scratch) = nullptr;
+  int64_t (*attention_backward_scratch)(const AttentionHead&) = nullptr;
+  void (*attention_backward)(const AttentionHead&, const AttentionHeadBackward&, float* scratch) = nullptr;
+
+  // --- optimisers ---
+  void (*adamw)(float* p, const float* g, float* m, float* v, int64_t n, const AdamStep& step) = nullptr;
 };
 
 // The table for this machine. MAKAR_ISA=portable|neon|avx2|avx512 in the environment forces one.

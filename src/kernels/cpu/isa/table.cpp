@@ -10,6 +10,12 @@ const Table& table() {
     Table made;
     made.isa = MAKAR_TEXT(MAKAR_ISA);
     fill_gemm(made);
+    fill_elementwise(made);
+    fill_norm(made);
+    fill_softmax(made);
+    fill_rope(made);
+    fill_update(made);
+    fill_attention(made);
     return made;
   }();
   return t;

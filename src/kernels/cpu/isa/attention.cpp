@@ -1,0 +1,127 @@
+// Fused attention for one key/value head of one sequence (FlashAttention's online softmax; Dao, 2022).
+//
+// Keys are walked in tiles of kKeyTile at fixed positions from the start of the sequence. Masked keys weigh
+// exactly zero, and adding zero changes no bit, so a row gets the same bits in a prefill, a chunk or a decode.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/isa/attention_block.h"
+#include "kernels/cpu/isa/parts.h"
+
+namespace makar::kernels::MAKAR_ISA {
+namespace {
+
+// One q row's step of the online softmax over the visible part of a tile; s becomes the weights.
+void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l, float& alpha) {
+  float top = -INFINITY;
+  for (int64_t j = seen.begin; j < seen.end; ++j) top = s[j] > top ? s[j] : top;
+  const float m_new = top > m ? top : m;
+  if (m_new == -INFINITY) {
+    std::fill_n(s, width, 0.0f);
+    alpha = 1.0f;
+    return;
+  }
+  alpha = exp_of(m - m_new);
+  std::fill_n(s, seen.begin, 0.0f);
+  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = exp_of(s[j] - m_new);
+  std::fill(s + seen.end, s + width, 0.0f);
+  l = madd(l, alpha, sum_of(seen.end, [s](int64_t j) { return s[j]; }));
+  m = m_new;
+}
+
+void scale_row(float* row, int64_t n, float factor) {
+  for (int64_t i = 0; i < n; ++i) row[i] *= factor;
+}
+
+}  // namespace
+
+int64_t attention_scratch(const AttentionHead& a) {
+  const Layout layout(a, table());
+  return layout.forward_floats();
+}
+
+void attention_forward(const AttentionHead& a, float* scratch) {
+  const Table& t = table();
+  const Layout layout(a, t);
+  float* q_panels = scratch;
+  float* k_panels = q_panels + layout.q_panels;
+  float* v_panels = k_panels + layout.k_panels;
+  float* scores = v_panels + layout.v_panels;
+  float* p_panels = scores + layout.block * kKeyTile;
+  float* m = p_panels + layout.p_panels;
+  float* l = m + a.rows;
+
+  t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
+  std::fill_n(m, a.rows, -INFINITY);
+  std::fill_n(l, a.rows, 0.0f);
+  for (int64_t i = 0; i < a.rows; ++i) std::memset(a.out + i * a.out_stride, 0, sizeof(float) * a.dim);
+
+  for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
+    const int64_t tile = std::min(kKeyTile, a.keys - j0);
+    bool packed = false;
+    for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
+      const int64_t rows = std::min(layout.block, a.rows - i0);
+      const int64_t seen = keys_seen(a, i0, rows, j0, tile);
+      if (seen <= 0) continue;
+      if (!packed) {
+        t.pack_b(a.k + j0 * a.kv_stride, a.kv_stride, 1, tile, a.dim, k_panels);
+        t.pack_b(a.v + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, v_panels);
+        packed = true;
+      }
+      t.product(rows, seen, a.dim, q_panels + i0 * a.dim, k_panels, scores, kKeyTile, false);
+      for (int64_t i = 0; i < rows; ++i) {
+        float* s = scores + i * kKeyTile;
+        const Span visible = visible_keys(a, i0 + i, j0, seen);
+        adjust_scores(a, i0 + i, j0, visible, s);
+        float alpha;
+        softmax_step(visible, s, seen, m[i0 + i], l[i0 + i], alpha);
+        if (a.dropout > 0.0f) drop(a, i0 + i, j0, seen, s);
+        if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
+      }
+      t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
+      // The V panels hold `tile` keys a panel; a product over the first `seen` of them needs their own stride.
+      product_panels(t, rows, a.dim, seen, tile, p_panels, v_panels, a.out + i0 * a.out_stride, a.out_stride);
+    }
+  }
+  for (int64_t i = 0; i < a.rows; ++i) {
+    const float inv = l[i] > 0.0f ? 1.0f / l[i] : 0.0f;
+    scale_row(a.out + i * a.out_stride, a.dim, inv);
+    if (a.lse) a.lse[i * a.lse_stride] = l[i] > 0.0f ? m[i] + std::log(l[i]) : 0.0f;
+  }
+}
+
+// The normalised weights themselves, from the stored log-sum-exp: only when someone asks to see them.
+void attention_weights(const AttentionHead& a, float* scratch) {
+  const Table& t = table();
+  const Layout layout(a, t);
+  float* q_panels = scratch;
+  float* k_panels = q_panels + layout.q_panels;
+  float* scores = k_panels + layout.k_panels + layout.v_panels;
+  t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
+  for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
+    const int64_t tile = std::min(kKeyTile, a.keys - j0);
+    t.pack_b(a.k + j0 * a.kv_stride, a.kv_stride, 1, tile, a.dim, k_panels);
+    for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
+      const int64_t rows = std::min(layout.block, a.rows - i0);
+      t.product(rows, tile, a.dim, q_panels + i0 * a.dim, k_panels, scores, kKeyTile, false);
+      for (int64_t i = 0; i < rows; ++i) {
+        float* s = scores + i * kKeyTile;
+        const Span visible = visible_keys(a, i0 + i, j0, tile);
+        adjust_scores(a, i0 + i, j0, visible, s);
+        float* to = a.record + (i0 + i) * a.keys + j0;
+        std::fill_n(to, tile, 0.0f);
+        for (int64_t j = visible.begin; j < visible.end; ++j) to[j] = exp_of(s[j] - a.lse[(i0 + i) * a.lse_stride]);
+      }
+    }
+  }
+}
+
+void fill_attention(Table& t) {
+  t.attention_scratch = attention_scratch;
+  t.attention_forward = attention_forward;
+  t.attention_weights = attention_weights;
+  t.attention_backward_scratch = attention_backward_scratch;
+  t.attention_backward = attention_backward;
+}
+
+}  // namespace makar::kernels::MAKAR_ISA

@@ -1,0 +1,86 @@
+// What the forward and the backward pass of attention share: which keys a row sees, how scores are made.
+#pragma once
+#include <algorithm>
+
+#include "base/rng.h"
+#include "kernels/cpu/isa/math.h"
+#include "kernels/kernels.h"
+
+namespace makar::kernels::MAKAR_ISA {
+
+constexpr int64_t kKeyTile = 96;  // a multiple of every nr (12, 16, 32, 48)
+
+struct Span {
+  int64_t begin, end;
+};
+
+inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+
+// Sizes of the scratch pieces, in floats.
+struct Layout {
+  int64_t block;  // q rows a block: a multiple of mr near 32
+  int64_t q_panels, k_panels, v_panels, p_panels, rows;
+  Layout(const AttentionHead& a, const Table& t)
+      : block(std::max<int64_t>(1, 32 / t.mr) * t.mr),
+        q_panels(round_up(a.rows, block) * a.dim),
+        k_panels(round_up(kKeyTile, t.nr) * a.dim),
+        v_panels(kKeyTile * round_up(a.dim, t.nr)),
+        p_panels(block * kKeyTile),
+        rows(a.rows) {}
+  int64_t forward_floats() const {
+    return q_panels + k_panels + v_panels + block * kKeyTile + p_panels + 2 * rows;
+  }
+};
+
+// How many of the tile's keys any row of [i0, i0 + rows) may see: everything from the tile's start to the last
+// visible one; 0 when the tile is out of sight.
+inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64_t j0, int64_t tile) {
+  if (a.causal && a.past + i0 + rows <= j0) return 0;
+  if (a.window > 0 && j0 + tile <= a.past + i0 - a.window + 1) return 0;
+  return a.causal ? std::min(tile, a.past + i0 + rows - j0) : tile;
+}
+
+// The visible keys of row i inside the tile that starts at j0, as offsets in [0, seen).
+inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen) {
+  Span s{0, seen};
+  if (a.causal) s.end = std::clamp<int64_t>(a.past + i + 1 - j0, 0, seen);
+  if (a.window > 0) s.begin = std::clamp<int64_t>(a.past + i - a.window + 1 - j0, 0, s.end);
+  return s;
+}
+
+// Raw products become scores: scale, soft cap, positional bias.
+inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const Span& seen, float* s) {
+  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] *= a.scale;
+  if (a.soft_cap > 0.0f) {
+    const float inv = 1.0f / a.soft_cap;
+    for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = a.soft_cap * tanh_of(s[j] * inv);
+  }
+  if (a.bias) {
+    const float* bias = a.bias + (j0 - (a.past + i));  // by distance key - query
+    for (int64_t j = seen.begin; j < seen.end; ++j) s[j] += bias[j];
+  }
+}
+
+// Dropout of weights: a pure function of (seed, step, head, row, key).
+inline float keep_factor(const AttentionHead& a, int64_t i, int64_t j) {
+  const Rng rng(a.seed, Purpose::kDropout, a.step);
+  const uint64_t index = (a.stream * static_cast<uint64_t>(1 << 20) + static_cast<uint64_t>(i)) << 20 | static_cast<uint64_t>(j);
+  return rng.uniform(index) < a.dropout ? 0.0f : 1.0f / (1.0f - a.dropout);
+}
+inline void drop(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float* s) {
+  for (int64_t j = 0; j < seen; ++j)
+    if (s[j] != 0.0f) s[j] *= keep_factor(a, i, j0 + j);
+}
+
+// C[rows, n] += A B where the B panels were packed with `depth` k-steps and only the first `k` count.
+inline void product_panels(const Table& t, int64_t rows, int64_t n, int64_t k, int64_t depth, const float* a,
+                           const float* b, float* c, int64_t ldc) {
+  if (k == depth) return t.product(rows, n, k, a, b, c, ldc, true);
+  for (int64_t j = 0; j < n; j += t.nr, b += depth * t.nr)
+    t.product(rows, std::min<int64_t>(t.nr, n - j), k, a, b, c + j, ldc, true);
+}
+
+int64_t attention_backward_scratch(const AttentionHead& a);
+void attention_backward(const AttentionHead& a, const AttentionHeadBackward& g, float* scratch);
+
+}  // namespace makar::kernels::MAKAR_ISA
