@@ -1,5 +1,6 @@
 #include "tensor/tensor.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -16,8 +17,10 @@ Storage::~Storage() {
 }
 
 Tensor Tensor::make(std::shared_ptr<Storage> storage, std::byte* data, const Shape& shape, DType type) {
+  static std::atomic<uint64_t> next{1};  // identities are never used twice
   const int64_t count = shape.count();
-  return Tensor(std::make_shared<Node>(Node{std::move(storage), data, shape, count, type}));
+  const uint64_t id = next.fetch_add(1, std::memory_order_relaxed);
+  return Tensor(std::make_shared<Node>(Node{std::move(storage), data, shape, count, type, id}));
 }
 
 Tensor Tensor::empty(const Shape& shape, DType type) {

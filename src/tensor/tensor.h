@@ -49,7 +49,7 @@ class Tensor {
   DType dtype() const { return node_->type; }
   size_t bytes() const { return static_cast<size_t>(count()) * size_of(dtype()); }
   // The identity the tape knows a tensor by: equal for copies of the handle, different for views.
-  const void* id() const { return node_.get(); }
+  uint64_t id() const { return node_->id; }
 
   std::byte* raw() const { return node_->data; }
   template <class T>
@@ -82,6 +82,7 @@ class Tensor {
     Shape shape;
     int64_t count;
     DType type;
+    uint64_t id;
   };
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
   static Tensor make(std::shared_ptr<Storage> storage, std::byte* data, const Shape& shape, DType type);

@@ -1,0 +1,87 @@
+#include "ops/linear.h"
+
+namespace makar::ops {
+namespace {
+
+using kernels::Operand;
+
+// x [rows, k] row-major, reduced along its columns or along its rows.
+Operand along_columns(const Tensor& x, int64_t cols) { return {x.raw(), x.dtype(), cols, 1}; }
+Operand along_rows(const Tensor& x, int64_t cols) { return {x.raw(), x.dtype(), 1, cols}; }
+
+// out[cols] (+)= column sums of dy[rows, cols], in fixed chunks of rows so that threads change no bit.
+void column_sums(Context& ctx, const Tensor& dy, int64_t rows, int64_t cols, const Tape::Target& to) {
+  constexpr int64_t kColumns = 64;
+  ctx.pool.run((cols + kColumns - 1) / kColumns, [&](int64_t block) {
+    const int64_t j0 = block * kColumns, width = std::min(kColumns, cols - j0);
+    float sum[kColumns] = {};
+    const float* row = dy.f32() + j0;
+    for (int64_t i = 0; i < rows; ++i, row += cols)
+      for (int64_t j = 0; j < width; ++j) sum[j] += row[j];
+    float* out = to.buffer.f32() + j0;
+    for (int64_t j = 0; j < width; ++j) out[j] = to.accumulate ? out[j] + sum[j] : sum[j];
+  });
+}
+
+}  // namespace
+
+Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, const kernels::PackedMatrix* packed) {
+  const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
+  const bool use_packed = packed && packed->defined();
+  const int64_t out = use_packed ? packed->n() : w.dim(0);
+  check(use_packed ? packed->k() == in : w.rank() == 2 && w.dim(1) == in, "linear: x and w disagree");
+  check(!b.defined() || b.count() == out, "linear: the bias has another width");
+  Shape shape = x.shape();
+  shape[-1] = out;
+  Tensor y = Tensor::empty(shape);
+  const kernels::GemmOutput to{y.f32(), out, false, b.defined() ? b.f32() : nullptr};
+  const Operand a = along_columns(x, in);
+  if (use_packed)
+    kernels::gemm(ctx.pool, m, a, *packed, to);
+  else
+    kernels::gemm(ctx.pool, m, out, in, a, along_columns(w, in), to);
+  if (!ctx.any_needs(x, w, b)) return y;
+  const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b);
+  check(!need_w || w.dtype() == DType::kF32, "only f32 weights can be trained");
+  // Without a wanted dW the input need not be kept.
+  const Tensor kept = need_w ? x : Tensor();
+  ctx.tape->record(y, [&ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
+    if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
+      const auto t = ctx.tape->target(w);
+      kernels::gemm(ctx.pool, out, in, m, along_rows(dy, out), along_rows(kept, in), {t.buffer.f32(), in, t.accumulate});
+    }
+    if (need_b) column_sums(ctx, dy, m, out, ctx.tape->target(to_b));
+    if (need_x) {  // dX[m, in] = dY W
+      const auto t = ctx.tape->target(to_x);
+      kernels::gemm(ctx.pool, m, in, out, along_columns(dy, out), along_rows(w, in), {t.buffer.f32(), in, t.accumulate});
+    }
+  });
+  return y;
+}
+
+Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) {
+  check(a.rank() == 2 && b.rank() == 2, "matmul takes matrices");
+  const int64_t m = a.dim(0), k = a.dim(1), n = transpose_b ? b.dim(0) : b.dim(1);
+  check((transpose_b ? b.dim(1) : b.dim(0)) == k, "matmul: inner sizes disagree");
+  Tensor y = Tensor::empty({m, n});
+  kernels::gemm(ctx.pool, m, n, k, along_columns(a, k), transpose_b ? along_columns(b, k) : along_rows(b, n),
+                {y.f32(), n});
+  if (!ctx.any_needs(a, b)) return y;
+  ctx.tape->record(y, [&ctx, a, b, m, n, k, transpose_b](const Tensor& dy) {
+    if (ctx.needs(a)) {  // dA[m, k] = dY B^T: reduce over n
+      const auto t = ctx.tape->target(a);
+      kernels::gemm(ctx.pool, m, k, n, along_columns(dy, n), transpose_b ? along_rows(b, k) : along_columns(b, n),
+                    {t.buffer.f32(), k, t.accumulate});
+    }
+    if (ctx.needs(b)) {
+      const auto t = ctx.tape->target(b);
+      if (transpose_b)  // dB[n, k] = dY^T A
+        kernels::gemm(ctx.pool, n, k, m, along_rows(dy, n), along_rows(a, k), {t.buffer.f32(), k, t.accumulate});
+      else  // dB[k, n] = A^T dY
+        kernels::gemm(ctx.pool, k, n, m, along_rows(a, k), along_rows(dy, n), {t.buffer.f32(), n, t.accumulate});
+    }
+  });
+  return y;
+}
+
+}  // namespace makar::ops

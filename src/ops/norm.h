@@ -1,0 +1,20 @@
+// LayerNorm, RMSNorm, BatchNorm.
+#pragma once
+#include "ops/context.h"
+
+namespace makar::ops {
+
+// Over the last dimension (Ba et al., 2016). w and b may be absent.
+Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps);
+// x / rms(x) * (w + offset) over the last dimension (Zhang & Sennrich, 2019); offset is 1 in Gemma.
+Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& w, float eps, float offset = 0.0f);
+
+// Over all but the last dimension (Ioffe & Szegedy, 2015). In training, the batch statistics are used and the
+// running ones are updated in place; otherwise the running ones are used.
+struct BatchNormState {
+  Tensor running_mean, running_var;
+  float momentum = 0.1f;
+};
+Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps, BatchNormState& state);
+
+}  // namespace makar::ops

@@ -1,0 +1,38 @@
+// Softmax, log-softmax and losses.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "ops/context.h"
+
+namespace makar::ops {
+
+Tensor softmax(Context& ctx, const Tensor& x);      // over the last dimension
+Tensor log_softmax(Context& ctx, const Tensor& x);  // over the last dimension
+
+constexpr int64_t kIgnore = -100;
+
+enum class Reduction { kMean, kSum };  // the mean is over the targets that are not ignored
+
+struct CrossEntropyOptions {
+  float smoothing = 0.0f;
+  Reduction reduction = Reduction::kMean;
+  float soft_cap = 0.0f;  // of the logits, in linear_cross_entropy
+};
+
+// x [rows, classes], one target a row (kIgnore: not counted) -> [].
+Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> targets,
+                     const CrossEntropyOptions& options = {});
+
+// cross_entropy(x W^T + b) without ever holding all logits: rows go in blocks, and with a tape each block's
+// gradients are made at once.
+Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
+                            std::span<const int64_t> targets, const CrossEntropyOptions& options = {});
+
+Tensor mse_loss(Context& ctx, const Tensor& x, const Tensor& target);
+// Binary cross-entropy on logits.
+Tensor bce_loss(Context& ctx, const Tensor& logits, const Tensor& target);
+// Sum of p (log p - log q) over classes, mean over rows; log_q is log-softmax'ed, target_log_p a constant.
+Tensor kl_divergence(Context& ctx, const Tensor& log_q, const Tensor& target_log_p);
+
+}  // namespace makar::ops

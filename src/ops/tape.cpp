@@ -1,0 +1,88 @@
+#include "ops/tape.h"
+
+#include "kernels/kernels.h"
+
+namespace makar {
+
+void Tape::watch(const Tensor& leaf, const Tensor& into) {
+  leaves_[leaf.id()] = true;
+  if (into.defined()) {
+    check(into.shape() == leaf.shape(), "a gradient has the shape of its leaf");
+    gradients_[leaf.id()] = into;
+  }
+}
+
+bool Tape::needs(const Key& t) const { return t.id != 0 && (tracked_.contains(t.id) || is_leaf(t.id)); }
+
+void Tape::record(std::span<const Tensor> outputs, Backward backward) {
+  Record r;
+  for (const Tensor& t : outputs) {
+    r.outputs.push_back(t.id());
+    tracked_[t.id()] = true;
+  }
+  r.backward = std::move(backward);
+  records_.push_back(std::move(r));
+}
+
+void Tape::record(const Tensor& output, std::function<void(const Tensor&)> backward) {
+  record(std::span(&output, 1), [f = std::move(backward)](std::span<const Tensor> g) { f(g[0]); });
+}
+
+Tape::Target Tape::target(const Key& t) {
+  const uint64_t id = t.id;
+  if (parent_ && !tracked_.contains(id) && !leaves_.contains(id)) return parent_->target(t);
+  Tensor& slot = gradients_[id];
+  if (!slot.defined()) return {slot = Tensor::empty(t.shape), false};
+  // A buffer the caller gave for a leaf is shared on purpose; any other shared one belongs to someone else too.
+  if (!leaves_.contains(id) && !slot.exclusive()) slot = slot.clone();
+  return {slot, true};
+}
+
+void Tape::pass(const Key& t, const Tensor& gradient) {
+  if (!needs(t)) return;
+  const uint64_t id = t.id;
+  const bool ours = !parent_ || tracked_.contains(id) || leaves_.contains(id);
+  if (ours && !gradients_.contains(id) && !leaves_.contains(id)) {
+    gradients_[id] = gradient;
+    return;
+  }
+  Target to = target(t);
+  if (to.accumulate)
+    kernels::cpu().add(to.buffer.f32(), gradient.f32(), to.buffer.f32(), gradient.count());
+  else
+    std::copy_n(gradient.f32(), gradient.count(), to.buffer.f32());
+}
+
+void Tape::backward(const Tensor& loss, Tensor gradient) {
+  if (!gradient.defined()) {
+    check(loss.count() == 1, "backward without a gradient starts from one number");
+    gradient = Tensor::full(loss.shape(), 1.0f);
+  }
+  pass(loss, gradient);
+  gradient = {};
+  while (!records_.empty()) {
+    Record r = std::move(records_.back());
+    records_.pop_back();
+    std::vector<Tensor> gradients;
+    bool any = false;
+    for (const uint64_t id : r.outputs) {
+      const auto it = gradients_.find(id);
+      Tensor g;
+      if (it != gradients_.end()) {
+        g = std::move(it->second);
+        gradients_.erase(it);
+        any = true;
+      }
+      tracked_.erase(id);
+      gradients.push_back(std::move(g));
+    }
+    if (any) r.backward(gradients);
+  }
+}
+
+Tensor Tape::gradient(const Tensor& leaf) const {
+  const auto it = gradients_.find(leaf.id());
+  return it == gradients_.end() ? Tensor() : it->second;
+}
+
+}  // namespace makar
