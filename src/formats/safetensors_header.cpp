@@ -25,7 +25,7 @@ constexpr std::array kOtherDTypes = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FN
                                      "F6_E3M2", "F4",      "U16",     "U32",         "U64",         "C64"};
 
 constexpr const char* kMetadataName = "__metadata__";
-enum Field { kNone = 0, kDType = 1, kShape = 2, kOffsets = 4, kAll = 7 };
+enum Field { kNone = 0, kDType = 1, kShape = 2, kOffsets = 4 };
 
 class Reader : public nlohmann::json_sax<Json> {
  public:

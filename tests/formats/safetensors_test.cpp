@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "formats/safetensors_bytes.h"
@@ -196,15 +197,17 @@ TEST(Safetensors, OpensTenThousandTensorsQuickly) {
     header += (i ? "," : "") + tensor_json(fmt::format("model.layers.{}.self_attn.q_proj.weight", i), "F32",
                                            "[1,1]", 4 * i, 4 * i + 4);
   const std::string bytes = safetensors_bytes(header + "}", 40000);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto file = parse_bytes(bytes);
-  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
-  ASSERT_TRUE(file.ok()) << file.error().text();
-  EXPECT_EQ((*file)->names().size(), 10000u);
-  RecordProperty("milliseconds", std::to_string(took.count()));
-#ifndef __SANITIZE_ADDRESS__
-  EXPECT_LT(took.count(), 200.0);
-#endif
+  double best = 1e9;  // of a few: other work on the machine must not fail the test
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = std::chrono::steady_clock::now();
+    const auto file = parse_bytes(bytes);
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+    ASSERT_TRUE(file.ok()) << file.error().text();
+    EXPECT_EQ((*file)->names().size(), 10000u);
+    best = std::min(best, took.count());
+  }
+  RecordProperty("milliseconds", std::to_string(best));
+  EXPECT_LT(best, 100.0);
 }
 
 }  // namespace
