@@ -9,6 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/file_writer.h"
+
 namespace makar {
 namespace {
 
@@ -73,26 +75,9 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  const std::string temporary = path + ".tmp";
-  {
-    Descriptor file;
-    file.fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    if (file.fd < 0) return io_error(temporary, "create");
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n = ::write(file.fd, bytes.data() + done, bytes.size() - done);
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) {
-        Error error = io_error(temporary, "write");
-        ::unlink(temporary.c_str());
-        return error;
-      }
-      done += static_cast<size_t>(n);
-    }
-    if (::fsync(file.fd) != 0) return io_error(temporary, "sync");
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return io_error(path, "rename into place");
-  return Done{};
+  MAKAR_TRY(FileWriter writer, FileWriter::open(path));
+  MAKAR_CHECK_OK(writer.write(bytes));
+  return writer.commit();
 }
 
 Status make_folder(const std::string& path) {

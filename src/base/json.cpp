@@ -1,9 +1,11 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
 #include "base/file.h"
+#include "base/shown.h"
 
 namespace makar {
 namespace {
@@ -25,13 +27,15 @@ class Builder : public nlohmann::json_sax<Json> {
   bool start_array(std::size_t) override { return open(Json::array()); }
   bool end_array() override { return close(); }
   bool key(string_t& v) override {
-    if (!keys_.back().insert(v).second) return fail("the key '" + shown(v) + "' is given twice");
+    if (!keys_.back().insert(v).second) return fail("the key " + shown(v) + " is given twice");
     key_ = std::move(v);
     return true;
   }
   bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception& e) override {
     std::string why = e.what();
     if (const auto colon = why.find("] "); colon != std::string::npos) why = why.substr(colon + 2);
+    if (why.size() > 300) why = why.substr(0, 300) + "...";  // it may quote a whole token, of any bytes
+    std::replace_if(why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x7f; }, '?');
     error_ = error_at(fmt::format("{}: byte {}", place_, offset), "not valid JSON: {}", why);
     return false;
   }
@@ -40,7 +44,6 @@ class Builder : public nlohmann::json_sax<Json> {
   Error error() const { return error_; }
 
  private:
-  static std::string shown(const std::string& s) { return s.size() <= 80 ? s : s.substr(0, 80) + "..."; }
   bool fail(const std::string& why) {
     error_ = error_at(place_, "not acceptable JSON: {}", why);
     return false;
@@ -81,6 +84,9 @@ class Builder : public nlohmann::json_sax<Json> {
 Result<Json> parse_json(std::string_view text, const std::string& place, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
     return error_of(Error::Kind::kLimit, place, "has {} bytes of JSON; at most {} are read", text.size(), limits.bytes);
+  // The parser would take a zero byte for the end and never see what follows it.
+  if (const size_t zero = text.find('\0'); zero != text.npos)
+    return error_at(fmt::format("{}: byte {}", place, zero), "not valid JSON: a zero byte");
   Builder builder(place, limits);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.error();
   return builder.take();

@@ -1,0 +1,70 @@
+#include "base/file_writer.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+namespace makar {
+namespace {
+
+Error io_error(const std::string& path, const char* doing) {
+  const int code = errno;
+  const auto kind = code == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo;
+  return error_of(kind, path, "cannot {}: {}", doing, std::strerror(code));
+}
+
+// Makes the rename itself durable. Some file systems cannot sync a folder; the file is in place all the same.
+void sync_folder_of(const std::string& path) {
+  const auto parent = std::filesystem::path(path).parent_path().string();
+  const int fd = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+  if (fd < 0) return;
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+Result<FileWriter> FileWriter::open(const std::string& path) {
+  std::string temporary = path + ".tmp";
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return io_error(temporary, "create");
+  return FileWriter(path, std::move(temporary), fd);
+}
+
+FileWriter::FileWriter(FileWriter&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+FileWriter::~FileWriter() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(temporary_.c_str());
+}
+
+Status FileWriter::write(std::span<const std::byte> bytes) {
+  check(fd_ >= 0, "write() after commit()");
+  constexpr size_t kMost = size_t{1} << 30;  // Linux writes at most 2 GiB a call
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kMost));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return io_error(temporary_, "write");
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return Done{};
+}
+
+Status FileWriter::commit() {
+  check(fd_ >= 0, "commit() twice");
+  if (::fsync(fd_) != 0) return io_error(temporary_, "sync");
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "rename into place");
+  ::close(std::exchange(fd_, -1));
+  sync_folder_of(path_);
+  return Done{};
+}
+
+}  // namespace makar

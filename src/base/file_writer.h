@@ -1,0 +1,32 @@
+// A file written piece by piece and put in place at once: a temporary file beside the target, synced,
+// renamed.
+#pragma once
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace makar {
+
+// Until commit() succeeds a reader sees the old file; a writer dropped before that leaves nothing behind.
+class FileWriter {
+ public:
+  static Result<FileWriter> open(const std::string& path);
+  FileWriter(FileWriter&& other) noexcept;
+  FileWriter& operator=(FileWriter&&) = delete;
+  ~FileWriter();
+
+  Status write(std::span<const std::byte> bytes);
+  Status write(std::string_view text) { return write(std::as_bytes(std::span(text.data(), text.size()))); }
+  Status commit();
+
+ private:
+  FileWriter(std::string path, std::string temporary, int fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  std::string path_, temporary_;
+  int fd_;
+};
+
+}  // namespace makar

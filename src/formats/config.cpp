@@ -1,0 +1,211 @@
+#include "formats/config.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "base/shown.h"
+
+namespace makar {
+namespace {
+
+constexpr JsonLimits kLimits = {.bytes = size_t{16} << 20, .depth = 32};  // 21k labels of ImageNet are 2 MB
+
+// A value as shown in an error.
+std::string found(const Json& v) {
+  if (v.is_string()) return "the string " + shown(v.get_ref<const std::string&>());
+  if (v.is_object()) return "an object";
+  if (v.is_array()) return fmt::format("a list of {}", v.size());
+  return v.dump();
+}
+
+Error expected_found(const std::string& place, const std::string& key, const std::string& expected,
+                     const Json& v) {
+  return error_at(place, "field {} must be {}, found {}", shown(key), expected, found(v));
+}
+
+// Readers of one value: true and the value, or false. Unsigned values above int64 are out of any bounds.
+bool get_integer(const Json& v, int64_t lo, int64_t hi, int64_t& out) {
+  if (!v.is_number_integer()) return false;
+  if (v.is_number_unsigned() && v.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
+    return false;
+  out = v.get<int64_t>();
+  return lo <= out && out <= hi;
+}
+bool get_number(const Json& v, double lo, double hi, double& out) {
+  if (!v.is_number()) return false;
+  out = v.get<double>();
+  return lo <= out && out <= hi;
+}
+
+std::string integer_text(int64_t lo, int64_t hi) { return fmt::format("an integer from {} to {}", lo, hi); }
+std::string number_text(double lo, double hi) { return fmt::format("a number from {} to {}", lo, hi); }
+
+}  // namespace
+
+Config::Config(Json object, std::string place) : json_(std::move(object)), place_(std::move(place)) {
+  check(json_.is_object(), "a Config is a JSON object");
+}
+
+Result<Config> Config::read(const std::string& folder, const std::string& file) {
+  if (is_file(folder))
+    return error_at(folder, "is a file; expected the folder of a model, with {} in it", file);
+  if (!is_folder(folder))
+    return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
+  const std::string path = folder + "/" + file;
+  if (!is_file(path))
+    return error_of(Error::Kind::kNotFound, folder,
+                    "has no {}; is it the folder of a model, and is its download complete?", file);
+  MAKAR_TRY(const std::string text, read_file(path, kLimits.bytes));
+  return parse(text, path);
+}
+
+Result<Config> Config::parse(std::string_view text, const std::string& place) {
+  MAKAR_TRY(Json json, parse_json(text, place, kLimits));
+  if (!json.is_object()) return error_at(place, "must be a JSON object, found {}", found(json));
+  return Config(std::move(json), place);
+}
+
+std::vector<std::string> Config::keys() const {
+  std::vector<std::string> names;
+  for (const auto& [key, value] : json_.items()) names.push_back(key);
+  return names;
+}
+
+Config::Found Config::find(const Keys& keys) const {
+  check(!keys.list.empty(), "a field needs a name");
+  for (const auto& key : keys.list)
+    if (const auto it = json_.find(key); it != json_.end() && !it->is_null()) return {&key, &*it};
+  return {&keys.list[0], nullptr};
+}
+
+Error Config::missing(const Keys& keys) const {
+  std::string names = shown(keys.list[0]);
+  for (size_t i = 1; i < keys.list.size(); ++i) names += " or " + shown(keys.list[i]);
+  return error_of(Error::Kind::kNotFound, place_, "field {} is missing; this kind of model needs it{}", names,
+                  json_.size() <= 1000 ? did_you_mean(keys.list[0], this->keys()) : "");
+}
+
+Error Config::wrong(const Keys& keys, const std::string& what) const {
+  return error_at(place_, "field {} {}", shown(*find(keys).key), what);
+}
+
+template <class T, class Read>
+Result<T> Config::read_one(const Keys& keys, Read read) const {
+  const auto [key, value] = find(keys);
+  if (!value) return missing(keys);
+  return read(*key, *value);
+}
+
+Result<int64_t> Config::integer(const Keys& keys, int64_t lo, int64_t hi) const {
+  return read_one<int64_t>(keys, [&](const std::string& key, const Json& v) -> Result<int64_t> {
+    int64_t out = 0;
+    if (!get_integer(v, lo, hi, out)) return expected_found(place_, key, integer_text(lo, hi), v);
+    return out;
+  });
+}
+
+Result<double> Config::number(const Keys& keys, double lo, double hi) const {
+  return read_one<double>(keys, [&](const std::string& key, const Json& v) -> Result<double> {
+    double out = 0;
+    if (!get_number(v, lo, hi, out)) return expected_found(place_, key, number_text(lo, hi), v);
+    return out;
+  });
+}
+
+Result<bool> Config::boolean(const Keys& keys) const {
+  return read_one<bool>(keys, [&](const std::string& key, const Json& v) -> Result<bool> {
+    if (!v.is_boolean()) return expected_found(place_, key, "true or false", v);
+    return v.get<bool>();
+  });
+}
+
+Result<std::string> Config::text(const Keys& keys) const {
+  return read_one<std::string>(keys, [&](const std::string& key, const Json& v) -> Result<std::string> {
+    if (!v.is_string()) return expected_found(place_, key, "a string", v);
+    return v.get<std::string>();
+  });
+}
+
+Result<std::string> Config::choice(const Keys& keys, const std::vector<std::string>& known) const {
+  MAKAR_TRY(std::string value, text(keys));
+  if (std::find(known.begin(), known.end(), value) != known.end()) return value;
+  return error_of(Error::Kind::kUnsupported, place_,
+                  "field {} is {}, which is not supported; expected one of {}{}", shown(*find(keys).key),
+                  shown(value), fmt::join(known, ", "), did_you_mean(value, known));
+}
+
+Result<Config> Config::object(const Keys& keys) const {
+  return read_one<Config>(keys, [&](const std::string& key, const Json& v) -> Result<Config> {
+    if (!v.is_object()) return expected_found(place_, key, "an object", v);
+    return Config(v, place_ + ": " + key);
+  });
+}
+
+template <class T, class Read>
+Result<std::vector<T>> Config::read_list(const Keys& keys, size_t most, const char* expected,
+                                         Read read) const {
+  const auto [key, value] = find(keys);
+  if (!value) return missing(keys);
+  if (!value->is_array()) return expected_found(place_, *key, expected, *value);
+  if (value->size() > most)
+    return error_of(Error::Kind::kLimit, place_, "field {} has {} values; at most {} are read", shown(*key),
+                    value->size(), most);
+  std::vector<T> out;
+  for (const auto& item : *value) {
+    const std::string name = fmt::format("{}[{}]", *key, out.size());
+    MAKAR_TRY(out.emplace_back(), read(name, item));
+  }
+  return out;
+}
+
+Result<std::vector<int64_t>> Config::integers(const Keys& keys, int64_t lo, int64_t hi, size_t most) const {
+  return read_list<int64_t>(keys, most, "a list of integers",
+                            [&](const std::string& key, const Json& v) -> Result<int64_t> {
+                              int64_t out = 0;
+                              if (!get_integer(v, lo, hi, out))
+                                return expected_found(place_, key, integer_text(lo, hi), v);
+                              return out;
+                            });
+}
+
+Result<std::vector<double>> Config::numbers(const Keys& keys, double lo, double hi, size_t most) const {
+  return read_list<double>(keys, most, "a list of numbers",
+                           [&](const std::string& key, const Json& v) -> Result<double> {
+                             double out = 0;
+                             if (!get_number(v, lo, hi, out))
+                               return expected_found(place_, key, number_text(lo, hi), v);
+                             return out;
+                           });
+}
+
+Result<std::vector<std::string>> Config::texts(const Keys& keys, size_t most) const {
+  return read_list<std::string>(keys, most, "a list of strings",
+                                [&](const std::string& key, const Json& v) -> Result<std::string> {
+                                  if (!v.is_string()) return expected_found(place_, key, "a string", v);
+                                  return v.get<std::string>();
+                                });
+}
+
+Result<int64_t> Config::integer_or(const Keys& keys, int64_t fallback, int64_t lo, int64_t hi) const {
+  return has(keys) ? integer(keys, lo, hi) : fallback;
+}
+Result<double> Config::number_or(const Keys& keys, double fallback, double lo, double hi) const {
+  return has(keys) ? number(keys, lo, hi) : fallback;
+}
+Result<bool> Config::boolean_or(const Keys& keys, bool fallback) const {
+  return has(keys) ? boolean(keys) : fallback;
+}
+Result<std::string> Config::text_or(const Keys& keys, std::string fallback) const {
+  return has(keys) ? text(keys) : std::move(fallback);
+}
+Result<std::string> Config::choice_or(const Keys& keys, std::string fallback,
+                                      const std::vector<std::string>& known) const {
+  return has(keys) ? choice(keys, known) : std::move(fallback);
+}
+Result<Config> Config::object_or_empty(const Keys& keys) const {
+  return has(keys) ? object(keys) : Config(Json::object(), place_ + ": " + keys.list[0]);
+}
+
+}  // namespace makar

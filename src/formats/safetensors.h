@@ -1,0 +1,51 @@
+// A safetensors file: 8 bytes of header length, a JSON header, the data. Opened by mapping; tensors are
+// views. https://github.com/huggingface/safetensors#format
+#pragma once
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "formats/safetensors_header.h"
+#include "tensor/tensor.h"
+
+namespace makar {
+
+// All rules of the format hold for an open file: names differ, every tensor lies inside the data, and
+// together they cover it without overlap or hole. Safe to read from many threads.
+class Safetensors {
+ public:
+  using Entry = SafetensorsEntry;
+  using File = std::shared_ptr<const Safetensors>;
+  static constexpr size_t kMaxHeader = 100'000'000;  // the reference library's bound
+
+  static Result<File> open(const std::string& path);
+  // The same for bytes in memory, which `keeper` keeps alive; `place` names them in errors.
+  static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+                            std::string place);
+
+  const std::string& place() const { return place_; }
+  const std::vector<std::string>& names() const { return header_.names; }  // in the order of the header
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  size_t data_bytes() const { return data_.size(); }
+
+  bool has(const std::string& name) const { return entry(name) != nullptr; }
+  const Entry* entry(const std::string& name) const;  // nullptr when there is none
+  // A read-only view of the file; a copy only when the data lies off the element's alignment.
+  Result<Tensor> tensor(const std::string& name) const;
+
+ private:
+  Safetensors() = default;
+  Status index_names();
+  Status check_layout() const;
+
+  std::string place_;
+  std::shared_ptr<const void> keeper_;
+  std::span<const std::byte> data_;
+  size_t data_begin_ = 0;  // offset of the data in the file
+  SafetensorsHeader header_;
+  std::vector<uint32_t> by_name_;  // indices of names(), sorted by name
+};
+
+}  // namespace makar

@@ -1,0 +1,183 @@
+#include "formats/weights.h"
+
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/nearest.h"
+#include "base/shown.h"
+
+namespace makar {
+namespace {
+
+constexpr const char* kSingle = "model.safetensors";
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr JsonLimits kIndexLimits = {.bytes = size_t{64} << 20, .depth = 8};
+
+// What a folder without our files holds instead, and what to do about it.
+Error nothing_found(const std::string& folder) {
+  const auto has = [&](const std::string& file) { return is_file(folder + "/" + file); };
+  const auto expected = fmt::format("has neither {} nor {}", kSingle, kIndex);
+  for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
+    if (has(pickle))
+      return error_of(
+          Error::Kind::kUnsupported, folder,
+          "{}; found {}, a pickle, which is not read because pickles can run code: load it in transformers "
+          "and call save_pretrained(folder, safe_serialization=True)",
+          expected, pickle);
+  for (const char* other : {"tf_model.h5", "flax_model.msgpack"})
+    if (has(other))
+      return error_of(Error::Kind::kUnsupported, folder,
+                      "{}; found {}: load it in transformers and save it as safetensors", expected, other);
+  if (has("adapter_model.safetensors"))
+    return error_of(
+        Error::Kind::kUnsupported, folder,
+        "{}; found adapter_model.safetensors: this is an adapter, name the folder of its base model",
+        expected);
+  std::error_code code;
+  std::string found;
+  for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end && found.empty();
+       it.increment(code))
+    if (const auto path = it->path(); path.extension() == ".safetensors" || path.extension() == ".gguf")
+      found = path.filename().string();
+  if (!found.empty())
+    return error_of(Error::Kind::kNotFound, folder, "{}; found {}: rename it if it holds the whole model",
+                    expected, shown(found));
+  return error_of(Error::Kind::kNotFound, folder,
+                  "{}; is it the folder of a model, and is its download complete?", expected);
+}
+
+// A shard name must stay inside the folder and be a safetensors file.
+Status check_shard_name(const std::string& index, const std::string& tensor, const std::string& shard) {
+  const auto refuse = [&](const char* why) {
+    return error_at(index, "weight_map: tensor {} is in the file {}, which {}", shown(tensor), shown(shard),
+                    why);
+  };
+  if (shard.empty()) return refuse("is empty; expected the name of a shard");
+  if (shard.find('/') != shard.npos || shard.find('\\') != shard.npos || shard.find("..") != shard.npos)
+    return refuse("is no plain file name; shards lie in the folder of the index");
+  if (shard.find('\0') != shard.npos || shard.size() > 255) return refuse("is no possible file name");
+  if (!shard.ends_with(".safetensors")) return refuse("is no .safetensors file");
+  return Done{};
+}
+
+using WeightMap = std::map<std::string, std::string>;  // tensor to shard
+
+Result<WeightMap> read_index(const std::string& index) {
+  MAKAR_TRY(const Json json, read_json(index, kIndexLimits));
+  if (!json.is_object()) return error_at(index, "must be a JSON object, found {}", json.type_name());
+  const auto field = json.find("weight_map");
+  if (field == json.end())
+    return error_at(index, "has no field 'weight_map' from tensor names to shard files");
+  if (!field->is_object())
+    return error_at(index, "weight_map must be an object, found {}", field->type_name());
+  WeightMap map;
+  for (const auto& [tensor, shard] : field->items()) {
+    if (!shard.is_string())
+      return error_at(index, "weight_map: the file of tensor {} must be a string, found {}", shown(tensor),
+                      shard.type_name());
+    MAKAR_CHECK_OK(check_shard_name(index, tensor, shard.get_ref<const std::string&>()));
+    map.emplace(tensor, shard.get<std::string>());
+  }
+  if (map.empty()) return error_at(index, "weight_map is empty; expected the shard of every tensor");
+  return map;
+}
+
+Status check_shards_exist(const std::string& folder, const std::string& index,
+                          const std::set<std::string>& shards) {
+  size_t missing = 0;
+  std::string first;
+  for (const auto& shard : shards)
+    if (!is_file(folder + "/" + shard) && missing++ == 0) first = shard;
+  if (missing == 0) return Done{};
+  return error_of(Error::Kind::kNotFound, index,
+                  "names {} shards but {} of them are not in the folder, first {}; fetch them", shards.size(),
+                  missing, shown(first));
+}
+
+}  // namespace
+
+Result<WeightFiles> WeightFiles::open(const std::string& folder) {
+  if (is_file(folder))
+    return error_at(folder,
+                    "is a file; expected the folder of a model, with config.json and its weights in it");
+  if (!is_folder(folder))
+    return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
+  if (const std::string single = folder + "/" + kSingle; is_file(single)) {
+    MAKAR_TRY(auto file, Safetensors::open(single));
+    WeightFiles weights;
+    weights.place_ = single;
+    weights.add(std::move(file));
+    return weights;
+  }
+  if (const std::string index = folder + "/" + kIndex; is_file(index)) return open_sharded(folder, index);
+  return nothing_found(folder);
+}
+
+Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const std::string& index) {
+  MAKAR_TRY(const WeightMap map, read_index(index));
+  std::set<std::string> shards;
+  for (const auto& [tensor, shard] : map) shards.insert(shard);
+  MAKAR_CHECK_OK(check_shards_exist(folder, index, shards));
+
+  WeightFiles weights;
+  weights.place_ = index;
+  for (const auto& shard : shards) {
+    MAKAR_TRY(auto file, Safetensors::open(folder + "/" + shard));
+    for (const auto& name : file->names()) {
+      const auto mapped = map.find(name);
+      if (mapped == map.end())
+        return error_at(file->place(),
+                        "holds tensor {}, which is not in the weight_map of {}; index and shards are not "
+                        "of one save",
+                        shown(name), kIndex);
+      // The shard it is mapped to is checked below; here it can only be a second copy.
+      if (mapped->second != shard)
+        return error_at(file->place(),
+                        "holds tensor {}, which {} places in {}; a tensor belongs to one shard", shown(name),
+                        kIndex, shown(mapped->second));
+    }
+    weights.add(std::move(file));
+  }
+  for (const auto& [tensor, shard] : map)
+    if (!weights.has(tensor))
+      return error_of(Error::Kind::kNotFound, folder + "/" + shard,
+                      "has no tensor {}, which {} places there; index and "
+                      "shards are not of one save",
+                      shown(tensor), kIndex);
+  return weights;
+}
+
+void WeightFiles::add(Safetensors::File file) {
+  for (const auto& name : file->names()) {
+    check(where_.emplace(name, files_.size()).second, "a tensor of two files");
+    names_.push_back(name);
+  }
+  files_.push_back(std::move(file));
+}
+
+const Safetensors::Entry* WeightFiles::entry(const std::string& name) const {
+  const auto it = where_.find(name);
+  return it == where_.end() ? nullptr : files_[it->second]->entry(name);
+}
+
+Result<Tensor> WeightFiles::tensor(const std::string& name) const {
+  const auto it = where_.find(name);
+  if (it != where_.end()) return files_[it->second]->tensor(name);
+  return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", shown(name),
+                  names_.size() <= 20'000 ? did_you_mean(name, names_) : "");
+}
+
+const std::string& WeightFiles::place_of(const std::string& name) const {
+  const auto it = where_.find(name);
+  return it == where_.end() ? place_ : files_[it->second]->place();
+}
+
+size_t WeightFiles::total_bytes() const {
+  size_t bytes = 0;
+  for (const auto& file : files_) bytes += file->data_bytes();
+  return bytes;
+}
+
+}  // namespace makar

@@ -1,0 +1,42 @@
+// The weights of a Hugging Face folder: model.safetensors, or model.safetensors.index.json and its shards.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "formats/safetensors.h"
+#include "formats/safetensors_writer.h"
+
+namespace makar {
+
+// Every tensor of every file is known, once. As in transformers, model.safetensors wins where both kinds
+// exist.
+class WeightFiles {
+ public:
+  static Result<WeightFiles> open(const std::string& folder);
+
+  const std::string& place() const { return place_; }  // the file, or the index
+  const std::vector<std::string>& names() const { return names_; }
+  bool has(const std::string& name) const { return where_.count(name) != 0; }
+  const Safetensors::Entry* entry(const std::string& name) const;  // nullptr when there is none
+  Result<Tensor> tensor(const std::string& name) const;
+  // The file that holds a tensor, for messages; place() when none does.
+  const std::string& place_of(const std::string& name) const;
+  size_t total_bytes() const;
+
+ private:
+  void add(Safetensors::File file);
+  static Result<WeightFiles> open_sharded(const std::string& folder, const std::string& index);
+
+  std::string place_;
+  std::vector<Safetensors::File> files_;
+  std::vector<std::string> names_;
+  std::map<std::string, size_t> where_;  // name to index in files_
+};
+
+// Writes one file when the tensors fit max_shard_bytes, else shards in the order given and their index. Files
+// of an earlier save that would be read beside or instead of these are removed last.
+Status save_weights(const std::string& folder, std::span<const NamedTensor> tensors,
+                    size_t max_shard_bytes = size_t{5} << 30);
+
+}  // namespace makar

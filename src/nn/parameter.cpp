@@ -1,0 +1,40 @@
+#include "nn/parameter.h"
+
+namespace makar {
+
+Parameter* ParameterSet::add(const std::string& name, const Shape& shape) {
+  check(!names_.contains(name), "a parameter is declared twice: " + name);
+  all_.push_back(std::make_unique<Parameter>());
+  Parameter* p = all_.back().get();
+  p->name = name, p->shape = shape;
+  names_[name] = p;
+  return p;
+}
+
+Parameter* ParameterSet::find(const std::string& name) const {
+  const auto it = names_.find(name);
+  return it == names_.end() ? nullptr : it->second;
+}
+
+int64_t ParameterSet::count() const {
+  int64_t n = 0;
+  for (const auto& p : all_)
+    if (!p->buffer) n += p->shape.count();
+  return n;
+}
+
+void ParameterSet::watch(Tape& tape) const {
+  for (const auto& p : all_)
+    if (p->trainable && !p->buffer) tape.watch(p->value, p->grad);
+}
+
+void ParameterSet::collect(const Tape& tape) const {
+  for (const auto& p : all_)
+    if (p->trainable && !p->buffer) p->grad = tape.gradient(p->value);
+}
+
+void ParameterSet::clear_gradients() const {
+  for (const auto& p : all_) p->grad = Tensor();
+}
+
+}  // namespace makar
