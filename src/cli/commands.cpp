@@ -2,10 +2,12 @@
 
 namespace makar {
 
+int run_forward(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"forward", "run a model on tensors of a file", run_forward},
       {"version", "print the version", run_version},
   };
   return table;

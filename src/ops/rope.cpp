@@ -73,9 +73,10 @@ RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const Rop
   each_rows(ctx, rows, half * 8, [&](int64_t r0, int64_t r1) {
     for (int64_t r = r0; r < r1; ++r)
       for (int64_t i = 0; i < half; ++i) {
-        const double angle = static_cast<double>(positions[static_cast<size_t>(r)]) * angles.frequencies[static_cast<size_t>(i)];
-        table.cos.f32()[r * half + i] = static_cast<float>(std::cos(angle) * angles.attention_factor);
-        table.sin.f32()[r * half + i] = static_cast<float>(std::sin(angle) * angles.attention_factor);
+        // Frequencies and angles are rounded to f32 as in the reference: at far positions that is what models saw.
+        const float angle = static_cast<float>(positions[static_cast<size_t>(r)]) * static_cast<float>(angles.frequencies[static_cast<size_t>(i)]);
+        table.cos.f32()[r * half + i] = static_cast<float>(std::cos(static_cast<double>(angle)) * angles.attention_factor);
+        table.sin.f32()[r * half + i] = static_cast<float>(std::sin(static_cast<double>(angle)) * angles.attention_factor);
       }
   });
   return table;

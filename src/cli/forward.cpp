@@ -1,0 +1,46 @@
+// makar forward: what a model computes for given tensors, for comparing with any other framework.
+#include <fmt/format.h>
+
+#include "cli/run.h"
+#include "formats/safetensors.h"
+#include "formats/safetensors_writer.h"
+#include "models/forward.h"
+
+namespace makar {
+
+int run_forward(const std::vector<std::string>& arguments) {
+  std::string model, input, output;
+  bool attentions = false;
+  int64_t threads = 0;
+  Options options("forward", "Run a model on the in.* tensors of a safetensors file and write its out.* tensors.",
+                  "makar forward --model DIR --input in.safetensors --output out.safetensors");
+  options.add("-m --model", &model, "Hugging Face folder of the model", "DIR").required = true;
+  options.add("--input", &input, "safetensors file with in.input_ids, in.attention_mask, in.pixel_values, ...", "FILE").required = true;
+  options.add("--output", &output, "file for out.logits (or the head's own names) and out.hidden_states.*", "FILE").required = true;
+  options.add("--attentions", &attentions, "also write the attention maps");
+  options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+
+  const auto loaded = load_model(model);
+  if (!loaded.ok()) return report(loaded.error());
+  const auto file = Safetensors::open(input);
+  if (!file.ok()) return report(file.error());
+  std::map<std::string, Tensor> in;
+  for (const auto& name : (*file)->names()) {
+    auto tensor = (*file)->tensor(name);
+    if (!tensor.ok()) return report(tensor.error());
+    if (name.starts_with("in.")) in[name.substr(3)] = *tensor;
+  }
+  ThreadPool pool(static_cast<int>(threads));
+  const auto out = forward_tensors(*loaded->model, in, {pool, attentions}, input);
+  if (!out.ok()) return report(out.error());
+  std::vector<NamedTensor> tensors;
+  for (const auto& [name, tensor] : *out) {
+    tensors.push_back({"out." + name, tensor});
+    fmt::print("out.{} {}\n", name, tensor.shape().text());
+  }
+  const Status written = write_safetensors(output, tensors);
+  return written.ok() ? 0 : report(written.error());
+}
+
+}  // namespace makar

@@ -1,0 +1,55 @@
+// ALBERT (Lan et al., 2019): BERT with one set of block weights used by all layers of a group, and a narrow token
+// table projected up.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_bert_like(r, "albert", "Albert");
+  StackSpec& s = *m.encoder;
+  s.groups = r.integer_or("num_hidden_groups", 1, 1, 1024);
+  s.block.attention.dropout = r.dropout_or("attention_probs_dropout_prob", 0.0);
+  s.block.dropout = s.embedding.dropout = r.dropout_or("hidden_dropout_prob", 0.0);
+  s.block.feed_forward.activation = r.activation("hidden_act", "gelu_new");
+  s.embedding.width = r.width_or("embedding_size", 128);
+  s.embedding.project = s.embedding.project_bias = true;
+  m.head.transform_width = s.embedding.width;
+  m.head.transform_activation = s.block.feed_forward.activation;
+  r.unsupported(r.integer_or("inner_group_num", 1, 1, 1024) != 1, "inner_group_num", "other than 1 is not supported");
+  r.unsupported(m.head.kind == HeadKind::kPretraining, "architectures", "names ALBERT's pretraining head, which is not supported");
+  r.require(s.groups <= s.layers, "num_hidden_groups", "is more than the layers");
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec&) {
+  const std::string ours = "encoder.layers.{}.", theirs = "albert.encoder.albert_layer_groups.{}.albert_layers.0.";
+  return {{"encoder.embed.tokens", "albert.embeddings.word_embeddings"},
+          {"encoder.embed.positions", "albert.embeddings.position_embeddings"},
+          {"encoder.embed.types", "albert.embeddings.token_type_embeddings"},
+          {"encoder.embed.norm", "albert.embeddings.LayerNorm"},
+          {"encoder.embed.project", "albert.encoder.embedding_hidden_mapping_in"},
+          {ours + "attn.q", theirs + "attention.query"},
+          {ours + "attn.k", theirs + "attention.key"},
+          {ours + "attn.v", theirs + "attention.value"},
+          {ours + "attn.o", theirs + "attention.dense"},
+          {ours + "norm1", theirs + "attention.LayerNorm"},
+          {ours + "ffn.up", theirs + "ffn"},
+          {ours + "ffn.down", theirs + "ffn_output"},
+          {ours + "norm2", theirs + "full_layer_layer_norm"},
+          {"head.pooler", "albert.pooler"},
+          {"head.transform", "predictions.dense"},
+          {"head.transform_norm", "predictions.LayerNorm"},
+          {"head.lm.bias", "predictions.bias"},
+          {"head.lm.weight", "predictions.decoder.weight"},
+          {"head.classifier", "classifier"},
+          {"head.answer", "qa_outputs"}};
+}
+
+}  // namespace
+
+const Family kAlbert = {"albert", "albert.", read, names, nullptr,
+                        {"embeddings.position_ids", "predictions.decoder.weight", "predictions.decoder.bias"}};
+
+}  // namespace makar

@@ -1,0 +1,99 @@
+// BERT (Devlin et al., 2018): a bidirectional post-norm encoder with token types, and its heads.
+#include "models/families/pages.h"
+
+namespace makar {
+
+ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
+  ModelSpec m;
+  m.family = family;
+  StackSpec s;
+  s.name = "encoder";
+  s.width = r.width({"hidden_size", "dim"});
+  s.layers = r.layers({"num_hidden_layers", "n_layers"});
+  s.final_norm = false;
+  BlockSpec& b = s.block;
+  b.place = NormPlace::kPost;
+  b.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
+  AttentionSpec& a = b.attention;
+  a.causal = false;
+  a.heads = a.kv_heads = r.heads({"num_attention_heads", "n_heads"});
+  a.head_dim = r.head_dim(s.width, a.heads, {"num_attention_heads", "n_heads"});
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = a.out_bias = true;
+  a.dropout = r.dropout_or({"attention_probs_dropout_prob", "attention_dropout"}, 0.1);
+  b.feed_forward.width = r.integer({"intermediate_size", "hidden_dim"}, 1, int64_t{1} << 20);
+  b.feed_forward.activation = r.activation({"hidden_act", "activation"}, "gelu");
+  b.feed_forward.bias = true;
+  b.dropout = r.dropout_or({"hidden_dropout_prob", "dropout"}, 0.1);
+  m.vocab = r.vocab("vocab_size");
+  m.max_positions = r.positions_or("max_position_embeddings", 512);
+  EmbeddingSpec& e = s.embedding;
+  e.vocab = m.vocab;
+  e.width = r.width_or("embedding_size", s.width);
+  e.types = r.integer_or("type_vocab_size", 2, 0, 65536);
+  e.positions = PositionKind::kLearned;
+  e.max_positions = m.max_positions;
+  e.norm = true;
+  e.dropout = b.dropout;
+  m.head.kind = r.head(model, m);
+  HeadSpec& h = m.head;
+  h.tied = r.flag_or("tie_word_embeddings", true);
+  if (h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining) {
+    h.lm_bias = h.transform = true;
+    h.transform_width = e.width;
+    h.transform_activation = b.feed_forward.activation;
+  }
+  if (h.kind == HeadKind::kSequenceClass || h.kind == HeadKind::kTokenClass) h.labels = r.labels();
+  h.pooler = h.kind == HeadKind::kNone || h.kind == HeadKind::kPretraining || h.kind == HeadKind::kSequenceClass;
+  h.pool = PoolKind::kPooler;
+  r.special_tokens(m, -1, -1, 0);
+  r.unsupported(r.flag_or("is_decoder", false), "is_decoder", "is not supported in an encoder family");
+  r.unsupported(r.text_or("position_embedding_type", "absolute") != "absolute", "position_embedding_type",
+                "other than absolute is not supported");
+  m.encoder = s;
+  return m;
+}
+
+std::vector<NameRule> bert_body_names(const std::string& prefix) {
+  const std::string ours = "encoder.layers.{}.", theirs = prefix + "encoder.layer.{}.";
+  return {{"encoder.embed.tokens", prefix + "embeddings.word_embeddings"},
+          {"encoder.embed.positions", prefix + "embeddings.position_embeddings"},
+          {"encoder.embed.types", prefix + "embeddings.token_type_embeddings"},
+          {"encoder.embed.norm", prefix + "embeddings.LayerNorm"},
+          {ours + "attn.q", theirs + "attention.self.query"},
+          {ours + "attn.k", theirs + "attention.self.key"},
+          {ours + "attn.v", theirs + "attention.self.value"},
+          {ours + "attn.o", theirs + "attention.output.dense"},
+          {ours + "norm1", theirs + "attention.output.LayerNorm"},
+          {ours + "ffn.up", theirs + "intermediate.dense"},
+          {ours + "ffn.down", theirs + "output.dense"},
+          {ours + "norm2", theirs + "output.LayerNorm"},
+          {"head.pooler", prefix + "pooler.dense"}};
+}
+
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_bert_like(r, "bert", "Bert");
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec&) {
+  std::vector<NameRule> rules = bert_body_names("bert.");
+  rules.insert(rules.end(), {{"head.transform", "cls.predictions.transform.dense"},
+                             {"head.transform_norm", "cls.predictions.transform.LayerNorm"},
+                             {"head.lm.bias", "cls.predictions.bias"},
+                             {"head.lm.weight", "cls.predictions.decoder.weight"},
+                             {"head.next_sentence", "cls.seq_relationship"},
+                             {"head.classifier", "classifier"},
+                             {"head.answer", "qa_outputs"}});
+  return rules;
+}
+
+}  // namespace
+
+const Family kBert = {"bert", "bert.", read, names, nullptr,
+                      {"embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}};
+
+}  // namespace makar

@@ -1,0 +1,60 @@
+// BLOOM (Scao et al., 2022): ALiBi, a norm on the embeddings, query, key and value fused per head.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m;
+  m.family = "bloom";
+  StackSpec s;
+  s.name = "decoder";
+  s.width = r.width({"hidden_size", "n_embed"});
+  s.layers = r.layers({"n_layer", "num_hidden_layers"});
+  BlockSpec& b = s.block;
+  b.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
+  b.residual_after_norm = r.flag_or("apply_residual_connection_post_layernorm", false);
+  AttentionSpec& a = b.attention;
+  a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads"});
+  a.head_dim = r.head_dim(s.width, a.heads, "n_head");
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = a.out_bias = true;
+  a.bias = BiasKind::kAlibi;
+  a.dropout = r.dropout_or("attention_dropout", 0.0);
+  b.feed_forward.width = 4 * s.width;
+  b.feed_forward.activation = Activation::kGeluTanh;
+  b.feed_forward.bias = true;
+  b.dropout = r.dropout_or("hidden_dropout", 0.0);
+  m.vocab = r.vocab("vocab_size");
+  s.embedding.vocab = m.vocab;
+  s.embedding.width = s.width;
+  s.embedding.norm = true;
+  m.head.kind = r.head("Bloom", m);
+  m.head.tied = r.flag_or("tie_word_embeddings", true);
+  last_token_classifier(r, m);
+  r.special_tokens(m, 1, 2, 3);
+  m.decoder = s;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  return {{"decoder.embed.tokens", "transformer.word_embeddings"},
+          {"decoder.embed.norm", "transformer.word_embeddings_layernorm"},
+          {ours + "norm1", theirs + "input_layernorm"},
+          {ours + "norm2", theirs + "post_attention_layernorm"},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "self_attention.query_key_value", spec.decoder->block.attention.heads},
+          {ours + "attn.o", theirs + "self_attention.dense"},
+          {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
+          {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
+          {"decoder.norm", "transformer.ln_f"},
+          {"head.lm", "lm_head"},
+          {"head.classifier", "score"}};
+}
+
+}  // namespace
+
+const Family kBloom = {"bloom", "transformer.", read, names, nullptr, {"lm_head.weight"}};
+
+}  // namespace makar

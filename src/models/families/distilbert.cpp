@@ -1,0 +1,47 @@
+// DistilBERT (Sanh et al., 2019): half of BERT's layers, without token types and pooler.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_bert_like(r, "distilbert", "DistilBert");
+  m.encoder->embedding.types = 0;
+  m.encoder->block.norm.eps = 1e-12f;
+  HeadSpec& h = m.head;
+  h.pooler = false;
+  h.pool = PoolKind::kFirst;
+  h.classifier_dense = h.kind == HeadKind::kSequenceClass;
+  h.classifier_activation = Activation::kRelu;
+  r.unsupported(h.kind == HeadKind::kPretraining, "architectures", "names a head DistilBERT does not have");
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec&) {
+  const std::string ours = "encoder.layers.{}.", theirs = "distilbert.transformer.layer.{}.";
+  return {{"encoder.embed.tokens", "distilbert.embeddings.word_embeddings"},
+          {"encoder.embed.positions", "distilbert.embeddings.position_embeddings"},
+          {"encoder.embed.norm", "distilbert.embeddings.LayerNorm"},
+          {ours + "attn.q", theirs + "attention.q_lin"},
+          {ours + "attn.k", theirs + "attention.k_lin"},
+          {ours + "attn.v", theirs + "attention.v_lin"},
+          {ours + "attn.o", theirs + "attention.out_lin"},
+          {ours + "norm1", theirs + "sa_layer_norm"},
+          {ours + "ffn.up", theirs + "ffn.lin1"},
+          {ours + "ffn.down", theirs + "ffn.lin2"},
+          {ours + "norm2", theirs + "output_layer_norm"},
+          {"head.transform", "vocab_transform"},
+          {"head.transform_norm", "vocab_layer_norm"},
+          {"head.lm.bias", "vocab_projector.bias"},
+          {"head.lm.weight", "vocab_projector.weight"},
+          {"head.dense", "pre_classifier"},
+          {"head.classifier", "classifier"},
+          {"head.answer", "qa_outputs"}};
+}
+
+}  // namespace
+
+const Family kDistilBert = {"distilbert", "distilbert.", read, names, nullptr, {"embeddings.position_ids", "vocab_projector.weight"}};
+
+}  // namespace makar

@@ -1,0 +1,73 @@
+// Falcon (Almazrouei et al., 2023): multi-query or grouped attention, attention and feed-forward in parallel as in
+// PaLM, rotary positions or ALiBi.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m;
+  m.family = "falcon";
+  StackSpec s;
+  s.name = "decoder";
+  s.width = r.width({"hidden_size", "n_embed"});
+  s.layers = r.layers({"num_hidden_layers", "n_layer"});
+  BlockSpec& b = s.block;
+  b.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
+  const bool newer = r.flag_or("new_decoder_architecture", false);
+  const bool biases = r.flag_or("bias", false);
+  b.parallel = newer || r.flag_or("parallel_attn", true);
+  // The newer form has two norms in parallel unless told to use one; the older one shares its single norm.
+  b.shared_norm = b.parallel && !(newer && r.integer_or("num_ln_in_parallel_attn", 2, 1, 2) == 2);
+  AttentionSpec& a = b.attention;
+  a.heads = r.heads({"num_attention_heads", "n_head"});
+  a.kv_heads = newer ? a.heads : (r.flag_or("multi_query", true) ? 1 : a.heads);
+  if (newer) r.kv_heads(a, {"num_kv_heads", "n_head_kv"}, a.heads);
+  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = a.out_bias = biases;
+  a.dropout = r.dropout_or("attention_dropout", 0.0);
+  b.feed_forward.width = r.width_or("ffn_hidden_size", 4 * s.width);
+  b.feed_forward.activation = r.activation("activation", "gelu");
+  b.feed_forward.bias = biases;
+  b.dropout = r.dropout_or("hidden_dropout", 0.0);
+  m.vocab = r.vocab("vocab_size");
+  m.max_positions = r.positions_or("max_position_embeddings", 2048);
+  if (r.flag_or("alibi", false)) {
+    a.bias = BiasKind::kAlibi;
+    a.alibi_scale = a.scale;  // Falcon scales scores and bias together
+  } else {
+    a.rope = r.rope(a.head_dim, 10000.0, m.max_positions);
+  }
+  s.embedding.vocab = m.vocab;
+  s.embedding.width = s.width;
+  m.head.kind = r.head("Falcon", m);
+  m.head.tied = r.flag_or("tie_word_embeddings", true);
+  last_token_classifier(r, m);
+  r.special_tokens(m, 11, 11, -1);
+  m.decoder = s;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const BlockSpec& b = spec.decoder->block;
+  const bool two_norms = b.parallel && !b.shared_norm;
+  return {{"decoder.embed.tokens", "transformer.word_embeddings"},
+          {ours + "norm1", theirs + (two_norms ? "ln_attn" : "input_layernorm")},
+          {ours + "norm2", theirs + (two_norms ? "ln_mlp" : "post_attention_layernorm")},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "self_attention.query_key_value", b.attention.kv_heads},
+          {ours + "attn.o", theirs + "self_attention.dense"},
+          {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
+          {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
+          {"decoder.norm", "transformer.ln_f"},
+          {"head.lm", "lm_head"},
+          {"head.classifier", "score"}};
+}
+
+}  // namespace
+
+const Family kFalcon = {"falcon", "transformer.", read, names, nullptr, {"lm_head.weight", ".rotary_emb.inv_freq"}};
+
+}  // namespace makar

@@ -1,0 +1,63 @@
+// GPT-2 (Radford et al., 2019): pre-norm, learned positions, weights stored [in, out].
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m;
+  m.family = "gpt2";
+  StackSpec s;
+  s.name = "decoder";
+  s.width = r.width({"n_embd", "hidden_size"});
+  s.layers = r.layers({"n_layer", "num_hidden_layers"});
+  BlockSpec& b = s.block;
+  b.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
+  AttentionSpec& a = b.attention;
+  a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads"});
+  a.head_dim = r.head_dim(s.width, a.heads, "n_head");
+  a.scale = r.flag_or("scale_attn_weights", true) ? 1.0f / std::sqrt(static_cast<float>(a.head_dim)) : 1.0f;
+  a.qkv_bias = a.out_bias = true;
+  a.dropout = r.dropout_or("attn_pdrop", 0.1);
+  b.feed_forward.width = r.width_or("n_inner", 4 * s.width);
+  b.feed_forward.activation = r.activation("activation_function", "gelu_new");
+  b.feed_forward.bias = true;
+  b.dropout = r.dropout_or("resid_pdrop", 0.1);
+  m.vocab = r.vocab("vocab_size");
+  m.max_positions = r.positions_or({"n_positions", "n_ctx", "max_position_embeddings"}, 1024);
+  s.embedding.vocab = m.vocab;
+  s.embedding.width = s.width;
+  s.embedding.positions = PositionKind::kLearned;
+  s.embedding.max_positions = m.max_positions;
+  s.embedding.dropout = r.dropout_or("embd_pdrop", 0.1);
+  m.head.kind = r.head("GPT2", m);
+  m.head.tied = r.flag_or("tie_word_embeddings", true);
+  last_token_classifier(r, m);
+  r.special_tokens(m, 50256, 50256, -1);
+  r.unsupported(r.flag_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx", "is not supported");
+  r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
+  m.decoder = s;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec&) {
+  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  return {{"decoder.embed.tokens", "transformer.wte"},
+          {"decoder.embed.positions", "transformer.wpe"},
+          {ours + "norm1", theirs + "ln_1"},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.c_attn", 1, true},
+          {ours + "attn.o", theirs + "attn.c_proj", true},
+          {ours + "norm2", theirs + "ln_2"},
+          {ours + "ffn.up", theirs + "mlp.c_fc", true},
+          {ours + "ffn.down", theirs + "mlp.c_proj", true},
+          {"decoder.norm", "transformer.ln_f"},
+          {"head.lm", "lm_head"},
+          {"head.classifier", "score"}};
+}
+
+}  // namespace
+
+const Family kGpt2 = {"gpt2", "transformer.", read, names, nullptr, {".attn.bias", ".attn.masked_bias", "lm_head.weight"}};
+
+}  // namespace makar

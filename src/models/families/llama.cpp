@@ -1,0 +1,71 @@
+// Llama 1-3 (Touvron et al., 2023): pre-RMSNorm, rotary positions, gated SiLU, grouped queries.
+#include "models/families/pages.h"
+
+namespace makar {
+
+ModelSpec read_llama_like(Reader& r, const char* family, const char* model, const LlamaDefaults& d) {
+  ModelSpec m;
+  m.family = family;
+  StackSpec s;
+  s.name = "decoder";
+  s.width = r.width("hidden_size");
+  s.layers = r.layers("num_hidden_layers");
+  BlockSpec& b = s.block;
+  b.norm.kind = NormSpec::Kind::kRms;
+  b.norm.eps = r.number_or("rms_norm_eps", d.eps, 0, 1);
+  AttentionSpec& a = b.attention;
+  a.heads = r.heads("num_attention_heads");
+  r.kv_heads(a, "num_key_value_heads", a.heads);
+  a.head_dim = r.has("head_dim") ? r.integer("head_dim", 1, 65536) : r.head_dim(s.width, a.heads, "num_attention_heads");
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = a.out_bias = r.flag_or("attention_bias", false);
+  a.dropout = r.dropout_or("attention_dropout", 0.0);
+  b.feed_forward.width = r.integer("intermediate_size", 1, int64_t{1} << 20);
+  b.feed_forward.activation = r.activation({"hidden_activation", "hidden_act"}, d.activation);
+  b.feed_forward.gated = true;
+  b.feed_forward.bias = r.flag_or("mlp_bias", false);
+  m.vocab = r.vocab("vocab_size");
+  m.max_positions = r.positions_or("max_position_embeddings", d.max_positions);
+  a.rope = r.rope(a.head_dim, d.theta, m.max_positions);
+  s.embedding.vocab = m.vocab;
+  s.embedding.width = s.width;
+  m.head.kind = r.head(model, m);
+  m.head.tied = r.flag_or("tie_word_embeddings", false);
+  last_token_classifier(r, m);
+  r.special_tokens(m, 1, 2, -1);
+  m.decoder = s;
+  return m;
+}
+
+std::vector<NameRule> llama_names(const ModelSpec&) {
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  return {{"decoder.embed.tokens", "model.embed_tokens"},
+          {ours + "norm1", theirs + "input_layernorm"},
+          {ours + "attn.q", theirs + "self_attn.q_proj"},
+          {ours + "attn.k", theirs + "self_attn.k_proj"},
+          {ours + "attn.v", theirs + "self_attn.v_proj"},
+          {ours + "attn.o", theirs + "self_attn.o_proj"},
+          {ours + "attn.q_norm", theirs + "self_attn.q_norm"},
+          {ours + "attn.k_norm", theirs + "self_attn.k_norm"},
+          {ours + "norm2", theirs + "post_attention_layernorm"},
+          {ours + "ffn.gate", theirs + "mlp.gate_proj"},
+          {ours + "ffn.up", theirs + "mlp.up_proj"},
+          {ours + "ffn.down", theirs + "mlp.down_proj"},
+          {"decoder.norm", "model.norm"},
+          {"head.lm", "lm_head"},
+          {"head.classifier", "score"}};
+}
+
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_llama_like(r, "llama", "Llama", {});
+  return r.finish(m);
+}
+
+}  // namespace
+
+const Family kLlama = {"llama", "model.", read, llama_names, nullptr, {".rotary_emb.inv_freq", "lm_head.weight"}};
+
+}  // namespace makar

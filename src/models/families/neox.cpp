@@ -1,0 +1,61 @@
+// GPT-NeoX (Black et al., 2022): attention and feed-forward in parallel, partial rotary positions, query, key and
+// value fused per head.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m;
+  m.family = "gpt_neox";
+  StackSpec s;
+  s.name = "decoder";
+  s.width = r.width("hidden_size");
+  s.layers = r.layers("num_hidden_layers");
+  BlockSpec& b = s.block;
+  b.norm.eps = r.number_or("layer_norm_eps", 1e-5, 0, 1);
+  b.parallel = r.flag_or("use_parallel_residual", true);
+  AttentionSpec& a = b.attention;
+  a.heads = a.kv_heads = r.heads("num_attention_heads");
+  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = a.out_bias = r.flag_or("attention_bias", true);
+  a.dropout = r.dropout_or("attention_dropout", 0.0);
+  b.feed_forward.width = r.width_or("intermediate_size", 4 * s.width);
+  b.feed_forward.activation = r.activation("hidden_act", "gelu");
+  b.feed_forward.bias = true;
+  b.dropout = s.embedding.dropout = r.dropout_or("hidden_dropout", 0.0);
+  m.vocab = r.vocab("vocab_size");
+  m.max_positions = r.positions_or("max_position_embeddings", 2048);
+  a.rope = r.rope(a.head_dim, 10000.0, m.max_positions, 0.25);
+  s.embedding.vocab = m.vocab;
+  s.embedding.width = s.width;
+  m.head.kind = r.head("GPTNeoX", m);
+  m.head.tied = r.flag_or("tie_word_embeddings", false);
+  last_token_classifier(r, m);
+  r.special_tokens(m, 0, 2, -1);
+  m.decoder = s;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "gpt_neox.layers.{}.";
+  return {{"decoder.embed.tokens", "gpt_neox.embed_in"},
+          {ours + "norm1", theirs + "input_layernorm"},
+          {ours + "norm2", theirs + "post_attention_layernorm"},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attention.query_key_value", spec.decoder->block.attention.heads},
+          {ours + "attn.o", theirs + "attention.dense"},
+          {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
+          {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
+          {"decoder.norm", "gpt_neox.final_layer_norm"},
+          {"head.lm", "embed_out"},
+          {"head.classifier", "score"}};
+}
+
+}  // namespace
+
+const Family kNeox = {"gpt_neox", "gpt_neox.", read, names, nullptr,
+                      {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq", "embed_out.weight"}};
+
+}  // namespace makar

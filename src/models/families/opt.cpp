@@ -1,0 +1,72 @@
+// OPT (Zhang et al., 2022): learned positions that start at 2, ReLU, optional projections around a wider body.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m;
+  m.family = "opt";
+  StackSpec s;
+  s.name = "decoder";
+  s.width = r.width("hidden_size");
+  s.layers = r.layers("num_hidden_layers");
+  BlockSpec& b = s.block;
+  const bool before = r.flag_or("do_layer_norm_before", true), biases = r.flag_or("enable_bias", true);
+  b.place = before ? NormPlace::kPre : NormPlace::kPost;
+  b.norm.affine = r.flag_or("layer_norm_elementwise_affine", true);
+  AttentionSpec& a = b.attention;
+  a.heads = a.kv_heads = r.heads("num_attention_heads");
+  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = a.out_bias = biases;
+  a.dropout = r.dropout_or("attention_dropout", 0.0);
+  b.feed_forward.width = r.integer("ffn_dim", 1, int64_t{1} << 20);
+  b.feed_forward.activation = r.activation("activation_function", "relu");
+  b.feed_forward.bias = biases;
+  b.dropout = r.dropout_or("dropout", 0.1);
+  m.vocab = r.vocab("vocab_size");
+  m.max_positions = r.positions_or("max_position_embeddings", 2048);
+  EmbeddingSpec& e = s.embedding;
+  e.vocab = m.vocab;
+  e.width = r.width_or("word_embed_proj_dim", s.width);
+  e.project = e.project_early = e.width != s.width;
+  e.positions = PositionKind::kLearned;
+  e.max_positions = m.max_positions + 2;
+  e.position_offset = 2;
+  e.count_positions = true;
+  s.project_out = e.project ? e.width : 0;
+  s.final_norm = before && !r.flag_or("_remove_final_layer_norm", false);
+  m.head.kind = r.head("OPT", m);
+  m.head.tied = r.flag_or("tie_word_embeddings", true);
+  last_token_classifier(r, m);
+  r.special_tokens(m, 2, 2, 1);
+  m.decoder = s;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec&) {
+  const std::string ours = "decoder.layers.{}.", theirs = "model.decoder.layers.{}.";
+  return {{"decoder.embed.tokens", "model.decoder.embed_tokens"},
+          {"decoder.embed.positions", "model.decoder.embed_positions"},
+          {"decoder.embed.project", "model.decoder.project_in"},
+          {"decoder.project_out", "model.decoder.project_out"},
+          {ours + "norm1", theirs + "self_attn_layer_norm"},
+          {ours + "attn.q", theirs + "self_attn.q_proj"},
+          {ours + "attn.k", theirs + "self_attn.k_proj"},
+          {ours + "attn.v", theirs + "self_attn.v_proj"},
+          {ours + "attn.o", theirs + "self_attn.out_proj"},
+          {ours + "norm2", theirs + "final_layer_norm"},
+          {ours + "ffn.up", theirs + "fc1"},
+          {ours + "ffn.down", theirs + "fc2"},
+          {"decoder.norm", "model.decoder.final_layer_norm"},
+          {"head.lm", "lm_head"},
+          {"head.classifier", "score"}};
+}
+
+}  // namespace
+
+const Family kOpt = {"opt", "model.", read, names, nullptr, {"lm_head.weight"}};
+
+}  // namespace makar

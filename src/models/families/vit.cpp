@@ -1,0 +1,105 @@
+// ViT (Dosovitskiy et al., 2020) and DeiT (Touvron et al., 2020): image patches as tokens, a class token, and DeiT's
+// distillation token beside it.
+#include "models/families/pages.h"
+
+namespace makar {
+
+ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool distillation) {
+  ModelSpec m;
+  m.family = family;
+  StackSpec s;
+  s.name = "encoder";
+  s.width = r.width("hidden_size");
+  s.layers = r.layers("num_hidden_layers");
+  BlockSpec& b = s.block;
+  b.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
+  AttentionSpec& a = b.attention;
+  a.causal = false;
+  a.heads = a.kv_heads = r.heads("num_attention_heads");
+  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = r.flag_or("qkv_bias", true);
+  a.out_bias = true;
+  a.dropout = r.dropout_or("attention_probs_dropout_prob", 0.0);
+  b.feed_forward.width = r.integer("intermediate_size", 1, int64_t{1} << 20);
+  b.feed_forward.activation = r.activation("hidden_act", "gelu");
+  b.feed_forward.bias = true;
+  b.dropout = s.embedding.dropout = r.dropout_or("hidden_dropout_prob", 0.0);
+  PatchSpec p;
+  p.image_height = p.image_width = r.integer_or("image_size", 224, 1, 16384);
+  p.patch = r.integer_or("patch_size", 16, 1, 16384);
+  p.channels = r.integer_or("num_channels", 3, 1, 1024);
+  p.distillation_token = distillation;
+  r.require(p.patch <= p.image_height, "patch_size", "is larger than the image");
+  s.embedding.patches = p;
+  s.embedding.width = s.width;
+  m.head.kind = r.head(model, m);
+  if (m.head.kind == HeadKind::kImageClass || m.head.kind == HeadKind::kImageClassTeacher) m.head.labels = r.labels();
+  m.head.pooler = m.head.kind == HeadKind::kNone;
+  m.initializer_range = r.number_or("initializer_range", 0.02, 0, 1e3);
+  m.encoder = s;
+  return m;
+}
+
+namespace {
+
+Result<ModelSpec> read_vit(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_vit_like(r, "vit", "ViT", false);
+  r.unsupported(m.head.kind == HeadKind::kImageClassTeacher, "architectures", "names a head ViT does not have");
+  return r.finish(m);
+}
+
+Result<ModelSpec> read_deit(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_vit_like(r, "deit", "DeiT", true);
+  return r.finish(m);
+}
+
+std::vector<NameRule> ends(const ModelSpec& spec) {
+  const std::string p = spec.family + ".";
+  const bool teacher = spec.head.kind == HeadKind::kImageClassTeacher;
+  return {{"encoder.embed.cls", p + "embeddings.cls_token"},
+          {"encoder.embed.distillation", p + "embeddings.distillation_token"},
+          {"encoder.embed.positions", p + "embeddings.position_embeddings"},
+          {"encoder.embed.patch", p + "embeddings.patch_embeddings.projection"},
+          {"encoder.norm", p + "layernorm"},
+          {"head.pooler", p + "pooler.dense"},
+          {"head.classifier", teacher ? "cls_classifier" : "classifier"},
+          {"head.distillation", "distillation_classifier"}};
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  std::vector<NameRule> rules = ends(spec);
+  const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".encoder.layer.{}.";
+  rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
+                             {ours + "attn.q", theirs + "attention.attention.query"},
+                             {ours + "attn.k", theirs + "attention.attention.key"},
+                             {ours + "attn.v", theirs + "attention.attention.value"},
+                             {ours + "attn.o", theirs + "attention.output.dense"},
+                             {ours + "norm2", theirs + "layernorm_after"},
+                             {ours + "ffn.up", theirs + "intermediate.dense"},
+                             {ours + "ffn.down", theirs + "output.dense"}});
+  return rules;
+}
+
+std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+  std::vector<NameRule> rules = ends(spec);
+  const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".layers.{}.";
+  rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
+                             {ours + "attn.q", theirs + "attention.q_proj"},
+                             {ours + "attn.k", theirs + "attention.k_proj"},
+                             {ours + "attn.v", theirs + "attention.v_proj"},
+                             {ours + "attn.o", theirs + "attention.o_proj"},
+                             {ours + "norm2", theirs + "layernorm_after"},
+                             {ours + "ffn.up", theirs + "mlp.fc1"},
+                             {ours + "ffn.down", theirs + "mlp.fc2"}});
+  return rules;
+}
+
+}  // namespace
+
+const Family kVit = {"vit", "vit.", read_vit, names, names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
+const Family kDeit = {"deit", "deit.", read_deit, names, names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
+
+}  // namespace makar

@@ -1,0 +1,36 @@
+// Loading and saving Hugging Face folders.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "models/family.h"
+#include "models/model.h"
+
+namespace makar {
+
+struct LoadOptions {
+  // Copies the weights to f32 so that they can be trained; otherwise matrices stay as the file holds them, mapped.
+  bool trainable = false;
+};
+
+struct LoadedModel {
+  const Family* family;
+  std::unique_ptr<Model> model;
+};
+
+// The model a config describes, its parameters without values.
+Result<LoadedModel> make_model(const Config& config);
+Result<LoadedModel> load_model(const std::string& folder, const LoadOptions& options = {});
+
+// Writes config.json and the weights under the family's names.
+Status save_model(const std::string& folder, const Model& model, const Family& family);
+
+// Values under the family's file names (or its names in memory), one tensor for each that the file has; `value`
+// gives the tensor of a parameter: its weights, or its gradients.
+std::vector<NamedTensor> named_tensors(const Model& model, const Family& family, bool in_memory,
+                                       const std::function<Tensor(const Parameter&)>& value);
+
+// Random weights: normal matrices of the config's deviation, zero biases, unit norms; a pure function of the seed.
+void initialize(Model& model, uint64_t seed);
+
+}  // namespace makar

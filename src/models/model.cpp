@@ -1,0 +1,163 @@
+#include "models/model.h"
+
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+
+Model::Model(ModelSpec spec) : spec_(std::move(spec)) {
+  if (spec_.encoder) encoder_ = std::make_unique<Stack>(set_, *spec_.encoder);
+  if (spec_.decoder) {
+    Parameter* shared = encoder_ && spec_.shared_tokens ? encoder_->tokens() : nullptr;
+    decoder_ = std::make_unique<Stack>(set_, *spec_.decoder, shared);
+  }
+  make_heads();
+}
+
+void Model::make_heads() {
+  const HeadSpec& h = spec_.head;
+  const StackSpec& body = spec_.main();
+  const int64_t width = body.width;
+  const bool lm = h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining;
+  if (lm) {
+    if (h.transform) {
+      transform_ = Linear(set_, "head.transform", width, h.transform_width, true);
+      transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.block.norm);
+    }
+    const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : width);
+    Parameter* table = (decoder_ ? decoder_ : encoder_)->tokens();
+    Parameter* weight = h.tied ? table : set_.add("head.lm.weight", {spec_.vocab, in});
+    Parameter* bias = nullptr;
+    if (h.lm_bias) bias = set_.add("head.lm.bias", {spec_.vocab});
+    if (h.lm_offset) bias = set_.add("head.lm.bias", {1, spec_.vocab}), bias->buffer = true;
+    lm_ = Linear(weight, bias);
+  }
+  if (h.pooler) pooler_ = Linear(set_, "head.pooler", width, width, true);
+  switch (h.kind) {
+    case HeadKind::kPretraining: second_ = Linear(set_, "head.next_sentence", width, 2, true); break;
+    case HeadKind::kSequenceClass:
+      if (h.classifier_dense) classifier_dense_ = Linear(set_, "head.dense", width, width, true);
+      [[fallthrough]];
+    case HeadKind::kTokenClass:
+    case HeadKind::kImageClass:
+    case HeadKind::kImageClassTeacher:
+      classifier_ = Linear(set_, "head.classifier", width, h.labels, h.classifier_bias);
+      if (h.kind == HeadKind::kImageClassTeacher) second_ = Linear(set_, "head.distillation", width, h.labels, true);
+      break;
+    case HeadKind::kQuestion: classifier_ = Linear(set_, "head.answer", width, 2, true); break;
+    default: break;
+  }
+}
+
+Tensor Model::encode(ForwardContext& f, const Batch& source) const {
+  ForwardContext inner{f.ops, nullptr, f.record, f.checkpoint};  // a cache is for the decoder
+  return (*encoder_)(inner, source);
+}
+
+Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encoded, const Batch* source) const {
+  return (*decoder_)(f, target, encoded, source);
+}
+
+Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record) const {
+  if (!decoder_) return encode(f, inputs.source);
+  if (!encoder_) return (*decoder_)(f, inputs.source);
+  ForwardContext first{f.ops, nullptr, encoder_record, f.checkpoint};
+  const Tensor encoded = encode(first, inputs.source);
+  return decode(f, inputs.target, encoded, &inputs.source);
+}
+
+Tensor Model::lm_rows(Context& ctx, const Tensor& hidden) const {
+  Tensor x = hidden;
+  if (transform_.defined())
+    x = transform_norm_(ctx, ops::activate(ctx, transform_(ctx, x), spec_.head.transform_activation));
+  return spec_.head.scale == 1.0f ? x : ops::scale(ctx, x, spec_.head.scale);
+}
+
+Tensor Model::lm_logits(Context& ctx, const Tensor& hidden) const {
+  const Tensor logits = lm_(ctx, lm_rows(ctx, hidden));
+  return spec_.head.soft_cap > 0 ? ops::soft_cap(ctx, logits, spec_.head.soft_cap) : logits;
+}
+
+Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets, float smoothing) const {
+  ops::CrossEntropyOptions options;
+  options.smoothing = smoothing;
+  options.soft_cap = spec_.head.soft_cap;
+  if (lm_.adapter()) {  // an adapter beside the output matrix: through the logits
+    return ops::cross_entropy(ctx, lm_logits(ctx, hidden), targets, options);
+  }
+  const Tensor bias = lm_.bias() ? lm_.bias()->value : Tensor();
+  return ops::linear_cross_entropy(ctx, lm_rows(ctx, hidden), lm_.weight()->value, bias, targets, options);
+}
+
+namespace {
+
+Tensor rows_at(Context& ctx, const Tensor& hidden, const Batch& batch, int64_t offset_from_start, bool last) {
+  std::vector<int64_t> index;
+  for (const Sequence& s : batch.sequences) index.push_back(last ? s.start + s.length - 1 : s.start + offset_from_start);
+  return ops::gather_rows(ctx, hidden, index);
+}
+
+}  // namespace
+
+Tensor Model::pooled(Context& ctx, const Tensor& hidden, const Batch& batch) const {
+  return ops::activate(ctx, pooler_(ctx, rows_at(ctx, hidden, batch, 0, false)), Activation::kTanh);
+}
+
+std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const {
+  const HeadSpec& h = spec_.head;
+  switch (h.kind) {
+    case HeadKind::kCausalLm:
+    case HeadKind::kMaskedLm: return {{"logits", lm_logits(ctx, hidden)}};
+    case HeadKind::kPretraining:
+      return {{"prediction_logits", lm_logits(ctx, hidden)},
+              {"seq_relationship_logits", second_(ctx, pooled(ctx, hidden, batch))}};
+    case HeadKind::kSequenceClass: {
+      Tensor x = h.pool == PoolKind::kPooler ? pooled(ctx, hidden, batch)
+                                             : rows_at(ctx, hidden, batch, 0, h.pool == PoolKind::kLast);
+      if (classifier_dense_.defined()) x = ops::activate(ctx, classifier_dense_(ctx, x), h.classifier_activation);
+      return {{"logits", classifier_(ctx, x)}};
+    }
+    case HeadKind::kTokenClass: return {{"logits", classifier_(ctx, hidden)}};
+    case HeadKind::kQuestion: {
+      const auto parts = ops::split(ctx, classifier_(ctx, hidden), {1, 1}, -1);
+      return {{"start_logits", parts[0]}, {"end_logits", parts[1]}};
+    }
+    case HeadKind::kImageClass: return {{"logits", classifier_(ctx, rows_at(ctx, hidden, batch, 0, false))}};
+    case HeadKind::kImageClassTeacher: {
+      const Tensor cls = classifier_(ctx, rows_at(ctx, hidden, batch, 0, false));
+      const Tensor distillation = second_(ctx, rows_at(ctx, hidden, batch, 1, false));
+      return {{"cls_logits", cls},
+              {"distillation_logits", distillation},
+              {"logits", ops::scale(ctx, ops::add(ctx, cls, distillation), 0.5f)}};
+    }
+    case HeadKind::kNone: break;
+  }
+  std::map<std::string, Tensor> out = {{"last_hidden_state", hidden}};
+  if (pooler_.defined()) out["pooler_output"] = pooled(ctx, hidden, batch);
+  return out;
+}
+
+void Model::each_linear(const std::function<void(const std::string&, Linear&)>& visit) {
+  const auto one = [&](Linear& linear) {
+    if (!linear.defined()) return;
+    std::string name = linear.weight()->name;
+    visit(name.substr(0, name.size() - std::string(".weight").size()), linear);
+  };
+  for (Stack* stack : {encoder_.get(), decoder_.get()}) {
+    if (!stack) continue;
+    for (Block& b : stack->blocks()) {
+      for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.cross.q, &b.cross.k, &b.cross.v,
+                        &b.cross.o, &b.feed_forward.router})
+        one(*l);
+      for (auto& e : b.feed_forward.experts)
+        for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);
+    }
+  }
+  for (Linear* l : {&lm_, &transform_, &pooler_, &classifier_dense_, &classifier_, &second_}) one(*l);
+}
+
+void Model::pack(ThreadPool& pool) {
+  each_linear([&](const std::string&, Linear& linear) { linear.pack(pool); });
+}
+
+}  // namespace makar

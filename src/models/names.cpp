@@ -1,0 +1,149 @@
+#include "models/names.h"
+
+#include <cstring>
+#include <numeric>
+
+namespace makar {
+namespace {
+
+std::string replaced(std::string text, const std::string& mark, int64_t number) {
+  for (size_t at = text.find(mark); at != std::string::npos; at = text.find(mark))
+    text.replace(at, mark.size(), std::to_string(number));
+  return text;
+}
+
+bool has(const NameRule& rule, const std::string& mark) { return rule.ours[0].find(mark) != std::string::npos; }
+
+NameRule with(const NameRule& rule, const std::string& mark, int64_t number) {
+  NameRule out = rule;
+  for (auto& name : out.ours) name = replaced(name, mark, number);
+  out.theirs = replaced(out.theirs, mark, number);
+  return out;
+}
+
+// An expert index that only ours has: all experts are parts of one tensor (fused experts).
+NameRule all_experts(const NameRule& rule, const ParameterSet& set) {
+  NameRule out = rule;
+  out.ours.clear();
+  for (int64_t e = 0;; ++e) {
+    bool any = false;
+    for (const auto& name : rule.ours) {
+      const std::string one = replaced(name, "{e}", e);
+      if (!set.find(one + ".weight")) continue;
+      out.ours.push_back(one);
+      any = true;
+    }
+    if (!any) return out;
+  }
+}
+
+// Adds the rule's tensors; false when the set has none of its parameters.
+bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
+  bool any = false;
+  for (const char* suffix : {".weight", ".bias", ""}) {
+    NamedSlice slice{rule.theirs + suffix, {}, rule.groups, rule.transpose && std::strcmp(suffix, ".weight") == 0};
+    for (const auto& name : rule.ours)
+      if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
+    if (slice.ours.empty()) continue;
+    any = true;
+    check(slice.ours.size() == rule.ours.size(), "a fused tensor lacks some of its parts: " + slice.theirs);
+    out.push_back(std::move(slice));
+  }
+  return any;
+}
+
+void expand_experts(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out, bool& any) {
+  if (!has(rule, "{e}")) {
+    any = add(rule, set, out) || any;
+  } else if (rule.theirs.find("{e}") == std::string::npos) {
+    NameRule fused = all_experts(rule, set);
+    if (fused.ours.empty()) return;
+    NamedSlice slice{fused.theirs, {}, 1, false};
+    for (const auto& name : fused.ours) slice.ours.push_back(set.find(name + ".weight"));
+    out.push_back(std::move(slice));
+    any = true;
+  } else {
+    for (int64_t e = 0; add(with(rule, "{e}", e), set, out); ++e) any = true;
+  }
+}
+
+}  // namespace
+
+Shape NamedSlice::shape() const {
+  Shape s = ours[0]->shape;
+  for (size_t i = 1; i < ours.size(); ++i) s[0] += ours[i]->shape[0];
+  if (transpose) std::swap(s[0], s[1]);
+  return s;
+}
+
+std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const ParameterSet& set) {
+  std::vector<NamedSlice> out;
+  for (const NameRule& rule : rules) {
+    if (!has(rule, "{}")) {
+      bool any = false;
+      expand_experts(rule, set, out, any);
+      continue;
+    }
+    for (int64_t layer = 0;; ++layer) {
+      bool any = false;
+      expand_experts(with(rule, "{}", layer), set, out, any);
+      if (!any) break;
+    }
+  }
+  return out;
+}
+
+namespace {
+
+template <class T>
+Tensor transposed(const Tensor& x) {
+  const int64_t rows = x.dim(0), cols = x.dim(1);
+  Tensor y = Tensor::empty({cols, rows}, x.dtype());
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < cols; ++j) y.data<T>()[j * rows + i] = x.data<T>()[i * cols + j];
+  return y;
+}
+
+Tensor transposed(const Tensor& x) {
+  return size_of(x.dtype()) == 4 ? transposed<uint32_t>(x) : transposed<uint16_t>(x);
+}
+
+// Calls body(part, bytes of part at offset, bytes of whole at offset, size) for every run of equal bytes.
+template <class F>
+void each_run(const NamedSlice& slice, size_t element, F&& body) {
+  size_t at = 0;
+  for (int64_t g = 0; g < slice.groups; ++g)
+    for (size_t p = 0; p < slice.ours.size(); ++p) {
+      const size_t size = static_cast<size_t>(slice.ours[p]->shape.count() / slice.groups) * element;
+      body(p, static_cast<size_t>(g) * size, at, size);
+      at += size;
+    }
+}
+
+}  // namespace
+
+std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice) {
+  const Tensor whole = slice.transpose ? transposed(theirs) : theirs;
+  if (slice.ours.size() == 1) return {whole.reshape(slice.ours[0]->shape)};
+  std::vector<Tensor> parts;
+  for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, whole.dtype()));
+  each_run(slice, size_of(whole.dtype()), [&](size_t p, size_t to, size_t from, size_t size) {
+    std::memcpy(parts[p].raw() + to, whole.raw() + from, size);
+  });
+  return parts;
+}
+
+Tensor join(const std::vector<Tensor>& ours, const NamedSlice& slice) {
+  Tensor whole = ours[0];
+  if (ours.size() > 1) {
+    Shape shape = slice.shape();
+    if (slice.transpose) std::swap(shape[0], shape[1]);
+    whole = Tensor::empty(shape, ours[0].dtype());
+    each_run(slice, size_of(whole.dtype()), [&](size_t p, size_t from, size_t to, size_t size) {
+      std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
+    });
+  }
+  return slice.transpose ? transposed(whole) : whole;
+}
+
+}  // namespace makar

@@ -1,0 +1,93 @@
+#include "nn/attention.h"
+
+#include "ops/shape.h"
+
+namespace makar {
+
+Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, const AttentionSpec& spec,
+                     const NormSpec& norm)
+    : q(set, name + ".q", width, spec.heads * spec.head_dim, spec.qkv_bias),
+      k(set, name + ".k", width, spec.kv_heads * spec.head_dim, spec.qkv_bias),
+      v(set, name + ".v", width, spec.kv_heads * spec.head_dim, spec.qkv_bias),
+      o(set, name + ".o", spec.heads * spec.head_dim, width, spec.out_bias),
+      spec_(spec) {
+  if (spec.qk_norm) {
+    q_norm_ = Norm(set, name + ".q_norm", spec.head_dim, norm);
+    k_norm_ = Norm(set, name + ".k_norm", spec.head_dim, norm);
+  }
+}
+
+ops::AttentionOptions Attention::options(int64_t window) const {
+  return {spec_.heads, spec_.kv_heads, spec_.head_dim, spec_.causal, window, spec_.scale, spec_.soft_cap, spec_.dropout};
+}
+
+Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer, int64_t window) const {
+  Context& ctx = f.ops;
+  Tensor query = q(ctx, x), key = k(ctx, x), value = v(ctx, x);
+  if (q_norm_.defined()) {
+    const int64_t rows = x.dim(0), dim = spec_.head_dim;
+    const auto by_head = [&](const Norm& norm, const Tensor& t, int64_t heads) {
+      return ops::reshape(ctx, norm(ctx, ops::reshape(ctx, t, {rows * heads, dim})), {rows, heads * dim});
+    };
+    query = by_head(q_norm_, query, spec_.heads);
+    key = by_head(k_norm_, key, spec_.kv_heads);
+  }
+  if (spec_.rope) {
+    query = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.rope);
+    key = ops::rope(ctx, key, spec_.kv_heads, *spec_.rope, in.rope);
+  }
+  std::vector<ops::SequenceRows> rows;
+  Tensor mixed;
+  if (f.cache) {
+    check(!ctx.tape, "a cache is for inference: no tape");
+    std::vector<Tensor> keys, values;
+    for (const Sequence& s : in.batch->sequences) {
+      const auto& cached = f.cache->append(s.slot, layer, key, value, s.start, s.length);
+      check(cached.rows == s.past + s.length, "the cache and the batch disagree about the past");
+      keys.push_back(cached.k);
+      values.push_back(cached.v);
+      rows.push_back({s.start, s.length, 0, cached.rows, s.past});
+    }
+    mixed = ops::attention_cached(ctx, query, keys, values, rows, options(window), in.bias);
+  } else {
+    for (const Sequence& s : in.batch->sequences) rows.push_back({s.start, s.length, s.start, s.length, 0});
+    std::vector<Tensor>* weights = nullptr;
+    if (f.record && f.record->attention) weights = &f.record->attentions.emplace_back();
+    mixed = ops::attention(ctx, query, key, value, rows, options(window), in.bias, weights);
+  }
+  return o(ctx, mixed);
+}
+
+Tensor Attention::cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
+  Context& ctx = f.ops;
+  const Tensor query = q(ctx, x);
+  const auto& sequences = in.batch->sequences;
+  std::vector<ops::SequenceRows> rows;
+  if (f.cache) {
+    std::vector<Tensor> keys, values;
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      auto& cached = f.cache->cross(sequences[i].slot, layer);
+      if (!cached.k.defined()) {
+        check(in.encoded.defined(), "cross-attention needs the encoder's output first");
+        const Sequence& e = in.encoder_batch->sequences[i];
+        const Tensor part = in.encoded.slice(e.start, e.start + e.length);
+        cached.k = k(ctx, part), cached.v = v(ctx, part), cached.rows = e.length;
+      }
+      keys.push_back(cached.k);
+      values.push_back(cached.v);
+      rows.push_back({sequences[i].start, sequences[i].length, 0, cached.rows, 0});
+    }
+    return o(ctx, ops::attention_cached(ctx, query, keys, values, rows, options(0)));
+  }
+  const Tensor key = k(ctx, in.encoded), value = v(ctx, in.encoded);
+  check(in.encoder_batch->sequences.size() == sequences.size(), "one encoder sequence a decoder sequence");
+  for (size_t i = 0; i < sequences.size(); ++i) {
+    const Sequence& e = in.encoder_batch->sequences[i];
+    rows.push_back({sequences[i].start, sequences[i].length, e.start, e.length, 0});
+  }
+  std::vector<Tensor>* weights = nullptr;
+  if (f.record && f.record->attention) weights = &f.record->cross_attentions.emplace_back();
+  return o(ctx, ops::attention(ctx, query, key, value, rows, options(0), {}, weights));
+}
+
+}  // namespace makar

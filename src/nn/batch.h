@@ -1,0 +1,47 @@
+// A ragged batch: tokens of all sequences laid end to end. A training batch, a prefill chunk and a decode step
+// are all this.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "nn/cache.h"
+#include "ops/attention.h"
+#include "ops/context.h"
+
+namespace makar {
+
+struct Sequence {
+  int64_t start = 0, length = 0;
+  int64_t past = 0;   // tokens of it already in the cache
+  size_t slot = 0;    // its place in the cache
+};
+
+struct Batch {
+  std::vector<int64_t> tokens;     // [N]
+  std::vector<int64_t> positions;  // [N]
+  std::vector<int64_t> types;      // [N] or empty
+  Tensor pixels;                   // [images, channels, height, width] instead of tokens
+  std::vector<Sequence> sequences;
+
+  int64_t rows() const { return static_cast<int64_t>(positions.size()); }
+  void add(const std::vector<int64_t>& ids, int64_t first_position = 0);
+};
+
+// What a forward writes down for whoever wants to look.
+struct Record {
+  bool hidden = false, attention = false;
+  std::vector<Tensor> hidden_states;              // what enters the first block, then after each
+  std::vector<std::vector<Tensor>> attentions;    // [layer][sequence]: [heads, rows, keys]
+  std::vector<std::vector<Tensor>> cross_attentions;
+  std::vector<Tensor> router_probabilities;       // [layer]: [tokens, experts]
+  std::vector<std::vector<int64_t>> router_choices;  // [layer]: experts_per_token for each token
+};
+
+struct ForwardContext {
+  Context& ops;
+  KvCache* cache = nullptr;
+  Record* record = nullptr;
+  bool checkpoint = false;  // recompute blocks in the backward pass
+};
+
+}  // namespace makar

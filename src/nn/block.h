@@ -1,0 +1,26 @@
+// One transformer block, run from its spec.
+#pragma once
+#include <string>
+
+#include "nn/attention.h"
+#include "nn/feed_forward.h"
+
+namespace makar {
+
+class Block {
+ public:
+  Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec);
+  Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer, int64_t window) const;
+
+  Attention attention, cross;
+  FeedForward feed_forward;
+
+ private:
+  template <class F>
+  Tensor sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, const Norm& after, F&& body) const;
+
+  BlockSpec spec_;
+  Norm norm1_, norm1_after_, norm_cross_, norm2_, norm2_after_;
+};
+
+}  // namespace makar

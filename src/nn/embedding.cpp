@@ -1,0 +1,73 @@
+#include "nn/embedding.h"
+
+#include "ops/conv.h"
+#include "ops/embedding.h"
+#include "ops/shape.h"
+
+namespace makar {
+
+Embedding::Embedding(ParameterSet& set, const std::string& name, int64_t width, const EmbeddingSpec& spec,
+                     const NormSpec& norm, Parameter* tokens)
+    : spec_(spec), tokens_(tokens) {
+  if (spec.patches) {
+    const PatchSpec& p = *spec.patches;
+    patch_weight_ = set.add(name + ".patch.weight", {width, p.channels, p.patch, p.patch});
+    patch_bias_ = set.add(name + ".patch.bias", {width});
+    cls_ = set.add(name + ".cls", {1, 1, width});
+    if (p.distillation_token) distillation_ = set.add(name + ".distillation", {1, 1, width});
+    const int64_t rows = (p.image_height / p.patch) * (p.image_width / p.patch) + (distillation_ ? 2 : 1);
+    positions_ = set.add(name + ".positions", {1, rows, width});
+    return;
+  }
+  if (!tokens_) tokens_ = set.add(name + ".tokens.weight", {spec.vocab, spec.width});
+  if (spec.types > 0) types_ = set.add(name + ".types.weight", {spec.types, spec.width});
+  if (spec.positions == PositionKind::kLearned)
+    positions_ = set.add(name + ".positions.weight", {spec.max_positions, spec.project_early ? width : spec.width});
+  if (spec.positions == PositionKind::kSinusoidal) sinusoidal_ = ops::sinusoidal_positions(spec.max_positions, width);
+  if (spec.norm) norm_ = Norm(set, name + ".norm", spec.width, norm);
+  if (spec.project) project_ = Linear(set, name + ".project", spec.width, width, spec.project_bias);
+}
+
+Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
+  Context& ctx = f.ops;
+  if (spec_.patches) return ops::dropout(ctx, patches(ctx, batch.pixels), spec_.dropout);
+  Tensor x = ops::embedding(ctx, tokens_->value, batch.tokens);
+  if (spec_.scale != 1.0f) x = ops::scale(ctx, x, spec_.scale);
+  // Types before positions, as BERT adds them.
+  if (types_) {
+    const std::vector<int64_t> zeros(batch.tokens.size(), 0);
+    x = ops::add(ctx, x, ops::embedding(ctx, types_->value, batch.types.empty() ? zeros : batch.types));
+  }
+  const bool early = spec_.project_early;
+  if (project_.defined() && early) x = project_(ctx, x);
+  if (spec_.positions != PositionKind::kNone) {
+    std::vector<int64_t> at = batch.positions;
+    for (int64_t& p : at) p += spec_.position_offset;
+    const Tensor& table = positions_ ? positions_->value : sinusoidal_;
+    x = ops::add(ctx, x, ops::embedding(ctx, table, at));
+  }
+  if (norm_.defined()) x = norm_(ctx, x);
+  x = ops::dropout(ctx, x, spec_.dropout);
+  return project_.defined() && !early ? project_(ctx, x) : x;
+}
+
+// [images, channels, h, w] -> each image's rows: class token, distillation token, patches; positions added.
+Tensor Embedding::patches(Context& ctx, const Tensor& pixels) const {
+  const int64_t images = pixels.dim(0), width = cls_->shape[2];
+  const Tensor cells = ops::conv2d_rows(ctx, pixels, patch_weight_->value, patch_bias_->value, spec_.patches->patch);
+  const int64_t each = cells.dim(0) / images, rows = positions_->shape[1], extra = rows - each;
+  std::vector<Tensor> parts = {ops::reshape(ctx, cls_->value, {1, width})};
+  if (distillation_) parts.push_back(ops::reshape(ctx, distillation_->value, {1, width}));
+  parts.push_back(cells);
+  const Tensor all = ops::concat(ctx, parts, 0);
+  std::vector<int64_t> index;
+  for (int64_t i = 0; i < images; ++i) {
+    for (int64_t e = 0; e < extra; ++e) index.push_back(e);
+    for (int64_t c = 0; c < each; ++c) index.push_back(extra + i * each + c);
+  }
+  const Tensor x = ops::reshape(ctx, ops::gather_rows(ctx, all, index), {images, rows, width});
+  const Tensor placed = ops::add(ctx, x, ops::reshape(ctx, positions_->value, {rows, width}));
+  return ops::reshape(ctx, placed, {images * rows, width});
+}
+
+}  // namespace makar

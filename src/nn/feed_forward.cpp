@@ -1,0 +1,96 @@
+#include "nn/feed_forward.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+
+FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t width, const FeedForwardSpec& spec)
+    : spec_(spec) {
+  const auto make = [&](const std::string& at) {
+    Expert e;
+    if (spec.gated) e.gate = Linear(set, at + ".gate", width, spec.width, spec.bias);
+    e.up = Linear(set, at + ".up", width, spec.width, spec.bias);
+    e.down = Linear(set, at + ".down", spec.width, width, spec.bias);
+    return e;
+  };
+  if (spec.experts == 0) {
+    experts.push_back(make(name));
+    return;
+  }
+  router = Linear(set, name + ".router", width, spec.experts, false);
+  for (int64_t i = 0; i < spec.experts; ++i) experts.push_back(make(fmt::format("{}.experts.{}", name, i)));
+}
+
+Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const {
+  const Tensor wide = spec.gated ? ops::gated(ctx, gate(ctx, x), up(ctx, x), spec.activation)
+                                 : ops::activate(ctx, up(ctx, x), spec.activation);
+  return down(ctx, wide);
+}
+
+Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
+  return spec_.experts == 0 ? experts[0].run(f.ops, x, spec_) : routed(f, x);
+}
+
+// Each token goes to its k most probable experts, weighted by their probabilities made to sum to one. A token's
+// result is added up in the order of the experts' numbers, so it does not depend on the other tokens.
+Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
+  Context& ctx = f.ops;
+  const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
+  const Tensor probabilities = ops::softmax(ctx, router(ctx, x));  // [rows, experts]
+  std::vector<int64_t> choices(static_cast<size_t>(rows * k));
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* p = probabilities.f32() + r * count;
+    std::iota(order.begin(), order.end(), 0);
+    std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                      [p](int64_t a, int64_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
+    std::copy_n(order.begin(), k, choices.begin() + r * k);
+  }
+  if (f.record) {
+    f.record->router_probabilities.push_back(probabilities);
+    f.record->router_choices.push_back(choices);
+  }
+  // weights [k * rows]: slot s of row r stands at s * rows + r.
+  std::vector<Tensor> picked;
+  Tensor total;
+  for (int64_t s = 0; s < k; ++s) {
+    std::vector<int64_t> column(static_cast<size_t>(rows));
+    for (int64_t r = 0; r < rows; ++r) column[static_cast<size_t>(r)] = choices[static_cast<size_t>(r * k + s)];
+    picked.push_back(ops::pick(ctx, probabilities, column));
+    total = total.defined() ? ops::add(ctx, total, picked.back()) : picked.back();
+  }
+  for (Tensor& p : picked) p = ops::divide(ctx, p, total);
+  const Tensor weights = ops::reshape(ctx, ops::concat(ctx, picked, 0), {k * rows, 1});
+
+  std::vector<Tensor> parts;
+  std::vector<int64_t> home;
+  for (int64_t e = 0; e < count; ++e) {
+    std::vector<int64_t> tokens, slots;
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t s = 0; s < k; ++s)
+        if (choices[static_cast<size_t>(r * k + s)] == e) tokens.push_back(r), slots.push_back(s * rows + r);
+    if (tokens.empty()) continue;
+    const Tensor out = experts[static_cast<size_t>(e)].run(ctx, ops::gather_rows(ctx, x, tokens), spec_);
+    parts.push_back(ops::scale_rows(ctx, out, ops::gather_rows(ctx, weights, slots)));
+    home.insert(home.end(), tokens.begin(), tokens.end());
+  }
+  if (parts.empty()) return Tensor::zeros(x.shape());
+  return ops::scatter_rows(ctx, parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, 0), home, rows);
+}
+
+Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, int64_t experts_per_token) {
+  const Tensor probabilities = ops::concat(ctx, record.router_probabilities, 0);  // [layers * tokens, experts]
+  const int64_t rows = probabilities.dim(0);
+  Tensor share = Tensor::zeros({experts});
+  for (const auto& layer : record.router_choices)
+    for (const int64_t e : layer) share.f32()[e] += 1.0f;
+  for (int64_t e = 0; e < experts; ++e) share.f32()[e] *= static_cast<float>(experts) / static_cast<float>(rows);
+  const Tensor mean = ops::scale(ctx, ops::segment_sum(ctx, probabilities, {0, rows}), 1.0f / static_cast<float>(rows));
+  return ops::sum(ctx, ops::multiply(ctx, mean, share));
+}
+
+}  // namespace makar

@@ -1,0 +1,34 @@
+// Feed-forward layers: plain, gated, and a mixture of experts with top-k routing (Shazeer et al., 2017).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "nn/batch.h"
+#include "nn/linear.h"
+#include "nn/spec.h"
+
+namespace makar {
+
+class FeedForward {
+ public:
+  FeedForward() = default;
+  FeedForward(ParameterSet& set, const std::string& name, int64_t width, const FeedForwardSpec& spec);
+  Tensor operator()(ForwardContext& f, const Tensor& x) const;
+
+  struct Expert {
+    Linear gate, up, down;
+    Tensor run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const;
+  };
+  std::vector<Expert> experts;  // one when dense
+  Linear router;
+
+ private:
+  Tensor routed(ForwardContext& f, const Tensor& x) const;
+  FeedForwardSpec spec_;
+};
+
+// E * sum over experts of (share of tokens sent there) * (mean probability), over all layers together; 1 for a
+// perfectly even router with top-1 (Fedus et al., 2021).
+Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, int64_t experts_per_token);
+
+}  // namespace makar

@@ -1,0 +1,59 @@
+#include "nn/linear.h"
+
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+
+namespace makar {
+
+Linear::Linear(ParameterSet& set, const std::string& name, int64_t in, int64_t out, bool bias)
+    : weight_(set.add(name + ".weight", {out, in})), bias_(bias ? set.add(name + ".bias", {out}) : nullptr) {}
+
+Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
+  const Tensor bias = bias_ ? bias_->value : Tensor();
+  if (!adapter_) return ops::linear(ctx, x, weight_->value, bias, packed_.get());
+  if (adapter_->magnitude) return with_magnitude(ctx, x);
+  const Tensor base = ops::linear(ctx, x, weight_->value, bias, packed_.get());
+  const Tensor low = ops::linear(ctx, ops::dropout(ctx, x, adapter_->dropout), adapter_->a->value);
+  return ops::add(ctx, base, ops::scale(ctx, ops::linear(ctx, low, adapter_->b->value), adapter_->scale));
+}
+
+// DoRA: rows of V = W + scale B A get the length m; the norm of V is held constant in the gradient, as peft does.
+//   y = (m / |V|) * x V^T + b
+Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
+  Context plain{ctx.pool};
+  const Tensor v = ops::add(plain, weight_->value.to(DType::kF32),
+                            ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
+  Tensor inverse = Tensor::empty({v.dim(0)});
+  for (int64_t i = 0; i < v.dim(0); ++i)
+    inverse.f32()[i] = 1.0f / std::sqrt(kernels::cpu().sum_squares(v.f32() + i * v.dim(1), v.dim(1)));
+  const Tensor factor = ops::multiply(ctx, adapter_->magnitude->value, inverse);  // [out]
+  const Tensor dropped = ops::dropout(ctx, x, adapter_->dropout);
+  const Tensor low = ops::linear(ctx, dropped, adapter_->a->value);
+  const Tensor base = ops::linear(ctx, x, weight_->value, {}, packed_.get());
+  const Tensor sum = ops::add(ctx, base, ops::scale(ctx, ops::linear(ctx, low, adapter_->b->value), adapter_->scale));
+  const Tensor y = ops::multiply(ctx, sum, factor);
+  return bias_ ? ops::add(ctx, y, bias_->value) : y;
+}
+
+Tensor Linear::merged(Context& ctx) const {
+  Context plain{ctx.pool};
+  const Tensor w = weight_->value.to(DType::kF32);
+  if (!adapter_) return w;
+  const Tensor v = ops::add(plain, w, ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
+  if (!adapter_->magnitude) return v;
+  Tensor factor = Tensor::empty({v.dim(0)});
+  for (int64_t i = 0; i < v.dim(0); ++i)
+    factor.f32()[i] = adapter_->magnitude->value.f32()[i] /
+                      std::sqrt(kernels::cpu().sum_squares(v.f32() + i * v.dim(1), v.dim(1)));
+  return ops::scale_rows(plain, v, factor);
+}
+
+void Linear::pack(ThreadPool& pool) {
+  const Tensor& w = weight_->value;
+  packed_ = std::make_shared<kernels::PackedMatrix>(
+      kernels::PackedMatrix::pack(pool, {w.raw(), w.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1)));
+}
+
+}  // namespace makar

@@ -1,0 +1,50 @@
+// Linear: y = x W^T (+ b). W may be f32, f16 or bf16; an adapter may stand beside it (LoRA, Hu et al., 2021; DoRA,
+// Liu et al., 2024).
+#pragma once
+#include <memory>
+#include <string>
+
+#include "nn/parameter.h"
+#include "ops/linear.h"
+
+namespace makar {
+
+struct Adapter {
+  Parameter *a = nullptr, *b = nullptr;  // [rank, in], [out, rank]
+  Parameter* magnitude = nullptr;        // [out]: DoRA
+  float scale = 1.0f;
+  float dropout = 0.0f;
+};
+
+class Linear {
+ public:
+  Linear() = default;
+  Linear(ParameterSet& set, const std::string& name, int64_t in, int64_t out, bool bias);
+  // A layer whose weight is another parameter, e.g. tied embeddings.
+  Linear(Parameter* weight, Parameter* bias) : weight_(weight), bias_(bias) {}
+
+  bool defined() const { return weight_ != nullptr; }
+  Tensor operator()(Context& ctx, const Tensor& x) const;
+  Parameter* weight() const { return weight_; }
+  Parameter* bias() const { return bias_; }
+  int64_t in() const { return weight_->shape[1]; }
+  int64_t out() const { return weight_->shape[0]; }
+
+  void attach(std::shared_ptr<Adapter> adapter) { adapter_ = std::move(adapter); }
+  void detach() { adapter_ = nullptr; }
+  const Adapter* adapter() const { return adapter_.get(); }
+  // W with the adapter folded in: W + scale B A, rows rescaled for DoRA.
+  Tensor merged(Context& ctx) const;
+
+  // Lays the weight out for the kernels once; for frozen weights only.
+  void pack(ThreadPool& pool);
+  void unpack() { packed_ = nullptr; }
+
+ private:
+  Tensor with_magnitude(Context& ctx, const Tensor& x) const;
+  Parameter *weight_ = nullptr, *bias_ = nullptr;
+  std::shared_ptr<Adapter> adapter_;
+  std::shared_ptr<kernels::PackedMatrix> packed_;
+};
+
+}  // namespace makar

@@ -1,0 +1,32 @@
+// A norm layer of either kind.
+#pragma once
+#include <string>
+
+#include "nn/parameter.h"
+#include "nn/spec.h"
+#include "ops/norm.h"
+
+namespace makar {
+
+class Norm {
+ public:
+  Norm() = default;
+  Norm(ParameterSet& set, const std::string& name, int64_t width, const NormSpec& spec) : spec_(spec) {
+    if (spec.affine) weight_ = set.add(name + ".weight", {width});
+    if (spec.affine && spec.bias && spec.kind == NormSpec::Kind::kLayer) bias_ = set.add(name + ".bias", {width});
+    defined_ = true;
+  }
+  bool defined() const { return defined_; }
+  Tensor operator()(Context& ctx, const Tensor& x) const {
+    const Tensor w = weight_ ? weight_->value : Tensor();
+    if (spec_.kind == NormSpec::Kind::kRms) return ops::rms_norm(ctx, x, w, spec_.eps, spec_.offset);
+    return ops::layer_norm(ctx, x, w, bias_ ? bias_->value : Tensor(), spec_.eps);
+  }
+
+ private:
+  NormSpec spec_;
+  Parameter *weight_ = nullptr, *bias_ = nullptr;
+  bool defined_ = false;
+};
+
+}  // namespace makar

@@ -1,0 +1,93 @@
+#include "nn/stack.h"
+
+#include <bit>
+#include <cmath>
+
+#include "ops/checkpoint.h"
+#include "ops/shape.h"
+
+namespace makar {
+
+std::vector<float> alibi_slopes(int64_t heads) {
+  const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
+  std::vector<float> slopes;
+  const double base = std::pow(2.0, -8.0 / static_cast<double>(power));
+  for (int64_t i = 1; i <= power; ++i) slopes.push_back(static_cast<float>(std::pow(base, static_cast<double>(i))));
+  const double extra = std::pow(2.0, -4.0 / static_cast<double>(power));
+  for (int64_t i = 1; static_cast<int64_t>(slopes.size()) < heads; i += 2)
+    slopes.push_back(static_cast<float>(std::pow(extra, static_cast<double>(i))));
+  return slopes;
+}
+
+Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
+    : spec_(spec), embedding_(set, spec.name + ".embed", spec.width, spec.embedding, spec.block.norm, tokens) {
+  const int64_t distinct = spec.groups > 0 ? spec.groups : spec.layers;
+  for (int64_t i = 0; i < distinct; ++i)
+    blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, i), spec.width, spec.block);
+  const AttentionSpec& a = spec.block.attention;
+  if (a.bias == BiasKind::kT5) t5_bias_ = set.add(spec.name + ".relative_bias.weight", {a.t5_buckets, a.heads});
+  if (a.bias == BiasKind::kAlibi) {
+    alibi_ = alibi_slopes(a.heads);
+    for (float& s : alibi_) s *= a.alibi_scale;
+  }
+  if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.block.norm);
+  if (spec.project_out > 0) project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
+}
+
+namespace {
+
+// Cosines and sines of every token; dynamic scaling looks at each sequence's own length.
+ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Batch& batch) {
+  if (options.scaling != ops::RopeScaling::kDynamic)
+    return ops::rope_table(ctx, batch.positions, ops::rope_angles(options, 0));
+  std::vector<Tensor> cos, sin;
+  Context plain{ctx.pool};
+  for (const Sequence& s : batch.sequences) {
+    if (s.length == 0) continue;
+    const std::span<const int64_t> at(batch.positions.data() + s.start, static_cast<size_t>(s.length));
+    const auto table = ops::rope_table(plain, at, ops::rope_angles(options, at.back() + 1));
+    cos.push_back(table.cos), sin.push_back(table.sin);
+  }
+  return {ops::concat(plain, cos, 0), ops::concat(plain, sin, 0)};
+}
+
+}  // namespace
+
+Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded, const Batch* encoder_batch) const {
+  Context& ctx = f.ops;
+  AttentionInputs in;
+  in.batch = &batch, in.encoded = encoded, in.encoder_batch = encoder_batch;
+  if (spec_.block.attention.rope) in.rope = make_rope(ctx, *spec_.block.attention.rope, batch);
+  in.bias.slopes = alibi_;
+  if (t5_bias_) {
+    in.bias.table = t5_bias_->value;
+    in.bias.bidirectional = !spec_.block.attention.causal;
+    in.bias.max_distance = spec_.block.attention.t5_max_distance;
+  }
+  Tensor x = embedding_(f, batch);
+  const auto note = [&](const Tensor& t) {
+    if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
+  };
+  note(x);
+  for (int64_t layer = 0; layer < spec_.layers; ++layer) {
+    const size_t index = spec_.groups > 0 ? static_cast<size_t>(layer * spec_.groups / spec_.layers) : static_cast<size_t>(layer);
+    const int64_t window = spec_.windows.empty() ? 0 : spec_.windows[static_cast<size_t>(layer)];
+    const Block& block = blocks_[index];
+    if (f.checkpoint && ctx.tape) {
+      x = ops::checkpoint(ctx, {x, encoded}, [&block, in, layer, window](Context& c, const std::vector<Tensor>& t) {
+        ForwardContext inner{c, nullptr, nullptr, false};
+        AttentionInputs again = in;
+        again.encoded = t[1];
+        return block(inner, t[0], again, layer, window);
+      });
+    } else {
+      x = block(f, x, in, layer, window);
+    }
+    if (layer + 1 < spec_.layers) note(x);
+  }
+  if (final_norm_.defined()) x = final_norm_(ctx, x);
+  note(x);
+  return project_out_.defined() ? project_out_(ctx, x) : x;
+}
+
+}  // namespace makar
