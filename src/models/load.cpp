@@ -89,6 +89,7 @@ Result<LoadedModel> load_model(const std::string& folder, const LoadOptions& opt
   std::unordered_set<std::string> used;
   for (const NamedSlice& slice : slices) {
     const std::string name = file_name(slice.theirs);
+    if (slice.ours[0]->optional && !files.has(name)) continue;
     MAKAR_CHECK_OK(load_slice(slice, name, files, options));
     used.insert(name);
   }
@@ -108,7 +109,7 @@ std::vector<NamedTensor> named_tensors(const Model& model, const Family& family,
   for (const NamedSlice& slice : expand(rules(model.spec()), model.parameters())) {
     std::vector<Tensor> parts;
     for (const Parameter* p : slice.ours) {
-      const Tensor t = value(*p);
+      const Tensor t = p->optional ? Tensor() : value(*p);
       if (t.defined()) parts.push_back(t);
     }
     if (parts.size() == slice.ours.size()) out.push_back({slice.theirs, join(parts, slice)});
@@ -132,6 +133,7 @@ void initialize(Model& model, uint64_t seed) {
   uint64_t stream = 0;
   for (const auto& p : model.parameters().all()) {
     ++stream;
+    if (p->optional) continue;
     p->value = Tensor::zeros(p->shape);
     const bool norm = p->name.find("norm") != std::string::npos;
     if (norm) {

@@ -103,6 +103,10 @@ Tensor Model::pooled(Context& ctx, const Tensor& hidden, const Batch& batch) con
   return ops::activate(ctx, pooler_(ctx, rows_at(ctx, hidden, batch, 0, false)), Activation::kTanh);
 }
 
+Tensor Model::next_sentence_logits(Context& ctx, const Tensor& hidden, const Batch& batch) const {
+  return second_(ctx, pooled(ctx, hidden, batch));
+}
+
 std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const {
   const HeadSpec& h = spec_.head;
   switch (h.kind) {
@@ -110,7 +114,7 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
     case HeadKind::kMaskedLm: return {{"logits", lm_logits(ctx, hidden)}};
     case HeadKind::kPretraining:
       return {{"prediction_logits", lm_logits(ctx, hidden)},
-              {"seq_relationship_logits", second_(ctx, pooled(ctx, hidden, batch))}};
+              {"seq_relationship_logits", next_sentence_logits(ctx, hidden, batch)}};
     case HeadKind::kSequenceClass: {
       Tensor x = h.pool == PoolKind::kPooler ? pooled(ctx, hidden, batch)
                                              : rows_at(ctx, hidden, batch, 0, h.pool == PoolKind::kLast);

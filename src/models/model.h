@@ -39,6 +39,7 @@ class Model {
 
   // Dense + tanh on the first row of each sequence. [sequences, width]
   Tensor pooled(Context& ctx, const Tensor& hidden, const Batch& batch) const;
+  Tensor next_sentence_logits(Context& ctx, const Tensor& hidden, const Batch& batch) const;
   // Every output the head makes, by the names transformers gives them ("logits", "start_logits", ...): a row a
   // token, or a row a sequence.
   std::map<std::string, Tensor> outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const;

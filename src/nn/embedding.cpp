@@ -23,7 +23,11 @@ Embedding::Embedding(ParameterSet& set, const std::string& name, int64_t width, 
   if (spec.types > 0) types_ = set.add(name + ".types.weight", {spec.types, spec.width});
   if (spec.positions == PositionKind::kLearned)
     positions_ = set.add(name + ".positions.weight", {spec.max_positions, spec.project_early ? width : spec.width});
-  if (spec.positions == PositionKind::kSinusoidal) sinusoidal_ = ops::sinusoidal_positions(spec.max_positions, width);
+  if (spec.positions == PositionKind::kSinusoidal) {
+    positions_ = set.add(name + ".positions.weight", {spec.max_positions, width});
+    positions_->value = ops::sinusoidal_positions(spec.max_positions, width);
+    positions_->buffer = positions_->optional = true;
+  }
   if (spec.norm) norm_ = Norm(set, name + ".norm", spec.width, norm);
   if (spec.project) project_ = Linear(set, name + ".project", spec.width, width, spec.project_bias);
 }
@@ -43,8 +47,7 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
   if (spec_.positions != PositionKind::kNone) {
     std::vector<int64_t> at = batch.positions;
     for (int64_t& p : at) p += spec_.position_offset;
-    const Tensor& table = positions_ ? positions_->value : sinusoidal_;
-    x = ops::add(ctx, x, ops::embedding(ctx, table, at));
+    x = ops::add(ctx, x, ops::embedding(ctx, positions_->value, at));
   }
   if (norm_.defined()) x = norm_(ctx, x);
   x = ops::dropout(ctx, x, spec_.dropout);

@@ -20,7 +20,6 @@ class Embedding {
   EmbeddingSpec spec_;
   Parameter *tokens_ = nullptr, *types_ = nullptr, *positions_ = nullptr;
   Parameter *patch_weight_ = nullptr, *patch_bias_ = nullptr, *cls_ = nullptr, *distillation_ = nullptr;
-  Tensor sinusoidal_;
   Norm norm_;
   Linear project_;
 };

@@ -16,6 +16,7 @@ struct Parameter {
   Tensor grad;   // where gradients are gathered; undefined until asked for
   bool trainable = true;
   bool buffer = false;  // saved and loaded, never trained
+  bool optional = false;  // a buffer with a value of its own: files may leave it out, and ours do
 };
 
 class ParameterSet {

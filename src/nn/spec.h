@@ -96,6 +96,7 @@ struct StackSpec {
   std::vector<int64_t> windows;  // one a layer, 0 for none; empty: none anywhere
   EmbeddingSpec embedding;
   bool final_norm = true;
+  bool record_before_norm = false;  // the last recorded hidden state is taken before the final norm (ViT)
   int64_t project_out = 0;  // width after the final projection, 0 for none (OPT)
 };
 

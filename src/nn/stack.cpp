@@ -83,10 +83,10 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
     } else {
       x = block(f, x, in, layer, window);
     }
-    if (layer + 1 < spec_.layers) note(x);
+    if (layer + 1 < spec_.layers || spec_.record_before_norm) note(x);
   }
   if (final_norm_.defined()) x = final_norm_(ctx, x);
-  note(x);
+  if (!spec_.record_before_norm) note(x);
   return project_out_.defined() ? project_out_(ctx, x) : x;
 }
 

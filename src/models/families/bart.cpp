@@ -105,7 +105,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 }
 
 const std::vector<std::string> kIgnored = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight",
-                                           "encoder.embed_positions.weight", "decoder.embed_positions.weight", "model.shared.weight"};
+                                           "model.shared.weight"};
 
 }  // namespace
 

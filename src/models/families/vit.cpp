@@ -11,6 +11,7 @@ ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool d
   s.name = "encoder";
   s.width = r.width("hidden_size");
   s.layers = r.layers("num_hidden_layers");
+  s.record_before_norm = true;
   BlockSpec& b = s.block;
   b.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
   AttentionSpec& a = b.attention;

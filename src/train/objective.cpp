@@ -1,0 +1,173 @@
+#include "train/objective.h"
+
+#include <algorithm>
+
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+Error bad_labels(const std::string& name, const std::string& what) { return error_at("labels", "'{}' {}", name, what); }
+
+Result<const Tensor*> need(const Labels& labels, const std::string& name) {
+  const auto it = labels.find(name);
+  if (it == labels.end()) return error_of(Error::Kind::kNotFound, "labels", "'{}' is missing", name);
+  if (it->second.dtype() != DType::kI64) return bad_labels(name, "must be i64");
+  return &it->second;
+}
+
+// [batch, time] labels to one a ragged row; with shift, row t gets the label of t + 1 (kIgnore for the last).
+Result<std::vector<int64_t>> token_targets(const Tensor& labels, const Batch& batch, int64_t classes, bool shift) {
+  if (labels.rank() != 2 || labels.dim(0) != static_cast<int64_t>(batch.sequences.size()))
+    return bad_labels("labels", "must be [batch, time], got " + labels.shape().text());
+  const int64_t time = labels.dim(1);
+  std::vector<int64_t> out(static_cast<size_t>(batch.rows()), ops::kIgnore);
+  for (size_t s = 0; s < batch.sequences.size(); ++s) {
+    const Sequence& q = batch.sequences[s];
+    const int64_t first = q.length < time ? std::min(batch.positions[static_cast<size_t>(q.start)], time - q.length) : 0;
+    if (first + q.length > time) return bad_labels("labels", "is shorter than the sequences");
+    for (int64_t i = 0; i < q.length; ++i) {
+      const int64_t at = first + i + (shift ? 1 : 0);
+      if (at >= first + q.length) continue;
+      const int64_t label = labels.i64()[static_cast<int64_t>(s) * time + at];
+      if (label != ops::kIgnore && (label < 0 || label >= classes))
+        return bad_labels("labels", fmt::format("holds {}; there are {} classes", label, classes));
+      out[static_cast<size_t>(q.start + i)] = label;
+    }
+  }
+  return out;
+}
+
+Result<std::vector<int64_t>> sequence_targets(const Tensor& labels, const std::string& name, const Batch& batch, int64_t classes) {
+  if (labels.count() != static_cast<int64_t>(batch.sequences.size())) return bad_labels(name, "must hold one label a sequence");
+  std::vector<int64_t> out(labels.i64(), labels.i64() + labels.count());
+  for (const int64_t label : out)
+    if (label != ops::kIgnore && (label < 0 || label >= classes))
+      return bad_labels(name, fmt::format("holds {}; there are {} classes", label, classes));
+  return out;
+}
+
+// Cross-entropy over places: start and end logits of each sequence against a position in it.
+Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& positions, const std::string& name, const Batch& batch) {
+  Tensor total;
+  int64_t counted = 0;
+  for (size_t s = 0; s < batch.sequences.size(); ++s) {
+    const Sequence& q = batch.sequences[s];
+    const int64_t at = positions.i64()[s];
+    if (at < 0 || at >= q.length) continue;  // outside of the window: not counted, as in transformers
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < q.length; ++i) rows.push_back(q.start + i);
+    const Tensor row = ops::reshape(ctx, ops::gather_rows(ctx, logits, rows), {1, q.length});
+    const Tensor loss = ops::cross_entropy(ctx, row, std::vector<int64_t>{at});
+    total = total.defined() ? ops::add(ctx, total, loss) : loss;
+    ++counted;
+  }
+  if (counted == 0) return bad_labels(name, "points inside none of the sequences");
+  return ops::scale(ctx, total, 1.0f / static_cast<float>(counted));
+}
+
+bool counts_any(const std::vector<int64_t>& targets) {
+  return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
+}
+
+}  // namespace
+
+Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& inputs, const Labels& labels,
+                         const ObjectiveOptions& options) {
+  const ModelSpec& spec = model.spec();
+  Context& ctx = f.ops;
+  Record routing;
+  ForwardContext inner{ctx, nullptr, f.record ? f.record : (spec.router_loss > 0 ? &routing : nullptr), f.checkpoint};
+  check(spec.router_loss == 0 || !f.checkpoint, "the router's loss needs blocks without checkpointing");
+  const Tensor hidden = model.hidden(inner, inputs);
+  const bool both = spec.encoder && spec.decoder;
+  const Batch& batch = both ? inputs.target : inputs.source;
+  ops::CrossEntropyOptions entropy;
+  entropy.smoothing = options.smoothing;
+  switch (spec.head.kind) {
+    case HeadKind::kCausalLm:
+    case HeadKind::kMaskedLm:
+    case HeadKind::kPretraining: {
+      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      const bool shift = spec.head.kind == HeadKind::kCausalLm && !both;
+      MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.vocab, shift));
+      if (!counts_any(targets)) return bad_labels("labels", "counts no token");
+      Tensor loss = model.lm_loss(ctx, hidden, targets, options.smoothing);
+      if (spec.router_loss > 0) {
+        const auto& experts = spec.decoder->block.feed_forward;
+        const Tensor balance = load_balancing_loss(ctx, *inner.record, experts.experts, experts.experts_per_token);
+        loss = ops::add(ctx, loss, ops::scale(ctx, balance, spec.router_loss));
+      }
+      if (spec.head.kind == HeadKind::kPretraining && labels.contains("next_sentence_label")) {
+        MAKAR_TRY(const Tensor* next, need(labels, "next_sentence_label"));
+        MAKAR_TRY(const auto classes, sequence_targets(*next, "next_sentence_label", batch, 2));
+        const Tensor logits = model.next_sentence_logits(ctx, hidden, batch);
+        loss = ops::add(ctx, loss, ops::cross_entropy(ctx, logits, classes));
+      }
+      return loss;
+    }
+    case HeadKind::kTokenClass: {
+      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.head.labels, false));
+      if (!counts_any(targets)) return bad_labels("labels", "counts no token");
+      return ops::cross_entropy(ctx, model.outputs(ctx, hidden, batch).at("logits"), targets, entropy);
+    }
+    case HeadKind::kSequenceClass:
+    case HeadKind::kImageClass:
+    case HeadKind::kImageClassTeacher: {
+      const Tensor logits = model.outputs(ctx, hidden, batch).at("logits");
+      const auto it = labels.find("labels");
+      if (it != labels.end() && is_float(it->second.dtype())) {  // regression
+        if (it->second.count() != logits.count()) return bad_labels("labels", "must hold one number an output");
+        return ops::mse_loss(ctx, logits, it->second.to(DType::kF32).reshape(logits.shape()));
+      }
+      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      MAKAR_TRY(const auto targets, sequence_targets(*given, "labels", batch, spec.head.labels));
+      if (!counts_any(targets)) return bad_labels("labels", "counts no sequence");
+      return ops::cross_entropy(ctx, logits, targets, entropy);
+    }
+    case HeadKind::kQuestion: {
+      MAKAR_TRY(const Tensor* start, need(labels, "start_positions"));
+      MAKAR_TRY(const Tensor* end, need(labels, "end_positions"));
+      for (const Tensor* t : {start, end})
+        if (t->count() != static_cast<int64_t>(batch.sequences.size())) return bad_labels("start_positions", "must hold one place a sequence");
+      auto logits = model.outputs(ctx, hidden, batch);
+      MAKAR_TRY(const Tensor a, place_loss(ctx, logits.at("start_logits"), *start, "start_positions", batch));
+      MAKAR_TRY(const Tensor b, place_loss(ctx, logits.at("end_logits"), *end, "end_positions", batch));
+      return ops::scale(ctx, ops::add(ctx, a, b), 0.5f);
+    }
+    case HeadKind::kNone: break;
+  }
+  return error_of(Error::Kind::kUnsupported, "labels", "a {} has no head to train", spec.architecture);
+}
+
+Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected) {
+  const Tensor margin = ops::activate(ctx, ops::subtract(ctx, chosen, rejected), Activation::kLogSigmoid);
+  return ops::scale(ctx, ops::mean(ctx, margin), -1.0f);
+}
+
+Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch, const std::vector<float>& mask) {
+  Context& ctx = f.ops;
+  check(mask.size() == batch.tokens.size(), "one mask value a token");
+  Inputs inputs;
+  inputs.source = batch;
+  const Tensor hidden = model.hidden(f, inputs);
+  // Rows that predict a marked token, in order, and where each sequence's rows begin.
+  std::vector<int64_t> rows, next, starts = {0};
+  for (const Sequence& s : batch.sequences) {
+    for (int64_t i = 1; i < s.length; ++i)
+      if (mask[static_cast<size_t>(s.start + i)] != 0.0f) {
+        rows.push_back(s.start + i - 1);
+        next.push_back(batch.tokens[static_cast<size_t>(s.start + i)]);
+      }
+    starts.push_back(static_cast<int64_t>(rows.size()));
+  }
+  const Tensor logits = model.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows));
+  const Tensor picked = ops::pick(ctx, ops::log_softmax(ctx, logits), next);
+  const Tensor sums = ops::segment_sum(ctx, ops::reshape(ctx, picked, {picked.count(), 1}), starts);
+  return ops::reshape(ctx, sums, {sums.dim(0)});
+}
+
+}  // namespace makar
