@@ -6,6 +6,7 @@
 namespace makar::kernels::MAKAR_ISA {
 
 void fill_gemm(Table& table);
+void fill_pack(Table& table);
 
 const Table& table();
 

@@ -10,6 +10,7 @@ const Table& table() {
     Table made;
     made.isa = MAKAR_TEXT(MAKAR_ISA);
     fill_gemm(made);
+    fill_pack(made);
     return made;
   }();
   return t;
