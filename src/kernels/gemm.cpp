@@ -107,11 +107,14 @@ void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t
   }
 }
 
+// k cut evenly into pieces of at most t.kc.
+int64_t k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil_div(k, ceil_div(k, t.kc)); }
+
 // One task: rows panels [i0, i1) by column panels [j0, j1), k blocked so that a B panel stays in the first cache.
 void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
            int64_t j1, const GemmOutput& out, float* room, int64_t room_panels) {
   const Table& t = b.t;
-  const int64_t kc = ceil_div(k, std::max<int64_t>(1, ceil_div(k, t.kc)));
+  const int64_t kc = k_step(t, k);
   for (int64_t p = 0; p == 0 || p < k; p += kc) {
     const int64_t now = std::min(kc, k - p);
     for (int64_t j = j0; j < j1; j += room_panels) {
@@ -126,7 +129,6 @@ void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_
                  out.accumulate || p > 0);
       }
     }
-    if (k == 0) break;
   }
   if (out.bias)
     add_bias(out, i0 * rows.each, std::min(i1 * rows.each, rows.m), j0 * t.nr, std::min(j1 * t.nr, b.n));
@@ -216,7 +218,7 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
     GemmOutput part = out;
     part.c += first * t.nr;
     if (part.bias) part.bias += first * t.nr;
-    const int64_t kc = ceil_div(k, std::max<int64_t>(1, ceil_div(k, t.kc)));
+    const int64_t kc = k_step(t, k);
     pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
       const int64_t i0 = task / grid.col_tasks * grid.row_step, i1 = std::min(rows.panels, i0 + grid.row_step);
       const int64_t j0 = task % grid.col_tasks * grid.col_step, j1 = std::min(count, j0 + grid.col_step);
