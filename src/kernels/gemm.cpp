@@ -17,6 +17,7 @@ constexpr int64_t kRowBlock = 256;                  // rows of packed A that a t
 constexpr int64_t kScratch = int64_t{8} << 20;      // bytes of packed A, and of packed B, at a time
 constexpr int64_t kLongestK = 8192;                 // longer products are cut and accumulated
 constexpr int64_t kSerialPack = 16384;              // elements of A the caller packs alone
+constexpr int64_t kShortK = 256;
 constexpr int kTasksPerThread = 6;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -87,17 +88,23 @@ struct Rows {
   int count(int64_t panel) const { return static_cast<int>(std::min(each, m - panel * each)); }
 };
 
-void pack_rows(ThreadPool& pool, const Table& t, const Operand& a, const Rows& rows, int64_t k, float* out) {
-  const auto pack = [&](int64_t begin, int64_t end) {
+// k cut evenly into pieces of at most t.kc.
+int64_t k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil_div(k, ceil_div(k, t.kc)); }
+
+// Packed A is laid out [k pieces][panels][k in the piece][mr]: the panels a task walks follow each other.
+void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, int64_t begin, int64_t end, float* out) {
+  const int64_t kc = k_step(t, k);
+  for (int64_t p = 0; p < k; p += kc) {
+    const int64_t now = std::min(kc, k - p);
+    float* to = out + p * rows.panels * t.mr;
     if (rows.each == t.mr) {
       const int64_t count = std::min(rows.m - begin * t.mr, (end - begin) * t.mr);
-      return t.pack_a(f32_at(a, begin * t.mr, 0), a.row_stride, a.k_stride, count, k, out + begin * k * t.mr);
+      t.pack_a(f32_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, now, to + begin * now * t.mr);
+    } else {
+      for (int64_t i = begin; i < end; ++i)
+        t.pack_a(f32_at(a, i * rows.each, p), a.row_stride, a.k_stride, rows.count(i), now, to + i * now * t.mr);
     }
-    for (int64_t i = begin; i < end; ++i)
-      t.pack_a(f32_at(a, i * rows.each, 0), a.row_stride, a.k_stride, rows.count(i), k, out + i * k * t.mr);
-  };
-  if (rows.m * k <= kSerialPack) pack(0, rows.panels);
-  else pool.for_ranges(rows.panels, 1, pack);
+  }
 }
 
 void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
@@ -107,8 +114,16 @@ void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t
   }
 }
 
-// k cut evenly into pieces of at most t.kc.
-int64_t k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil_div(k, ceil_div(k, t.kc)); }
+// One B panel by A panels [i0, i1) of one k piece.
+void column(const Table& t, const Rows& rows, int64_t k, const float* a, const float* panel, int64_t i0, int64_t i1,
+            float* c, int64_t ldc, int cols, bool accumulate) {
+  for (int64_t i = i0; i < i1; ++i) {
+    float* to = c + i * rows.each * ldc;
+    if (i + 1 < i1)  // the next tile of C comes while this one is computed
+      for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.each + r) * ldc, 1);
+    t.tile(k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
+  }
+}
 
 // One task: rows panels [i0, i1) by column panels [j0, j1), k blocked so that a B panel stays in the first cache.
 void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
@@ -124,9 +139,8 @@ void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_
       for (int64_t g = 0; g < group; ++g, panel += step) {
         const int64_t col = (j + g) * t.nr;
         const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
-        for (int64_t i = i0; i < i1; ++i)
-          t.tile(now, a + (i * k + p) * t.mr, panel, out.c + i * rows.each * out.ldc + col, out.ldc, rows.count(i), cols,
-                 out.accumulate || p > 0);
+        column(t, rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc, cols,
+               out.accumulate || p > 0);
       }
     }
   }
@@ -177,7 +191,9 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
   const Rows rows(t, m);
   const int64_t panels = ceil_div(b.n, t.nr);
   Scratch packed_a(rows.panels * t.mr * k);
-  pack_rows(pool, t, a, rows, k, packed_a.get());
+  const auto pack = [&](int64_t begin, int64_t end) { pack_rows(t, a, rows, k, begin, end, packed_a.get()); };
+  if (m * k <= kSerialPack) pack(0, rows.panels);
+  else pool.for_ranges(rows.panels, 1, pack);
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.packed && b.packed->type() == DType::kF32;
@@ -204,9 +220,7 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
     const int64_t a_tasks = first == 0 ? ceil_div(rows.panels, 8) : 0, b_tasks = ceil_div(count, 4);
     pool.run(a_tasks + b_tasks, [&](int64_t task) {
       if (task < a_tasks) {
-        const int64_t row = task * 8 * t.mr;
-        t.pack_a(f32_at(a, row, 0), a.row_stride, a.k_stride, std::min<int64_t>(m - row, 8 * t.mr), k,
-                 packed_a.get() + row * k);
+        pack_rows(t, a, rows, k, task * 8, std::min(rows.panels, task * 8 + 8), packed_a.get());
       } else {
         const int64_t j = (task - a_tasks) * 4;
         int64_t step = 0;
@@ -222,12 +236,20 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
     pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
       const int64_t i0 = task / grid.col_tasks * grid.row_step, i1 = std::min(rows.panels, i0 + grid.row_step);
       const int64_t j0 = task % grid.col_tasks * grid.col_step, j1 = std::min(count, j0 + grid.col_step);
-      for (int64_t p = 0; p == 0 || p < k; p += kc)
-        for (int64_t j = j0; j < j1; ++j)
+      for (int64_t p = 0; p == 0 || p < k; p += kc) {
+        const int64_t now = std::min(kc, k - p);
+        if (now <= kShortK) {
           for (int64_t i = i0; i < i1; ++i)
-            t.tile(std::min(kc, k - p), packed_a.get() + (i * k + p) * t.mr, packed_b.get() + (j * k + p) * t.nr,
-                   part.c + i * t.mr * out.ldc + j * t.nr, out.ldc, rows.count(i),
+            for (int64_t j = j0; j < j1; ++j)
+              t.tile(now, packed_a.get() + (p * rows.panels + i * now) * t.mr, packed_b.get() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc, rows.count(i),
                    static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
+          continue;
+        }
+        for (int64_t j = j0; j < j1; ++j)
+          column(t, rows, now, packed_a.get() + p * rows.panels * t.mr, packed_b.get() + (j * k + p) * t.nr,
+                 i0, i1, part.c + j * t.nr, out.ldc, static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
+                 out.accumulate || p > 0);
+      }
       if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));
     });
   }
