@@ -1,4 +1,5 @@
-# add_isa_sources(ROOM): compiles src/ROOM/cpu/isa/*.cpp once per instruction set, MAKAR_ISA naming it.
+# add_isa_sources(ROOM): compiles src/ROOM/cpu/isa/*.cpp once per instruction set, MAKAR_ISA naming it
+# (and MAKAR_ISA_<isa> defined for the preprocessor).
 function(add_isa_sources ROOM)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
     set(sets portable neon)
@@ -14,7 +15,7 @@ function(add_isa_sources ROOM)
   foreach(isa ${sets})
     add_library(makar_${ROOM}_${isa} OBJECT ${sources})
     target_include_directories(makar_${ROOM}_${isa} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-    target_compile_definitions(makar_${ROOM}_${isa} PRIVATE MAKAR_ISA=${isa})
+    target_compile_definitions(makar_${ROOM}_${isa} PRIVATE MAKAR_ISA=${isa} MAKAR_ISA_${isa}=1)
     target_compile_options(makar_${ROOM}_${isa} PRIVATE ${flags_${isa}})
     target_sources(makar_${ROOM} PRIVATE $<TARGET_OBJECTS:makar_${ROOM}_${isa}>)
   endforeach()

@@ -1,7 +1,10 @@
+// A region is one word: its number and how many chunks nobody has taken yet. A thread takes a chunk by lowering that
+// word, which fails once the region is over; so a worker that wakes late harms nothing and nobody waits for it.
 #include "base/thread_pool.h"
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -14,107 +17,145 @@ namespace {
 
 inline void pause_cpu() {
 #if defined(__aarch64__)
-  asm volatile("yield");
+  asm volatile("isb" ::: "memory");  // "yield" returns at once on the cores we know
 #elif defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
-constexpr int kSpins = 4000;  // some 10-20 microseconds before a worker sleeps
+// Waits for `ready` without giving up the core, then offering it to others; false after the time is over.
+template <class Ready>
+bool spin(const Ready& ready, std::chrono::microseconds most) {
+  for (int i = 0; i < 500; ++i) {
+    if (ready()) return true;
+    pause_cpu();
+  }
+  const auto end = std::chrono::steady_clock::now() + most;
+  do {
+    for (int i = 0; i < 20; ++i) {
+      if (ready()) return true;
+      pause_cpu();
+    }
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < end);
+  return ready();
+}
+
+constexpr std::chrono::microseconds kAwake{100};  // a worker sleeps after this long without work
+
+constexpr uint64_t number(uint64_t region) { return region >> 32; }
+constexpr uint64_t left(uint64_t region) { return region & 0xffffffffu; }
+
+thread_local bool inside_region = false;  // only to run nested regions inline
 
 }  // namespace
 
 struct ThreadPool::State {
-  std::vector<std::thread> workers;
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::atomic<uint64_t> epoch{0};  // grows by one with each region
+  using Body = std::function<void(int64_t)>;
+
+  alignas(64) std::atomic<uint64_t> region{0};  // number << 32 | chunks left
+  std::atomic<const Body*> body{nullptr};
+  std::atomic<int64_t> count{0};
+  alignas(64) std::atomic<int64_t> unfinished{0};  // chunks
+  alignas(64) std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
 
-  std::mutex region;  // one region at a time
-
-  const std::function<void(int64_t)>* body = nullptr;
-  int64_t count = 0;
-  std::atomic<int64_t> next{0};
-  std::atomic<int> busy{0};
+  std::mutex one_region;  // callers take turns
+  std::mutex sleep_mutex;
+  std::condition_variable wake;
   std::mutex error_mutex;
   std::exception_ptr error;
+  std::vector<std::thread> workers;
 
-  void work() {
-    for (int64_t i = next.fetch_add(1, std::memory_order_relaxed); i < count;
-         i = next.fetch_add(1, std::memory_order_relaxed)) {
+  // Takes chunks of region `mine` until none are left.
+  void work(uint64_t mine) {
+    int64_t done = 0;
+    uint64_t now = region.load(std::memory_order_acquire);
+    while (number(now) == mine && left(now) > 0) {
+      // Valid if the exchange succeeds: the region still runs then, and these change between regions only.
+      const Body* call = body.load(std::memory_order_relaxed);
+      const int64_t chunk = count.load(std::memory_order_relaxed) - static_cast<int64_t>(left(now));
+      if (!region.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
       try {
-        (*body)(i);
+        (*call)(chunk);
       } catch (...) {
-        std::lock_guard lock(error_mutex);
-        if (!error) error = std::current_exception();
-        next.store(count, std::memory_order_relaxed);
+        done += fail();
       }
+      ++done;
+      now = region.load(std::memory_order_acquire);
     }
+    if (done > 0) unfinished.fetch_sub(done, std::memory_order_acq_rel);
+  }
+
+  // Keeps the first exception and takes all chunks that are left, without running them.
+  int64_t fail() {
+    {
+      std::lock_guard lock(error_mutex);
+      if (!error) error = std::current_exception();
+    }
+    uint64_t now = region.load(std::memory_order_acquire);
+    while (!region.compare_exchange_weak(now, now - left(now), std::memory_order_acq_rel, std::memory_order_acquire)) {
+    }
+    return static_cast<int64_t>(left(now));
   }
 
   void worker() {
+    inside_region = true;
     uint64_t seen = 0;
-    for (;;) {
-      for (int spin = 0; spin < kSpins && epoch.load(std::memory_order_acquire) == seen; ++spin) pause_cpu();
-      if (epoch.load(std::memory_order_acquire) == seen) {
-        std::unique_lock lock(mutex);
-        wake.wait(lock, [&] { return epoch.load(std::memory_order_acquire) != seen; });
+    while (!stop.load(std::memory_order_acquire)) {
+      const auto ready = [&] { return number(region.load(std::memory_order_seq_cst)) != seen; };
+      if (!spin(ready, kAwake)) {
+        std::unique_lock lock(sleep_mutex);
+        sleeping.fetch_add(1, std::memory_order_seq_cst);
+        wake.wait(lock, ready);
+        sleeping.fetch_sub(1, std::memory_order_seq_cst);
       }
-      seen = epoch.load(std::memory_order_acquire);
-      if (stop.load(std::memory_order_acquire)) return;
-      work();
-      busy.fetch_sub(1, std::memory_order_acq_rel);
+      seen = number(region.load(std::memory_order_acquire));
+      work(seen);
     }
   }
-};
 
-namespace {
-thread_local bool inside_region = false;  // only to run nested regions inline
-}
+  void wake_workers() {
+    if (sleeping.load(std::memory_order_seq_cst) == 0) return;
+    std::lock_guard lock(sleep_mutex);  // a worker between its check and its sleep holds this
+    wake.notify_all();
+  }
+};
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   threads_ = std::max(1, threads);
-  for (int i = 1; i < threads_; ++i) {
-    state_->workers.emplace_back([s = state_.get()] {
-      inside_region = true;
-      s->worker();
-    });
-  }
+  for (int i = 1; i < threads_; ++i) state_->workers.emplace_back([s = state_.get()] { s->worker(); });
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(state_->mutex);
-    state_->stop.store(true, std::memory_order_release);
-    state_->epoch.fetch_add(1, std::memory_order_release);
-  }
-  state_->wake.notify_all();
-  for (auto& worker : state_->workers) worker.join();
+  State& s = *state_;
+  s.stop.store(true, std::memory_order_release);
+  s.region.store((number(s.region.load()) + 1) << 32, std::memory_order_seq_cst);
+  s.wake_workers();
+  for (auto& worker : s.workers) worker.join();
 }
 
 void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& body) {
   if (count <= 0) return;
-  if (threads_ == 1 || count == 1 || inside_region) {
+  if (threads_ == 1 || count == 1 || inside_region || count > INT32_MAX) {
     for (int64_t i = 0; i < count; ++i) body(i);
     return;
   }
   State& s = *state_;
-  std::lock_guard region(s.region);
-  s.body = &body;
-  s.count = count;
-  s.next.store(0, std::memory_order_relaxed);
-  s.busy.store(threads_ - 1, std::memory_order_relaxed);
-  {
-    std::lock_guard lock(s.mutex);
-    s.epoch.fetch_add(1, std::memory_order_release);
-  }
-  s.wake.notify_all();
+  std::lock_guard turn(s.one_region);
+  s.body.store(&body, std::memory_order_relaxed);
+  s.count.store(count, std::memory_order_relaxed);
+  s.unfinished.store(count, std::memory_order_relaxed);
+  const uint64_t mine = (number(s.region.load(std::memory_order_relaxed)) + 1) & 0xffffffffu;
+  s.region.store(mine << 32 | static_cast<uint64_t>(count), std::memory_order_seq_cst);
+  s.wake_workers();
   inside_region = true;
-  s.work();
+  s.work(mine);
   inside_region = false;
-  while (s.busy.load(std::memory_order_acquire) != 0) pause_cpu();
+  const auto finished = [&] { return s.unfinished.load(std::memory_order_acquire) == 0; };
+  while (!spin(finished, std::chrono::microseconds(1000))) {
+  }
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 

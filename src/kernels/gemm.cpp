@@ -1,62 +1,324 @@
+// The driver of the matrix product. Three ways through it:
+//   few rows  (m <= rows_max): A as it stands, B panels streamed once, one region;
+//   one block of rows (m <= kRowBlock): A packed, a task packs (or widens) each B panel right before it uses it;
+//   many rows: A and a block of B packed by all threads, then tiles as tasks.
+// Tasks are handed out as threads come free. All of them add k in sequence, so the cut does not show in the bits.
 #include "kernels/gemm.h"
 
 #include <algorithm>
-#include <vector>
+#include <cstring>
+
+#include "tensor/block_pool.h"
 
 namespace makar::kernels {
 namespace {
 
-float read(const Operand& x, int64_t r, int64_t k) {
-  const int64_t i = r * x.row_stride + k * x.k_stride;
-  switch (x.type) {
-    case DType::kF32: return static_cast<const float*>(x.data)[i];
-    case DType::kF16: return from_f16(static_cast<const uint16_t*>(x.data)[i]);
-    case DType::kBF16: return from_bf16(static_cast<const uint16_t*>(x.data)[i]);
-    default: check(false, "a matrix product reads f32, f16 or bf16");
-  }
-  return 0;
+constexpr int64_t kRowBlock = 256;                  // rows of packed A that a task walks: half of a 1 MiB cache
+constexpr int64_t kScratch = int64_t{8} << 20;      // bytes of packed A, and of packed B, at a time
+constexpr int64_t kLongestK = 8192;                 // longer products are cut and accumulated
+constexpr int64_t kSerialPack = 16384;              // elements of A the caller packs alone
+constexpr int64_t kShortK = 256;
+constexpr int kTasksPerThread = 6;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Scratch {
+ public:
+  explicit Scratch(int64_t floats)
+      : bytes_(static_cast<size_t>(floats) * sizeof(float)), data_(BlockPool::shared().take(bytes_)) {}
+  ~Scratch() { BlockPool::shared().give(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  float* get() const { return reinterpret_cast<float*>(data_); }
+
+ private:
+  size_t bytes_;
+  std::byte* data_;
+};
+
+const std::byte* at(const Operand& x, int64_t row, int64_t k) {
+  return static_cast<const std::byte*>(x.data) +
+         static_cast<size_t>(row * x.row_stride + k * x.k_stride) * size_of(x.type);
+}
+const float* f32_at(const Operand& x, int64_t row, int64_t k) { return reinterpret_cast<const float*>(at(x, row, k)); }
+
+void check_type(DType type) {
+  check(type == DType::kF32 || type == DType::kF16 || type == DType::kBF16, "a matrix product reads f32, f16 or bf16");
 }
 
-void pack_panel(const Operand& x, int64_t r0, int64_t rows, int64_t k, int width, float* out) {
-  for (int64_t p = 0; p < k; ++p)
-    for (int i = 0; i < width; ++i) out[p * width + i] = r0 + i < rows ? read(x, r0 + i, p) : 0.0f;
+// Panels of B, packed already or still to be packed.
+struct Columns {
+  const Table& t;
+  const Operand* plain = nullptr;       // [n, k]
+  const PackedMatrix* packed = nullptr;
+  int64_t n = 0;
+
+  // f32 panels [first, first + count) restricted to k in [p, p + kc): where they stand, or written to `room`.
+  // `step` receives the distance between panels.
+  const float* get(int64_t first, int64_t count, int64_t p, int64_t kc, float* room, int64_t* step) const {
+    if (packed) {
+      const int64_t k = packed->k();
+      if (packed->type() == DType::kF32) {
+        *step = k * t.nr;
+        return static_cast<const float*>(packed->panel(first)) + p * t.nr;
+      }
+      for (int64_t j = 0; j < count; ++j)
+        t.widen(packed->type(), static_cast<const uint16_t*>(packed->panel(first + j)) + p * t.nr, kc * t.nr,
+                room + j * kc * t.nr);
+    } else {
+      const int64_t row = first * t.nr, rows = std::min(n - row, count * t.nr);
+      if (plain->type == DType::kF32)
+        t.pack_b(f32_at(*plain, row, p), plain->row_stride, plain->k_stride, rows, kc, room);
+      else
+        t.pack_b_widen(plain->type, reinterpret_cast<const uint16_t*>(at(*plain, row, p)), plain->row_stride,
+                       plain->k_stride, rows, kc, room);
+    }
+    *step = kc * t.nr;
+    return room;
+  }
+};
+
+// Packed rows of A: panels [k][mr] of `each` rows. Few rows are dealt evenly to the panels.
+struct Rows {
+  int64_t m = 0, each = 0, panels = 0;
+  Rows(const Table& t, int64_t rows) : m(rows), panels(ceil_div(rows, t.mr)) {
+    each = rows <= 4 * t.mr ? ceil_div(rows, panels) : t.mr;
+    panels = ceil_div(rows, each);
+  }
+  int count(int64_t panel) const { return static_cast<int>(std::min(each, m - panel * each)); }
+};
+
+// k cut evenly into pieces of at most t.kc.
+int64_t k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil_div(k, ceil_div(k, t.kc)); }
+
+// Packed A is laid out [k pieces][panels][k in the piece][mr]: the panels a task walks follow each other.
+void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, int64_t begin, int64_t end, float* out) {
+  const int64_t kc = k_step(t, k);
+  for (int64_t p = 0; p < k; p += kc) {
+    const int64_t now = std::min(kc, k - p);
+    float* to = out + p * rows.panels * t.mr;
+    if (rows.each == t.mr) {
+      const int64_t count = std::min(rows.m - begin * t.mr, (end - begin) * t.mr);
+      t.pack_a(f32_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, now, to + begin * now * t.mr);
+    } else {
+      for (int64_t i = begin; i < end; ++i)
+        t.pack_a(f32_at(a, i * rows.each, p), a.row_stride, a.k_stride, rows.count(i), now, to + i * now * t.mr);
+    }
+  }
+}
+
+void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  for (int64_t i = i0; i < i1; ++i) {
+    float* c = out.c + i * out.ldc;
+    for (int64_t j = j0; j < j1; ++j) c[j] += out.bias[j];
+  }
+}
+
+// One B panel by A panels [i0, i1) of one k piece.
+void column(const Table& t, const Rows& rows, int64_t k, const float* a, const float* panel, int64_t i0, int64_t i1,
+            float* c, int64_t ldc, int cols, bool accumulate) {
+  for (int64_t i = i0; i < i1; ++i) {
+    float* to = c + i * rows.each * ldc;
+    if (i + 1 < i1)  // the next tile of C comes while this one is computed
+      for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.each + r) * ldc, 1);
+    t.tile(k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
+  }
+}
+
+// One task: rows panels [i0, i1) by column panels [j0, j1), k blocked so that a B panel stays in the first cache.
+void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
+           int64_t j1, const GemmOutput& out, float* room, int64_t room_panels) {
+  const Table& t = b.t;
+  const int64_t kc = k_step(t, k);
+  for (int64_t p = 0; p == 0 || p < k; p += kc) {
+    const int64_t now = std::min(kc, k - p);
+    for (int64_t j = j0; j < j1; j += room_panels) {
+      const int64_t group = std::min(room_panels, j1 - j);
+      int64_t step = 0;
+      const float* panel = b.get(j, group, p, now, room, &step);
+      for (int64_t g = 0; g < group; ++g, panel += step) {
+        const int64_t col = (j + g) * t.nr;
+        const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
+        column(t, rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc, cols,
+               out.accumulate || p > 0);
+      }
+    }
+  }
+  if (out.bias)
+    add_bias(out, i0 * rows.each, std::min(i1 * rows.each, rows.m), j0 * t.nr, std::min(j1 * t.nr, b.n));
+}
+
+// How a grid of row panels and column panels is cut into tasks.
+struct Grid {
+  int64_t row_step = 1, col_step = 1, row_tasks = 1, col_tasks = 1;
+  Grid(ThreadPool& pool, const Table& t, int64_t row_panels, int64_t col_panels) {
+    row_tasks = ceil_div(row_panels * t.mr, kRowBlock);
+    const int64_t wanted = pool.threads() == 1 ? 1 : pool.threads() * kTasksPerThread;
+    col_tasks = std::clamp<int64_t>(ceil_div(wanted, row_tasks), ceil_div(col_panels, 64), col_panels);
+    while (row_tasks * col_tasks < pool.threads() * 2 && row_tasks < row_panels) ++row_tasks;
+    row_step = ceil_div(row_panels, row_tasks), col_step = ceil_div(col_panels, col_tasks);
+    row_tasks = ceil_div(row_panels, row_step), col_tasks = ceil_div(col_panels, col_step);
+  }
+};
+
+void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
+  const Table& t = b.table();
+  const int64_t n = b.n(), k = b.k(), panels = ceil_div(n, t.nr);
+  const float* rows = f32_at(a, 0, 0);
+  int64_t lda = a.row_stride;
+  Scratch copy(a.k_stride == 1 ? 0 : m * k);
+  if (a.k_stride != 1) {
+    rows = copy.get(), lda = k;
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t i = 0; i < m; ++i) copy.get()[i * k + p] = *f32_at(a, i, p);
+  }
+  constexpr int64_t kGroup = 4;  // the most panels the kernel takes together
+  const int64_t groups = ceil_div(panels, kGroup);
+  const int64_t tasks = pool.threads() == 1 ? 1 : std::min<int64_t>(groups, pool.threads() * kTasksPerThread);
+  pool.run(tasks, [&](int64_t task) {
+    const int64_t first = groups * task / tasks * kGroup, last = std::min(panels, groups * (task + 1) / tasks * kGroup);
+    const int64_t col = first * t.nr, end = std::min(n, last * t.nr);
+    t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col, out.ldc,
+           out.accumulate);
+    if (out.bias) add_bias(out, 0, m, col, end);
+  });
+}
+
+// All rows fit one packed block of A. B's panels are packed or widened by the task that needs them, or beforehand
+// when several row tasks would do it again.
+void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b, const GemmOutput& out) {
+  const Table& t = b.t;
+  const Rows rows(t, m);
+  const int64_t panels = ceil_div(b.n, t.nr);
+  Scratch packed_a(rows.panels * t.mr * k);
+  const auto pack = [&](int64_t begin, int64_t end) { pack_rows(t, a, rows, k, begin, end, packed_a.get()); };
+  if (m * k <= kSerialPack) pack(0, rows.panels);
+  else pool.for_ranges(rows.panels, 1, pack);
+
+  const Grid grid(pool, t, rows.panels, panels);
+  const bool in_place = b.packed && b.packed->type() == DType::kF32;
+  const int64_t room_panels = in_place ? grid.col_step : b.plain && b.plain->k_stride != 1 ? 4 : 1;
+  pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
+    const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
+    Scratch room(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));
+    block(rows, packed_a.get(), b, k, i, std::min(rows.panels, i + grid.row_step), j, std::min(panels, j + grid.col_step),
+          out, room.get(), room_panels);
+  });
+}
+
+// Plain B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
+void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b, const GemmOutput& out) {
+  const Table& t = b.t;
+  const Rows rows(t, m);
+  Scratch packed_a(rows.panels * t.mr * k);
+  const int64_t panels = ceil_div(b.n, t.nr);
+  const int64_t most = std::clamp<int64_t>(kScratch / 4 / std::max<int64_t>(k, 1) / t.nr, 16, panels);
+  Scratch packed_b(std::min(most, panels) * t.nr * k);
+  const int64_t blocks = ceil_div(panels, most), each = ceil_div(panels, blocks);
+  for (int64_t first = 0; first < panels; first += each) {
+    const int64_t count = std::min(each, panels - first);
+    const int64_t a_tasks = first == 0 ? ceil_div(rows.panels, 8) : 0, b_tasks = ceil_div(count, 4);
+    pool.run(a_tasks + b_tasks, [&](int64_t task) {
+      if (task < a_tasks) {
+        pack_rows(t, a, rows, k, task * 8, std::min(rows.panels, task * 8 + 8), packed_a.get());
+      } else {
+        const int64_t j = (task - a_tasks) * 4;
+        int64_t step = 0;
+        b.get(first + j, std::min<int64_t>(4, count - j), 0, k, packed_b.get() + j * t.nr * k, &step);
+      }
+    });
+    const Grid grid(pool, t, rows.panels, count);
+    const int64_t cols = std::min(b.n - first * t.nr, count * t.nr);
+    GemmOutput part = out;
+    part.c += first * t.nr;
+    if (part.bias) part.bias += first * t.nr;
+    const int64_t kc = k_step(t, k);
+    pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
+      const int64_t i0 = task / grid.col_tasks * grid.row_step, i1 = std::min(rows.panels, i0 + grid.row_step);
+      const int64_t j0 = task % grid.col_tasks * grid.col_step, j1 = std::min(count, j0 + grid.col_step);
+      for (int64_t p = 0; p == 0 || p < k; p += kc) {
+        const int64_t now = std::min(kc, k - p);
+        if (now <= kShortK) {
+          for (int64_t i = i0; i < i1; ++i)
+            for (int64_t j = j0; j < j1; ++j)
+              t.tile(now, packed_a.get() + (p * rows.panels + i * now) * t.mr, packed_b.get() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc, rows.count(i),
+                   static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
+          continue;
+        }
+        for (int64_t j = j0; j < j1; ++j)
+          column(t, rows, now, packed_a.get() + p * rows.panels * t.mr, packed_b.get() + (j * k + p) * t.nr,
+                 i0, i1, part.c + j * t.nr, out.ldc, static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
+                 out.accumulate || p > 0);
+      }
+      if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));
+    });
+  }
 }
 
 }  // namespace
 
-PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k) {
-  const Table& t = cpu();
+PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k, const Table& table) {
+  check_type(b.type);
   PackedMatrix packed;
-  const int64_t panels = (n + t.nr - 1) / t.nr;
-  packed.data_ = Tensor::empty({panels, k, t.nr});
+  const int64_t panels = ceil_div(n, table.nr);
+  packed.table_ = &table;
+  packed.data_ = Tensor::empty({panels, k, table.nr}, b.type);
   packed.n_ = n, packed.k_ = k;
-  pool.run(panels, [&](int64_t i) { pack_panel(b, i * t.nr, n, k, t.nr, packed.data_.f32() + i * k * t.nr); });
+  const int64_t tasks = ceil_div(panels, 4);
+  pool.run(tasks, [&](int64_t task) {
+    const int64_t row = task * 4 * table.nr, rows = std::min<int64_t>(n - row, 4 * table.nr);
+    if (b.type == DType::kF32)
+      table.pack_b(f32_at(b, row, 0), b.row_stride, b.k_stride, rows, k, packed.data_.f32() + row * k);
+    else
+      table.pack_b16(reinterpret_cast<const uint16_t*>(at(b, row, 0)), b.row_stride, b.k_stride, rows, k,
+                     packed.data_.data<uint16_t>() + row * k);
+  });
   return packed;
 }
 
-const void* PackedMatrix::panel(int64_t index) const { return data_.f32() + index * k_ * data_.dim(2); }
+const void* PackedMatrix::panel(int64_t index) const {
+  return data_.raw() + static_cast<size_t>(index * k_ * table_->nr) * size_of(data_.dtype());
+}
 
-void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, const GemmOutput& out) {
-  gemm(pool, m, a, PackedMatrix::pack(pool, b, n, k), out);
+void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, const GemmOutput& out,
+          const Table& table) {
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  check_type(b.type);
+  const Columns columns{table, &b, nullptr, n};
+  if (m <= 0 || n <= 0) return;
+  if (m <= kRowBlock) return row_block(pool, m, k, a, columns, out);
+  // Blocks of rows and of k keep the packed copies small; k blocks accumulate in order.
+  for (int64_t p = 0; p == 0 || p < k; p += kLongestK) {
+    const int64_t now = std::min(kLongestK, k - p);
+    const int64_t most = std::max<int64_t>(kRowBlock * 2, kScratch / 4 / std::max<int64_t>(now, 1) / table.mr * table.mr);
+    const int64_t blocks = ceil_div(m, most), each = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
+    Operand a_part = a, b_part = b;
+    b_part.data = at(b, 0, p);
+    for (int64_t i = 0; i < m; i += each) {
+      a_part.data = at(a, i, p);
+      GemmOutput part = out;
+      part.c += i * out.ldc;
+      part.accumulate = out.accumulate || p > 0;
+      if (p + now < k) part.bias = nullptr;
+      packed_blocks(pool, std::min(each, m - i), now, a_part, {table, &b_part, nullptr, n}, part);
+    }
+  }
 }
 
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
-  const Table& t = cpu();
-  const int64_t n = b.n(), k = b.k(), blocks = (m + t.mr - 1) / t.mr;
-  pool.run(blocks, [&](int64_t block) {
-    std::vector<float> panel(static_cast<size_t>(k * t.mr));
-    const int64_t i0 = block * t.mr;
-    const int rows = static_cast<int>(std::min<int64_t>(t.mr, m - i0));
-    pack_panel(a, i0, m, k, t.mr, panel.data());
-    for (int64_t j0 = 0; j0 < n; j0 += t.nr) {
-      const int cols = static_cast<int>(std::min<int64_t>(t.nr, n - j0));
-      t.tile(k, panel.data(), static_cast<const float*>(b.panel(j0 / t.nr)), out.c + i0 * out.ldc + j0, out.ldc, rows,
-             cols, out.accumulate);
-    }
-    if (out.bias)
-      for (int i = 0; i < rows; ++i)
-        for (int64_t j = 0; j < n; ++j) out.c[(i0 + i) * out.ldc + j] += out.bias[j];
-  });
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  if (m <= 0 || b.n() <= 0) return;
+  const Table& t = b.table();
+  if (m <= t.rows_max) return few_rows(pool, m, a, b, out);
+  const int64_t most = std::max<int64_t>(kRowBlock, kScratch / 4 / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
+  const int64_t blocks = ceil_div(m, most), each = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
+  for (int64_t i = 0; i < m; i += each) {
+    Operand part_a = a;
+    part_a.data = at(a, i, 0);
+    GemmOutput part = out;
+    part.c += i * out.ldc;
+    row_block(pool, std::min(each, m - i), b.k(), part_a, {t, nullptr, &b, b.n()}, part);
+  }
 }
 
 }  // namespace makar::kernels

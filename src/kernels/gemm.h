@@ -22,15 +22,17 @@ struct Operand {
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  static PackedMatrix pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k);
+  static PackedMatrix pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k, const Table& table = cpu());
   bool defined() const { return data_.defined(); }
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
   DType type() const { return data_.dtype(); }
   const void* panel(int64_t index) const;  // [k][nr]; the last panel is padded with zeros
+  const Table& table() const { return *table_; }
 
  private:
-  Tensor data_;  // [panels, k, nr]
+  const Table* table_ = nullptr;
+  Tensor data_;  // [panels, k, nr] in the type of the weights
   int64_t n_ = 0, k_ = 0;
 };
 
@@ -42,7 +44,9 @@ struct GemmOutput {
   const float* bias = nullptr;
 };
 
-void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, const GemmOutput& out);
+// A kernel table other than this machine's best serves the tests that compare their bits.
+void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, const GemmOutput& out,
+          const Table& table = cpu());
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out);
 
 }  // namespace makar::kernels

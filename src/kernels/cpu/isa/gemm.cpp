@@ -1,36 +1,44 @@
+// Tiles of the matrix product and the loops over packed panels. The register tiles stand in gemm_<isa>.h; here are
+// the edges: fewer rows take a narrower tile, fewer columns go through a buffer. Bits depend on neither.
 #include <algorithm>
-#include <cmath>
+#include <array>
+#include <cstring>
+#include <utility>
 
+#include "kernels/cpu/isa/gemm_tiles.h"
 #include "kernels/cpu/isa/parts.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-constexpr int kMr = 8, kNr = 12;
+// Runs a kernel of `width` whole columns where only `cols` exist in c.
+template <class Kernel>
+[[gnu::noinline]] void through_buffer(int rows, int cols, int width, float* c, int64_t ldc, bool accumulate, const Kernel& kernel) {
+  float buffer[kMr * 4 * kNr];
+  if (accumulate) {
+    std::memset(buffer, 0, sizeof(float) * static_cast<size_t>(rows) * width);
+    for (int i = 0; i < rows; ++i) std::memcpy(buffer + i * width, c + i * ldc, sizeof(float) * cols);
+  }
+  kernel(buffer, width);
+  for (int i = 0; i < rows; ++i) std::memcpy(c + i * ldc, buffer + i * width, sizeof(float) * cols);
+}
+
+template <int R>
+void tile_rows(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int cols, bool accumulate) {
+  if (cols == kNr) return full_tile<R>(k, a, b, c, ldc, accumulate);
+  through_buffer(R, cols, kNr, c, ldc, accumulate,
+                 [&](float* to, int64_t ld) { full_tile<R>(k, a, b, to, ld, accumulate); });
+}
+
+using TileFn = void (*)(int64_t, const float*, const float*, float*, int64_t, int, bool);
+template <int... R>
+constexpr std::array<TileFn, sizeof...(R)> tile_table(std::integer_sequence<int, R...>) {
+  return {tile_rows<R + 1>...};
+}
+constexpr auto kTiles = tile_table(std::make_integer_sequence<int, kMr>());
 
 void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int rows, int cols, bool accumulate) {
-  float acc[kMr][kNr];
-  for (int i = 0; i < kMr; ++i)
-    for (int j = 0; j < kNr; ++j) acc[i][j] = accumulate && i < rows && j < cols ? c[i * ldc + j] : 0.0f;
-  for (int64_t p = 0; p < k; ++p)
-    for (int i = 0; i < kMr; ++i)
-      for (int j = 0; j < kNr; ++j) acc[i][j] = std::fma(a[p * kMr + i], b[p * kNr + j], acc[i][j]);
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < cols; ++j) c[i * ldc + j] = acc[i][j];
-}
-
-void pack(const float* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, int width, float* out) {
-  for (int64_t r0 = 0; r0 < rows; r0 += width, out += k * width)
-    for (int64_t p = 0; p < k; ++p)
-      for (int i = 0; i < width; ++i)
-        out[p * width + i] = r0 + i < rows ? x[(r0 + i) * row_stride + p * k_stride] : 0.0f;
-}
-
-void pack_a(const float* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, float* out) {
-  pack(x, row_stride, k_stride, rows, k, kMr, out);
-}
-void pack_b(const float* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, float* out) {
-  pack(x, row_stride, k_stride, rows, k, kNr, out);
+  kTiles[rows - 1](k, a, b, c, ldc, cols, accumulate);
 }
 
 void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc, bool accumulate) {
@@ -40,15 +48,50 @@ void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, fl
            static_cast<int>(std::min<int64_t>(kNr, n - j)), accumulate);
 }
 
+template <int M, int P, class T>
+void rows_group(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c, int64_t ldc, int64_t cols,
+                bool accumulate) {
+  if (cols >= P * kNr) return full_rows<M, P>(k, a, lda, b, panel, c, ldc, accumulate);
+  through_buffer(M, static_cast<int>(cols), P * kNr, c, ldc, accumulate,
+                 [&](float* to, int64_t ld) { full_rows<M, P>(k, a, lda, b, panel, to, ld, accumulate); });
+}
+
+template <int M, class T>
+void rows_of(int64_t k, const float* a, int64_t lda, const void* panels, int64_t panel, float* c, int64_t ldc,
+             int64_t n, bool accumulate) {
+  constexpr int P = panels_at_once<M>();
+  const T* b = static_cast<const T*>(panels);
+  int64_t j = 0;
+  for (; j + (P - 1) * kNr < n; j += P * kNr, b += P * panel)
+    rows_group<M, P>(k, a, lda, b, panel, c + j, ldc, n - j, accumulate);
+  for (; j < n; j += kNr, b += panel) rows_group<M, 1>(k, a, lda, b, panel, c + j, ldc, n - j, accumulate);
+}
+
+using RowsFn = void (*)(int64_t, const float*, int64_t, const void*, int64_t, float*, int64_t, int64_t, bool);
+template <class T, int... M>
+constexpr std::array<RowsFn, sizeof...(M)> rows_table(std::integer_sequence<int, M...>) {
+  return {rows_of<M + 1, T>...};
+}
+constexpr auto kEach = std::make_integer_sequence<int, kRowsMax>();
+constexpr std::array<std::array<RowsFn, kRowsMax>, 3> kRows = {rows_table<float>(kEach), rows_table<Half>(kEach),
+                                                               rows_table<BFloat>(kEach)};
+
+void rows(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* panels, int64_t panel,
+          float* c, int64_t ldc, bool accumulate) {
+  const int which = type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 2;
+  kRows[which][m - 1](k, a, lda, panels, panel, c, ldc, n, accumulate);
+}
+
 }  // namespace
 
 void fill_gemm(Table& table) {
   table.mr = kMr;
   table.nr = kNr;
+  table.kc = kKc;
+  table.rows_max = kRowsMax;
   table.tile = tile;
-  table.pack_a = pack_a;
-  table.pack_b = pack_b;
   table.product = product;
+  table.rows = rows;
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

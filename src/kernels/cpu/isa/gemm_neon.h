@@ -1,0 +1,114 @@
+// NEON tiles of the matrix product. A tile of 8 x 12 keeps 24 accumulators, 2 registers of A and 3 of B.
+#pragma once
+#include <arm_neon.h>
+
+#include "kernels/cpu/isa/gemm_types.h"
+
+namespace makar::kernels::MAKAR_ISA {
+
+constexpr int kMr = 8, kNr = 12, kRowsMax = 7, kKc = 512;
+
+// Twelve columns of one k as f32.
+inline void load_row(const float* b, float32x4_t (&v)[3]) {
+  v[0] = vld1q_f32(b), v[1] = vld1q_f32(b + 4), v[2] = vld1q_f32(b + 8);
+}
+inline void load_row(const Half* b, float32x4_t (&v)[3]) {
+  const auto* h = reinterpret_cast<const __fp16*>(b);
+  const float16x8_t x = vld1q_f16(h);
+  v[0] = vcvt_f32_f16(vget_low_f16(x)), v[1] = vcvt_high_f32_f16(x), v[2] = vcvt_f32_f16(vld1_f16(h + 8));
+}
+inline void load_row(const BFloat* b, float32x4_t (&v)[3]) {
+  const auto* h = reinterpret_cast<const uint16_t*>(b);
+  const uint16x8_t x = vld1q_u16(h);
+  v[0] = vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(x), 16));
+  v[1] = vreinterpretq_f32_u32(vshll_high_n_u16(x, 16));
+  v[2] = vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(h + 8), 16));
+}
+
+template <int I>
+inline float32x4_t fma_lane(float32x4_t acc, float32x4_t b, float32x4_t a0, float32x4_t a1) {
+  if constexpr (I < 4)
+    return vfmaq_laneq_f32(acc, b, a0, I);
+  else
+    return vfmaq_laneq_f32(acc, b, a1, I - 4);
+}
+
+template <int R, int I = 0>
+inline void fma_column(float32x4_t (&acc)[R][3], const float32x4_t (&b)[3], float32x4_t a0, float32x4_t a1) {
+  if constexpr (I < R) {
+    for (int j = 0; j < 3; ++j) acc[I][j] = fma_lane<I>(acc[I][j], b[j], a0, a1);
+    fma_column<R, I + 1>(acc, b, a0, a1);
+  }
+}
+
+// R rows of an A panel [k][8] by one B panel [k][12] of type T.
+template <int R, class T>
+inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate) {
+  float32x4_t acc[R][3];
+  for (int i = 0; i < R; ++i)
+    for (int j = 0; j < 3; ++j) acc[i][j] = accumulate ? vld1q_f32(c + i * ldc + 4 * j) : vdupq_n_f32(0);
+  const auto step = [&] {
+    float32x4_t v[3];
+    load_row(b, v);
+    const float32x4_t a0 = vld1q_f32(a), a1 = R > 4 ? vld1q_f32(a + 4) : a0;
+    fma_column<R>(acc, v, a0, a1);
+    a += kMr, b += kNr;
+  };
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    // Worth 4 %: the panels come from the second cache and further.
+    for (int line = 0; line < 2; ++line) __builtin_prefetch(a + 256 + 16 * line);
+    for (int line = 0; line < 3; ++line) __builtin_prefetch(b + 192 + 16 * line);
+    step(), step(), step(), step();
+  }
+  for (; p < k; ++p) step();
+  for (int i = 0; i < R; ++i)
+    for (int j = 0; j < 3; ++j) vst1q_f32(c + i * ldc + 4 * j, acc[i][j]);
+}
+
+template <int L, int M, int P, class T>
+inline void rows_step(float32x4_t (&acc)[P][M][3], const float32x4_t (&a)[M], const T* b, int64_t panel) {
+  for (int q = 0; q < P; ++q) {
+    float32x4_t v[3];
+    load_row(b + q * panel + L * kNr, v);
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < 3; ++j) acc[q][i][j] = vfmaq_laneq_f32(acc[q][i][j], v[j], a[i], L);
+    if (P * M >= 6) asm volatile("" ::: "memory");  // or clang moves later loads up here and spills accumulators
+  }
+}
+
+// M rows of A as they stand (k contiguous) by P panels at once, so that enough accumulators are in flight.
+template <int M, int P, class T>
+inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c, int64_t ldc,
+                      bool accumulate) {
+  float32x4_t acc[P][M][3];
+  for (int q = 0; q < P; ++q)
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < 3; ++j)
+        acc[q][i][j] = accumulate ? vld1q_f32(c + i * ldc + q * kNr + 4 * j) : vdupq_n_f32(0);
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4, b += 4 * kNr) {
+    float32x4_t x[M];
+    for (int i = 0; i < M; ++i) x[i] = vld1q_f32(a + i * lda + p);
+    rows_step<0>(acc, x, b, panel);
+    rows_step<1>(acc, x, b, panel);
+    rows_step<2>(acc, x, b, panel);
+    rows_step<3>(acc, x, b, panel);
+  }
+  for (; p < k; ++p, b += kNr) {
+    float32x4_t x[M];
+    for (int i = 0; i < M; ++i) x[i] = vld1q_dup_f32(a + i * lda + p);
+    rows_step<0>(acc, x, b, panel);
+  }
+  for (int q = 0; q < P; ++q)
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < 3; ++j) vst1q_f32(c + i * ldc + q * kNr + 4 * j, acc[q][i][j]);
+}
+
+// Panels taken together by the rows kernel: 12 to 24 accumulators.
+template <int M>
+constexpr int panels_at_once() {
+  return M == 1 ? 4 : M == 2 ? 4 : M <= 4 ? 2 : 1;
+}
+
+}  // namespace makar::kernels::MAKAR_ISA

@@ -1,0 +1,10 @@
+// Storage types of B panels, told apart by type.
+#pragma once
+#include <cstdint>
+
+namespace makar::kernels::MAKAR_ISA {
+
+struct Half { uint16_t bits; };
+struct BFloat { uint16_t bits; };
+
+}  // namespace makar::kernels::MAKAR_ISA

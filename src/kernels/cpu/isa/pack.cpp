@@ -1,0 +1,122 @@
+// Packing operands into panels [k][W], W = kMr or kNr rows side by side, for both stride orders.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/quad.h"
+
+namespace makar::kernels::MAKAR_ISA {
+namespace {
+
+// Rows [0, have) of 4, 16 k at most: whole cache lines of each row are used at once, whatever the stride.
+template <int W, int Keep, class T>
+inline void transpose_strip(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    Quad v[4];
+    for (int i = 0; i < 4; ++i) v[i] = i < have ? quad_load(x + i * row_stride + p) : quad_zero();
+    quad_transpose(v);
+    for (int i = 0; i < 4; ++i) {
+      if constexpr (Keep == 4) quad_store(out + (p + i) * W, v[i]);
+      else quad_store_low(out + (p + i) * W, v[i]);
+    }
+  }
+  for (; p < k; ++p)
+    for (int i = 0; i < Keep; ++i) out[p * W + i] = i < have ? quad_one(x + i * row_stride + p) : 0.0f;
+}
+
+// Rows lie along k: one panel by transposes of 4 x 4.
+template <int W, class T>
+void pack_transposed(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
+  for (int64_t p = 0; p < k; p += 16) {
+    const int64_t now = std::min<int64_t>(16, k - p);
+    for (int i = 0; i + 4 <= W; i += 4) {
+      const T* from = x + i * row_stride + p;
+      if (have >= i + 4) transpose_strip<W, 4>(from, row_stride, 4, now, out + p * W + i);
+      else transpose_strip<W, 4>(from, row_stride, have - i, now, out + p * W + i);
+    }
+    if constexpr (W % 4 != 0) {
+      constexpr int i = W / 4 * 4;
+      transpose_strip<W, W % 4>(x + i * row_stride + p, row_stride, std::min(have - i, W - i), now, out + p * W + i);
+    }
+  }
+}
+
+template <int W, class T>
+inline void copy_row(const T* x, float* out) {
+  for (int i = 0; i + 4 <= W; i += 4) quad_store(out + i, quad_load(x + i));
+  for (int i = W / 4 * 4; i < W; ++i) out[i] = quad_one(x + i);
+}
+
+// Rows lie side by side: each k is a copy. Several panels are filled together to read long runs.
+template <int W, class T>
+void pack_copied(const T* x, int64_t k_stride, int64_t rows, int64_t k, float* out) {
+  constexpr int kTogether = 8;
+  for (int64_t r = 0; r < rows;) {
+    const int64_t whole = std::min<int64_t>(kTogether, (rows - r) / W);
+    for (int64_t p = 0; p < k && whole > 0; ++p)
+      for (int64_t q = 0; q < whole; ++q) copy_row<W>(x + p * k_stride + r + q * W, out + (q * k + p) * W);
+    out += whole * k * W, r += whole * W;
+    if (const int64_t left = rows - r; left > 0 && left < W) {
+      for (int64_t p = 0; p < k; ++p)
+        for (int i = 0; i < W; ++i) out[p * W + i] = i < left ? quad_one(x + p * k_stride + r + i) : 0.0f;
+      return;
+    }
+  }
+}
+
+template <int W, class T>
+void pack(const T* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, float* out) {
+  if (k_stride == 1) {
+    for (int64_t r = 0; r < rows; r += W, out += k * W)
+      pack_transposed<W>(x + r * row_stride, row_stride, static_cast<int>(std::min<int64_t>(W, rows - r)), k, out);
+  } else if (row_stride == 1) {
+    pack_copied<W>(x, k_stride, rows, k, out);
+  } else {
+    for (int64_t r = 0; r < rows; r += W, out += k * W)
+      for (int64_t p = 0; p < k; ++p)
+        for (int i = 0; i < W; ++i)
+          out[p * W + i] = r + i < rows ? quad_one(x + (r + i) * row_stride + p * k_stride) : 0.0f;
+  }
+}
+
+void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, uint16_t* out) {
+  constexpr int64_t kStrip = 32;  // of k: a cache line of each row at once
+  for (int64_t r = 0; r < rows; r += kNr, out += k * kNr) {
+    const int have = static_cast<int>(std::min<int64_t>(kNr, rows - r));
+    for (int64_t p0 = 0; p0 < k; p0 += kStrip)
+      for (int i = 0; i < kNr; ++i)
+        for (int64_t p = p0; p < std::min(k, p0 + kStrip); ++p)
+          out[p * kNr + i] = i < have ? x[(r + i) * row_stride + p * k_stride] : uint16_t{0};
+  }
+}
+
+void pack_b_widen(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
+                  float* out) {
+  if (type == DType::kF16) pack<kNr>(reinterpret_cast<const Half*>(x), row_stride, k_stride, rows, k, out);
+  else pack<kNr>(reinterpret_cast<const BFloat*>(x), row_stride, k_stride, rows, k, out);
+}
+
+template <class T>
+void widen_as(const T* x, int64_t count, float* out) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) quad_store(out + i, quad_load(x + i));
+  for (; i < count; ++i) out[i] = quad_one(x + i);
+}
+
+void widen_row(DType type, const uint16_t* x, int64_t count, float* out) {
+  if (type == DType::kF16) widen_as(reinterpret_cast<const Half*>(x), count, out);
+  else widen_as(reinterpret_cast<const BFloat*>(x), count, out);
+}
+
+}  // namespace
+
+void fill_pack(Table& table) {
+  table.pack_a = pack<kMr, float>;
+  table.pack_b = pack<kNr, float>;
+  table.pack_b16 = pack_b16;
+  table.pack_b_widen = pack_b_widen;
+  table.widen = widen_row;
+}
+
+}  // namespace makar::kernels::MAKAR_ISA
