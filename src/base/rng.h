@@ -8,7 +8,7 @@
 namespace makar {
 
 // What a stream of draws is for; streams of different purposes never meet.
-enum class Purpose : uint32_t { kInit = 1, kDropout, kSample, kShuffle, kMask, kSynthetic };
+enum class Purpose : uint32_t { kInit = 1, kDropout, kSample, kShuffle, kMask, kSynthetic, kAttentionDropout };
 
 class Rng {
  public:

@@ -41,6 +41,9 @@ struct BiasRows {
 BiasRows bias_rows(const DistanceBias& bias, int64_t heads, const std::vector<SequenceRows>& sequences) {
   BiasRows rows;
   if (!bias.defined()) return rows;
+  check(bias.table.defined() ? bias.table.rank() == 2 && bias.table.dim(1) == heads
+                             : static_cast<int64_t>(bias.slopes.size()) == heads,
+        "attention: one bias a head");
   for (const auto& s : sequences) rows.span = std::max({rows.span, s.past + s.q_rows, s.kv_rows});
   const int64_t width = 2 * rows.span + 1;
   rows.values = Tensor::empty({heads, width});
@@ -201,6 +204,11 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
 Tensor attention_cached(Context& ctx, const Tensor& q, const std::vector<Tensor>& k, const std::vector<Tensor>& v,
                         const std::vector<SequenceRows>& sequences, const AttentionOptions& o, const DistanceBias& bias) {
   check(k.size() == sequences.size() && v.size() == sequences.size(), "attention: one cache a sequence");
+  check(q.dim(-1) == o.heads * o.head_dim, "attention: widths and heads disagree");
+  for (size_t s = 0; s < sequences.size(); ++s)
+    check(sequences[s].q_start + sequences[s].q_rows <= q.dim(0) && sequences[s].kv_rows <= k[s].dim(0) &&
+              sequences[s].kv_rows <= v[s].dim(0) && k[s].dim(-1) == o.kv_heads * o.head_dim && v[s].shape() == k[s].shape(),
+          "attention: rows out of range");
   const Plan plan = make_plan(ctx, sequences, o, bias);
   Tensor out = Tensor::empty(q.shape());
   const auto keys = [&](size_t s) { return std::pair<const float*, const float*>(k[s].f32(), v[s].f32()); };

@@ -15,19 +15,32 @@ Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
   ctx.tape->record(output, [&ctx, inputs, body, stream](const Tensor& dy) {
     Tape again(ctx.tape);
     std::vector<Tensor> leaves;
-    for (const Tensor& input : inputs) {
-      leaves.push_back(input.defined() ? input.reshape(input.shape()) : Tensor());
-      if (ctx.needs(input)) again.watch(leaves.back());
+    std::vector<size_t> fresh;  // inputs whose gradient starts here
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Tensor& input = inputs[i];
+      if (!ctx.needs(input)) {
+        leaves.push_back(input);
+        continue;
+      }
+      size_t first = 0;  // the same tensor given twice is one leaf
+      while (first < i && Key(inputs[first]).id != input.id()) ++first;
+      if (first < i) {
+        leaves.push_back(leaves[first]);
+      } else {
+        // Terms are added one by one to what there is already, in the order of a run without checkpoints.
+        const bool started = ctx.tape->has_gradient(input);
+        leaves.push_back(input.reshape(input.shape()));
+        again.watch(leaves.back(), started ? ctx.tape->target(input).buffer : Tensor());
+        if (!started) fresh.push_back(i);
+      }
     }
     Context inner = ctx;
     inner.tape = &again;
     inner.stream = stream;
     const Tensor out = body(inner, leaves);
     again.backward(out, dy);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!ctx.needs(inputs[i])) continue;
+    for (const size_t i : fresh)
       if (const Tensor g = again.gradient(leaves[i]); g.defined()) ctx.tape->pass(inputs[i], g);
-    }
   });
   return output;
 }

@@ -21,7 +21,7 @@ bool is_suffix(const Shape& a, const Shape& b) {
 // dy[rows, n] summed over rows into the gradient of a repeated operand, in order.
 void sum_rows_into(Context& ctx, const Key& to, const Tensor& dy, float factor) {
   const auto t = ctx.tape->target(to);
-  const int64_t n = to.shape.count(), rows = dy.count() / n;
+  const int64_t n = to.shape.count(), rows = n ? dy.count() / n : 0;
   each_range(ctx, n, [&](int64_t begin, int64_t end) {
     float* out = t.buffer.f32();
     if (!t.accumulate) std::fill(out + begin, out + end, 0.0f);
@@ -63,6 +63,17 @@ Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, float sign) 
   return y;
 }
 
+// y[rows, n] (+)= a[rows, n] * b[n].
+void multiply_rows(Context& ctx, const Tensor& a, const Tensor& b, int64_t rows, int64_t n, const Tensor& y, bool accumulate) {
+  if (rows == 1)
+    return each_range(ctx, n, [&](int64_t i, int64_t e) {
+      k().multiply(a.f32() + i, b.f32() + i, y.f32() + i, e - i, accumulate);
+    });
+  each_rows(ctx, rows, n, [&](int64_t r0, int64_t r1) {
+    for (int64_t r = r0; r < r1; ++r) k().multiply(a.f32() + r * n, b.f32(), y.f32() + r * n, n, accumulate);
+  });
+}
+
 // A function of one or two tensors of equal shape with a per-element gradient; for the rarer ops.
 template <class Value, class Gradient>
 Tensor pairwise(Context& ctx, const Tensor& a, const Tensor& b, Value&& value, Gradient&& gradient) {
@@ -98,17 +109,12 @@ Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
   check(is_suffix(a.shape(), b.shape()), "multiply: the shapes do not fit");
   Tensor y = Tensor::empty(a.shape());
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
-  each_rows(ctx, rows, n, [&](int64_t r0, int64_t r1) {
-    for (int64_t r = r0; r < r1; ++r) k().multiply(a.f32() + r * n, b.f32(), y.f32() + r * n, n, false);
-  });
+  multiply_rows(ctx, a, b, rows, n, y, false);
   if (!ctx.any_needs(a, b)) return y;
   ctx.tape->record(y, [&ctx, a, b, n, rows](const Tensor& dy) {
     if (ctx.needs(a)) {
       const auto t = ctx.tape->target(a);
-      each_rows(ctx, rows, n, [&](int64_t r0, int64_t r1) {
-        for (int64_t r = r0; r < r1; ++r)
-          k().multiply(dy.f32() + r * n, b.f32(), t.buffer.f32() + r * n, n, t.accumulate);
-      });
+      multiply_rows(ctx, dy, b, rows, n, t.buffer, t.accumulate);
     }
     if (ctx.needs(b)) {
       const auto t = ctx.tape->target(b);
@@ -185,7 +191,7 @@ Tensor soft_cap(Context& ctx, const Tensor& x, float cap) {
 }
 
 Tensor clamp(Context& ctx, const Tensor& x, float low, float high) {
-  return pairwise(ctx, x, x, [=](float v, float) { return std::fmin(std::fmax(v, low), high); },
+  return pairwise(ctx, x, x, [=](float v, float) { return v < low ? low : (v > high ? high : v); },
                   [=](float v, float) { return Pair{v >= low && v <= high ? 1.0f : 0.0f, 0.0f}; });
 }
 

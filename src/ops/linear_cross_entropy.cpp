@@ -1,5 +1,6 @@
 // Cross-entropy of a linear layer's output, a block of rows at a time: the logits of a long batch never exist
 // all at once, and their gradient overwrites them in place.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/gemm.h"
@@ -9,13 +10,6 @@
 
 namespace makar::ops {
 namespace {
-
-constexpr int64_t kBlockFloats = int64_t{16} << 20;  // 64 MiB of logits
-
-int64_t block_rows(int64_t rows, int64_t classes) {
-  const int64_t fit = std::max<int64_t>(64, kBlockFloats / std::max<int64_t>(classes, 1));
-  return std::min(rows, fit);
-}
 
 // Row loss with a soft cap: the row is capped in place first; the gradient is chained through the cap.
 float row_loss(float* row, int64_t n, int64_t target, const CrossEntropyOptions& o, float weight, bool gradient) {
@@ -37,8 +31,8 @@ float row_loss(float* row, int64_t n, int64_t target, const CrossEntropyOptions&
 Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
                             std::span<const int64_t> targets, const CrossEntropyOptions& options) {
   using kernels::Operand;
-  const int64_t width = x.dim(-1), rows = x.count() / width, classes = w.dim(0);
-  check(static_cast<int64_t>(targets.size()) == rows && w.dim(1) == width, "linear_cross_entropy: shapes disagree");
+  const int64_t width = x.dim(-1), rows = static_cast<int64_t>(targets.size()), classes = w.dim(0);
+  check(x.count() == rows * width && w.dim(1) == width, "linear_cross_entropy: shapes disagree");
   int64_t counted = 0;
   for (const int64_t t : targets) {
     check(t == kIgnore || (t >= 0 && t < classes), "linear_cross_entropy: target out of range");
@@ -46,9 +40,10 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
   }
   const float weight = options.reduction == Reduction::kMean ? 1.0f / static_cast<float>(counted) : 1.0f;
   const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b), need = need_x || need_w || need_b;
+  check(rows > 0 && classes > 0 && (!b.defined() || b.count() == classes), "linear_cross_entropy: shapes disagree");
   Tensor dx = need_x ? Tensor::empty(x.shape()) : Tensor(), dw = need_w ? Tensor::empty(w.shape()) : Tensor();
   Tensor db = need_b ? Tensor::zeros(b.shape()) : Tensor();
-  const int64_t step = block_rows(rows, classes);
+  const int64_t step = std::clamp<int64_t>(options.held_logits / classes, 1, rows);
   Tensor logits = Tensor::empty({step, classes});
   std::vector<float> losses(static_cast<size_t>(rows));
   for (int64_t r0 = 0; r0 < rows; r0 += step) {

@@ -16,7 +16,7 @@ constexpr int64_t kChunk = 64;
 
 Tensor norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps, float offset, bool rms) {
   const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
-  check(!w.defined() || w.count() == cols, "norm: the weight has another width");
+  check((!w.defined() || w.count() == cols) && (!b.defined() || b.count() == cols), "norm: the weights have another width");
   const auto& k = kernels::cpu();
   Tensor y = Tensor::empty(x.shape()), stats = Tensor::empty({rows, rms ? 1 : 2});
   const int64_t per_row = stats.dim(1);
@@ -64,8 +64,8 @@ Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& 
   const int64_t cols = x.dim(-1), rows = x.count() / cols;
   check(w.count() == cols && b.count() == cols, "batch_norm: weights have another width");
   Tensor mean = Tensor::zeros({cols}), rstd = Tensor::zeros({cols}), y = Tensor::empty(x.shape());
-  const bool batch = ctx.training;
-  check(!batch || rows > 1, "batch_norm needs more than one row in training");
+  const bool batch = ctx.training || !state.running_mean.defined();
+  check(!batch || rows > 1, "batch_norm needs more than one row to take statistics of");
   for (int64_t j = 0; j < cols; ++j) {
     double m = 0, v = 0;
     if (batch) {

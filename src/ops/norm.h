@@ -10,7 +10,7 @@ Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& 
 Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& w, float eps, float offset = 0.0f);
 
 // Over all but the last dimension (Ioffe & Szegedy, 2015). In training, the batch statistics are used and the
-// running ones are updated in place; otherwise the running ones are used.
+// running ones are updated in place; otherwise the running ones are used, where there are any.
 struct BatchNormState {
   Tensor running_mean, running_var;
   float momentum = 0.1f;

@@ -84,7 +84,8 @@ RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const Rop
 
 Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& options, const RopeTable& table) {
   const int64_t rows = x.dim(0), width = x.dim(1), half = options.rotary / 2;
-  check(table.cos.dim(0) == rows && table.cos.dim(1) == half && width % heads == 0, "rope: shapes disagree");
+  check(table.cos.dim(0) == rows && table.cos.dim(1) == half && width % heads == 0 && options.rotary <= width / heads,
+        "rope: shapes disagree");
   const auto turn = [=](Context& c, const Tensor& from, const Tensor& to, float sign) {
     each_rows(c, rows, width, [&](int64_t r0, int64_t r1) {
       for (int64_t r = r0; r < r1; ++r)

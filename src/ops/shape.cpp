@@ -1,5 +1,6 @@
 #include "ops/shape.h"
 
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 
@@ -50,8 +51,12 @@ Tensor concat(Context& ctx, const std::vector<Tensor>& parts, int axis) {
   const Cut cut = cut_of(shapes, axis);
   Shape shape = shapes[0];
   shape[axis] = 0;
-  for (const Shape& s : shapes) shape[axis] += s[axis];
-  check(shape.count() == cut.outer * cut.total, "concat: the other dimensions differ");
+  for (const Shape& s : shapes) {
+    shape[axis] += s[axis];
+    Shape same = s;
+    same[axis] = shapes[0][axis];
+    check(same == shapes[0], "concat: " + shapes[0].text() + " and " + s.text() + " differ in another dimension");
+  }
   Tensor y = Tensor::empty(shape);
   int64_t at = 0;
   for (size_t p = 0; p < parts.size(); at += cut.widths[p], ++p)
@@ -209,7 +214,7 @@ Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
 
 Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w) {
   const int64_t rows = x.dim(0), width = row_width(x.shape());
-  check(w.count() == rows, "scale_rows: one factor a row");
+  check(w.count() == rows && w.id() != x.id(), "scale_rows: one factor a row, from another tensor");
   const auto& k = kernels::cpu();
   Tensor y = Tensor::empty(x.shape());
   each_rows(ctx, rows, width, [&](int64_t r0, int64_t r1) {
@@ -260,7 +265,8 @@ Tensor sum(Context& ctx, const Tensor& x) { return total(ctx, x, 1.0); }
 Tensor mean(Context& ctx, const Tensor& x) { return total(ctx, x, 1.0 / static_cast<double>(x.count())); }
 
 Tensor segment_sum(Context& ctx, const Tensor& x, const std::vector<int64_t>& starts) {
-  check(!starts.empty() && starts.front() >= 0 && starts.back() <= x.dim(0), "segment_sum: bad starts");
+  check(!starts.empty() && starts.front() >= 0 && starts.back() <= x.dim(0) && std::is_sorted(starts.begin(), starts.end()),
+        "segment_sum: starts are rows in rising order");
   std::vector<int64_t> index(static_cast<size_t>(x.dim(0)), -1);
   for (size_t g = 0; g + 1 < starts.size(); ++g)
     for (int64_t i = starts[g]; i < starts[g + 1]; ++i) index[static_cast<size_t>(i)] = static_cast<int64_t>(g);

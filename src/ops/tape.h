@@ -27,6 +27,10 @@ class Tape {
   // A leaf: gradients are gathered for it. When `into` is given they are added to it (gradient accumulation).
   void watch(const Tensor& leaf, const Tensor& into = {});
   bool needs(const Key& t) const;
+  // True when some of the gradient of `t` has come already.
+  bool has_gradient(const Key& t) const {
+    return gradients_.contains(t.id) || (parent_ && parent_->has_gradient(t));
+  }
 
   // `backward` gets the gradients of `outputs`, in order; one that nothing depended on is undefined. It is not
   // called when none of them is wanted.

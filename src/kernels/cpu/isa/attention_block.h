@@ -63,8 +63,8 @@ inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const S
 
 // Dropout of weights: a pure function of (seed, step, head, row, key).
 inline float keep_factor(const AttentionHead& a, int64_t i, int64_t j) {
-  const Rng rng(a.seed, Purpose::kDropout, a.step);
-  const uint64_t index = (a.stream * static_cast<uint64_t>(1 << 20) + static_cast<uint64_t>(i)) << 20 | static_cast<uint64_t>(j);
+  const Rng rng(a.seed, Purpose::kAttentionDropout, a.step);
+  const uint64_t index = a.stream << 40 | static_cast<uint64_t>(i) << 20 | static_cast<uint64_t>(j);
   return rng.uniform(index) < a.dropout ? 0.0f : 1.0f / (1.0f - a.dropout);
 }
 inline void drop(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float* s) {

@@ -16,8 +16,10 @@ void layer_norm(const NormRows& a) {
     const float rstd = 1.0f / std::sqrt(dot_of(n, centred, centred) / static_cast<float>(n) + a.eps);
     a.stats[2 * r] = mean, a.stats[2 * r + 1] = rstd;
     const float shift = -mean * rstd;
-    if (a.b)
+    if (a.b && a.w)
       for (int64_t i = 0; i < n; ++i) y[i] = madd(madd(x[i], rstd, shift), a.w[i], a.b[i]);
+    else if (a.b)
+      for (int64_t i = 0; i < n; ++i) y[i] = madd(x[i], rstd, shift) + a.b[i];
     else if (a.w)
       for (int64_t i = 0; i < n; ++i) y[i] = madd(x[i], rstd, shift) * a.w[i];
     else

@@ -1,0 +1,59 @@
+// One row for each op (and each of its cases): the op, a plain double-precision reference written here, and what
+// its inputs look like. op_table_test.cpp drives every row through the modes: against the reference, finite
+// differences, accumulated gradients, bits at several thread counts.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ops/context.h"
+
+namespace makar::test {
+
+// A tensor of the reference: the same values in double.
+struct Array {
+  Shape shape;
+  std::vector<double> v;
+  Array() = default;
+  explicit Array(const Shape& s) : shape(s), v(static_cast<size_t>(s.count()), 0.0) {}
+  double& operator[](int64_t i) { return v[static_cast<size_t>(i)]; }
+  double operator[](int64_t i) const { return v[static_cast<size_t>(i)]; }
+  int64_t dim(int i) const { return shape[i]; }
+  int64_t count() const { return static_cast<int64_t>(v.size()); }
+};
+
+struct OpInput {
+  Shape shape;
+  double spread = 1.0;  // values are normal with this deviation around `centre`
+  double centre = 0.0;
+  bool differentiable = true;
+  DType type = DType::kF32;
+  bool positive = false;  // |value| + 0.5
+};
+
+using Tensors = std::vector<Tensor>;
+using Arrays = std::vector<Array>;
+
+struct OpRow {
+  std::string name;  // letters, digits and underscores
+  std::vector<OpInput> inputs;
+  std::function<Tensors(Context&, const Tensors&)> run;
+  std::function<Arrays(const Arrays&)> reference;
+  bool training = false;
+  double forward_limit = 2e-6;   // relative error of norms
+  double gradient_limit = 1e-5;  // relative error of norms, against central differences of the reference
+};
+
+// Seed and step of every context the table runs in, for references that draw the same numbers.
+constexpr uint64_t kSeed = 7, kStep = 3;
+
+void add_matrix_rows(std::vector<OpRow>& rows);
+void add_elementwise_rows(std::vector<OpRow>& rows);
+void add_norm_rows(std::vector<OpRow>& rows);
+void add_loss_rows(std::vector<OpRow>& rows);
+void add_attention_rows(std::vector<OpRow>& rows);
+void add_shape_rows(std::vector<OpRow>& rows);
+
+const std::vector<OpRow>& op_table();
+
+}  // namespace makar::test
