@@ -87,7 +87,17 @@ struct Table {
   // All tiles of packed panels: c[m, n] = (accumulate ? c : 0) + A B^T.
   void (*product)(int64_t m, int64_t n, int64_t k, const float* a_panels, const float* b_panels, float* c, int64_t ldc,
                   bool accumulate) = nullptr;
-<<<<<<< HEAD
+  // One to rows_max rows of A as they stand (k contiguous, lda apart) by packed panels of f32, f16 or bf16, each
+  // `panel` elements after the one before: what decoding does.
+  int rows_max = 0;
+  void (*rows)(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* b_panels,
+               int64_t panel, float* c, int64_t ldc, bool accumulate) = nullptr;
+  // pack_b of f16 or bf16: keeping the storage type, or widened to f32.
+  void (*pack_b16)(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
+                   uint16_t* out) = nullptr;
+  void (*pack_b_widen)(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
+                       float* out) = nullptr;
+  void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
 
   // --- elementwise ---
   ActivationKernels activation[kActivations];
@@ -120,19 +130,6 @@ struct Table {
 
   // --- optimisers ---
   void (*adamw)(float* p, const float* g, float* m, float* v, int64_t n, const AdamStep& step) = nullptr;
-=======
-  // One to rows_max rows of A as they stand (k contiguous, lda apart) by packed panels of f32, f16 or bf16, each
-  // `panel` elements after the one before: what decoding does.
-  int rows_max = 0;
-  void (*rows)(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* b_panels,
-               int64_t panel, float* c, int64_t ldc, bool accumulate) = nullptr;
-  // pack_b of f16 or bf16: keeping the storage type, or widened to f32.
-  void (*pack_b16)(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
-                   uint16_t* out) = nullptr;
-  void (*pack_b_widen)(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
-                       float* out) = nullptr;
-  void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
->>>>>>> gemm
 };
 
 // The table for this machine. MAKAR_ISA=portable|neon|avx2|avx512 in the environment forces one.

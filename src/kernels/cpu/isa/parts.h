@@ -6,16 +6,13 @@
 namespace makar::kernels::MAKAR_ISA {
 
 void fill_gemm(Table& table);
-<<<<<<< HEAD
 void fill_elementwise(Table& table);
 void fill_norm(Table& table);
 void fill_softmax(Table& table);
 void fill_rope(Table& table);
 void fill_update(Table& table);
 void fill_attention(Table& table);
-=======
 void fill_pack(Table& table);
->>>>>>> gemm
 
 const Table& table();
 

@@ -10,16 +10,13 @@ const Table& table() {
     Table made;
     made.isa = MAKAR_TEXT(MAKAR_ISA);
     fill_gemm(made);
-<<<<<<< HEAD
     fill_elementwise(made);
     fill_norm(made);
     fill_softmax(made);
     fill_rope(made);
     fill_update(made);
     fill_attention(made);
-=======
     fill_pack(made);
->>>>>>> gemm
     return made;
   }();
   return t;
