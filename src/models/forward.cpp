@@ -125,6 +125,26 @@ Tensor pad_rows(const Tensor& rows, const Batch& batch, int64_t time) {
   return out;
 }
 
+// The mean of each sequence's rows, made of length 1: a sentence's embedding.
+static Tensor mean_pooled(const Tensor& hidden, const Batch& batch) {
+  const int64_t width = hidden.dim(1);
+  Tensor out = Tensor::zeros({static_cast<int64_t>(batch.sequences.size()), width});
+  for (size_t s = 0; s < batch.sequences.size(); ++s) {
+    float* row = out.f32() + static_cast<int64_t>(s) * width;
+    const Sequence& q = batch.sequences[s];
+    double squares = 0;
+    for (int64_t j = 0; j < width; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < q.length; ++i) sum += hidden.f32()[(q.start + i) * width + j];
+      row[j] = static_cast<float>(sum / static_cast<double>(q.length));
+      squares += static_cast<double>(row[j]) * row[j];
+    }
+    const float inverse = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
+    for (int64_t j = 0; j < width; ++j) row[j] *= inverse;
+  }
+  return out;
+}
+
 Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const ForwardOptions& options, const std::string& place) {
   const ModelSpec& spec = model.spec();
   MAKAR_TRY(const Inputs inputs, make_inputs(spec, in, place));
@@ -144,6 +164,8 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
                                spec.head.kind != HeadKind::kImageClass && name != "seq_relationship_logits" && name != "pooler_output";
     out[name] = a_row_a_token ? pad_rows(value, batch, time) : value;
   }
+  if (spec.head.kind == HeadKind::kNone && !spec.decoder && !batch.tokens.empty())
+    out["mean_pooled_normalized"] = mean_pooled(hidden, batch);
   const auto states = [&](const std::string& name, const Record& r, const Batch& b, int64_t t) {
     for (size_t i = 0; i < r.hidden_states.size(); ++i) out[fmt::format("{}.{}", name, i)] = pad_rows(r.hidden_states[i], b, t);
   };
