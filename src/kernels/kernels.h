@@ -67,7 +67,10 @@ struct AttentionHeadBackward {
 };
 
 struct AdamStep {
-  float beta1, beta2, eps, step, v_scale, decay, grad_scale;
+  float beta2, rest1, rest2;  // rest: 1 - beta, rounded once from double
+  float eps, step, v_scale;   // p -= step * m / (sqrt(v) * v_scale + eps)
+  float decay, l2;            // p *= decay first (AdamW); l2 * p joins the gradient (Adam)
+  float grad_scale;
 };
 
 struct Table {

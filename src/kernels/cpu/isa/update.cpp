@@ -6,12 +6,13 @@ namespace makar::kernels::MAKAR_ISA {
 namespace {
 
 // Adam with decoupled weight decay (Loshchilov & Hutter, 2019), in PyTorch's order of operations:
-// p *= decay; m, v moments; p -= step * m / (sqrt(v) * v_scale + eps).
+// p *= decay; m, v moments; p -= step * m / (sqrt(v) * v_scale + eps). 1 - beta must not be taken in f32: for
+// beta2 = 0.999 that is wrong in the fifth digit.
 void adamw(float* p, const float* g, float* m, float* v, int64_t n, const AdamStep& s) {
   for (int64_t i = 0; i < n; ++i) {
-    const float grad = g[i] * s.grad_scale;
-    const float m1 = madd(1.0f - s.beta1, grad - m[i], m[i]);
-    const float v1 = madd((1.0f - s.beta2) * grad, grad, s.beta2 * v[i]);
+    const float grad = madd(s.l2, p[i], g[i] * s.grad_scale);
+    const float m1 = madd(s.rest1, grad - m[i], m[i]);
+    const float v1 = madd(s.rest2 * grad, grad, s.beta2 * v[i]);
     m[i] = m1;
     v[i] = v1;
     p[i] = p[i] * s.decay - s.step * m1 / madd(std::sqrt(v1), s.v_scale, s.eps);

@@ -1,0 +1,44 @@
+// The table of update rules. A rule names its state tensors and steps one parameter.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "optim/optimizer.h"
+
+namespace makar {
+
+struct Slot {
+  std::string name;  // as PyTorch calls it
+  Shape shape;       // starts as zeros
+};
+
+// One step of one parameter. The gradient is `g * factor`.
+struct Update {
+  ThreadPool& pool;
+  const Tensor& p;
+  const Tensor& g;
+  std::span<const Tensor> slots;
+  int64_t step;  // 1 for the first
+  double lr, weight_decay, factor;
+  double beta1, beta2, eps, momentum;
+  const OptimizerOptions& options;
+};
+
+struct Rule {
+  std::vector<std::string> names;  // the first is ours, the others are spellings of transformers and Axolotl
+  double beta1, beta2, eps, momentum;  // defaults
+  std::vector<Slot> (*slots)(const Shape& shape);
+  void (*update)(const Update& u);
+};
+
+const std::vector<Rule>& rules();
+Result<const Rule*> find_rule(const std::string& name);
+
+std::vector<Slot> adafactor_slots(const Shape& shape);
+void adafactor(const Update& u);
+std::vector<Slot> muon_slots(const Shape& shape);
+void muon(const Update& u);
+
+}  // namespace makar

@@ -1,0 +1,29 @@
+// Learning rate as a function of the step: warm-up, then a decay. Step 0 is the first update, as in transformers.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace makar {
+
+enum class ScheduleKind { kConstant, kLinear, kCosine, kInverseSqrt, kPolynomial };
+
+struct Schedule {
+  ScheduleKind kind = ScheduleKind::kConstant;
+  double peak = 1e-3;
+  int64_t warmup = 0;     // steps from 0 up to the peak
+  int64_t total = 0;      // where linear, cosine and polynomial end
+  double end = 0.0;       // the last rate of cosine and polynomial
+  double power = 1.0;     // polynomial
+  int64_t timescale = 0;  // inverse square root; 0: the warm-up, or 10000 without one
+
+  double at(int64_t step) const;
+};
+
+// By the names of transformers and Axolotl: "cosine", "constant_with_warmup", ...
+Result<ScheduleKind> schedule_kind(const std::string& name);
+std::vector<std::string> schedule_names();
+
+}  // namespace makar

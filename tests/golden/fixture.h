@@ -1,0 +1,44 @@
+// One golden file pair (<name>.safetensors, <name>.json) and how values are compared.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "formats/safetensors.h"
+#include "golden/golden.h"
+#include "tensor/tensor.h"
+
+namespace makar::golden {
+
+class Fixture {
+ public:
+  static Result<Fixture> open(const std::string& stem);
+
+  bool has(const std::string& name) const { return tensors_->has(name); }
+  const std::vector<std::string>& names() const { return tensors_->names(); }
+  Tensor get(const std::string& name) const;  // a copy; a missing one breaks the contract and fails the line
+  const Json& json() const { return json_; }
+
+ private:
+  std::shared_ptr<const Safetensors> tensors_;
+  Json json_;
+};
+
+// |a - b| / |b| as norms of all values; infinity when the shapes differ.
+double relative_error(const Tensor& got, const Tensor& want);
+double relative_error(double got, double want);
+
+// Runs `body` (which returns the worst error) into a line; anything thrown is a failure with its text.
+GoldenLine measure(const std::string& name, double limit, const std::function<double()>& body);
+
+constexpr double kValues = 1e-5, kGradients = 1e-4;  // the limits of DESIGN's numbers contract
+
+// The parts of run_components, each appending its lines.
+void add_rowwise(const Fixture& fixture, std::vector<GoldenLine>& lines);
+void add_recurrent(const Fixture& fixture, std::vector<GoldenLine>& lines);
+void add_optimisers(const Fixture& fixture, std::vector<GoldenLine>& lines);
+void add_schedules(const Fixture& fixture, std::vector<GoldenLine>& lines);
+
+}  // namespace makar::golden

@@ -1,0 +1,28 @@
+// Golden fixtures: one line for each thing compared, with its worst error. The runner prints the lines and counts.
+#pragma once
+#include <string>
+#include <vector>
+
+namespace makar::golden {
+
+struct GoldenLine {
+  std::string name;
+  double worst = 0;
+  double limit = 0;
+  std::string status;  // pass, fail, skip
+  std::string note;
+};
+
+// A line that passes when worst <= limit (a NaN fails).
+inline GoldenLine line(std::string name, double worst, double limit, std::string note = "") {
+  return {std::move(name), worst, limit, worst <= limit ? "pass" : "fail", std::move(note)};
+}
+inline GoldenLine skipped(std::string name, std::string note) { return {std::move(name), 0, 0, "skip", std::move(note)}; }
+
+// Every fixture of <folder>/components: norms, activations, losses, attention, recurrent cells, convolution,
+// optimisers, schedules.
+std::vector<GoldenLine> run_components(const std::string& folder);
+// <folder>/preference/ppo.*.
+std::vector<GoldenLine> run_ppo(const std::string& folder);
+
+}  // namespace makar::golden
