@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/thread_pool.h"
+
 namespace makar::golden {
 
 struct GoldenLine {
@@ -24,5 +26,8 @@ inline GoldenLine skipped(std::string name, std::string note) { return {std::mov
 std::vector<GoldenLine> run_components(const std::string& folder);
 // <folder>/preference/ppo.*.
 std::vector<GoldenLine> run_ppo(const std::string& folder);
+
+// Every whole-model fixture of <folder>: models/, lora/, peft/, preference/dpo.
+std::vector<GoldenLine> run_models(const std::string& folder, ThreadPool& pool);
 
 }  // namespace makar::golden

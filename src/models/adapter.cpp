@@ -1,0 +1,233 @@
+#include "models/adapter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/shown.h"
+#include "formats/safetensors.h"
+
+namespace makar {
+namespace {
+
+constexpr const char* kPrefix = "base_model.model.";
+
+bool ends_with_module(const std::string& name, const std::string& module) {
+  return name == module || name.ends_with("." + module);
+}
+
+// A module of the base's files that an adapter stands beside; fused ones hold several of our Linears, which share A.
+struct Module {
+  std::string name;  // theirs, without ".weight"
+  NamedSlice slice;
+  std::vector<Linear*> linears;
+};
+
+std::vector<Module> linear_modules(const LoadedModel& loaded) {
+  std::unordered_map<const Parameter*, Linear*> by_weight;
+  loaded.model->each_linear([&](const std::string&, Linear& linear) { by_weight[linear.weight()] = &linear; });
+  std::vector<Module> out;
+  for (const NamedSlice& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
+    if (!slice.theirs.ends_with(".weight")) continue;
+    Module m{slice.theirs.substr(0, slice.theirs.size() - 7), slice, {}};
+    for (const Parameter* p : slice.ours)
+      if (const auto it = by_weight.find(p); it != by_weight.end()) m.linears.push_back(it->second);
+    if (m.linears.size() == slice.ours.size()) out.push_back(std::move(m));
+  }
+  return out;
+}
+
+bool is_target(const AdapterConfig& config, const std::string& name) {
+  if (config.targets.size() == 1 && config.targets[0] == "all-linear") return name != "lm_head" && !name.ends_with(".lm_head");
+  return std::any_of(config.targets.begin(), config.targets.end(), [&](const std::string& t) { return ends_with_module(name, t); });
+}
+
+// The slice of B (or of the magnitudes) that each Linear of a fused module gets.
+NamedSlice rows_of(const Module& m, const std::vector<Parameter*>& parts) { return {m.name, parts, m.slice.groups, false}; }
+
+// Declares the adapter's parameters and hangs it on the module's Linears.
+void attach(const LoadedModel& loaded, const AdapterConfig& config, const Module& m) {
+  ParameterSet& set = loaded.model->parameters();
+  const std::string at = "adapter." + m.name;
+  Parameter* a = set.add(at + ".lora_A", {config.rank, m.linears[0]->in()});
+  for (size_t i = 0; i < m.linears.size(); ++i) {
+    auto adapter = std::make_shared<Adapter>();
+    const std::string part = m.linears.size() == 1 ? "" : fmt::format(".{}", i);
+    adapter->a = a;
+    adapter->b = set.add(at + ".lora_B" + part, {m.linears[i]->out(), config.rank});
+    if (config.dora) adapter->magnitude = set.add(at + ".magnitude" + part, {m.linears[i]->out()});
+    adapter->scale = config.scale();
+    adapter->dropout = static_cast<float>(config.dropout);
+    m.linears[i]->attach(adapter);
+  }
+}
+
+Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config) {
+  for (const auto& p : loaded.model->parameters().all()) p->trainable = p->name.starts_with("adapter.");
+  for (const std::string& module : config.modules_to_save) {
+    bool found = false;
+    for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
+      const size_t dot = slice.theirs.rfind('.');
+      if (!ends_with_module(slice.theirs.substr(0, dot), module)) continue;
+      for (Parameter* p : slice.ours) p->trainable = true;
+      found = true;
+    }
+    if (!found) return error_at("adapter_config.json", "modules_to_save names {}, which the base does not have", shown(module));
+  }
+  return Done{};
+}
+
+Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, std::vector<Module>& used) {
+  for (Module& m : linear_modules(loaded)) {
+    if (!is_target(config, m.name)) continue;
+    attach(loaded, config, m);
+    used.push_back(m);
+  }
+  if (used.empty())
+    return error_at("adapter_config.json", "target_modules ({}) name no linear layer of the base", fmt::join(config.targets, ", "));
+  return freeze_base(loaded, config);
+}
+
+Result<AdapterConfig> read_config(const std::string& folder) {
+  MAKAR_TRY(const Config config, Config::read(folder, "adapter_config.json"));
+  AdapterConfig out;
+  MAKAR_TRY(const std::string type, config.choice("peft_type", {"LORA"}));
+  MAKAR_TRY(out.rank, config.integer("r", 1, 65536));
+  MAKAR_TRY(out.alpha, config.number("lora_alpha", 0, 1e9));
+  MAKAR_TRY(out.dropout, config.number_or("lora_dropout", 0, 0, 0.999));
+  MAKAR_TRY(out.rslora, config.boolean_or("use_rslora", false));
+  MAKAR_TRY(out.dora, config.boolean_or("use_dora", false));
+  MAKAR_TRY(const std::string bias, config.choice_or("bias", "none", {"none"}));
+  for (const char* key : {"rank_pattern", "alpha_pattern"})
+    if (config.json().contains(key) && !config.json()[key].empty())
+      return error_of(Error::Kind::kUnsupported, config.place(), "field '{}' is not supported", key);
+  if (config.json().contains("target_modules") && config.json()["target_modules"].is_string()) {
+    MAKAR_TRY(const std::string one, config.text("target_modules"));
+    out.targets = {one};
+  } else {
+    MAKAR_TRY(out.targets, config.texts("target_modules", 4096));
+  }
+  if (config.has("modules_to_save")) {
+    MAKAR_TRY(out.modules_to_save, config.texts("modules_to_save", 4096));
+  }
+  out.json = config.json();
+  return out;
+}
+
+// The value of one tensor of the adapter's file, checked against the shape it must have.
+Result<Tensor> read_tensor(const Safetensors& file, const std::string& name, const Shape& shape) {
+  MAKAR_TRY(const Tensor t, file.tensor(name));
+  if (!(t.shape() == shape))
+    return error_at(file.place(), "tensor {} has shape {} where {} is expected", shown(name), t.shape().text(), shape.text());
+  return t.to(DType::kF32).clone();
+}
+
+}  // namespace
+
+float AdapterConfig::scale() const {
+  return static_cast<float>(alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));
+}
+
+Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool, uint64_t seed) {
+  std::vector<Module> used;
+  MAKAR_CHECK_OK(attach_all(loaded, config, used));
+  Context ctx{pool};
+  uint64_t stream = 0;
+  for (const Module& m : used) {
+    Parameter* a = m.linears[0]->adapter()->a;
+    a->value = Tensor::empty(a->shape);
+    // Kaiming-uniform with a = sqrt(5), as PEFT starts A: within 1 / sqrt(in).
+    const float bound = 1.0f / std::sqrt(static_cast<float>(a->shape[1]));
+    const Rng rng(seed, Purpose::kInit, ++stream + (uint64_t{1} << 32));
+    for (int64_t i = 0; i < a->value.count(); ++i) a->value.f32()[i] = bound * (2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f);
+    for (Linear* linear : m.linears) {
+      linear->adapter()->b->value = Tensor::zeros(linear->adapter()->b->shape);
+      if (Parameter* magnitude = linear->adapter()->magnitude) {
+        const Tensor w = linear->weight()->value.to(DType::kF32);
+        magnitude->value = Tensor::empty(magnitude->shape);
+        for (int64_t i = 0; i < w.dim(0); ++i)
+          magnitude->value.f32()[i] = std::sqrt(kernels::cpu().sum_squares(w.f32() + i * w.dim(1), w.dim(1)));
+      }
+    }
+  }
+  return Done{};
+}
+
+Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, ThreadPool& pool) {
+  MAKAR_TRY(const AdapterConfig config, read_config(folder));
+  MAKAR_TRY(const auto file, Safetensors::open(folder + "/adapter_model.safetensors"));
+  std::vector<Module> used;
+  MAKAR_CHECK_OK(attach_all(loaded, config, used));
+  size_t read = 0;
+  for (const Module& m : used) {
+    const std::string at = kPrefix + m.name;
+    Parameter* a = m.linears[0]->adapter()->a;
+    MAKAR_TRY(a->value, read_tensor(*file, at + ".lora_A.weight", a->shape));
+    std::vector<Parameter*> b, magnitude;
+    for (const Linear* l : m.linears) b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
+    const NamedSlice rows = rows_of(m, b);
+    MAKAR_TRY(const Tensor whole, read_tensor(*file, at + ".lora_B.weight", rows.shape()));
+    const auto parts = cut(whole, rows);
+    for (size_t i = 0; i < parts.size(); ++i) b[i]->value = parts[i];
+    read += 2;
+    if (config.dora) {
+      const NamedSlice lengths = rows_of(m, magnitude);
+      MAKAR_TRY(const Tensor values, read_tensor(*file, at + ".lora_magnitude_vector", lengths.shape()));
+      const auto pieces = cut(values, lengths);
+      for (size_t i = 0; i < pieces.size(); ++i) magnitude[i]->value = pieces[i];
+      ++read;
+    }
+  }
+  for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
+    if (!slice.ours[0]->trainable || slice.ours[0]->name.starts_with("adapter.")) continue;
+    MAKAR_TRY(const Tensor whole, read_tensor(*file, kPrefix + slice.theirs, slice.shape()));
+    const auto parts = cut(whole, slice);
+    for (size_t i = 0; i < parts.size(); ++i) slice.ours[i]->value = parts[i];
+    ++read;
+  }
+  if (read != file->names().size())
+    return error_at(file->place(), "holds {} tensors where adapter_config.json explains {}", file->names().size(), read);
+  return config;
+}
+
+Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, const std::string& folder) {
+  MAKAR_CHECK_OK(make_folder(folder));
+  std::vector<NamedTensor> tensors;
+  for (const Module& m : linear_modules(loaded)) {
+    if (!m.linears[0]->adapter()) continue;
+    std::vector<Parameter*> b, magnitude;
+    for (const Linear* l : m.linears) b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
+    const auto joined = [&](const std::vector<Parameter*>& parts) {
+      std::vector<Tensor> values;
+      for (const Parameter* p : parts) values.push_back(p->value);
+      return join(values, rows_of(m, parts));
+    };
+    tensors.push_back({kPrefix + m.name + ".lora_A.weight", m.linears[0]->adapter()->a->value});
+    tensors.push_back({kPrefix + m.name + ".lora_B.weight", joined(b)});
+    if (magnitude[0]) tensors.push_back({kPrefix + m.name + ".lora_magnitude_vector", joined(magnitude)});
+  }
+  for (auto& named : named_tensors(*loaded.model, *loaded.family, false,
+                                   [](const Parameter& p) { return p.trainable ? p.value : Tensor(); }))
+    tensors.push_back({kPrefix + named.name, named.tensor});
+  MAKAR_CHECK_OK(write_safetensors(folder + "/adapter_model.safetensors", tensors));
+  Json json = config.json.is_object() ? config.json : Json::object();
+  json["peft_type"] = "LORA";
+  if (!json.contains("task_type")) json["task_type"] = "CAUSAL_LM";
+  json["r"] = config.rank, json["lora_alpha"] = config.alpha, json["lora_dropout"] = config.dropout, json["bias"] = "none";
+  json["use_rslora"] = config.rslora, json["use_dora"] = config.dora, json["target_modules"] = config.targets;
+  if (!config.modules_to_save.empty()) json["modules_to_save"] = config.modules_to_save;
+  return write_file(folder + "/adapter_config.json", json.dump(2) + "\n");
+}
+
+void merge_adapter(const LoadedModel& loaded, ThreadPool& pool) {
+  Context ctx{pool};
+  loaded.model->each_linear([&](const std::string&, Linear& linear) {
+    if (!linear.adapter()) return;
+    linear.weight()->value = linear.merged(ctx).to(linear.weight()->value.dtype());
+    linear.detach();
+  });
+}
+
+}  // namespace makar

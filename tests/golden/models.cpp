@@ -1,0 +1,372 @@
+// Golden fixtures of whole models: what transformers computed, through our loader, forward, tape and optimiser.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "base/json.h"
+#include "formats/safetensors.h"
+#include "golden/golden.h"
+#include "infer/generate.h"
+#include "models/adapter.h"
+#include "optim/gradient_norm.h"
+#include "optim/optimizer.h"
+#include "train/objective.h"
+#include "train/preference.h"
+
+namespace makar::golden {
+namespace {
+
+namespace fs = std::filesystem;
+using Tensors = std::map<std::string, Tensor>;
+
+constexpr double kForward = 1e-5, kLoss = 1e-5, kGradient = 1e-4, kTraining = 1e-4;
+
+// A fixture's comparisons, folded into one line: the worst of each kind, as a share of its limit.
+class Tally {
+ public:
+  void add(const std::string& kind, double error, double limit) {
+    if (!(error >= 0)) error = INFINITY;
+    auto& worst = worst_[kind];
+    worst = std::max(worst, error);
+    ratio_ = std::max(ratio_, error / limit);
+    if (!(error <= limit)) failed_ = true;
+  }
+  void fail(const std::string& what) { failed_ = true, note_ += (note_.empty() ? "" : "; ") + what; }
+  void note(const std::string& what) { note_ += (note_.empty() ? "" : "; ") + what; }
+  GoldenLine line(const std::string& name) const {
+    std::string text;
+    for (const auto& [kind, error] : worst_) text += fmt::format("{}{} {:.1e}", text.empty() ? "" : "  ", kind, error);
+    double top = 0;
+    for (const auto& [kind, error] : worst_) top = std::max(top, error);
+    if (!note_.empty()) text += (text.empty() ? "" : "  ") + ("(" + note_ + ")");
+    return {name, top, top / std::max(ratio_, 1e-30), failed_ ? "fail" : "pass", text};
+  }
+
+ private:
+  std::map<std::string, double> worst_;
+  double ratio_ = 0;
+  bool failed_ = false;
+  std::string note_;
+};
+
+Result<Tensors> read_tensors(const std::string& path) {
+  MAKAR_TRY(const auto file, Safetensors::open(path));
+  Tensors out;
+  for (const auto& name : file->names()) {
+    MAKAR_TRY(out[name], file->tensor(name));
+  }
+  return out;
+}
+
+Tensors part(const Tensors& all, const std::string& prefix) {
+  Tensors out;
+  for (const auto& [name, t] : all)
+    if (name.starts_with(prefix)) out[name.substr(prefix.size())] = t;
+  return out;
+}
+
+// Relative error of norms over the rows that the mask does not hide.
+double relative_error(const Tensor& got, const Tensor& want, const Tensor* mask) {
+  if (!(got.shape() == want.shape())) return INFINITY;
+  const bool masked = mask && want.rank() >= 2 && want.dim(0) == mask->dim(0) && want.dim(1) == mask->dim(1);
+  const int64_t row = masked ? want.count() / mask->count() : 1;
+  double difference = 0, size = 0;
+  for (int64_t i = 0; i < want.count(); ++i) {
+    if (masked && mask->i64()[i / row] == 0) continue;
+    const double d = static_cast<double>(got.f32()[i]) - want.f32()[i];
+    difference += d * d, size += static_cast<double>(want.f32()[i]) * want.f32()[i];
+  }
+  return std::sqrt(difference / std::max(size, 1e-60));
+}
+
+// Some fixtures of sinusoidal models were made with position tables that are not in their files; what enters the
+// first block gives those tables back: row t is the state less the scaled token.
+void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tally& tally) {
+  const auto recover = [&](const Stack* stack, const std::string& ids_name, const std::string& state_name) {
+    Parameter* table = model.parameters().find(stack->spec().name + ".embed.positions.weight");
+    if (!table || !table->optional || !in.contains(ids_name) || !out.contains(state_name)) return;
+    const Tensor &ids = in.at(ids_name), &state = out.at(state_name), tokens = stack->tokens()->value;
+    const int64_t width = tokens.dim(1);
+    Tensor found = table->value.clone();
+    double difference = 0;
+    for (int64_t t = 0; t < ids.dim(1); ++t)
+      for (int64_t j = 0; j < width; ++j) {
+        const float v = state.f32()[t * width + j] - stack->spec().embedding.scale * tokens.f32()[ids.i64()[t] * width + j];
+        difference = std::max<double>(difference, std::fabs(v - found.f32()[t * width + j]));
+        found.f32()[t * width + j] = v;
+      }
+    if (difference < 1e-3) return;
+    table->value = found;
+    tally.note(fmt::format("{} positions are not sinusoidal and not in the file: taken from {}", stack->spec().name, state_name));
+  };
+  if (model.encoder()) recover(model.encoder(), "input_ids", model.decoder() ? "encoder_hidden_states.0" : "hidden_states.0");
+  if (model.decoder()) recover(model.decoder(), model.encoder() ? "decoder_input_ids" : "input_ids",
+                               model.encoder() ? "decoder_hidden_states.0" : "hidden_states.0");
+}
+
+void compare_forward(const Model& model, ThreadPool& pool, const Tensors& in, const Tensors& want, const std::string& place, Tally& tally) {
+  const auto got = forward_tensors(model, in, {pool}, place);
+  if (!got.ok()) return tally.fail(got.error().text());
+  const Tensor* mask = in.contains("attention_mask") ? &in.at("attention_mask") : nullptr;
+  for (const auto& [name, value] : want) {
+    if (!got->contains(name)) {
+      tally.fail("no output '" + name + "'");
+      continue;
+    }
+    tally.add("forward", relative_error(got->at(name), value, name.starts_with("decoder") ? nullptr : mask), kForward);
+  }
+}
+
+void compare_gradients(const LoadedModel& loaded, const Json& want, Tally& tally) {
+  Tensors got;
+  for (const bool in_memory : {false, true})
+    for (auto& named : named_tensors(*loaded.model, *loaded.family, in_memory, [](const Parameter& p) {
+           return p.grad.defined() ? p.grad : Tensor::zeros(p.shape);
+         }))
+      got[named.name] = named.tensor;
+  for (const auto& [name, g] : want.items()) {
+    if (!got.contains(name)) {
+      tally.fail("no gradient '" + name + "'");
+      continue;
+    }
+    const Tensor& t = got[name];
+    double squares = 0, sum = 0, largest = 0;
+    for (int64_t i = 0; i < t.count(); ++i) {
+      const double v = t.f32()[i];
+      squares += v * v, sum += v, largest = std::max(largest, std::fabs(v));
+    }
+    const double norm = std::sqrt(squares), norm_want = g["l2"], scale = std::max(norm_want, 1e-12);
+    tally.add("gradients", std::fabs(norm - norm_want) / scale, kGradient);
+    tally.add("gradients", std::fabs(sum - g["sum"].get<double>()) / (scale * std::sqrt(static_cast<double>(t.count()))), kGradient);
+    for (size_t i = 0; i < g["first"].size(); ++i)
+      tally.add("gradients", std::fabs(t.f32()[i] - g["first"][i].get<double>()) / std::max(largest, 1e-12), kGradient);
+  }
+}
+
+// Gradients of a loss for all trainable parameters, in their grad.
+template <class Loss>
+Result<double> backward(const Model& model, ThreadPool& pool, Loss&& loss) {
+  Tape tape;
+  model.parameters().clear_gradients();
+  model.parameters().watch(tape);
+  Context ctx{pool, &tape};
+  ForwardContext f{ctx};
+  MAKAR_TRY(const Tensor value, loss(f));
+  tape.backward(value);
+  model.parameters().collect(tape);
+  return static_cast<double>(value.f32()[0]);
+}
+
+template <class Loss>
+void compare_training(const Model& model, ThreadPool& pool, const OptimizerOptions& options, double lr, double clip, const Json& losses,
+                      const Json& norms, Loss&& loss, Tally& tally) {
+  auto optimizer = Optimizer::make(model.parameters(), options);
+  if (!optimizer.ok()) return tally.fail(optimizer.error().text());
+  for (size_t step = 0; step < losses.size(); ++step) {
+    const auto value = backward(model, pool, loss);
+    if (!value.ok()) return tally.fail(value.error().text());
+    const double norm = gradient_norm(pool, model.parameters());
+    tally.add("training", std::fabs(*value - losses[step].get<double>()) / std::max(1.0, std::fabs(losses[step].get<double>())), kTraining);
+    if (norms.is_array()) tally.add("training", std::fabs(norm - norms[step].get<double>()) / norms[step].get<double>(), 10 * kTraining);
+    optimizer->step(pool, lr, clip > 0 ? clip_factor(norm, clip) : 1.0);
+  }
+}
+
+OptimizerOptions adamw(double beta2, double decay) {
+  OptimizerOptions o;
+  o.name = "adamw";
+  o.beta1 = 0.9, o.beta2 = beta2, o.eps = 1e-8;
+  o.weight_decay = decay;
+  return o;
+}
+
+std::string describe(const Json& args) {
+  std::string text;
+  for (const auto& [key, value] : args.items())
+    if (key != "do_sample" && key != "max_new_tokens" && key != "pad_token_id" && key != "eos_token_id") text += " " + key + "=" + value.dump();
+  return text;
+}
+
+void compare_generation(const Model& model, ThreadPool& pool, const std::string& name, const Json& runs, bool recovered, Tally& tally,
+                        std::vector<GoldenLine>& lines) {
+  for (const Json& run : runs) {
+    const Json& args = run["args"];
+    const bool plain = args.value("num_beams", 1) == 1 && !args.contains("repetition_penalty") && !args.contains("no_repeat_ngram_size");
+    if (!plain) {
+      lines.push_back(skipped(name + " generate" + describe(args), "beams and penalties come with the inference engine"));
+      continue;
+    }
+    GenerateOptions o;
+    o.max_new_tokens = args["max_new_tokens"].get<int64_t>();
+    o.stop = {args["eos_token_id"].get<int64_t>()};
+    for (size_t i = 0; i < run["input_ids"].size(); ++i) {
+      const auto got = generate(model, pool, run["input_ids"][i].get<std::vector<int64_t>>(), o);
+      if (!got.ok()) return tally.fail(got.error().text());
+      auto want = run["sequences"][i].get<std::vector<int64_t>>();
+      auto mine = *got;
+      while (mine.size() < want.size()) mine.push_back(args["pad_token_id"].get<int64_t>());
+      if (recovered) {  // the rows of the position table that the fixture shows
+        const size_t known = std::min<size_t>(want.size(), 11);
+        want.resize(known), mine.resize(known);
+      }
+      if (mine != want) tally.fail(fmt::format("greedy wrote {} instead of {}", fmt::join(mine, ","), fmt::join(want, ",")));
+    }
+    tally.add("greedy", 0, 1);
+  }
+}
+
+}  // namespace
+
+std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
+  std::vector<GoldenLine> lines;
+  const std::string name = "models/" + fs::path(folder).filename().string();
+  Tally tally;
+  const auto finish = [&] {
+    lines.insert(lines.begin(), tally.line(name));
+    return lines;
+  };
+  auto loaded = load_model(folder, {true});
+  if (!loaded.ok()) return tally.fail(loaded.error().text()), finish();
+  Model& model = *loaded->model;
+  const std::string tensors_path = folder + "/golden.safetensors", json_path = folder + "/golden.json";
+  auto tensors = read_tensors(tensors_path);
+  if (!tensors.ok()) return tally.fail(tensors.error().text()), finish();
+  Json golden = Json::object();
+  if (fs::exists(json_path)) {
+    auto json = read_json(json_path);
+    if (!json.ok()) return tally.fail(json.error().text()), finish();
+    golden = *json;
+  }
+  const Tensors in = part(*tensors, "in."), out = part(*tensors, "out.");
+
+  if (in.contains("chosen")) {  // a reward model on pairs
+    const auto inputs = [&](const char* which) { return make_inputs(model.spec(), {{"input_ids", in.at(which)}}, tensors_path); };
+    auto chosen = inputs("chosen"), rejected = inputs("rejected");
+    if (!chosen.ok() || !rejected.ok()) return tally.fail("bad inputs"), finish();
+    const auto reward = [&](ForwardContext& f, const Inputs& i) {
+      return model.outputs(f.ops, model.hidden(f, i), i.source).at("logits");
+    };
+    Context ctx{pool};
+    ForwardContext f{ctx};
+    const auto flat = [](const Tensor& t) { return t.reshape({t.count()}); };
+    tally.add("forward", relative_error(flat(reward(f, *chosen)), out.at("reward_chosen"), nullptr), kForward);
+    tally.add("forward", relative_error(flat(reward(f, *rejected)), out.at("reward_rejected"), nullptr), kForward);
+    const auto loss = backward(model, pool, [&](ForwardContext& g) -> Result<Tensor> {
+      return pairwise_loss(g.ops, reward(g, *chosen), reward(g, *rejected));
+    });
+    tally.add("loss", std::fabs(*loss - golden["loss"].get<double>()), kLoss);
+    compare_gradients(*loaded, golden["grads"], tally);
+    return finish();
+  }
+
+  Tally before = tally;
+  recover_positions(model, in, out, tally);
+  const bool recovered = tally.line("").note != before.line("").note;
+  compare_forward(model, pool, in, out, tensors_path, tally);
+  const auto inputs = make_inputs(model.spec(), in, tensors_path);
+  if (!inputs.ok()) return tally.fail(inputs.error().text()), finish();
+  const auto loss = [&](ForwardContext& f) { return head_loss(f, model, *inputs, in); };
+  if (golden.contains("generate")) compare_generation(model, pool, name, golden["generate"], recovered, tally, lines);
+  if (golden.contains("loss")) {
+    const auto value = backward(model, pool, loss);
+    if (!value.ok()) return tally.fail(value.error().text()), finish();
+    const double want = golden["loss"];
+    tally.add("loss", std::fabs(*value - want) / std::max(1.0, std::fabs(want)), kLoss);
+    compare_gradients(*loaded, golden["grads"], tally);
+  }
+  if (golden.contains("training"))
+    compare_training(model, pool, adamw(0.95, 0.1), 1e-2, 1.0, golden["training"]["loss"], golden["training"]["grad_norm_before_clip"], loss, tally);
+  return finish();
+}
+
+// An adapter on a base: logits with it, and losses when only it trains.
+GoldenLine run_adapter(const std::string& name, const std::string& base, const std::string& folder, double lr, ThreadPool& pool) {
+  Tally tally;
+  auto loaded = load_model(base, {true});
+  if (!loaded.ok()) return tally.fail(loaded.error().text()), tally.line(name);
+  const auto adapter = load_adapter(*loaded, folder, pool);
+  if (!adapter.ok()) return tally.fail(adapter.error().text()), tally.line(name);
+  const auto tensors = read_tensors(folder + "/golden.safetensors");
+  auto golden = read_json(folder + "/golden.json");
+  if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture does not read"), tally.line(name);
+  const Tensors in = part(*tensors, "in.");
+  compare_forward(*loaded->model, pool, in, part(*tensors, "out."), folder, tally);
+  const auto inputs = make_inputs(loaded->model->spec(), in, folder);
+  const auto loss = [&](ForwardContext& f) { return head_loss(f, *loaded->model, *inputs, {{"labels", in.at("input_ids")}}); };
+  compare_training(*loaded->model, pool, adamw(0.999, 0.0), lr, 0, (*golden)["training_loss"], Json(), loss, tally);
+  return tally.line(name);
+}
+
+GoldenLine run_dpo(const std::string& root, ThreadPool& pool) {
+  Tally tally;
+  const std::string name = "preference/dpo";
+  auto policy = load_model(root + "/models/dpo-policy", {true}), reference = load_model(root + "/models/dpo-reference");
+  if (!policy.ok() || !reference.ok()) return tally.fail("models/dpo-policy or dpo-reference does not load"), tally.line(name);
+  const auto tensors = read_tensors(root + "/preference/dpo.safetensors");
+  const auto golden = read_json(root + "/preference/dpo.json");
+  if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture does not read"), tally.line(name);
+  const auto inputs = [&](const char* which) { return make_inputs(policy->model->spec(), {{"input_ids", tensors->at(which)}}, root); };
+  const auto chosen = inputs("chosen"), rejected = inputs("rejected");
+  const Tensor& m = tensors->at("mask");
+  const std::vector<float> mask(m.f32(), m.f32() + m.count());
+  const auto compare = [&](const Tensor& got, const char* key) {
+    for (int64_t i = 0; i < got.count(); ++i) {
+      const double want = (*golden)[key][static_cast<size_t>(i)];
+      tally.add("forward", std::fabs(got.f32()[i] - want) / std::max(1.0, std::fabs(want)), kForward);
+    }
+  };
+  Context plain{pool};
+  ForwardContext fixed{plain};
+  PreferencePairs pairs;
+  pairs.reference_chosen = sequence_log_probabilities(fixed, *reference->model, chosen->source, mask);
+  pairs.reference_rejected = sequence_log_probabilities(fixed, *reference->model, rejected->source, mask);
+  compare(pairs.reference_chosen, "ref_chosen_logps");
+  compare(pairs.reference_rejected, "ref_rejected_logps");
+  const float beta = (*golden)["beta"].get<float>();
+  const auto score = [&](ForwardContext& f) {
+    pairs.policy_chosen = sequence_log_probabilities(f, *policy->model, chosen->source, mask);
+    pairs.policy_rejected = sequence_log_probabilities(f, *policy->model, rejected->source, mask);
+  };
+  score(fixed);
+  compare(pairs.policy_chosen, "policy_chosen_logps");
+  compare(pairs.policy_rejected, "policy_rejected_logps");
+  const auto check_loss = [&](const Tensor& got, const char* key) {
+    const double want = (*golden)[key];
+    tally.add("loss", std::fabs(got.f32()[0] - want) / std::max(1.0, std::fabs(want)), kLoss);
+  };
+  check_loss(dpo_loss(plain, pairs, beta, 0.1f), "label_smoothing_0.1_loss");
+  check_loss(ipo_loss(plain, pairs, beta), "ipo_loss");
+  const auto loss = backward(*policy->model, pool, [&](ForwardContext& f) -> Result<Tensor> {
+    score(f);
+    return dpo_loss(f.ops, pairs, beta);
+  });
+  tally.add("loss", std::fabs(*loss - (*golden)["loss"].get<double>()), kLoss);
+  compare_gradients(*policy, (*golden)["grads"], tally);
+  return tally.line(name);
+}
+
+std::vector<GoldenLine> run_models(const std::string& root, ThreadPool& pool) {
+  std::vector<GoldenLine> lines;
+  const auto folders = [](const std::string& at) {
+    std::vector<std::string> out;
+    if (fs::is_directory(at))
+      for (const auto& entry : fs::directory_iterator(at))
+        if (entry.is_directory()) out.push_back(entry.path().string());
+    std::sort(out.begin(), out.end());
+    return out;
+  };
+  for (const auto& folder : folders(root + "/models")) {
+    if (!fs::exists(folder + "/golden.safetensors")) continue;
+    const auto made = run_model(folder, pool);
+    lines.insert(lines.end(), made.begin(), made.end());
+  }
+  if (fs::exists(root + "/lora/adapter_config.json")) lines.push_back(run_adapter("lora", root + "/models/llama", root + "/lora", 1e-2, pool));
+  for (const auto& folder : folders(root + "/peft"))
+    if (fs::exists(folder + "/adapter_config.json"))
+      lines.push_back(run_adapter("peft/" + fs::path(folder).filename().string(), root + "/peft/base", folder, 5e-3, pool));
+  if (fs::exists(root + "/preference/dpo.json")) lines.push_back(run_dpo(root, pool));
+  return lines;
+}
+
+}  // namespace makar::golden
