@@ -130,10 +130,9 @@ float AdapterConfig::scale() const {
   return static_cast<float>(alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));
 }
 
-Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool, uint64_t seed) {
+Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool&, uint64_t seed) {
   std::vector<Module> used;
   MAKAR_CHECK_OK(attach_all(loaded, config, used));
-  Context ctx{pool};
   uint64_t stream = 0;
   for (const Module& m : used) {
     Parameter* a = m.linears[0]->adapter()->a;

@@ -40,8 +40,9 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
     for (int64_t t = end; t < time; ++t)
       if (real(t)) return bad(place, "attention_mask", fmt::format("has a hole in row {}; padding stands at one end", r));
     if (begin == end) return bad(place, "attention_mask", fmt::format("hides all of row {}", r));
-    batch.sequences.push_back({batch.rows(), end - begin, 0, static_cast<size_t>(r)});
-    for (int64_t t = begin; t < end; ++t) {
+    const int64_t last = spec.head.kind == HeadKind::kQuestion ? time : end;
+    batch.sequences.push_back({batch.rows(), last - begin, 0, static_cast<size_t>(r), last - end});
+    for (int64_t t = begin; t < last; ++t) {
       const int64_t id = ids.i64()[r * time + t];
       if (id < 0 || id >= stack.embedding.vocab)
         return bad(place, id_name, fmt::format("holds {} at [{}, {}]; the vocabulary has {} entries", id, r, t, stack.embedding.vocab));

@@ -50,7 +50,7 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     }
     mixed = ops::attention_cached(ctx, query, keys, values, rows, options(window), in.bias);
   } else {
-    for (const Sequence& s : in.batch->sequences) rows.push_back({s.start, s.length, s.start, s.length, 0});
+    for (const Sequence& s : in.batch->sequences) rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});
     std::vector<Tensor>* weights = nullptr;
     if (f.record && f.record->attention) weights = &f.record->attentions.emplace_back();
     mixed = ops::attention(ctx, query, key, value, rows, options(window), in.bias, weights);

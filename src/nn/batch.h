@@ -14,6 +14,7 @@ struct Sequence {
   int64_t start = 0, length = 0;
   int64_t past = 0;   // tokens of it already in the cache
   size_t slot = 0;    // its place in the cache
+  int64_t unseen = 0;  // rows at its end that attend but are not attended to: another framework's padding
 };
 
 struct Batch {

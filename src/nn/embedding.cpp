@@ -35,7 +35,7 @@ Embedding::Embedding(ParameterSet& set, const std::string& name, int64_t width, 
 Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
   Context& ctx = f.ops;
   if (spec_.patches) return ops::dropout(ctx, patches(ctx, batch.pixels), spec_.dropout);
-  Tensor x = ops::embedding(ctx, tokens_->value, batch.tokens);
+  Tensor x = ops::embedding(ctx, tokens_->value, batch.tokens, spec_.padding);
   if (spec_.scale != 1.0f) x = ops::scale(ctx, x, spec_.scale);
   // Types before positions, as BERT adds them.
   if (types_) {

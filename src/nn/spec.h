@@ -76,6 +76,7 @@ struct EmbeddingSpec {
   bool project = false;
   bool project_bias = false;
   bool project_early = false;  // before the positions are added, which are then as wide as the stack (OPT)
+  int64_t padding = -1;    // a token whose row gets no gradient, as PyTorch's padding_idx
   float scale = 1.0f;      // on token embeddings
   int64_t types = 0;       // token type table, 0 for none
   PositionKind positions = PositionKind::kNone;

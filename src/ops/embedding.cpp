@@ -8,7 +8,7 @@
 
 namespace makar::ops {
 
-Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids) {
+Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids, int64_t padding) {
   check(table.rank() == 2, "embedding: the table is a matrix");
   const int64_t n = table.dim(0), width = table.dim(1), rows = static_cast<int64_t>(ids.size());
   for (const int64_t id : ids) check(id >= 0 && id < n, "embedding: id out of range");
@@ -30,8 +30,8 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
     }
   });
   if (ctx.needs(table))
-    ctx.tape->record(y, [&ctx, to = Key(table), kept = std::vector<int64_t>(ids.begin(), ids.end()),
-                         width](const Tensor& dy) {
+    ctx.tape->record(y, [&ctx, to = Key(table), kept = std::vector<int64_t>(ids.begin(), ids.end()), width,
+                         padding](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       // Threads own ranges of columns, so each row's sum keeps the order of the tokens.
       ctx.pool.for_ranges(width, 64, [&](int64_t c0, int64_t c1) {
@@ -39,6 +39,7 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
           for (int64_t r = 0; r < to.shape[0]; ++r)
             std::fill(t.buffer.f32() + r * width + c0, t.buffer.f32() + r * width + c1, 0.0f);
         for (size_t i = 0; i < kept.size(); ++i) {
+          if (kept[i] == padding) continue;
           float* row = t.buffer.f32() + kept[i] * width;
           const float* from = dy.f32() + static_cast<int64_t>(i) * width;
           for (int64_t c = c0; c < c1; ++c) row[c] += from[c];

@@ -59,6 +59,7 @@ Result<ModelSpec> read_bart(const Config& config) {
   Reader r(config);
   ModelSpec m = read_common(r, "bart", "Bart", false);
   r.special_tokens(m, 0, 2, 1);
+  m.encoder->embedding.padding = m.decoder->embedding.padding = m.pad;
   if (m.decoder_start < 0) m.decoder_start = 2;
   return r.finish(m);
 }
@@ -72,6 +73,7 @@ Result<ModelSpec> read_marian(const Config& config) {
     m.vocab = m.decoder->embedding.vocab;
   }
   r.special_tokens(m, -1, 0, 58100);
+  m.encoder->embedding.padding = m.decoder->embedding.padding = m.pad;
   if (m.decoder_start < 0) m.decoder_start = m.pad;
   return r.finish(m);
 }

@@ -47,6 +47,7 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
   h.pooler = h.kind == HeadKind::kNone || h.kind == HeadKind::kPretraining || h.kind == HeadKind::kSequenceClass;
   h.pool = PoolKind::kPooler;
   r.special_tokens(m, -1, -1, 0);
+  s.embedding.padding = m.pad;
   r.unsupported(r.flag_or("is_decoder", false), "is_decoder", "is not supported in an encoder family");
   r.unsupported(r.text_or("position_embedding_type", "absolute") != "absolute", "position_embedding_type",
                 "other than absolute is not supported");

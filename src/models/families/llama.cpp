@@ -33,6 +33,7 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   m.head.tied = r.flag_or("tie_word_embeddings", false);
   last_token_classifier(r, m);
   r.special_tokens(m, 1, 2, -1);
+  s.embedding.padding = m.pad;
   m.decoder = s;
   return m;
 }

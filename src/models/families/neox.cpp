@@ -53,9 +53,16 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {"head.classifier", "score"}};
 }
 
+std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+  std::vector<NameRule> rules = names(spec);
+  for (NameRule& rule : rules)
+    if (rule.theirs == "embed_out") rule.theirs = "lm_head";
+  return rules;
+}
+
 }  // namespace
 
-const Family kNeox = {"gpt_neox", "gpt_neox.", read, names, nullptr,
+const Family kNeox = {"gpt_neox", "gpt_neox.", read, names, names_in_memory,
                       {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq", "embed_out.weight"}};
 
 }  // namespace makar

@@ -42,6 +42,7 @@ Result<ModelSpec> read(const Config& config) {
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   last_token_classifier(r, m);
   r.special_tokens(m, 2, 2, 1);
+  s.embedding.padding = m.pad;
   m.decoder = s;
   return r.finish(m);
 }

@@ -10,6 +10,7 @@ Result<ModelSpec> read(const Config& config) {
   EmbeddingSpec& e = m.encoder->embedding;
   e.count_positions = true;
   r.special_tokens(m, 0, 2, 1);
+  e.padding = m.pad;
   e.position_offset = m.pad + 1;
   m.max_positions -= e.position_offset;
   r.require(m.pad >= 0 && m.max_positions > 0, "max_position_embeddings", "leaves no position after the padding index");
