@@ -56,7 +56,11 @@ void add_losses(Context& ctx, const Fixture& f, std::vector<GoldenLine>& lines) 
   };
   scalar("ce", [&](const Tensor& x) { return ops::cross_entropy(ctx, x, targets()); });
   scalar("ce_sum", [&](const Tensor& x) { return ops::cross_entropy(ctx, x, targets(), {0.0f, ops::Reduction::kSum}); });
-  scalar("ce_smooth_0.1", [&](const Tensor& x) { return ops::cross_entropy(ctx, x, targets(), {0.1f, ops::Reduction::kMean}); });
+  for (const std::string& name : f.names())
+    if (name.rfind("ce_smooth_", 0) == 0)
+      scalar(name, [&](const Tensor& x) {
+        return ops::cross_entropy(ctx, x, targets(), {std::stof(name.substr(10)), ops::Reduction::kMean});
+      });
   // The other side of mse and kl is the same logits with their rows in reverse.
   scalar("mse", [&](const Tensor& x) { return ops::mse_loss(ctx, x, flipped_rows(x)); });
   scalar("kl_batchmean", [&](const Tensor& x) {
