@@ -16,7 +16,9 @@ std::string folder() {
 void expect_all(const std::vector<GoldenLine>& lines, size_t least) {
   size_t passed = 0;
   for (const GoldenLine& l : lines) {
-    if (std::getenv("MAKAR_OP_REPORT")) std::printf("%-4s %.2e / %.0e  %s %s\n", l.status.c_str(), l.worst, l.limit, l.name.c_str(), l.note.c_str());
+    if (std::getenv("MAKAR_OP_REPORT"))
+      std::printf("%-4s %.2e / %.0e  %s %s\n", l.status.c_str(), l.worst, l.limit, l.name.c_str(),
+                  l.note.c_str());
     EXPECT_NE(l.status, "fail") << l.name << ": " << l.worst << " over " << l.limit << " " << l.note;
     passed += l.status == "pass";
   }

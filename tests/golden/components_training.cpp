@@ -13,7 +13,8 @@
 namespace makar::golden {
 namespace {
 
-// The layer that the fixture's weights describe: layers and directions are read off their names, sizes off shapes.
+// The layer that the fixture's weights describe: layers and directions are read off their names, sizes off
+// shapes.
 RecurrentOptions recurrent_options(const Fixture& f, const std::string& name, CellKind kind) {
   RecurrentOptions o;
   o.kind = kind, o.layers = 0;
@@ -48,7 +49,8 @@ double recurrent_error(const Fixture& f, const std::string& name, CellKind kind,
 }
 
 // Steps on sum((A p - y)^2) from p0; row i of the fixture is p after step i + 1.
-double trajectory_error(const Fixture& f, const std::string& name, const OptimizerOptions& options, double lr) {
+double trajectory_error(const Fixture& f, const std::string& name, const OptimizerOptions& options,
+                        double lr) {
   ThreadPool pool(1);
   ParameterSet parameters;
   const Tensor a = f.get("opt.A"), y = f.get("opt.y"), want = f.get("opt." + name);
@@ -60,7 +62,8 @@ double trajectory_error(const Fixture& f, const std::string& name, const Optimiz
     Tape tape;
     Context ctx{pool, &tape};
     parameters.watch(tape);
-    const Tensor residual = ops::subtract(ctx, ops::linear(ctx, ops::reshape(ctx, p->value, {1, p->shape[0]}), a), y);
+    const Tensor residual =
+        ops::subtract(ctx, ops::linear(ctx, ops::reshape(ctx, p->value, {1, p->shape[0]}), a), y);
     tape.backward(ops::sum(ctx, ops::activate(ctx, residual, ops::Activation::kSquare)));
     parameters.collect(tape);
     optimizer.step(pool, lr);
@@ -73,11 +76,14 @@ double trajectory_error(const Fixture& f, const std::string& name, const Optimiz
 }  // namespace
 
 void add_recurrent(const Fixture& f, std::vector<GoldenLine>& lines) {
-  const std::pair<const char*, CellKind> cells[] = {{"rnn", CellKind::kRnn}, {"lstm", CellKind::kLstm}, {"gru", CellKind::kGru}};
+  const std::pair<const char*, CellKind> cells[] = {
+      {"rnn", CellKind::kRnn}, {"lstm", CellKind::kLstm}, {"gru", CellKind::kGru}};
   for (const auto& [cell, kind] : cells) {
     const std::string name = cell;
-    lines.push_back(measure("components/" + name + ".out", kValues, [&, k = kind] { return recurrent_error(f, name, k, false); }));
-    lines.push_back(measure("components/" + name + ".grads", kGradients, [&, k = kind] { return recurrent_error(f, name, k, true); }));
+    lines.push_back(measure("components/" + name + ".out", kValues,
+                            [&, k = kind] { return recurrent_error(f, name, k, false); }));
+    lines.push_back(measure("components/" + name + ".grads", kGradients,
+                            [&, k = kind] { return recurrent_error(f, name, k, true); }));
   }
 }
 
@@ -88,13 +94,20 @@ void add_optimisers(const Fixture& f, std::vector<GoldenLine>& lines) {
     double lr;
   };
   // Learning rates were found from the first steps. Longer prefixes stand before the ones they begin with.
-  const Run runs[] = {{"sgd_momentum_", "momentum", 0.01}, {"sgd_nesterov_", "nesterov", 0.01}, {"sgd", "sgd", 0.01},
-                      {"adagrad", "adagrad", 0.1},         {"rmsprop", "rmsprop", 0.01},        {"adamw_wd", "adamw", 0.05},
-                      {"adamw", "adamw", 0.05},            {"adam", "adam", 0.05},              {"adafactor", "adafactor", 0.05}};
+  const Run runs[] = {{"sgd_momentum_", "momentum", 0.01},
+                      {"sgd_nesterov_", "nesterov", 0.01},
+                      {"sgd", "sgd", 0.01},
+                      {"adagrad", "adagrad", 0.1},
+                      {"rmsprop", "rmsprop", 0.01},
+                      {"adamw_wd", "adamw", 0.05},
+                      {"adamw", "adamw", 0.05},
+                      {"adam", "adam", 0.05},
+                      {"adafactor", "adafactor", 0.05}};
   for (const std::string& full : f.names()) {
     if (full.rfind("opt.", 0) != 0 || full == "opt.A" || full == "opt.y" || full == "opt.p0") continue;
     const std::string name = full.substr(4);
-    const auto run = std::find_if(std::begin(runs), std::end(runs), [&](const Run& r) { return name.rfind(r.prefix, 0) == 0; });
+    const auto run = std::find_if(std::begin(runs), std::end(runs),
+                                  [&](const Run& r) { return name.rfind(r.prefix, 0) == 0; });
     if (run == std::end(runs)) {
       lines.push_back(skipped("components/" + full, "no such optimiser here"));
       continue;
@@ -125,10 +138,13 @@ void add_schedules(const Fixture& f, std::vector<GoldenLine>& lines) {
       Schedule s;
       s.kind = schedule_kind(n).value();
       s.peak = setting("peak", 1e-3), s.power = setting("power", 2);
-      s.warmup = static_cast<int64_t>(setting("warmup", 10)), s.total = static_cast<int64_t>(setting("total", 100));
+      s.warmup = static_cast<int64_t>(setting("warmup", 10)),
+      s.total = static_cast<int64_t>(setting("total", 100));
       s.end = n == "polynomial" ? setting("lr_end", 1e-5) : 0.0;
       double worst = 0;
-      for (size_t i = 0; i < r.size(); ++i) worst = std::max(worst, std::fabs(s.at(static_cast<int64_t>(i)) - r[i].template get<double>()) / s.peak);
+      for (size_t i = 0; i < r.size(); ++i)
+        worst =
+            std::max(worst, std::fabs(s.at(static_cast<int64_t>(i)) - r[i].template get<double>()) / s.peak);
       return worst;
     }));
 }

@@ -1,4 +1,5 @@
-// Every instruction set gives the same bits, and the elementary functions are close to double over their range.
+// Every instruction set gives the same bits, and the elementary functions are close to double over their
+// range.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -34,7 +35,8 @@ Floats everything(const Table& t) {
       f.gated(x.data(), y.data(), out.data(), n), keep(out);
       f.gated_backward(x.data(), y.data(), w.data(), out.data(), more.data(), n), keep(out), keep(more);
     }
-    keep({t.sum(x.data(), n), t.sum_squares(x.data(), n), t.dot(x.data(), y.data(), n), t.log_sum_exp(x.data(), n)});
+    keep({t.sum(x.data(), n), t.sum_squares(x.data(), n), t.dot(x.data(), y.data(), n),
+          t.log_sum_exp(x.data(), n)});
     t.softmax(x.data(), out.data(), n), keep(out);
     t.softmax_backward(out.data(), y.data(), more.data(), n, false), keep(more);
     t.log_softmax(x.data(), out.data(), n), keep(out);
@@ -42,9 +44,11 @@ Floats everything(const Table& t) {
     keep({t.cross_entropy(x.data(), out.data(), n, n / 2, 0.1f, 0.5f)}), keep(out);
     Floats stats(2), dw(count), db(count);
     for (const bool rms : {false, true}) {
-      const NormRows a{x.data(), w.data(), rms ? nullptr : y.data(), out.data(), stats.data(), 1, n, 1e-5f, 1.0f};
+      const NormRows a{x.data(), w.data(), rms ? nullptr : y.data(), out.data(), stats.data(), 1, n,
+                       1e-5f,    1.0f};
       rms ? t.rms_norm(a) : t.layer_norm(a);
-      const NormRowsBackward b{x.data(), w.data(), y.data(), stats.data(), more.data(), dw.data(), db.data(), 1, n, 1.0f, false};
+      const NormRowsBackward b{x.data(),  w.data(), y.data(), stats.data(), more.data(), dw.data(),
+                               db.data(), 1,        n,        1.0f,         false};
       rms ? t.rms_norm_backward(b) : t.layer_norm_backward(b);
       keep(out), keep(stats), keep(more), keep(dw), keep(db);
     }
@@ -56,11 +60,13 @@ Floats everything(const Table& t) {
   }
   const int64_t rows = 40, keys = 130, dim = 12;
   const auto size = [](int64_t a, int64_t b) { return static_cast<size_t>(a * b); };
-  const Floats q = random(size(rows, dim), 6), k = random(size(keys, dim), 7), v = random(size(keys, dim), 8), dout = random(size(rows, dim), 9);
+  const Floats q = random(size(rows, dim), 6), k = random(size(keys, dim), 7), v = random(size(keys, dim), 8),
+               dout = random(size(rows, dim), 9);
   Floats out(size(rows, dim)), lse(static_cast<size_t>(rows)), dq(q.size()), dk(k.size()), dv(v.size());
   AttentionHead a{};
   a.q = q.data(), a.k = k.data(), a.v = v.data(), a.q_stride = a.kv_stride = a.out_stride = a.dim = dim;
-  a.rows = rows, a.keys = keys, a.past = keys - rows, a.causal = true, a.soft_cap = 2.0f, a.out = out.data(), a.lse = lse.data();
+  a.rows = rows, a.keys = keys, a.past = keys - rows, a.causal = true, a.soft_cap = 2.0f, a.out = out.data(),
+  a.lse = lse.data();
   Floats scratch(static_cast<size_t>(std::max(t.attention_scratch(a), t.attention_backward_scratch(a))));
   t.attention_forward(a, scratch.data());
   t.attention_backward(a, {dout.data(), dq.data(), dk.data(), dv.data()}, scratch.data());
@@ -75,7 +81,8 @@ TEST(InstructionSets, GiveTheSameBits) {
     const Floats other = everything(*t);
     ASSERT_EQ(first.size(), other.size());
     for (size_t i = 0; i < first.size(); ++i)
-      ASSERT_EQ(std::memcmp(&first[i], &other[i], sizeof(float)), 0) << t->isa << ", value " << i << ": " << other[i] << ", not " << first[i];
+      ASSERT_EQ(std::memcmp(&first[i], &other[i], sizeof(float)), 0)
+          << t->isa << ", value " << i << ": " << other[i] << ", not " << first[i];
   }
 }
 
@@ -93,22 +100,27 @@ TEST(ElementaryFunctions, AreCloseToDouble) {
       {Activation::kSilu, [](double x) { return x / (1 + std::exp(-x)); }, -85, 40, 3.5e-7, 0},
       {Activation::kSoftplus, [](double x) { return std::log1p(std::exp(x)); }, -80, 80, 3e-7, 0},
       {Activation::kLogSigmoid, [](double x) { return -std::log1p(std::exp(-x)); }, -80, 80, 3e-7, 0},
-      {Activation::kGelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, -8, 8, 2.5e-7, 3e-7},
+      {Activation::kGelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }, -8, 8, 2.5e-7,
+       3e-7},
       {Activation::kGeluTanh,
-       [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); }, -8, 8, 2.5e-7, 3e-7},
+       [](double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x))); },
+       -8, 8, 2.5e-7, 3e-7},
   };
   constexpr int kPoints = 400001;
   for (const Sweep& s : sweeps) {
     Floats x(kPoints), y(kPoints);
-    for (int i = 0; i < kPoints; ++i) x[static_cast<size_t>(i)] = static_cast<float>(s.low + (s.high - s.low) * i / (kPoints - 1));
+    for (int i = 0; i < kPoints; ++i)
+      x[static_cast<size_t>(i)] = static_cast<float>(s.low + (s.high - s.low) * i / (kPoints - 1));
     cpu().activation[static_cast<int>(s.kind)].forward(x.data(), y.data(), kPoints);
     double worst = 0, at = 0;
     for (int i = 0; i < kPoints; ++i) {
       const auto j = static_cast<size_t>(i);
-      const double want = s.value(x[j]), error = std::max(0.0, std::fabs(y[j] - want) - s.absolute) / std::max(std::fabs(want), 1e-300);
+      const double want = s.value(x[j]), error = std::max(0.0, std::fabs(y[j] - want) - s.absolute) /
+                                                 std::max(std::fabs(want), 1e-300);
       if (error > worst) worst = error, at = x[j];
     }
-    if (std::getenv("MAKAR_OP_REPORT")) std::printf("activation %d: %.2e at %g\n", static_cast<int>(s.kind), worst, at);
+    if (std::getenv("MAKAR_OP_REPORT"))
+      std::printf("activation %d: %.2e at %g\n", static_cast<int>(s.kind), worst, at);
     EXPECT_LE(worst, s.relative) << "activation " << static_cast<int>(s.kind) << " at " << at;
   }
 }
