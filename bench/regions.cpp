@@ -50,11 +50,12 @@ int main(int argc, char** argv) {
            if (c.gap > 0) busy(c.gap);
          }},
         rounds, 0.02);
-    const double ours = bench::median(times[0]) * 1e6, theirs = bench::median(times[1]) * 1e6;
-    const double spread = (bench::quantile(times[0], 0.75) - bench::quantile(times[0], 0.25)) * 1e6 / ours;
+    const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
+    const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
     if (json)
       std::printf("{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"openmp\",\"theirs\":%.2f,"
                   "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f}\n", c.name, n, ours, theirs, theirs / ours, spread);
-    else std::printf("%-8s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)\n", c.name, n, ours, theirs, theirs / ours);
+    else std::printf("%-8s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", c.name, n, ours, theirs, theirs / ours,
+                     times[0].quiet && times[1].quiet ? "" : " disturbed");
   }
 }

@@ -1,7 +1,10 @@
-// Competitors timed in turn, round after round, so that a noisy machine disturbs all of them alike.
+// Competitors timed in turn, round after round, so that a noisy machine disturbs all of them alike; batches during
+// which our threads had to wait for a core are set aside.
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 #include <vector>
@@ -19,26 +22,57 @@ inline double quantile(std::vector<double> v, double q) {
   return v[low] + (v[high] - v[low]) * (at - static_cast<double>(low));
 }
 inline double median(const std::vector<double>& v) { return quantile(v, 0.5); }
+// Half the distance of the quartiles, relative to the median.
+inline double spread(const std::vector<double>& v) { return (quantile(v, 0.75) - quantile(v, 0.25)) / 2 / median(v); }
 
-// times[competitor][round]: seconds a call. A batch repeats the call for at least batch_s.
-inline std::vector<std::vector<double>> interleave(const std::vector<std::function<void()>>& calls, int rounds,
-                                                   double batch_s) {
-  std::vector<std::vector<double>> times(calls.size());
+// Seconds that runnable threads of this process have waited for a core so far (Linux; 0 elsewhere).
+inline double waited_for_cores() {
+  double sum = 0;
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream file(task.path() / "schedstat");
+    double ran = 0, waited = 0;
+    if (file >> ran >> waited) sum += waited * 1e-9;
+  }
+  return sum;
+}
+
+struct Times {
+  std::vector<double> each;  // seconds a call, a batch each
+  bool quiet = true;         // false when too few undisturbed batches were found and all were kept
+};
+
+// A batch repeats a call for at least batch_s. Goes on until every competitor has `rounds` quiet batches, for at most
+// five times as many rounds.
+inline std::vector<Times> interleave(const std::vector<std::function<void()>>& calls, int rounds, double batch_s) {
+  std::vector<std::vector<double>> all(calls.size()), quiet(calls.size());
   std::vector<long> repeats(calls.size(), 1);
-  for (int round = -1; round < rounds; ++round)  // round -1 warms up and sizes the batches
+  const auto enough = [&] {
+    return std::all_of(quiet.begin(), quiet.end(), [&](const auto& q) { return static_cast<int>(q.size()) >= rounds; });
+  };
+  for (int round = -1; round < rounds * 5 && !enough(); ++round)  // round -1 warms up and sizes the batches
     for (size_t i = 0; i < calls.size(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));  // let the others' threads fall asleep
-      calls[i]();
-      const double begin = seconds();
+      for (const double end = seconds() + batch_s / 4; seconds() < end;) calls[i]();
+      const double waited = waited_for_cores(), begin = seconds();
       long done = 0;
       do {
         for (long r = 0; r < repeats[i]; ++r) calls[i]();
         done += repeats[i];
       } while (round < 0 && seconds() - begin < batch_s);
-      const double each = (seconds() - begin) / static_cast<double>(done);
-      if (round < 0) repeats[i] = std::max(1L, static_cast<long>(batch_s / each));
-      else times[i].push_back(each);
+      const double took = seconds() - begin, each = took / static_cast<double>(done);
+      if (round < 0) {
+        repeats[i] = std::max(1L, static_cast<long>(batch_s / each));
+        continue;
+      }
+      all[i].push_back(each);
+      if (waited_for_cores() - waited < took * 0.01) quiet[i].push_back(each);
     }
+  std::vector<Times> times;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const bool use = quiet[i].size() >= 3;
+    times.push_back({use ? quiet[i] : all[i], use});
+  }
   return times;
 }
 
