@@ -1,5 +1,6 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, all in one run.
-//   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--only TEXT]
+//   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
+// --patience: on a shared machine, wait up to S seconds a case for quiet moments.
 // Y[m, n] = X[m, k] W[n, k]^T. A case is MxNxK and a form:
 //   cold, warm    W packed once (inference); cold walks copies of W larger than the last cache, as decoding does
 //   packed        the same for many rows
@@ -21,7 +22,7 @@ namespace {
 struct Options {
   bool json = false;
   int threads = 0, rounds = 9;
-  double batch_s = 0.01;
+  double batch_s = 0.01, patience = 0;
   std::string only;
 };
 
@@ -36,7 +37,7 @@ struct Run {
     if (!options.only.empty() && name.find(options.only) == std::string::npos) return;
     std::vector<std::function<void()>> calls = {ours};
     for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
-    const auto times = bench::interleave(calls, options.rounds, options.batch_s);
+    const auto times = bench::interleave(calls, options.rounds, options.batch_s, options.patience);
     const double mine = flops / bench::median(times[0].each) * 1e-9;
     if (!options.json) std::printf("%-24s %8.1f", name.c_str(), mine);
     double worst = 1e30, worst_spread = 0;
@@ -136,8 +137,9 @@ int main(int argc, char** argv) {
     else if (arg == "--threads") options.threads = std::stoi(value());
     else if (arg == "--rounds") options.rounds = std::max(1, std::stoi(value()));
     else if (arg == "--batch-ms") options.batch_s = std::stod(value()) * 1e-3;
+    else if (arg == "--patience") options.patience = std::stod(value());
     else if (arg == "--only") options.only = value();
-    else return std::fprintf(stderr, "bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--only TEXT]\n"), 2;
+    else return std::fprintf(stderr, "bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]\n"), 2;
   }
   ThreadPool pool(options.threads);
   const auto peers = bench::load_peers(pool.threads());

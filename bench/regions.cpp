@@ -1,5 +1,5 @@
 // Small parallel regions: our pool against OpenMP, in one run.
-//   bench_regions [--json] [--threads N] [--rounds N]
+//   bench_regions [--json] [--threads N] [--rounds N] [--patience S]
 // `empty`: a region of one chunk a thread that does nothing. `work N`: chunks of about N microseconds each.
 // `gap N`: empty regions with N microseconds of serial work between them.
 #include <omp.h>
@@ -25,12 +25,14 @@ void busy(double us) {
 int main(int argc, char** argv) {
   bool json = false;
   int threads = 0, rounds = 15;
+  double patience = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--json") json = true;
     else if (arg == "--threads" && i + 1 < argc) threads = std::stoi(argv[++i]);
     else if (arg == "--rounds" && i + 1 < argc) rounds = std::stoi(argv[++i]);
-    else return std::fprintf(stderr, "bench_regions [--json] [--threads N] [--rounds N]\n"), 2;
+    else if (arg == "--patience" && i + 1 < argc) patience = std::stod(argv[++i]);
+    else return std::fprintf(stderr, "bench_regions [--json] [--threads N] [--rounds N] [--patience S]\n"), 2;
   }
   ThreadPool pool(threads);
   const int n = pool.threads();
@@ -49,7 +51,7 @@ int main(int argc, char** argv) {
              if (c.work > 0) busy(c.work);
            if (c.gap > 0) busy(c.gap);
          }},
-        rounds, 0.02);
+        rounds, 0.02, patience);
     const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
     const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
     if (json)

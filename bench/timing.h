@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -37,20 +38,42 @@ inline double waited_for_cores() {
   return sum;
 }
 
+// On a shared machine: waits until the cores stand nearly idle, at most `patience` seconds in all (it is used up).
+inline void wait_for_quiet(double& patience) {
+  const auto read = [](double& idle, double& all) {
+    std::ifstream file("/proc/stat");
+    std::string label;
+    file >> label;
+    idle = all = 0;
+    double value = 0;
+    for (int field = 0; field < 8 && file >> value; ++field) all += value, idle += field == 3 || field == 4 ? value : 0;
+  };
+  while (patience > 0) {
+    double idle0, all0, idle1, all1;
+    read(idle0, all0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    read(idle1, all1);
+    if (all1 <= all0 || (idle1 - idle0) >= 0.9 * (all1 - all0)) return;
+    patience -= 0.1;
+  }
+}
+
 struct Times {
   std::vector<double> each;  // seconds a call, a batch each
   bool quiet = true;         // false when too few undisturbed batches were found and all were kept
 };
 
 // A batch repeats a call for at least batch_s. Goes on until every competitor has `rounds` quiet batches, for at most
-// five times as many rounds.
-inline std::vector<Times> interleave(const std::vector<std::function<void()>>& calls, int rounds, double batch_s) {
+// three times as many rounds.
+inline std::vector<Times> interleave(const std::vector<std::function<void()>>& calls, int rounds, double batch_s,
+                                     double patience = 0) {
   std::vector<std::vector<double>> all(calls.size()), quiet(calls.size());
   std::vector<long> repeats(calls.size(), 1);
   const auto enough = [&] {
     return std::all_of(quiet.begin(), quiet.end(), [&](const auto& q) { return static_cast<int>(q.size()) >= rounds; });
   };
-  for (int round = -1; round < rounds * 5 && !enough(); ++round)  // round -1 warms up and sizes the batches
+  for (int round = -1; round < rounds * 3 && !enough(); ++round) {  // round -1 warms up and sizes the batches
+    wait_for_quiet(patience);
     for (size_t i = 0; i < calls.size(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));  // let the others' threads fall asleep
       for (const double end = seconds() + batch_s / 4; seconds() < end;) calls[i]();
@@ -68,6 +91,7 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
       all[i].push_back(each);
       if (waited_for_cores() - waited < took * 0.01) quiet[i].push_back(each);
     }
+  }
   std::vector<Times> times;
   for (size_t i = 0; i < calls.size(); ++i) {
     const bool use = quiet[i].size() >= 3;
