@@ -1,6 +1,6 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, all in one run.
 //   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
-// --patience: on a shared machine, wait up to S seconds a case for quiet moments.
+// --patience: on a shared machine, wait up to S seconds a case for quiet moments. With one thread the clock is processor time.
 // Y[m, n] = X[m, k] W[n, k]^T. A case is MxNxK and a form:
 //   cold, warm    W packed once (inference); cold walks copies of W larger than the last cache, as decoding does
 //   packed        the same for many rows
@@ -37,7 +37,7 @@ struct Run {
     if (!options.only.empty() && name.find(options.only) == std::string::npos) return;
     std::vector<std::function<void()>> calls = {ours};
     for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
-    const auto times = bench::interleave(calls, options.rounds, options.batch_s, options.patience);
+    const auto times = bench::interleave(calls, options.rounds, options.batch_s, options.patience, pool.threads() == 1);
     const double mine = flops / bench::median(times[0].each) * 1e-9;
     if (!options.json) std::printf("%-24s %8.1f", name.c_str(), mine);
     double worst = 1e30, worst_spread = 0;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -14,6 +15,13 @@ namespace makar::bench {
 
 inline double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Seconds of processor time of this process: what a single-threaded call costs whatever else the machine does.
+inline double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
 inline double quantile(std::vector<double> v, double q) {
@@ -64,9 +72,10 @@ struct Times {
 };
 
 // A batch repeats a call for at least batch_s. Goes on until every competitor has `rounds` quiet batches, for at most
-// three times as many rounds.
+// three times as many rounds. cpu_time: for calls that run on one thread.
 inline std::vector<Times> interleave(const std::vector<std::function<void()>>& calls, int rounds, double batch_s,
-                                     double patience = 0) {
+                                     double patience = 0, bool cpu_time = false) {
+  const auto clock = [&] { return cpu_time ? cpu_seconds() : seconds(); };
   std::vector<std::vector<double>> all(calls.size()), quiet(calls.size());
   std::vector<long> repeats(calls.size(), 1);
   const auto enough = [&] {
@@ -76,20 +85,20 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
     wait_for_quiet(patience);
     for (size_t i = 0; i < calls.size(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(3));  // let the others' threads fall asleep
-      for (const double end = seconds() + batch_s / 4; seconds() < end;) calls[i]();
-      const double waited = waited_for_cores(), begin = seconds();
+      for (const double end = clock() + batch_s / 4; clock() < end;) calls[i]();
+      const double waited = waited_for_cores(), begin = clock();
       long done = 0;
       do {
         for (long r = 0; r < repeats[i]; ++r) calls[i]();
         done += repeats[i];
-      } while (round < 0 && seconds() - begin < batch_s);
-      const double took = seconds() - begin, each = took / static_cast<double>(done);
+      } while (round < 0 && clock() - begin < batch_s);
+      const double took = clock() - begin, each = took / static_cast<double>(done);
       if (round < 0) {
         repeats[i] = std::max(1L, static_cast<long>(batch_s / each));
         continue;
       }
       all[i].push_back(each);
-      if (waited_for_cores() - waited < took * 0.01) quiet[i].push_back(each);
+      if (cpu_time || waited_for_cores() - waited < took * 0.01) quiet[i].push_back(each);
     }
   }
   std::vector<Times> times;
