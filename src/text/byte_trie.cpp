@@ -37,9 +37,12 @@ void ByteTrie::build(std::vector<std::pair<std::string_view, uint32_t>> keys) {
         if (base + label < units_.size() && units_[base + label].check != UINT32_MAX) return false;
       return true;
     };
-    // A long search means that the front is nearly full: go on from the end.
-    for (int tries = 0; !fits(); ++tries) base = tries < 256 ? base + 1 : std::max(base + 1, units_.size() - 128);
-    if (base + 256 >= units_.size()) units_.resize(std::max(units_.size() * 3 / 2, base + 512));
+    // A long search means that the front is nearly full: give some of it up and go on from the end.
+    for (int tries = 0; !fits(); ++tries) {
+      if (tries == 64) first_free = std::min(first_free + 64, units_.size() - 1);
+      base = tries < 64 ? base + 1 : std::max(base + 1, units_.size() - 256);
+    }
+    if (base + 256 >= units_.size()) units_.resize(base + 512);
     units_[job.node].base = static_cast<uint32_t>(base);
     for (const auto& [label, begin] : children) units_[base + label].check = job.node;
     for (size_t c = 0; c < children.size(); ++c) {

@@ -7,6 +7,7 @@
 #include "text/field.h"
 #include "text/normal_form.h"
 #include "text/regex.h"
+#include "text/unicode8.h"
 
 namespace makar {
 namespace {
@@ -178,7 +179,7 @@ class Bert : public Normalizer {
     if (chinese_) isolate_chinese(text);
     if (strip_) {
       form(text, NormalForm::kNfd);
-      if (!is_ascii(text.text())) filter(text, [](char32_t c) { return c < 0x300 || category(c) != Category::kMn; });
+      if (!is_ascii(text.text())) filter(text, [](char32_t c) { return c < 0x300 || category(c) != Category::kMn || came_after_unicode8(c); });
     }
     if (lowercase_) lower(text);
     return Done{};
@@ -188,7 +189,7 @@ class Bert : public Normalizer {
   static void clean(AlignedText& text) {
     filter(text, [](char32_t c) {
       if (c == '\t' || c == '\n' || c == '\r') return true;
-      return !(c == 0 || c == kReplacement || in(c, detail::mask({Category::kCc, Category::kCf, Category::kCo})));
+      return !(c == 0 || c == kReplacement || (in(c, detail::mask({Category::kCc, Category::kCf, Category::kCo})) && !came_after_unicode8(c)));
     });
     const std::u32string codes = code_points(text.text());
     Rewriter out(text);

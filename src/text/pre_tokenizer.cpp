@@ -6,6 +6,7 @@
 #include "text/field.h"
 #include "text/regex.h"
 #include "text/split.h"
+#include "text/unicode8.h"
 #include "text/unicode_scripts.h"
 
 namespace makar {
@@ -171,7 +172,9 @@ class WhitespaceSplit : public PreTokenizer {
   Status apply(Words& words) const override { return cut_characters(words, is_space, SplitBehavior::kRemoved); }
 };
 
-bool is_punctuation(char32_t c) { return c < 0x80 ? is_ascii_punctuation(c) : in(c, kPunctuation); }
+bool is_punctuation(char32_t c) {
+  return c < 0x80 ? is_ascii_punctuation(c) : in(c, kPunctuation) && !came_after_unicode8(c);
+}
 
 class Bert : public PreTokenizer {
  public:

@@ -65,8 +65,11 @@ Result<std::string> translate_pattern(const std::string& pattern) {
     } else if (c == '}' && i + 1 < pattern.size() && pattern[i + 1] == '+') {
       // x{n,m}+ repeats x{n,m} in Ruby, where PCRE2 reads a possessive quantifier: write x{n,}.
       const size_t open = out.rfind('{');
-      const size_t comma = open == std::string::npos ? open : out.find(',', open);
-      if (open != std::string::npos) out.resize(comma == std::string::npos ? out.size() : comma);
+      if (open == std::string::npos || out.find_first_not_of("0123456789,", open + 1) != std::string::npos) {
+        out += c;  // the end of a property
+        continue;
+      }
+      out.resize(std::min(out.find(',', open), out.size()));
       out += ",}";
       ++i;
     } else {

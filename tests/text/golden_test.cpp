@@ -43,10 +43,10 @@ TEST_P(Golden, HuggingFace) {
     ++checked;
     bool good = encoding->ids == ids;
     std::vector<Span> offsets;
-    if (json->contains("offsets"))
+    if (json->contains("offsets") && !(*json)["offsets"].is_null())
       for (const auto& pair : (*json)["offsets"]) offsets.push_back({pair[0].get<uint32_t>(), pair[1].get<uint32_t>()});
     const auto ours = code_point_offsets(text, encoding->offsets);
-    if (json->contains("offsets")) good = good && ours == offsets;
+    if (!offsets.empty() || ids.empty()) good = good && ours == offsets;
     const std::string decoded = tokenizer->decode(ids);
     good = good && decoded == (*json)["decoded"].get<std::string>();
     if (json->contains("with_special") && !(*json)["with_special"].is_null()) {
