@@ -128,11 +128,15 @@ class Strip : public Normalizer {
 
 class Prepend : public Normalizer {
  public:
-  explicit Prepend(std::string what) : what_(std::move(what)) {}
-  Status apply(AlignedText& text) const override { return prepend(text, what_), Done{}; }
+  Prepend(std::string what, bool first_only) : what_(std::move(what)), first_only_(first_only) {}
+  Status apply(AlignedText& text) const override {
+    if (!first_only_ || text.base() == 0) prepend(text, what_);
+    return Done{};
+  }
 
  private:
   std::string what_;
+  bool first_only_;  // at the start of the whole text only, as SentencePiece does
 };
 
 class Replace : public Normalizer {
@@ -250,7 +254,8 @@ Made make_strip(const Json& json) {
 
 Made make_prepend(const Json& json) {
   MAKAR_TRY(std::string what, string_field(json, "prepend"));
-  return make<Prepend>(std::move(what));
+  MAKAR_TRY(const bool first_only, bool_field(json, "first_only", false));
+  return make<Prepend>(std::move(what), first_only);
 }
 
 Made make_replace(const Json& json) {

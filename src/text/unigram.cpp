@@ -115,9 +115,15 @@ Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
   model->byte_ids_.assign(256, kNoId);
   if (model->byte_fallback_)
     for (int b = 0; b < 256; ++b) model->byte_ids_[b] = model->vocabulary_.find(fmt::format("<0x{:02X}>", b));
+  // SentencePiece never finds its byte pieces in the text; the Hugging Face library does.
+  MAKAR_TRY(const bool sentencepiece, bool_field(json, "sentencepiece", false));
+  std::vector<bool> is_byte(model->vocabulary_.size());
+  if (sentencepiece)
+    for (const uint32_t id : model->byte_ids_)
+      if (id != kNoId) is_byte[id] = true;
   std::vector<std::pair<std::string_view, uint32_t>> keys;
   for (uint32_t id = 0; id < model->vocabulary_.size(); ++id)
-    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token)) keys.emplace_back(*token, id);
+    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !is_byte[id]) keys.emplace_back(*token, id);
   model->trie_.build(std::move(keys));
   return std::unique_ptr<const Model>(std::move(model));
 }
