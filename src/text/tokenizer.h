@@ -101,8 +101,9 @@ class Tokenizer {
   const std::optional<Truncation>& truncation() const;  // as the file says; applied only when put in the options
   const std::optional<Padding>& padding() const;
 
-  // The whole tokenizer as a tokenizer.json value.
+  // The whole tokenizer as a tokenizer.json value, and the same without the vocabulary and the merges.
   Json to_json() const;
+  const Json& pipeline() const;
 
   struct Impl;
   const Impl& impl() const { return *impl_; }

@@ -144,6 +144,8 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   return Tokenizer(std::move(made));
 }
 
+const Json& Tokenizer::pipeline() const { return impl_->rest; }
+
 Json Tokenizer::to_json() const {
   Json json = impl_->rest;
   impl_->model->write(json["model"]);

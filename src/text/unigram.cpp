@@ -11,8 +11,9 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;  // below the rarest token, as SentencePiece sets it
 
+template <class Score>
 struct Node {
-  double score = 0;
+  Score score = 0;
   uint32_t begin = UINT32_MAX;
   uint32_t id = kNoId;
 };
@@ -20,25 +21,30 @@ struct Node {
 }  // namespace
 
 Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
+  return sentencepiece_ ? viterbi<float>(word, banned, out) : viterbi<double>(word, banned, out);
+}
+
+template <class Score>
+Status Unigram::viterbi(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
   const auto size = static_cast<uint32_t>(word.size());
-  std::vector<Node> best(size + 1);
+  std::vector<Node<Score>> best(size + 1);
   for (uint32_t at = 0; at < size;) {
     const uint32_t character = std::min(utf8_size(static_cast<unsigned char>(word[at])), size - at);
-    const double here = best[at].score;
+    const Score here = best[at].score;
     bool single = false;
-    const auto offer = [&](uint32_t end, double score, uint32_t id) {
-      Node& node = best[end];
+    const auto offer = [&](uint32_t end, Score score, uint32_t id) {
+      Node<Score>& node = best[end];
       if (node.begin == UINT32_MAX || score > node.score) node = {score, at, id};
     };
     trie_.prefixes(word.substr(at), [&](size_t length, uint32_t id) {
       if (banned && id < banned->size() && (*banned)[id]) return true;
-      offer(at + static_cast<uint32_t>(length), here + scores_[id], id);
+      offer(at + static_cast<uint32_t>(length), here + static_cast<Score>(scores_[id]), id);
       single = single || length == character;
       return true;
     });
     if (!single) {
       if (unknown_ == kNoId) return error_at("unk_id", "a character is not in the vocabulary, and there is no unknown token");
-      offer(at + character, here + unknown_score_, unknown_);
+      offer(at + character, here + static_cast<Score>(unknown_score_), unknown_);
     }
     at += character;
   }
@@ -46,7 +52,7 @@ Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vecto
   const size_t first = out.size();
   std::vector<ModelToken> pieces;
   for (uint32_t end = size; end > 0; end = best[end].begin) {
-    const Node& node = best[end];
+    const Node<Score>& node = best[end];
     if (fuse_unknown_ && node.id == unknown_ && !pieces.empty() && pieces.back().id == unknown_) pieces.back().begin = node.begin;
     else pieces.push_back({node.id, node.begin, end});
   }
@@ -61,7 +67,7 @@ void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned
     const std::string_view part = word.substr(begin, end - begin);
     const auto known = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNoId; };
     // Unknown characters side by side may spell a token after all (the Hugging Face library looks it up).
-    if (const uint32_t whole = vocabulary_.find(part); whole != kNoId && !(banned && (*banned)[whole])) {
+    if (const uint32_t whole = vocabulary_.find(part); whole != kNoId && !sentencepiece_ && !(banned && whole < banned->size() && (*banned)[whole])) {
       id = whole;
     } else if (byte_fallback_ && std::all_of(part.begin(), part.end(), known)) {
       for (const char c : part) out.push_back({byte_ids_[static_cast<unsigned char>(c)], begin, end});
@@ -72,7 +78,8 @@ void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned
 }
 
 bool Unigram::splits_before(std::string_view mark) const {
-  if (vocabulary_.find(mark) == kNoId) return false;
+  // In single precision the score of what came before decides between equals: the text must stay whole.
+  if (vocabulary_.find(mark) == kNoId || sentencepiece_) return false;
   for (uint32_t id = 0; id < vocabulary_.size(); ++id) {
     const auto token = vocabulary_.token(id);
     if (!token) continue;
@@ -115,15 +122,17 @@ Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
   model->byte_ids_.assign(256, kNoId);
   if (model->byte_fallback_)
     for (int b = 0; b < 256; ++b) model->byte_ids_[b] = model->vocabulary_.find(fmt::format("<0x{:02X}>", b));
-  // SentencePiece never finds its byte pieces in the text; the Hugging Face library does.
-  MAKAR_TRY(const bool sentencepiece, bool_field(json, "sentencepiece", false));
-  std::vector<bool> is_byte(model->vocabulary_.size());
-  if (sentencepiece)
+  // SentencePiece never finds its byte and unknown pieces in the text; the Hugging Face library does.
+  MAKAR_TRY(model->sentencepiece_, bool_field(json, "sentencepiece", false));
+  std::vector<bool> hidden(model->vocabulary_.size());
+  if (model->sentencepiece_) {
     for (const uint32_t id : model->byte_ids_)
-      if (id != kNoId) is_byte[id] = true;
+      if (id != kNoId) hidden[id] = true;
+    if (model->unknown_ != kNoId) hidden[model->unknown_] = true;
+  }
   std::vector<std::pair<std::string_view, uint32_t>> keys;
   for (uint32_t id = 0; id < model->vocabulary_.size(); ++id)
-    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !is_byte[id]) keys.emplace_back(*token, id);
+    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !hidden[id]) keys.emplace_back(*token, id);
   model->trie_.build(std::move(keys));
   return std::unique_ptr<const Model>(std::move(model));
 }

@@ -17,6 +17,8 @@ class Unigram : public Model {
 
  private:
   Unigram() = default;
+  template <class Score>
+  Status viterbi(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const;
   void emit(std::string_view word, ModelToken piece, const Banned* banned, std::vector<ModelToken>& out) const;
 
   Vocabulary vocabulary_;
@@ -25,6 +27,7 @@ class Unigram : public Model {
   uint32_t unknown_ = kNoId;
   double unknown_score_ = 0;
   bool byte_fallback_ = false, fuse_unknown_ = true;
+  bool sentencepiece_ = false;  // exactly as SentencePiece: single precision, over the whole text
   std::vector<uint32_t> byte_ids_;
 };
 

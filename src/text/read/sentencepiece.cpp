@@ -34,6 +34,9 @@ Json normalizer(const SentencePieceModel& model, bool first_only) {
     parts.push_back(std::move(prepend));
   }
   if (model.escape_whitespaces) parts.push_back(replace({{"String", " "}}, kMark));
+  // Marks that the text itself ends in go too.
+  if (model.escape_whitespaces && model.remove_extra_whitespaces)
+    parts.push_back(replace({{"Regex", std::string(kMark) + "+\\z"}}, ""));
   return sequence_stage("normalizers", std::move(parts));
 }
 
