@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "text/direct.h"
+
 namespace makar {
 namespace {
 
@@ -118,6 +120,11 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   for (const auto& part : parts) {
     if (part.token) {
       sink.put(part.token->id, valid ? part.range : repaired.original(part.range.begin, part.range.end));
+    } else if (const std::string_view fragment = view.substr(part.range.begin, part.range.end - part.range.begin);
+               valid && direct != Scanner::Kind::kNone && !added.any(true, specials) &&
+               (!normalizer || normalizer->leaves(fragment))) {
+      status = run_direct(*this, direct, fragment, part.range.begin, options, *work, sink);
+      if (!status.ok()) break;
     } else {
       status = run_fragment(valid ? AlignedText(view.substr(part.range.begin, part.range.end - part.range.begin), part.range.begin)
                                   : repaired.slice(part.range.begin, part.range.end),
@@ -159,6 +166,12 @@ Status Tokenizer::Impl::pre_tokenize(Words& words) const {
   return Done{};
 }
 
+WordCache& Tokenizer::Impl::cache_for(const EncodeOptions& options, Workspace& work) const {
+  if (!use_plain(options)) return work.cache;
+  if (!work.plain_cache) work.plain_cache = std::make_unique<WordCache>();
+  return *work.plain_cache;
+}
+
 Status Tokenizer::Impl::tokenize(std::string_view word, const EncodeOptions& options, Workspace& work) const {
   work.tokens.clear();
   if (!model->deterministic()) return model->tokenize_dropout(word, options.dropout_seed, work.tokens);
@@ -176,11 +189,7 @@ Status Tokenizer::Impl::tokenize(std::string_view word, const EncodeOptions& opt
 Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const {
   const std::string& text = words.text.text();
   const char* limit = text.data() + text.size();
-  WordCache* cache = &work.cache;
-  if (use_plain(options)) {
-    if (!work.plain_cache) work.plain_cache = std::make_unique<WordCache>();
-    cache = work.plain_cache.get();
-  }
+  WordCache* cache = &cache_for(options, work);
   const bool cached = model->deterministic();
   const auto emit = [&](const auto& entry, uint32_t base) {
     uint32_t at = 0;

@@ -10,6 +10,7 @@
 #include "text/normalizer.h"
 #include "text/post_processor.h"
 #include "text/pre_tokenizer.h"
+#include "text/scan.h"
 #include "text/tokenizer.h"
 #include "text/word_cache.h"
 
@@ -47,11 +48,16 @@ struct Tokenizer::Impl {
   bool byte_level = false;
   std::string mark;  // a run of text may be cut before this (Model::splits_before); "" when not
   Banned banned;     // special ids but the unknown one
+  Scanner::Kind direct = Scanner::Kind::kNone;  // the short way of direct.h
 
   // Appends the tokens of a text, without those of the post-processor.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;
   // The words the model would see, for explanations.
   Result<std::vector<Words>> words(std::string_view text, const EncodeOptions& options) const;
+
+  // The tokens of one word go to work.tokens.
+  Status tokenize(std::string_view word, const EncodeOptions& options, Workspace& work) const;
+  WordCache& cache_for(const EncodeOptions& options, Workspace& work) const;
 
   std::unique_ptr<Workspace> take_workspace() const;
   void give_back(std::unique_ptr<Workspace> workspace) const;
@@ -60,7 +66,6 @@ struct Tokenizer::Impl {
   Status run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
   Status pre_tokenize(Words& words) const;
   Status run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
-  Status tokenize(std::string_view word, const EncodeOptions& options, Workspace& work) const;
   bool use_plain(const EncodeOptions& options) const { return options.special_text != SpecialText::kParse && !banned.empty(); }
 
   mutable std::mutex mutex_;

@@ -1,6 +1,7 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/regex.h"
 #include "text/field.h"
+#include "text/scan.h"
 #include "text/unicode.h"
 
 #include <pcre2.h>
@@ -32,6 +33,7 @@ std::string pcre_message(int code) {
 
 struct Regex::Code {
   pcre2_code* code = nullptr;
+  Scanner::Kind scanner = Scanner::Kind::kNone;  // runs instead, when the pattern has one
   ~Code() { pcre2_code_free(code); }
 };
 
@@ -108,13 +110,41 @@ Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
   compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &code, &where, nullptr);
   if (!compiled->code) return error_at("pattern", "'{}' does not compile: {} (at byte {})", pattern, pcre_message(code), where);
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // without it the interpreter runs
+  if (!literal) compiled->scanner = Scanner::kind_of(pattern);
   Regex regex;
   regex.code_ = std::move(compiled);
   regex.pattern_ = pattern;
   return regex;
 }
 
+namespace {
+
+template <Scanner::Kind kKind>
+void scan_all(std::string_view text, std::vector<Span>& matches) {
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const Scanner scanner(end);
+  for (const char* p = begin; p < end;) {
+    const char* const word = p;
+    p = scanner.next<kKind>(p);
+    matches.push_back({static_cast<uint32_t>(word - begin), static_cast<uint32_t>(p - begin)});
+  }
+}
+
+}  // namespace
+
 Status Regex::find_all(std::string_view text, std::vector<Span>& matches) const {
+  switch (code_->scanner) {
+    case Scanner::Kind::kGpt2: return scan_all<Scanner::Kind::kGpt2>(text, matches), Done{};
+    case Scanner::Kind::kCl100k: return scan_all<Scanner::Kind::kCl100k>(text, matches), Done{};
+    case Scanner::Kind::kQwen2: return scan_all<Scanner::Kind::kQwen2>(text, matches), Done{};
+    case Scanner::Kind::kO200k: return scan_all<Scanner::Kind::kO200k>(text, matches), Done{};
+    case Scanner::Kind::kNone: return match_all(text, matches);
+  }
+  return Done{};
+}
+
+Status Regex::match_all(std::string_view text, std::vector<Span>& matches) const {
   const MatchData data(pcre2_match_data_create(1, nullptr));
   const MatchContext context(pcre2_match_context_create(nullptr));
   if (!data || !context) throw std::bad_alloc();

@@ -1,6 +1,7 @@
 // A Tokenizer from the parsed tokenizer.json, and back.
 #include <algorithm>
 
+#include "text/direct.h"
 #include "text/field.h"
 #include "text/pipeline.h"
 
@@ -132,6 +133,7 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   MAKAR_TRY(made->padding, in_section(read_padding(json), place, "padding"));
 
   if (raw) made->raw_bpe = static_cast<const Bpe*>(made->model.get());
+  if (raw && made->model->deterministic()) made->direct = direct_kind(pre);
   constexpr const char* kBlankMark = "\u2581";
   if (!made->byte_level && made->model->splits_before(kBlankMark)) made->mark = kBlankMark;
   made->banned = made->added.special();
