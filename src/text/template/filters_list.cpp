@@ -11,20 +11,6 @@ Value folded(const Value& v, bool case_sensitive, Interpreter& in) {
   return v.is_string() && !case_sensitive ? in.heap.string(change_case(v.traced(), Case::kLower, in.budget)) : v;
 }
 
-// "a.b.0" read step by step.
-Value path(Interpreter& in, Value v, const Value& name) {
-  if (name.is_whole()) return in.item(v, name);
-  const std::string& s = name.text();
-  for (size_t at = 0; at <= s.size();) {
-    const size_t dot = std::min(s.find('.', at), s.size());
-    const std::string part = s.substr(at, dot - at);
-    const bool number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
-    v = number ? in.item(v, Value::integer(std::stoll(part))) : in.item(v, in.heap.string(part));
-    at = dot + 1;
-  }
-  return v;
-}
-
 std::vector<Value> sorted(Interpreter& in, std::vector<Value> items, const std::vector<Value>& keys, bool reverse) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;

@@ -16,24 +16,13 @@ Arguments without_first(const Arguments& a, size_t count) {
   return rest;
 }
 
-Value dotted(Interpreter& in, Value v, const Value& name) {
-  if (name.is_whole()) return in.item(v, name);
-  const std::string& s = name_of(name, "an attribute");
-  for (size_t at = 0; at <= s.size();) {
-    const size_t dot = std::min(s.find('.', at), s.size());
-    v = in.item(v, in.heap.string(s.substr(at, dot - at)));
-    at = dot + 1;
-  }
-  return v;
-}
-
 Value map_filter(Interpreter& in, const Value& v, const Arguments& a) {
   std::vector<Value> items = iterate(v, in.heap);
   const Value* attribute = a.positional.empty() ? a.get(SIZE_MAX, "attribute") : nullptr;
   if (attribute) {
     const Value* otherwise = a.get(SIZE_MAX, "default");
     for (Value& item : items) {
-      item = dotted(in, item, *attribute);
+      item = path(in, item, *attribute);
       if (otherwise && item.is_undefined()) item = *otherwise;
     }
   } else {
@@ -53,13 +42,26 @@ Value select_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Arguments rest = without_first(a, kTest + 1);
   std::vector<Value> out;
   for (const Value& item : iterate(v, in.heap)) {
-    const Value subject = attribute ? dotted(in, item, key) : item;
+    const Value subject = attribute ? path(in, item, key) : item;
     if ((named ? in.test(name, subject, rest) : truthy(subject)) == keep) out.push_back(item);
   }
   return in.heap.list(std::move(out));
 }
 
 }  // namespace
+
+Value path(Interpreter& in, Value v, const Value& name) {
+  if (name.is_whole()) return in.item(v, name);
+  const std::string& s = name_of(name, "an attribute");
+  for (size_t at = 0; at <= s.size();) {
+    const size_t dot = std::min(s.find('.', at), s.size());
+    const std::string part = s.substr(at, dot - at);
+    const bool number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
+    v = number ? in.item(v, Value::integer(std::stoll(part))) : in.item(v, in.heap.string(part));
+    at = dot + 1;
+  }
+  return v;
+}
 
 const std::vector<FilterEntry>& select_filters() {
   static const std::vector<FilterEntry> table = {

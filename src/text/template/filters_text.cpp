@@ -147,7 +147,7 @@ Value truncate_filter(Interpreter& in, const Value& v, const Arguments& a) {
 const std::vector<FilterEntry>& text_filters() {
   static const std::vector<FilterEntry> table = {
       {"tojson", to_json_filter}, {"trim", trim_filter}, {"upper", case_filter<Case::kUpper>},
-      {"lower", case_filter<Case::kLower>}, {"title", case_filter<Case::kTitle>},
+      {"lower", case_filter<Case::kLower>}, {"title", case_filter<Case::kWords>},
       {"capitalize", case_filter<Case::kCapitalize>}, {"replace", replace_filter}, {"string", string_filter},
       {"int", int_filter}, {"float", float_filter}, {"round", round_filter}, {"abs", abs_filter},
       {"escape", escape_filter}, {"e", escape_filter}, {"forceescape", escape_filter}, {"indent", indent_filter},

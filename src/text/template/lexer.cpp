@@ -56,7 +56,7 @@ class Lexer {
   bool match(size_t at, std::string_view word) const { return s_.compare(at, word.size(), word) == 0; }
   size_t skip_space(size_t at) const {
     for (size_t n; at < s_.size(); at += n)
-      if (!is_space(code_point(s_, at, &n))) break;
+      if (!is_blank(code_point(s_, at, &n))) break;
     return at;
   }
 
@@ -294,7 +294,7 @@ class Lexer {
 std::vector<Token> tokenize(std::string_view source, const Limits& limits) {
   if (static_cast<int64_t>(source.size()) > limits.template_bytes)
     fail_limit(fmt::format("the template has {} bytes; at most {} are read", source.size(), limits.template_bytes));
-  if (!valid_utf8(source)) fail("the template is not valid UTF-8");
+  if (!is_valid_utf8(source)) fail("the template is not valid UTF-8");
   return Lexer(source, limits).run();
 }
 

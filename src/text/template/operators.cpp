@@ -161,7 +161,7 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   std::vector<uint32_t> starts;  // of each character, where they are not bytes
   if (!ascii) {
     in.budget.foresee(static_cast<size_t>(n) * sizeof(uint32_t));
-    for (size_t i = 0; i < t.size(); i += code_point_bytes(static_cast<unsigned char>(t.text()[i])))
+    for (size_t i = 0; i < t.size(); i += utf8_size(static_cast<unsigned char>(t.text()[i])))
       starts.push_back(static_cast<uint32_t>(i));
   }
   starts.push_back(static_cast<uint32_t>(t.size()));

@@ -46,7 +46,7 @@ void write_repr(const Traced& t, Writer& w) {
     else if (c == '\r') w.put("\\r", origin);
     else if (c == '\t') w.put("\\t", origin);
     else if (c < 0x20 || (c >= 0x7F && c < 0xA1) || c == 0xAD) w.put(fmt::format("\\x{:02x}", static_cast<uint32_t>(c)), origin);
-    else if (c != ' ' && is_space(c)) w.put(fmt::format("\\u{:04x}", static_cast<uint32_t>(c)), origin);
+    else if (c != ' ' && is_blank(c)) w.put(fmt::format("\\u{:04x}", static_cast<uint32_t>(c)), origin);
     else w.put(t, i, i + n);
     i += n;
   }

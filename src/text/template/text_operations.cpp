@@ -15,11 +15,14 @@ Traced change_case(const Traced& text, Case to, Budget& budget) {
     const utf8proc_int32_t low = utf8proc_tolower(c), up = utf8proc_toupper(c);
     const bool letter = low != c || up != c;
     bool upper = to == Case::kUpper || (to == Case::kSwap && low == c);
-    if (to == Case::kTitle || to == Case::kCapitalize) upper = !word;
-    word = to == Case::kTitle ? letter : true;
-    const utf8proc_int32_t changed = upper ? (to == Case::kTitle || to == Case::kCapitalize ? utf8proc_totitle(c) : up) : low;
+    const bool titled = to == Case::kTitle || to == Case::kCapitalize || to == Case::kWords;
+    if (titled) upper = !word;
+    // str.title begins a word at every letter after a non-letter, Jinja2's filter after blanks and brackets only.
+    if (to == Case::kWords) word = !(is_blank(static_cast<char32_t>(c)) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<');
+    else word = to == Case::kTitle ? letter : true;
+    const utf8proc_int32_t changed = upper ? (titled ? utf8proc_totitle(c) : up) : low;
     if (c == 0xDF && upper) {
-      out.append(to == Case::kTitle || to == Case::kCapitalize ? "Ss" : "SS", text.origin_at(i));
+      out.append(titled ? "Ss" : "SS", text.origin_at(i));
     } else if (changed == c) {
       out.append(text, i, i + n);
     } else {
@@ -52,7 +55,7 @@ Traced replace(const Traced& text, const Traced& from, const Traced& to, int64_t
       room();
       out.append(to);
       if (i == s.size()) return out;
-      const size_t n = code_point_bytes(static_cast<unsigned char>(s[i]));
+      const size_t n = utf8_size(static_cast<unsigned char>(s[i]));
       out.append(text, i, i + n);
       at = i += n;
     }
@@ -87,8 +90,8 @@ std::vector<Value> split(const Traced& text, const std::string* separator, int64
     size_t at = strip_range(s, true, false).begin;
     while (at < s.size()) {
       size_t end = at, n;
-      if (most >= 0 && static_cast<int64_t>(parts.size()) >= most) end = strip_range(s, false, true).end;
-      else while (end < s.size() && !is_space(code_point(s, end, &n))) end += n;
+      if (most >= 0 && static_cast<int64_t>(parts.size()) >= most) end = s.size();
+      else while (end < s.size() && !is_blank(code_point(s, end, &n))) end += n;
       parts.emplace_back(at, end);
       at = end + strip_range(std::string_view(s).substr(end), true, false).begin;
     }

@@ -4,7 +4,7 @@
 
 namespace makar::jinja {
 
-enum class Case { kUpper, kLower, kTitle, kCapitalize, kSwap };
+enum class Case { kUpper, kLower, kTitle, kWords, kCapitalize, kSwap };
 Traced change_case(const Traced& text, Case to, Budget& budget);
 Traced strip(const Traced& text, bool left, bool right, const std::string* chars, Budget& budget);
 // `count` < 0: all.

@@ -66,69 +66,20 @@ Traced Traced::with_text(std::string text) const {
   return out;
 }
 
-bool is_space(char32_t c) {
+bool is_blank(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
          (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
-}
-
-char32_t code_point(std::string_view text, size_t at, size_t* length) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
-  const unsigned char lead = byte(at);
-  const size_t n = code_point_bytes(lead);
-  *length = std::min(n, text.size() - at);
-  if (n == 1) return lead;
-  char32_t c = lead & (0xFF >> (n + 1));
-  for (size_t i = 1; i < n; ++i) c = c << 6 | (byte(at + i) & 0x3F);
-  return c;
-}
-
-size_t count_code_points(std::string_view text) {
-  size_t n = 0;
-  for (const char c : text) n += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return n;
-}
-
-void append_utf8(std::string& out, char32_t c) {
-  if (c < 0x80) {
-    out += static_cast<char>(c);
-    return;
-  }
-  const int tail = c < 0x800 ? 1 : c < 0x10000 ? 2 : 3;
-  constexpr unsigned char kLead[] = {0, 0xC0, 0xE0, 0xF0};
-  out += static_cast<char>(kLead[tail] | c >> (6 * tail));
-  for (int i = tail - 1; i >= 0; --i) out += static_cast<char>(0x80 | (c >> (6 * i) & 0x3F));
-}
-
-bool valid_utf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const auto lead = static_cast<unsigned char>(text[i]);
-    if (lead < 0x80) {
-      ++i;
-      continue;
-    }
-    if (lead < 0xC2 || lead > 0xF4) return false;
-    const size_t n = code_point_bytes(lead);
-    if (i + n > text.size()) return false;
-    for (size_t k = 1; k < n; ++k)
-      if ((static_cast<unsigned char>(text[i + k]) & 0xC0) != 0x80) return false;
-    size_t length;
-    const char32_t c = code_point(text, i, &length);
-    constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (c < kLeast[n] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) return false;
-    i += n;
-  }
-  return true;
 }
 
 ByteRange strip_range(std::string_view text, bool left, bool right, const std::string* chars) {
   const auto drop = [&](size_t at, size_t length) {
     if (chars) return chars->find(text.substr(at, length)) != std::string::npos;
     size_t n;
-    return is_space(code_point(text, at, &n));
+    return is_blank(code_point(text, at, &n));
   };
   size_t begin = 0, end = text.size();
   while (left && begin < end) {
-    const size_t n = std::min(code_point_bytes(static_cast<unsigned char>(text[begin])), end - begin);
+    const size_t n = std::min<size_t>(utf8_size(static_cast<unsigned char>(text[begin])), end - begin);
     if (!drop(begin, n)) break;
     begin += n;
   }

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "text/unicode.h"
+
 namespace makar::jinja {
 
 // Marks of a byte, as bits.
@@ -51,13 +53,15 @@ class Traced {
   std::vector<Run> runs_;          // otherwise: consecutive, covering text_, neighbours differ
 };
 
-// Whitespace as Python's str.strip sees it; decodes one code point at `at` (text is valid UTF-8).
-bool is_space(char32_t c);
-char32_t code_point(std::string_view text, size_t at, size_t* length);
-inline size_t code_point_bytes(unsigned char lead) { return lead < 0x80 ? 1 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4; }
-size_t count_code_points(std::string_view text);
-void append_utf8(std::string& out, char32_t c);
-bool valid_utf8(std::string_view text);
+// Whitespace as Python's str.strip sees it.
+bool is_blank(char32_t c);
+// The code point at `at` of valid UTF-8, and its length.
+inline char32_t code_point(std::string_view text, size_t at, size_t* length) {
+  size_t end = at;
+  const char32_t c = next_code(text, end);
+  *length = end - at;
+  return c;
+}
 
 // [begin, end) of the text without the whitespace at its sides (or without the characters of `chars`).
 struct ByteRange {

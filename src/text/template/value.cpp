@@ -226,7 +226,7 @@ std::vector<Value> iterate(const Value& v, Heap& heap) {
       const Traced& t = v.traced();
       heap.budget.spend(static_cast<int64_t>(t.size()));
       for (size_t i = 0; i < t.size();) {
-        const size_t n = code_point_bytes(static_cast<unsigned char>(t.text()[i]));
+        const size_t n = utf8_size(static_cast<unsigned char>(t.text()[i]));
         out.push_back(heap.string(t.slice(i, i + n)));
         i += n;
       }
