@@ -1,5 +1,6 @@
 // Hostile templates and data end in typed errors, quickly and within a bounded memory.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <chrono>
 
@@ -82,7 +83,15 @@ const std::vector<Case>& cases() {
   return all;
 }
 
+long peak_kib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
 TEST(TemplateHostile, StopsWithTypedErrors) {
+  cases();
+  const long before = peak_kib();
   for (const Case& c : cases()) {
     const auto start = std::chrono::steady_clock::now();
     const auto t = ChatTemplate::parse(c.source, "t");
@@ -103,6 +112,9 @@ TEST(TemplateHostile, StopsWithTypedErrors) {
     if (ms > 40) std::printf("%s: %.1f ms, %s\n", c.name, ms, error.text().c_str());
     EXPECT_LT(ms, 1000) << c.name;
   }
+  // All cases one after another, with what the allocator keeps.
+  RecordProperty("peak_growth_kib", static_cast<int>(peak_kib() - before));
+  std::printf("memory grew by %ld KiB\n", peak_kib() - before);
 }
 
 TEST(TemplateHostile, LongConversationsStillRender) {

@@ -12,12 +12,12 @@ namespace makar::jinja {
 
 struct Limits {
   int64_t work = 400'000;            // evaluated nodes, plus one for each 64 bytes a string operation touches
-  int64_t memory = 3 << 20;          // bytes alive in values and output at one time
-  int64_t output = 2 << 20;          // bytes of the rendering
+  int64_t memory = 1 << 20;          // bytes alive in values and output at one time
+  int64_t output = 1 << 20;          // bytes of the rendering
   int64_t cpu_ms = 45;               // of the rendering thread
   int depth = 96;                    // nested macro calls, blocks and captures
   int64_t template_bytes = 128 << 10;
-  int nodes = 16'000;                // of the syntax tree
+  int nodes = 8'000;                 // expressions, and statements; four times as many tokens
   int nesting = 100;                 // of expressions and blocks in the source
   // Granted on top for each byte of messages, tools and documents, so that long conversations fit.
   int64_t work_per_byte = 8, memory_per_byte = 24, output_per_byte = 8;

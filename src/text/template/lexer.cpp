@@ -30,7 +30,7 @@ class Lexer {
  public:
   Lexer(std::string_view source, const Limits& limits) : s_(normalise(source)), limits_(limits) {}
 
-  std::vector<Token> run() {
+  std::deque<Token> run() {
     while (at_ < s_.size()) root();
     push(Token::Type::kEnd, "");
     return std::move(tokens_);
@@ -50,8 +50,9 @@ class Lexer {
   }
   Token& push(Token::Type type, std::string text) {
     if (tokens_.size() > static_cast<size_t>(limits_.nodes) * 4) fail_limit("the template has too many tokens");
-    tokens_.push_back({type, std::move(text), 0, 0, line_, column_});
-    return tokens_.back();
+    Token& token = tokens_.emplace_back();
+    token.type = type, token.text = std::move(text), token.line = line_, token.column = column_;
+    return token;
   }
   bool match(size_t at, std::string_view word) const { return s_.compare(at, word.size(), word) == 0; }
   size_t skip_space(size_t at) const {
@@ -283,7 +284,7 @@ class Lexer {
 
   std::string s_;
   const Limits& limits_;
-  std::vector<Token> tokens_;
+  std::deque<Token> tokens_;
   size_t at_ = 0, counted_ = 0;
   int line_ = 1, column_ = 1;
   bool line_starting_ = true;
@@ -291,7 +292,7 @@ class Lexer {
 
 }  // namespace
 
-std::vector<Token> tokenize(std::string_view source, const Limits& limits) {
+std::deque<Token> tokenize(std::string_view source, const Limits& limits) {
   if (static_cast<int64_t>(source.size()) > limits.template_bytes)
     fail_limit(fmt::format("the template has {} bytes; at most {} are read", source.size(), limits.template_bytes));
   if (!is_valid_utf8(source)) fail("the template is not valid UTF-8");

@@ -13,7 +13,7 @@ std::unique_ptr<const Program> parse_template(std::string_view source, const Lim
 
 class Parser {
  public:
-  Parser(std::vector<Token> tokens, const Limits& limits, Program& program)
+  Parser(std::deque<Token> tokens, const Limits& limits, Program& program)
       : tokens_(std::move(tokens)), limits_(limits), program_(program) {}
   void parse_program();
 
@@ -82,7 +82,7 @@ class Parser {
     Parser& parser;
   };
 
-  std::vector<Token> tokens_;
+  std::deque<Token> tokens_;
   const Limits& limits_;
   Program& program_;
   size_t at_ = 0;
