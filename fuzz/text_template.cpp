@@ -1,5 +1,5 @@
-// Any bytes as a chat template, rendered with a small conversation: an Error or a rendering whose segments add up,
-// in which no byte of the conversation's alphabet of marks is called the template's.
+// Any bytes as a chat template, rendered with a small conversation: an Error or a rendering whose segments
+// add up, in which no byte of the conversation's alphabet of marks is called the template's.
 #include "text/template/chat_template.h"
 
 using namespace makar;
@@ -17,7 +17,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string mark = "\xEE\x80\x80";
   input.messages = {{{"role", "system"}, {"content", mark}},
                     {{"role", "user"}, {"content", mark + " " + mark}, {"n", 3}},
-                    {{"role", "assistant"}, {"content", mark}, {"tool_calls", {{{"function", {{"name", mark}, {"arguments", {{"a", 1.5}}}}}}}}}};
+                    {{"role", "assistant"},
+                     {"content", mark},
+                     {"tool_calls", {{{"function", {{"name", mark}, {"arguments", {{"a", 1.5}}}}}}}}}};
   input.tools = {{{"type", "function"}, {"function", {{"name", mark}}}}};
   input.now = 0;
   input.add_generation_prompt = size & 1;
@@ -27,12 +29,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const std::string_view source(reinterpret_cast<const char*>(data), size);
-  const bool spelled = source.find(mark) != std::string_view::npos || source.find('\\') != std::string_view::npos;
+  const bool spelled =
+      source.find(mark) != std::string_view::npos || source.find('\\') != std::string_view::npos;
   for (size_t i = 0; i < r->segments.size(); ++i) {
     const ChatSegment& s = r->segments[i];
     check(!s.text.empty(), "no empty segments");
     check(spelled || s.content || s.text.find(mark) == std::string::npos, "content is marked as content");
-    if (i) check(s.content != r->segments[i - 1].content || s.assistant != r->segments[i - 1].assistant, "neighbours differ");
+    if (i)
+      check(s.content != r->segments[i - 1].content || s.assistant != r->segments[i - 1].assistant,
+            "neighbours differ");
   }
   input.add_generation_prompt = false;
   input.continue_final_message = true;

@@ -1,4 +1,5 @@
-// Progress for people: one line redrawn on a terminal, a plain line now and then in a pipe. Goes to standard error.
+// Progress for people: one line redrawn on a terminal, a plain line now and then in a pipe. Goes to standard
+// error.
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -15,7 +15,8 @@ namespace {
 
 struct RenderOptions {
   std::string template_path, tokenizer, name, messages, tools, documents, set;
-  bool add_generation_prompt = false, continue_final_message = false, segments = false, json = false, jsonl = false;
+  bool add_generation_prompt = false, continue_final_message = false, segments = false, json = false,
+       jsonl = false;
 };
 
 std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
@@ -28,7 +29,8 @@ Result<Json> read_data(const std::string& path) {
 Json segments_json(const ChatRendering& rendering) {
   Json out = Json::array();
   for (const ChatSegment& s : rendering.segments)
-    out.push_back({{"text", s.text}, {"from", s.content ? "content" : "template"}, {"assistant", s.assistant}});
+    out.push_back(
+        {{"text", s.text}, {"from", s.content ? "content" : "template"}, {"assistant", s.assistant}});
   return out;
 }
 
@@ -93,7 +95,8 @@ Result<Json> render_line(const std::string& line, const ChatTemplate* given, boo
     return answer(rendering, segments);
   }
   if (!data["template"].is_string()) return error_at("line", "template should be a string");
-  MAKAR_TRY(ChatTemplate own, ChatTemplate::parse(data["template"].get_ref<const std::string&>(), "template"));
+  MAKAR_TRY(ChatTemplate own,
+            ChatTemplate::parse(data["template"].get_ref<const std::string&>(), "template"));
   if (data.contains("tokens") && data["tokens"].is_object())
     for (const auto& [name, token] : data["tokens"].items())
       if (token.is_string()) own.set_token(name, token.get<std::string>());
@@ -113,7 +116,10 @@ int run_lines(const RenderOptions& o) {
     ++number;
     const auto result = render_line(line, given ? &*given : nullptr, o.segments);
     const Json out = result.ok() ? *result
-                                 : Json{{"error", {{"message", result.error().text()}, {"kind", name(result.error().kind)}, {"line", number}}}};
+                                 : Json{{"error",
+                                         {{"message", result.error().text()},
+                                          {"kind", name(result.error().kind)},
+                                          {"line", number}}}};
     fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   return 0;
@@ -123,8 +129,13 @@ int run_lines(const RenderOptions& o) {
 void print_segments(const ChatRendering& rendering) {
   const bool colour = isatty(STDOUT_FILENO);
   for (const ChatSegment& s : rendering.segments) {
-    if (colour) fmt::print("{}{}\033[0m", s.content ? "\033[36m" : s.assistant ? "\033[33m" : "", s.text);
-    else fmt::print("{}\n", Json({{"text", s.text}, {"from", s.content ? "content" : "template"}, {"assistant", s.assistant}}).dump());
+    if (colour)
+      fmt::print("{}{}\033[0m", s.content ? "\033[36m" : s.assistant ? "\033[33m" : "", s.text);
+    else
+      fmt::print(
+          "{}\n",
+          Json({{"text", s.text}, {"from", s.content ? "content" : "template"}, {"assistant", s.assistant}})
+              .dump());
   }
 }
 
@@ -133,13 +144,18 @@ int run_render(const std::vector<std::string>& arguments) {
   Options options("template render", "Renders messages through a chat template.",
                   "makar template render --tokenizer model/ --messages chat.json --add-generation-prompt");
   options.add("--template", &o.template_path, "a file with the template", "FILE");
-  options.add("--tokenizer -m --model", &o.tokenizer, "a model folder with the template and its special tokens", "DIR");
+  options.add("--tokenizer -m --model", &o.tokenizer,
+              "a model folder with the template and its special tokens", "DIR");
   options.add("--name", &o.name, "which template, where the folder has several", "NAME");
-  options.add("--messages", &o.messages, "JSON: a list of messages, or an object with messages, tools, documents; - reads standard input", "FILE");
+  options.add(
+      "--messages", &o.messages,
+      "JSON: a list of messages, or an object with messages, tools, documents; - reads standard input",
+      "FILE");
   options.add("--tools", &o.tools, "JSON: a list of tools", "FILE");
   options.add("--documents", &o.documents, "JSON: a list of documents", "FILE");
   options.add("--set", &o.set, "further variables as a JSON object", "JSON");
-  options.add("--add-generation-prompt", &o.add_generation_prompt, "end with the opening of the assistant's answer");
+  options.add("--add-generation-prompt", &o.add_generation_prompt,
+              "end with the opening of the assistant's answer");
   options.add("--continue-final-message", &o.continue_final_message, "end inside the last message");
   options.add("--segments", &o.segments, "tell apart what the template wrote and what the messages did");
   options.add("--json", &o.json, "print one JSON object");
@@ -156,18 +172,23 @@ int run_render(const std::vector<std::string>& arguments) {
   if (!input.ok()) return report(input.error());
   const auto rendering = t->render(*input);
   if (!rendering.ok()) return report(rendering.error());
-  if (o.json) fmt::print("{}\n", answer(*rendering, o.segments).dump());
-  else if (o.segments) print_segments(*rendering);
-  else std::fwrite(rendering->text().data(), 1, rendering->text().size(), stdout);
+  if (o.json)
+    fmt::print("{}\n", answer(*rendering, o.segments).dump());
+  else if (o.segments)
+    print_segments(*rendering);
+  else
+    std::fwrite(rendering->text().data(), 1, rendering->text().size(), stdout);
   return 0;
 }
 
 }  // namespace
 
 int run_template(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments[0] == "render") return run_render({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == "render")
+    return run_render({arguments.begin() + 1, arguments.end()});
   const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
-  fmt::print(help ? stdout : stderr, "usage: makar template render [options]\n\n`makar template render --help` explains it.\n");
+  fmt::print(help ? stdout : stderr,
+             "usage: makar template render [options]\n\n`makar template render --help` explains it.\n");
   return help ? 0 : 2;
 }
 

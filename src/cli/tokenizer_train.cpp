@@ -14,8 +14,10 @@ namespace {
 
 struct TrainCommand {
   std::vector<std::string> files, special;
-  std::string out = "tokenizer", model = "bpe", pipeline, like, unk, max_memory = "4G", temporary, field = "text", prefix, suffix;
-  int64_t vocab_size = 30'000, min_frequency = 0, limit_alphabet = 0, max_token_length = 0, threads = 0, seed = 0, seed_size = 1'000'000;
+  std::string out = "tokenizer", model = "bpe", pipeline, like, unk, max_memory = "4G", temporary,
+              field = "text", prefix, suffix;
+  int64_t vocab_size = 30'000, min_frequency = 0, limit_alphabet = 0, max_token_length = 0, threads = 0,
+          seed = 0, seed_size = 1'000'000;
   double sample = 1, shrinking_factor = 0.75;
   bool jsonl = false, likelihood = false, quiet = false, json = false;
 };
@@ -30,15 +32,25 @@ Result<size_t> bytes_of(const std::string& text) {
     end = 0;
   }
   const std::string unit = text.substr(end);
-  const double scale = unit.empty() || unit == "B" ? 1 : unit[0] == 'K' || unit[0] == 'k' ? 0x1p10 : unit[0] == 'M' ? 0x1p20 : unit[0] == 'G' ? 0x1p30 : unit[0] == 'T' ? 0x1p40 : 0;
-  if (end == 0 || scale == 0 || !(number > 0 && number * scale < 0x1p60)) return error_at("--max-memory", "expected a size like 512M or 4G, got '{}'", text);
+  const double scale = unit.empty() || unit == "B"        ? 1
+                       : unit[0] == 'K' || unit[0] == 'k' ? 0x1p10
+                       : unit[0] == 'M'                   ? 0x1p20
+                       : unit[0] == 'G'                   ? 0x1p30
+                       : unit[0] == 'T'                   ? 0x1p40
+                                                          : 0;
+  if (end == 0 || scale == 0 || !(number > 0 && number * scale < 0x1p60))
+    return error_at("--max-memory", "expected a size like 512M or 4G, got '{}'", text);
   return static_cast<size_t>(number * scale);
 }
 
 Result<TrainSettings> settings_of(const TrainCommand& c) {
   using Model = TrainSettings::Model;
   TrainSettings s;
-  const std::vector<std::pair<std::string, Model>> models = {{"bpe", Model::kBpe}, {"wordpiece", Model::kWordPiece}, {"unigram", Model::kUnigram}, {"word", Model::kWord}, {"char", Model::kCharacter}};
+  const std::vector<std::pair<std::string, Model>> models = {{"bpe", Model::kBpe},
+                                                             {"wordpiece", Model::kWordPiece},
+                                                             {"unigram", Model::kUnigram},
+                                                             {"word", Model::kWord},
+                                                             {"char", Model::kCharacter}};
   const char* const pipelines[] = {"byte-level", "bert", "metaspace", "whitespace", "none"};
   std::vector<std::string> known;
   std::string pipeline = c.pipeline;
@@ -50,11 +62,16 @@ Result<TrainSettings> settings_of(const TrainCommand& c) {
     s.model = models[i].second;
     if (pipeline.empty()) pipeline = pipelines[i];
   }
-  if (!found) return error_at("--model-type", "there is no model '{}'{}; there are: {}", c.model, did_you_mean(c.model, known), fmt::join(known, ", "));
-  if (c.vocab_size < 1 || c.vocab_size > (1 << 30)) return error_at("--vocab-size", "expected 1 to 2^30, got {}", c.vocab_size);
-  if (c.min_frequency < 0 || c.limit_alphabet < 0 || c.max_token_length < 0 || c.seed_size < 1) return error_at("options", "counts cannot be negative");
+  if (!found)
+    return error_at("--model-type", "there is no model '{}'{}; there are: {}", c.model,
+                    did_you_mean(c.model, known), fmt::join(known, ", "));
+  if (c.vocab_size < 1 || c.vocab_size > (1 << 30))
+    return error_at("--vocab-size", "expected 1 to 2^30, got {}", c.vocab_size);
+  if (c.min_frequency < 0 || c.limit_alphabet < 0 || c.max_token_length < 0 || c.seed_size < 1)
+    return error_at("options", "counts cannot be negative");
   s.special_tokens = c.special;
-  if (s.special_tokens.empty() && s.model == Model::kWordPiece) s.special_tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
+  if (s.special_tokens.empty() && s.model == Model::kWordPiece)
+    s.special_tokens = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   if (s.special_tokens.empty() && s.model == Model::kUnigram) s.special_tokens = {"<pad>", "</s>", "<unk>"};
   if (s.special_tokens.empty() && s.model == Model::kBpe) s.special_tokens = {"<|endoftext|>"};
   if (c.like.empty()) {
@@ -106,7 +123,9 @@ void declare(Options& options, TrainCommand& c) {
   options.add("-o --out --output", &c.out, "the folder to write tokenizer.json to", "DIR");
   options.add("--model-type --type", &c.model, "bpe, wordpiece, unigram, word or char", "NAME");
   options.add("--vocab-size", &c.vocab_size, "how many tokens, special ones included", "N");
-  options.add("--pipeline", &c.pipeline, "byte-level, llama3, whitespace, bert, metaspace or none; by default the model's usual one", "NAME");
+  options.add("--pipeline", &c.pipeline,
+              "byte-level, llama3, whitespace, bert, metaspace or none; by default the model's usual one",
+              "NAME");
   options.add("--like", &c.like, "take the pipeline from this tokenizer.json", "FILE");
   options.add("--special --special-tokens", &c.special, "a special token; repeat for more", "TOKEN");
   options.add("--unk --unk-token", &c.unk, "the token for what is unknown", "TOKEN");
@@ -115,10 +134,13 @@ void declare(Options& options, TrainCommand& c) {
   options.add("--max-token-length", &c.max_token_length, "in characters (0: any; unigram 16)", "N");
   options.add("--prefix", &c.prefix, "marks the continuation of a word, e.g. ##", "TEXT");
   options.add("--suffix", &c.suffix, "marks the end of a word, e.g. </w>", "TEXT");
-  options.add("--likelihood", &c.likelihood, "wordpiece: merge by freq(ab) / (freq(a) freq(b)) instead of by count");
+  options.add("--likelihood", &c.likelihood,
+              "wordpiece: merge by freq(ab) / (freq(a) freq(b)) instead of by count");
   options.add("--seed-size", &c.seed_size, "unigram: pieces to start from", "N");
-  options.add("--shrinking-factor", &c.shrinking_factor, "unigram: the share of pieces that survives a pruning", "X");
-  options.add("--max-memory", &c.max_memory, "spill to disk, and at last drop the rarest words, rather than take more", "SIZE");
+  options.add("--shrinking-factor", &c.shrinking_factor,
+              "unigram: the share of pieces that survives a pruning", "X");
+  options.add("--max-memory", &c.max_memory,
+              "spill to disk, and at last drop the rarest words, rather than take more", "SIZE");
   options.add("--temporary", &c.temporary, "where to spill (default TMPDIR or /tmp)", "DIR");
   options.add("--sample", &c.sample, "take this share of the lines", "X");
   options.add("--seed", &c.seed, "of the sample", "N");
@@ -133,7 +155,8 @@ void declare(Options& options, TrainCommand& c) {
 
 int run_tokenizer_train(const std::vector<std::string>& arguments) {
   TrainCommand c;
-  Options options("tokenizer train", "Trains a tokenizer on text files.", "makar tokenizer train books.txt --vocab-size 8000 -o tokenizer/");
+  Options options("tokenizer train", "Trains a tokenizer on text files.",
+                  "makar tokenizer train books.txt --vocab-size 8000 -o tokenizer/");
   declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto settings = settings_of(c);
@@ -146,7 +169,8 @@ int run_tokenizer_train(const std::vector<std::string>& arguments) {
   Result<TrainReport> trained = [&] {
     Progress progress(c.quiet || c.json);
     return train_tokenizer(*corpus, *settings, pool, [&](const TrainStage& stage) {
-      progress.show(stage.name, stage.done, stage.total, stage.loss != 0 ? fmt::format("loss {:.4f}", stage.loss) : "");
+      progress.show(stage.name, stage.done, stage.total,
+                    stage.loss != 0 ? fmt::format("loss {:.4f}", stage.loss) : "");
     });
   }();
   if (!trained.ok()) return report(trained.error());
@@ -154,16 +178,26 @@ int run_tokenizer_train(const std::vector<std::string>& arguments) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const size_t tokens = trained->tokenizer["model"]["vocab"].size();
   if (c.json) {
-    Json out = {{"out", c.out}, {"tokens", tokens}, {"bytes", trained->bytes}, {"sequences", trained->sequences}, {"words", trained->words},
-                {"different_words", trained->different_words}, {"dropped_words", trained->dropped_words}, {"runs_on_disk", trained->runs}, {"seconds", seconds}};
+    Json out = {{"out", c.out},
+                {"tokens", tokens},
+                {"bytes", trained->bytes},
+                {"sequences", trained->sequences},
+                {"words", trained->words},
+                {"different_words", trained->different_words},
+                {"dropped_words", trained->dropped_words},
+                {"runs_on_disk", trained->runs},
+                {"seconds", seconds}};
     if (trained->loss != 0) out["loss"] = trained->loss;
     fmt::print("{}\n", out.dump());
   } else {
-    fmt::print("{}: {} tokens from {} words ({} different, {:.1f} MB) in {:.2f} s\n", c.out, tokens, trained->words, trained->different_words,
-               static_cast<double>(trained->bytes) * 1e-6, seconds);
+    fmt::print("{}: {} tokens from {} words ({} different, {:.1f} MB) in {:.2f} s\n", c.out, tokens,
+               trained->words, trained->different_words, static_cast<double>(trained->bytes) * 1e-6, seconds);
   }
   if (trained->dropped_words)
-    fmt::print(stderr, "makar: {} of the rarest words ({:.2f}% of the text) did not fit into --max-memory and were left out\n", trained->dropped_words,
+    fmt::print(stderr,
+               "makar: {} of the rarest words ({:.2f}% of the text) did not fit into --max-memory and were "
+               "left out\n",
+               trained->dropped_words,
                100.0 * static_cast<double>(trained->dropped_total) / static_cast<double>(trained->words));
   return 0;
 }

@@ -1,4 +1,5 @@
-// From messages to ids: ordinary conversations as the reference would, hostile ones without a control id too many.
+// From messages to ids: ordinary conversations as the reference would, hostile ones without a control id too
+// many.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,12 +13,14 @@ namespace makar {
 namespace {
 
 const char* const kChatMl =
-    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}{% if m.role == 'assistant' %}{% generation %}{{ m.content + '<|im_end|>' }}"
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' }}{% if m.role == 'assistant' %}{% generation "
+    "%}{{ m.content + '<|im_end|>' }}"
     "{% endgeneration %}{% else %}{{ m.content + '<|im_end|>' }}{% endif %}{{ '\\n' }}{% endfor %}";
 
 Tokenizer small_tokenizer() {
   const auto path = std::filesystem::temp_directory_path() / "makar_chat_corpus.txt";
-  std::ofstream(path) << "the user asks and the assistant answers, system user tool im_start im_end end of text\n";
+  std::ofstream(path)
+      << "the user asks and the assistant answers, system user tool im_start im_end end of text\n";
   TrainSettings s;
   s.vocab_size = 320;
   s.special_tokens = {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<s>", "</s>"};
@@ -41,7 +44,8 @@ TEST(ChatEncoder, MasksAndPlainText) {
   const auto chat = ChatTemplate::parse(kChatMl, "t");
   ASSERT_TRUE(chat.ok());
   ChatInput input;
-  input.messages = Json::parse(R"([{"role": "user", "content": "the user asks"}, {"role": "assistant", "content": "the assistant answers"}])");
+  input.messages = Json::parse(
+      R"([{"role": "user", "content": "the user asks"}, {"role": "assistant", "content": "the assistant answers"}])");
   const auto rendering = chat->render(input);
   ASSERT_TRUE(rendering.ok());
   const auto encoded = ChatEncoder(t).encode(*rendering);
@@ -58,7 +62,8 @@ TEST(ChatEncoder, MasksAndPlainText) {
 
 // Messages made of special tokens and their fragments; the control ids must be the template's.
 void attack(const Tokenizer& t, const ChatTemplate& chat, int messages, uint64_t seed) {
-  std::vector<std::string> pieces = {"<", "|", "|>", "<|", "im", "_start", "_end", "\n", " ", "system", "user", "assistant", "</", "s>", "[", "]", "x", "é"};
+  std::vector<std::string> pieces = {"<",      "|",    "|>",        "<|", "im", "_start", "_end", "\n", " ",
+                                     "system", "user", "assistant", "</", "s>", "[",      "]",    "x",  "é"};
   std::vector<AddedToken> specials;
   for (const AddedToken& token : t.added_tokens())
     if (token.special) specials.push_back(token);
@@ -109,7 +114,8 @@ TEST(ChatEncoder, NoMessageSpellsAControlTokenOfRealTokenizers) {
 }
 
 TEST(ChatEncoder, RolesMakeControlTokensWhereTheTemplateSaysSo) {
-  // Phi-style templates build the token from the role; a known role is the protocol's word, another is content.
+  // Phi-style templates build the token from the role; a known role is the protocol's word, another is
+  // content.
   const auto path = std::filesystem::temp_directory_path() / "makar_chat_roles.txt";
   std::ofstream(path) << "user system\n";
   TrainSettings s;
@@ -122,7 +128,8 @@ TEST(ChatEncoder, RolesMakeControlTokensWhereTheTemplateSaysSo) {
   auto corpus = Corpus::open(options);
   const auto t = Tokenizer::from_json(train_tokenizer(*corpus, s, pool)->tokenizer, "roles");
   ASSERT_TRUE(t.ok());
-  const auto chat = ChatTemplate::parse("{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}{% endfor %}", "t");
+  const auto chat =
+      ChatTemplate::parse("{% for m in messages %}{{ '<|' + m.role + '|>' + m.content }}{% endfor %}", "t");
   ChatInput input;
   input.messages = Json::parse(R"([{"role": "user", "content": "a"}, {"role": "secret", "content": "b"}])");
   const auto encoded = ChatEncoder(*t).encode(*chat->render(input));

@@ -1,5 +1,6 @@
 // Real chat templates against the renderings recorded from transformers. The files are not ours to keep: they
-// are read from MAKAR_GOLDEN_SHARED (default ../shared/golden beside the project), and the test skips without.
+// are read from MAKAR_GOLDEN_SHARED (default ../shared/golden beside the project), and the test skips
+// without.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -12,7 +13,8 @@ namespace {
 
 std::filesystem::path shared_golden() {
   if (const char* given = std::getenv("MAKAR_GOLDEN_SHARED")) return given;
-  for (std::filesystem::path at = std::filesystem::path(__FILE__).parent_path(); at != at.root_path(); at = at.parent_path())
+  for (std::filesystem::path at = std::filesystem::path(__FILE__).parent_path(); at != at.root_path();
+       at = at.parent_path())
     if (std::filesystem::exists(at / "shared/golden/templates")) return at / "shared/golden";
   return "../shared/golden";
 }
@@ -26,9 +28,11 @@ TEST(TemplateGolden, RendersAsTransformers) {
     auto file = read_json(entry.path().string());
     ASSERT_TRUE(file.ok()) << file.error().text();
     for (const Json& c : (*file)["cases"]) {
-      auto t = ChatTemplate::parse((*file)["templates"][c["template"].get<std::string>()].get<std::string>(), entry.path().filename());
+      auto t = ChatTemplate::parse((*file)["templates"][c["template"].get<std::string>()].get<std::string>(),
+                                   entry.path().filename());
       ASSERT_TRUE(t.ok()) << t.error().text();
-      for (const auto& [name, token] : (*file)["special_tokens"].items()) t->set_token(name, token.get<std::string>());
+      for (const auto& [name, token] : (*file)["special_tokens"].items())
+        t->set_token(name, token.get<std::string>());
       ChatInput input;
       input.messages = (*file)["conversations"][c["conversation"].get<std::string>()];
       if (c["tools"].get<bool>()) input.tools = (*file)["tools"];

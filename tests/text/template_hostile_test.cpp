@@ -24,11 +24,18 @@ struct Case {
 const std::vector<Case>& cases() {
   using K = Error::Kind;
   static const std::vector<Case> all = {
-      {"nested loops", repeat("{% for a in range(99999) %}", 6) + "{{ a }}" + repeat("{% endfor %}", 6), K::kLimit},
+      {"nested loops", repeat("{% for a in range(99999) %}", 6) + "{{ a }}" + repeat("{% endfor %}", 6),
+       K::kLimit},
       {"quiet loops", repeat("{% for a in range(99999) %}", 6) + repeat("{% endfor %}", 6), K::kLimit},
       {"long range", "{{ range(1000000000) }}", K::kLimit},
-      {"many ranges", "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = ns.l + [range(99999)] %}{% endfor %}", K::kLimit},
-      {"doubling text", "{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor %}", K::kLimit},
+      {"many ranges",
+       "{% set ns = namespace(l=[]) %}{% for i in range(1000) %}{% set ns.l = ns.l + [range(99999)] %}{% "
+       "endfor %}",
+       K::kLimit},
+      {"doubling text",
+       "{% set ns = namespace(s='xxxxxxxx') %}{% for i in range(99) %}{% set ns.s = ns.s + ns.s %}{% endfor "
+       "%}",
+       K::kLimit},
       {"repetition", "{{ 'x' * 1000000000000 }}", K::kLimit},
       {"list repetition", "{{ [1] * 999999999 }}", K::kLimit},
       {"replace bomb", "{{ ('a' * 10000).replace('a', 'b' * 10000) }}", K::kLimit},
@@ -38,7 +45,8 @@ const std::vector<Case>& cases() {
       {"pad bomb", "{{ 'x'.ljust(99999999999) }}", K::kLimit},
       {"indent bomb", "{{ ('a\\n' * 3000) | indent(1000) }}", K::kLimit},
       {"recursion", "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", K::kLimit},
-      {"mutual recursion", "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}", K::kLimit},
+      {"mutual recursion",
+       "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}", K::kLimit},
       {"caller recursion", "{% macro m() %}{% call m() %}x{% endcall %}{% endmacro %}{{ m() }}", K::kLimit},
       {"deep parentheses", "{{ " + repeat("(", 5000) + "1" + repeat(")", 5000) + " }}", K::kLimit},
       {"deep lists", "{{ " + repeat("[", 5000) + repeat("]", 5000) + " }}", K::kLimit},
@@ -49,12 +57,28 @@ const std::vector<Case>& cases() {
       {"long sum", "{{ " + repeat("1+", 9000) + "1 }}", K::kLimit},
       {"long filters", "{{ 1" + repeat("|abs", 9000) + " }}", K::kLimit},
       {"long attributes", "{{ a" + repeat(".b", 9000) + " }}", K::kLimit},
-      {"deep value", "{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor %}", K::kLimit},
-      {"wide value", "{% set ns = namespace(l=[1]) %}{% for i in range(40) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}", K::kLimit},
-      {"wide json", "{% set ns = namespace(l=[1]) %}{% for i in range(40) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l | tojson }}", K::kLimit},
-      {"wide equality", "{% set a = namespace(l=[1]) %}{% set b = namespace(l=[1]) %}{% for i in range(40) %}{% set a.l = [a.l, a.l] %}{% set b.l = [b.l, b.l] %}{% endfor %}{{ a.l == b.l }}", K::kLimit},
-      {"loops kept", "{% set ns = namespace(l=0) %}{% for i in range(9999) %}{% for x in [ns.l] %}{% set ns.l = loop %}{% endfor %}{% endfor %}", K::kLimit},
-      {"many namespaces", "{% set ns = namespace() %}{% for i in range(99999) %}{% set ns.n = namespace(a=ns.n) %}{% endfor %}", K::kLimit},
+      {"deep value",
+       "{% set ns = namespace(l=[]) %}{% for i in range(9999) %}{% set ns.l = [ns.l] %}{% endfor %}",
+       K::kLimit},
+      {"wide value",
+       "{% set ns = namespace(l=[1]) %}{% for i in range(40) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ "
+       "ns.l }}",
+       K::kLimit},
+      {"wide json",
+       "{% set ns = namespace(l=[1]) %}{% for i in range(40) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ "
+       "ns.l | tojson }}",
+       K::kLimit},
+      {"wide equality",
+       "{% set a = namespace(l=[1]) %}{% set b = namespace(l=[1]) %}{% for i in range(40) %}{% set a.l = "
+       "[a.l, a.l] %}{% set b.l = [b.l, b.l] %}{% endfor %}{{ a.l == b.l }}",
+       K::kLimit},
+      {"loops kept",
+       "{% set ns = namespace(l=0) %}{% for i in range(9999) %}{% for x in [ns.l] %}{% set ns.l = loop %}{% "
+       "endfor %}{% endfor %}",
+       K::kLimit},
+      {"many namespaces",
+       "{% set ns = namespace() %}{% for i in range(99999) %}{% set ns.n = namespace(a=ns.n) %}{% endfor %}",
+       K::kLimit},
       {"many expressions", repeat("{{1}}", 25000), K::kLimit},
       {"large template", std::string(1 << 20, 'x'), K::kLimit},
       {"sort bomb", "{% for i in range(999) %}{{ range(9999) | sort | length }}{% endfor %}", K::kLimit},
@@ -105,7 +129,8 @@ TEST(TemplateHostile, StopsWithTypedErrors) {
       ASSERT_FALSE(r.ok()) << c.name;
       error = r.error();
     }
-    const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const double ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     EXPECT_EQ(error.kind, c.kind) << c.name << ": " << error.text();
     EXPECT_FALSE(error.message.empty());
     RecordProperty(c.name, std::to_string(ms));
@@ -120,8 +145,10 @@ TEST(TemplateHostile, StopsWithTypedErrors) {
 TEST(TemplateHostile, LongConversationsStillRender) {
   ChatInput input;
   for (int i = 0; i < 2000; ++i)
-    input.messages.push_back({{"role", i % 2 ? "assistant" : "user"}, {"content", std::string(500, 'a' + i % 26)}});
-  const auto t = ChatTemplate::parse("{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>\n{% endfor %}", "t");
+    input.messages.push_back(
+        {{"role", i % 2 ? "assistant" : "user"}, {"content", std::string(500, 'a' + i % 26)}});
+  const auto t = ChatTemplate::parse(
+      "{% for m in messages %}<|{{ m.role }}|>{{ m.content | trim }}<|end|>\n{% endfor %}", "t");
   ASSERT_TRUE(t.ok());
   const auto r = t->render(input);
   ASSERT_TRUE(r.ok()) << r.error().text();
@@ -129,8 +156,11 @@ TEST(TemplateHostile, LongConversationsStillRender) {
 }
 
 TEST(TemplateHostile, EveryPrefixOfATemplateIsHandled) {
-  const std::string source = "{%- macro m(a, b=1) -%}{{ a ~ b | tojson(indent=2) }}{%- endmacro -%}{# c #}{% for k, v in d.items() if v is not none %}"
-                             "{{ m(k[::-1], b={'x': [1, (2,)]}) if loop.first else 'no' }}{% else %}{% raw %}{{{% endraw %}{% endfor %}{% set ns = namespace(x=0x1f) %}";
+  const std::string source =
+      "{%- macro m(a, b=1) -%}{{ a ~ b | tojson(indent=2) }}{%- endmacro -%}{# c #}{% for k, v in d.items() "
+      "if v is not none %}"
+      "{{ m(k[::-1], b={'x': [1, (2,)]}) if loop.first else 'no' }}{% else %}{% raw %}{{{% endraw %}{% "
+      "endfor %}{% set ns = namespace(x=0x1f) %}";
   for (size_t n = 0; n <= source.size(); ++n) {
     const auto t = ChatTemplate::parse(source.substr(0, n), "t");
     if (t.ok()) (void)t->render({});

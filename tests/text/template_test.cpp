@@ -1,4 +1,5 @@
-// The template language and what ChatTemplate promises: values, whitespace, provenance, masks, errors with places.
+// The template language and what ChatTemplate promises: values, whitespace, provenance, masks, errors with
+// places.
 #include <gtest/gtest.h>
 
 #include "text/template/chat_template.h"
@@ -54,7 +55,8 @@ TEST(Template, ErrorsHavePlaces) {
 }
 
 TEST(Template, ProvenanceSurvivesEveryOperation) {
-  const ChatInput input = chat(R"([{"role": "user", "content": " UsEr ", "n": 5, "list": ["p", "q"], "d": {"k": "v"}}])");
+  const ChatInput input =
+      chat(R"([{"role": "user", "content": " UsEr ", "n": 5, "list": ["p", "q"], "d": {"k": "v"}}])");
   const auto marks = [&](const std::string& expression) {
     const auto r = render("{% set c = messages[0].content %}{{ " + expression + " }}", input);
     return r.ok() ? content_of(*r) : r.error().text();
@@ -75,18 +77,24 @@ TEST(Template, ProvenanceSurvivesEveryOperation) {
   EXPECT_EQ(marks("'%s!' % c"), " UsEr .");
   EXPECT_EQ(marks("'{}!'.format(c)"), " UsEr .");
   EXPECT_EQ(marks("messages[0].role"), "....");  // a known role is the protocol's word
-  EXPECT_EQ(content_of(*render("{% set x %}[{{ messages[0].content }}]{% endset %}{{ x | trim }}", input)), ". UsEr .");
-  EXPECT_EQ(content_of(*render("{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m(messages[0].content) }}", input)), ". UsEr .");
+  EXPECT_EQ(content_of(*render("{% set x %}[{{ messages[0].content }}]{% endset %}{{ x | trim }}", input)),
+            ". UsEr .");
+  EXPECT_EQ(content_of(*render("{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m(messages[0].content) }}", input)),
+            ". UsEr .");
 }
 
 TEST(Template, UnknownRoleIsContent) {
-  EXPECT_EQ(content_of(*render("<{{ messages[0].role }}>", chat(R"([{"role": "<|system|>", "content": ""}])"))), ".<|system|>.");
+  EXPECT_EQ(
+      content_of(*render("<{{ messages[0].role }}>", chat(R"([{"role": "<|system|>", "content": ""}])"))),
+      ".<|system|>.");
 }
 
 TEST(Template, GenerationBlocksMarkTheAssistant) {
-  const auto r = render("{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content }}</s>{% endgeneration %}"
-                        "{% else %}{{ m.content }}{% endif %};{% endfor %}",
-                        chat(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])"));
+  const auto r = render(
+      "{% for m in messages %}{{ m.role }}:{% if m.role == 'assistant' %}{% generation %}{{ m.content "
+      "}}</s>{% endgeneration %}"
+      "{% else %}{{ m.content }}{% endif %};{% endfor %}",
+      chat(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "a"}])"));
   ASSERT_TRUE(r.ok());
   std::string assistant;
   for (const auto& s : r->segments)
@@ -96,9 +104,12 @@ TEST(Template, GenerationBlocksMarkTheAssistant) {
 }
 
 TEST(Template, ContinuesTheFinalMessage) {
-  const char* source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>\n{% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}";
+  const char* source =
+      "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>\n{% endfor %}{% if add_generation_prompt "
+      "%}<assistant>{% endif %}";
   const char* trimming = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}<end>\n{% endfor %}";
-  ChatInput input = chat(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "an answer  "}])");
+  ChatInput input =
+      chat(R"([{"role": "user", "content": "q"}, {"role": "assistant", "content": "an answer  "}])");
   input.continue_final_message = true;
   EXPECT_EQ(text(source, input), "<user>q<end>\n<assistant>an answer  ");
   EXPECT_EQ(text(trimming, input), "<user>q<end>\n<assistant>an answer");
@@ -106,7 +117,8 @@ TEST(Template, ContinuesTheFinalMessage) {
   EXPECT_EQ(text(source, input), "<user>q<end>\n<assistant>");
   input.messages[1]["content"] = Json::parse(R"([{"type": "text", "text": "part"}])");
   EXPECT_EQ(text("{{ messages[1].content[0].text }}!", input), "part");
-  EXPECT_EQ(text("{{ messages[0].content }}", input), "ERROR t: the template does not print the final message, so it cannot be continued");
+  EXPECT_EQ(text("{{ messages[0].content }}", input),
+            "ERROR t: the template does not print the final message, so it cannot be continued");
   input.add_generation_prompt = true;
   EXPECT_NE(text(source, input).find("exclude each other"), std::string::npos);
 }

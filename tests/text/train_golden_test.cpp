@@ -19,7 +19,8 @@ struct Case {
 };
 
 std::string corpus_path(const std::string& name) {
-  const std::string packed = name == "corpus" ? assets() + "/tokenizers/bpe_train_reference/corpus.en.gz" : assets() + "/train/tinyshakespeare.txt.gz";
+  const std::string packed = name == "corpus" ? assets() + "/tokenizers/bpe_train_reference/corpus.en.gz"
+                                              : assets() + "/train/tinyshakespeare.txt.gz";
   const auto path = std::filesystem::temp_directory_path() / ("makar_golden_" + name + ".txt");
   if (!std::filesystem::exists(path)) std::ofstream(path, std::ios::binary) << read_packed(packed);
   return path.string();
@@ -31,7 +32,8 @@ TrainSettings settings_of(const Json& golden, const std::string& kind, size_t vo
   s.pipeline = {golden["normalizer"], golden["pre_tokenizer"], golden["post_processor"], golden["decoder"]};
   s.vocab_size = vocab;
   s.min_frequency = kind == "bpe-llama3-split" ? 0 : 2;
-  for (const Json& token : golden["added_tokens"]) s.special_tokens.push_back(token["content"].get<std::string>());
+  for (const Json& token : golden["added_tokens"])
+    s.special_tokens.push_back(token["content"].get<std::string>());
   if (kind == "bpe-whitespace-unk") s.bpe.limit_alphabet = 60, s.unk_token = "[UNK]";
   if (kind.starts_with("wordpiece")) s.model = TrainSettings::Model::kWordPiece;
   if (kind.starts_with("unigram")) s.model = TrainSettings::Model::kUnigram, s.unk_token = "<unk>";
@@ -50,7 +52,8 @@ class TrainGolden : public testing::TestWithParam<Case> {};
 
 TEST_P(TrainGolden, EqualsTheReference) {
   const Case c = GetParam();
-  const std::string folder = shared_golden() + "/tokenizers/trained/" + c.corpus + "-" + c.kind + "-" + std::to_string(c.vocab);
+  const std::string folder =
+      shared_golden() + "/tokenizers/trained/" + c.corpus + "-" + c.kind + "-" + std::to_string(c.vocab);
   if (!is_folder(folder) || !is_folder(assets())) GTEST_SKIP() << folder << " is not here";
   const auto golden = read_json(folder + "/tokenizer.json");
   ASSERT_TRUE(golden.ok()) << golden.error().text();
@@ -61,7 +64,8 @@ TEST_P(TrainGolden, EqualsTheReference) {
     for (const auto& [token, id] : model["vocab"].items()) tokens[id.get<size_t>()] = token;
   // The reference numbers continuing characters in the order of a hash table; the order decides ties.
   if (model["type"] == "WordPiece")
-    for (size_t i = s.special_tokens.size(); i < tokens.size() && (tokens[i].size() <= 4 || tokens[i].starts_with("##")); ++i) {
+    for (size_t i = s.special_tokens.size();
+         i < tokens.size() && (tokens[i].size() <= 4 || tokens[i].starts_with("##")); ++i) {
       const std::string bare = tokens[i].starts_with("##") ? tokens[i].substr(2) : tokens[i];
       if (count_code_points(bare) != 1) break;
       s.bpe.initial_tokens.push_back(tokens[i]);
@@ -74,11 +78,15 @@ TEST_P(TrainGolden, EqualsTheReference) {
     for (const Json& p : model["vocab"]) a.insert(p[0].get<std::string>());
     for (const Json& p : ours["vocab"]) b.insert(p[0].get<std::string>());
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::inserter(both, both.begin()));
-    std::printf("%s: %zu of %zu pieces are the same\n", folder.c_str() + folder.rfind('/') + 1, both.size(), a.size());
+    std::printf("%s: %zu of %zu pieces are the same\n", folder.c_str() + folder.rfind('/') + 1, both.size(),
+                a.size());
     EXPECT_EQ(ours["vocab"].size(), c.vocab);
     EXPECT_GE(static_cast<double>(both.size()), 0.95 * static_cast<double>(a.size()));
-    const std::string text = read_packed(c.corpus == std::string("corpus") ? assets() + "/tokenizers/bpe_train_reference/corpus.en.gz" : assets() + "/train/tinyshakespeare.txt.gz");
-    const auto theirs = Tokenizer::from_json(*golden, "theirs"), mine = Tokenizer::from_json(report->tokenizer, "ours");
+    const std::string text = read_packed(c.corpus == std::string("corpus")
+                                             ? assets() + "/tokenizers/bpe_train_reference/corpus.en.gz"
+                                             : assets() + "/train/tinyshakespeare.txt.gz");
+    const auto theirs = Tokenizer::from_json(*golden, "theirs"),
+               mine = Tokenizer::from_json(report->tokenizer, "ours");
     ASSERT_TRUE(theirs.ok() && mine.ok());
     const auto x = theirs->encode(text), y = mine->encode(text);
     ASSERT_TRUE(x.ok() && y.ok());
@@ -93,17 +101,20 @@ TEST_P(TrainGolden, EqualsTheReference) {
   EXPECT_EQ(report->tokenizer["added_tokens"].dump(), (*golden)["added_tokens"].dump());
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TrainGolden,
-                         testing::Values(Case{"corpus", "bpe-bytelevel", 2000}, Case{"corpus", "bpe-llama3-split", 2000},
-                                         Case{"corpus", "bpe-whitespace-unk", 2000}, Case{"corpus", "wordpiece-bert", 2000},
-                                         Case{"corpus", "unigram-metaspace", 2000}, Case{"tinyshakespeare", "bpe-bytelevel", 5000},
-                                         Case{"tinyshakespeare", "bpe-llama3-split", 5000}, Case{"tinyshakespeare", "bpe-whitespace-unk", 5000},
-                                         Case{"tinyshakespeare", "wordpiece-bert", 5000}, Case{"tinyshakespeare", "unigram-metaspace", 5000}),
-                         [](const auto& info) {
-                           std::string name = std::string(info.param.corpus) + "_" + info.param.kind;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    All, TrainGolden,
+    testing::Values(Case{"corpus", "bpe-bytelevel", 2000}, Case{"corpus", "bpe-llama3-split", 2000},
+                    Case{"corpus", "bpe-whitespace-unk", 2000}, Case{"corpus", "wordpiece-bert", 2000},
+                    Case{"corpus", "unigram-metaspace", 2000}, Case{"tinyshakespeare", "bpe-bytelevel", 5000},
+                    Case{"tinyshakespeare", "bpe-llama3-split", 5000},
+                    Case{"tinyshakespeare", "bpe-whitespace-unk", 5000},
+                    Case{"tinyshakespeare", "wordpiece-bert", 5000},
+                    Case{"tinyshakespeare", "unigram-metaspace", 5000}),
+    [](const auto& info) {
+      std::string name = std::string(info.param.corpus) + "_" + info.param.kind;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
 
 }  // namespace
 }  // namespace makar

@@ -1,11 +1,12 @@
 // Trainers: exactness against small references, bounds, determinism.
+#include "text/train/train.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
 #include "text/tokenizer.h"
-#include "text/train/train.h"
 
 namespace makar {
 namespace {
@@ -94,21 +95,28 @@ TEST(UnigramTrainer, KeepsCharactersAndSums) {
   UnigramTraining t;
   t.vocab_size = 40;
   std::vector<WordCount> words;
-  for (const char* w : {"hello", "hell", "help", "helper", "shell", "yellow", "low", "lower", "slow", "slower"}) words.push_back({w, 10});
+  for (const char* w :
+       {"hello", "hell", "help", "helper", "shell", "yellow", "low", "lower", "slow", "slower"})
+    words.push_back({w, 10});
   const auto trained = train_unigram(words, t, pool);
   ASSERT_TRUE(trained.ok()) << trained.error().text();
   EXPECT_LE(trained->pieces.size(), 40u);
   for (const char c : std::string("helopwrsy"))
-    EXPECT_TRUE(std::any_of(trained->pieces.begin(), trained->pieces.end(), [&](const auto& p) { return p.first == std::string(1, c); })) << c;
+    EXPECT_TRUE(std::any_of(trained->pieces.begin(), trained->pieces.end(), [&](const auto& p) {
+      return p.first == std::string(1, c);
+    })) << c;
   t.vocab_size = 3;
   EXPECT_FALSE(train_unigram(words, t, pool).ok());
 }
 
 TEST(TrainTokenizer, SameAtAnyThreadCount) {
   const std::string path = temporary("threads", synthetic(60'000));
-  for (const auto& [pipeline, model] : {std::pair{"byte-level", TrainSettings::Model::kBpe}, {"bert", TrainSettings::Model::kWordPiece},
-                                        {"metaspace", TrainSettings::Model::kUnigram}, {"whitespace", TrainSettings::Model::kWord}}) {
-    const auto one = train(path, settings(pipeline, model, 600), 1), three = train(path, settings(pipeline, model, 600), 3);
+  for (const auto& [pipeline, model] : {std::pair{"byte-level", TrainSettings::Model::kBpe},
+                                        {"bert", TrainSettings::Model::kWordPiece},
+                                        {"metaspace", TrainSettings::Model::kUnigram},
+                                        {"whitespace", TrainSettings::Model::kWord}}) {
+    const auto one = train(path, settings(pipeline, model, 600), 1),
+               three = train(path, settings(pipeline, model, 600), 3);
     ASSERT_TRUE(one.ok()) << one.error().text();
     ASSERT_TRUE(three.ok());
     EXPECT_EQ(one->tokenizer.dump(), three->tokenizer.dump()) << pipeline;
@@ -120,7 +128,8 @@ TEST(TrainTokenizer, SameAtAnyThreadCount) {
 TEST(TrainTokenizer, SpillingChangesNothing) {
   // A megabyte of table for many different words: runs go to disk, the counts stay exact.
   std::string text;
-  for (int i = 0; i < 150'000; ++i) text += "word" + std::to_string(i * 7919 % 100'003) + (i % 10 == 9 ? "\n" : " ");
+  for (int i = 0; i < 150'000; ++i)
+    text += "word" + std::to_string(i * 7919 % 100'003) + (i % 10 == 9 ? "\n" : " ");
   const std::string path = temporary("spill", text);
   CorpusOptions options;
   options.paths = {path};
@@ -170,7 +179,8 @@ TEST(Corpus, HostileFiles) {
   EXPECT_FALSE(corpus_of("/nonexistent/file").ok());
   EXPECT_FALSE(corpus_of("/tmp").ok());
   // Bytes that are not UTF-8, NUL bytes and a line of 3 MiB are text like any other.
-  const std::string path = temporary("hostile", std::string("ab\xff\xfe\0cd\n", 8) + std::string(3 << 20, 'x') + "\n\n");
+  const std::string path =
+      temporary("hostile", std::string("ab\xff\xfe\0cd\n", 8) + std::string(3 << 20, 'x') + "\n\n");
   const auto report = train(path, settings("byte-level", TrainSettings::Model::kBpe, 300));
   ASSERT_TRUE(report.ok()) << report.error().text();
   // A broken record is an error with its place.

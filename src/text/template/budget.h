@@ -11,14 +11,14 @@
 namespace makar::jinja {
 
 struct Limits {
-  int64_t work = 400'000;            // evaluated nodes, plus one for each 64 bytes a string operation touches
-  int64_t memory = 1 << 20;          // bytes alive in values and output at one time
-  int64_t output = 1 << 20;          // bytes of the rendering
-  int64_t cpu_ms = 45;               // of the rendering thread
-  int depth = 96;                    // nested macro calls, blocks and captures
+  int64_t work = 400'000;    // evaluated nodes, plus one for each 64 bytes a string operation touches
+  int64_t memory = 1 << 20;  // bytes alive in values and output at one time
+  int64_t output = 1 << 20;  // bytes of the rendering
+  int64_t cpu_ms = 45;       // of the rendering thread
+  int depth = 96;            // nested macro calls, blocks and captures
   int64_t template_bytes = 128 << 10;
-  int nodes = 8'000;                 // expressions, and statements; four times as many tokens
-  int nesting = 100;                 // of expressions and blocks in the source
+  int nodes = 8'000;  // expressions, and statements; four times as many tokens
+  int nesting = 100;  // of expressions and blocks in the source
   // Granted on top for each byte of messages, tools and documents, so that long conversations fit.
   int64_t work_per_byte = 8, memory_per_byte = 24, output_per_byte = 8;
   double cpu_ms_per_kib = 0.5;
@@ -41,12 +41,14 @@ class Budget {
       : work_(limits.work + input_bytes * limits.work_per_byte),
         memory_(limits.memory + input_bytes * limits.memory_per_byte),
         output_(limits.output + input_bytes * limits.output_per_byte),
-        cpu_ms_(static_cast<double>(limits.cpu_ms) + static_cast<double>(input_bytes >> 10) * limits.cpu_ms_per_kib),
+        cpu_ms_(static_cast<double>(limits.cpu_ms) +
+                static_cast<double>(input_bytes >> 10) * limits.cpu_ms_per_kib),
         start_(now_ms()) {}
 
   void spend(int64_t work = 1) {
     work_ -= work;
-    if (work_ < 0) fail_limit("the template did not finish within its limit of work; is a loop endless or very long?");
+    if (work_ < 0)
+      fail_limit("the template did not finish within its limit of work; is a loop endless or very long?");
     if ((since_clock_ += work) > 4096) {
       since_clock_ = 0;
       if (now_ms() - start_ > cpu_ms_) fail_limit("the template did not finish within its limit of time");

@@ -69,7 +69,9 @@ Result<Traced> cut_at_marker(const Traced& text, const std::string& place) {
     return error_at(place, "the template does not print the final message, so it cannot be continued");
   // The blank at the marker's end is missing where the template trims: then the message was trimmed, too.
   const bool trimmed = text.text().compare(found, end - found, kMarker) != 0;
-  return text.slice(0, trimmed ? jinja::strip_range(std::string_view(text.text()).substr(0, found), false, true).end : found);
+  return text.slice(
+      0,
+      trimmed ? jinja::strip_range(std::string_view(text.text()).substr(0, found), false, true).end : found);
 }
 
 std::vector<ChatSegment> segments_of(const Traced& text) {
@@ -77,7 +79,8 @@ std::vector<ChatSegment> segments_of(const Traced& text) {
   size_t begin = 0;
   for (const auto& run : text.runs()) {
     const bool content = run.origin & jinja::kFromContent, assistant = run.origin & jinja::kFromAssistant;
-    if (out.empty() || out.back().content != content || out.back().assistant != assistant) out.push_back({"", content, assistant});
+    if (out.empty() || out.back().content != content || out.back().assistant != assistant)
+      out.push_back({"", content, assistant});
     out.back().text += text.text().substr(begin, run.end - begin);
     begin = run.end;
   }
@@ -92,7 +95,8 @@ std::string ChatRendering::text() const {
   return out;
 }
 
-Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::string& place, const TemplateLimits& limits) {
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::string& place,
+                                         const TemplateLimits& limits) {
   ChatTemplate t;
   t.limits_ = limits;
   t.place_ = place;
@@ -108,11 +112,14 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::str
 bool ChatTemplate::has_generation() const { return program_->has_generation; }
 
 Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
-  if (!input.messages.is_array()) return error_at("messages", "expected a list of messages, found {}", input.messages.type_name());
-  if (!input.variables.is_object()) return error_at("variables", "expected an object, found {}", input.variables.type_name());
+  if (!input.messages.is_array())
+    return error_at("messages", "expected a list of messages, found {}", input.messages.type_name());
+  if (!input.variables.is_object())
+    return error_at("variables", "expected an object, found {}", input.variables.type_name());
   if (input.continue_final_message && input.add_generation_prompt)
     return error_at("messages", "continue_final_message and add_generation_prompt exclude each other");
-  const int64_t size = size_of(input.messages) + size_of(input.tools) + size_of(input.documents) + size_of(input.variables);
+  const int64_t size =
+      size_of(input.messages) + size_of(input.tools) + size_of(input.documents) + size_of(input.variables);
   jinja::Budget budget(limits_, size);
   try {
     jinja::Interpreter interpreter(limits_, budget, input.now ? *input.now : std::time(nullptr));

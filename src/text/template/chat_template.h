@@ -1,5 +1,6 @@
 // Chat templates: messages to the text a model was trained on. The rendering says of every byte whether the
-// template wrote it or the data did, so that encode_chat (encode_chat.h) lets no message spell a control token.
+// template wrote it or the data did, so that encode_chat (encode_chat.h) lets no message spell a control
+// token.
 #pragma once
 #include <ctime>
 #include <map>
@@ -43,10 +44,12 @@ struct ChatInput {
 class ChatTemplate {
  public:
   // Errors name `place` with line and column.
-  static Result<ChatTemplate> parse(std::string_view source, const std::string& place, const TemplateLimits& limits = {});
-  // The template of a model folder (chat_template.jinja, chat_template.json or tokenizer_config.json) with its
-  // special tokens. `name` picks one where the folder has several.
-  static Result<ChatTemplate> load(const std::string& folder, const std::string& name = "", const TemplateLimits& limits = {});
+  static Result<ChatTemplate> parse(std::string_view source, const std::string& place,
+                                    const TemplateLimits& limits = {});
+  // The template of a model folder (chat_template.jinja, chat_template.json or tokenizer_config.json) with
+  // its special tokens. `name` picks one where the folder has several.
+  static Result<ChatTemplate> load(const std::string& folder, const std::string& name = "",
+                                   const TemplateLimits& limits = {});
 
   // bos_token, eos_token and their kin, as the template sees them.
   void set_token(const std::string& name, const std::string& text) { tokens_[name] = text; }

@@ -15,7 +15,8 @@ ChatEncoder::ChatEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer))
 
 Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
   const std::string text = rendering.text();
-  if (text.size() >= (size_t{1} << 31)) return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; at most 2^31 are encoded", text.size());
+  if (text.size() >= (size_t{1} << 31))
+    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; at most 2^31 are encoded", text.size());
   using Part = AddedVocabulary::Part;
   // Control tokens, within each stretch of template text.
   std::vector<Part> control;
@@ -26,15 +27,21 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
       begin = at;
       continue;
     }
-    if (i + 1 < rendering.segments.size() && !rendering.segments[i + 1].content) continue;  // the stretch goes on
+    if (i + 1 < rendering.segments.size() && !rendering.segments[i + 1].content)
+      continue;  // the stretch goes on
     const std::string_view stretch = std::string_view(text).substr(begin, at - begin);
     StringFinder::Found found;
     for (size_t from = 0; !finder_.empty() && finder_.next(stretch, from, found); from = found.end) {
       const AddedToken& token = control_[found.value];
       // lstrip and rstrip take the blanks around the token, here those of the template only.
-      const size_t left = token.lstrip ? from + jinja::strip_range(stretch.substr(from, found.begin - from), false, true).end : found.begin;
-      const size_t right = token.rstrip ? found.end + jinja::strip_range(stretch.substr(found.end), true, false).begin : found.end;
-      control.push_back({{static_cast<uint32_t>(begin + left), static_cast<uint32_t>(begin + right)}, &token});
+      const size_t left =
+          token.lstrip ? from + jinja::strip_range(stretch.substr(from, found.begin - from), false, true).end
+                       : found.begin;
+      const size_t right = token.rstrip
+                               ? found.end + jinja::strip_range(stretch.substr(found.end), true, false).begin
+                               : found.end;
+      control.push_back(
+          {{static_cast<uint32_t>(begin + left), static_cast<uint32_t>(begin + right)}, &token});
       found.end = right;
     }
     begin = at;

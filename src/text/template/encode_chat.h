@@ -1,6 +1,6 @@
-// A rendering to ids. Control tokens are looked for in what the template wrote and nowhere else; everything between
-// them, the template's own words and the messages together, is encoded as one plain text, so ordinary conversations
-// get exactly the ids they had in training, and no message can spell a control token.
+// A rendering to ids. Control tokens are looked for in what the template wrote and nowhere else; everything
+// between them, the template's own words and the messages together, is encoded as one plain text, so ordinary
+// conversations get exactly the ids they had in training, and no message can spell a control token.
 #pragma once
 #include <vector>
 

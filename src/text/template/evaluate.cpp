@@ -20,8 +20,10 @@ Value Interpreter::evaluate(const Expression& e) {
 Value Interpreter::evaluate_node(const Expression& e) {
   const auto child = [&](size_t i) { return evaluate(*e.children[i]); };
   switch (e.type) {
-    case Type::kConstant: return e.value;
-    case Type::kName: return lookup(e);
+    case Type::kConstant:
+      return e.value;
+    case Type::kName:
+      return lookup(e);
     case Type::kList:
     case Type::kTuple: {
       std::vector<Value> items;
@@ -33,18 +35,25 @@ Value Interpreter::evaluate_node(const Expression& e) {
       std::vector<std::pair<Value, Value>> items;
       for (size_t i = 0; i + 1 < e.children.size(); i += 2) {
         Value key = child(i), value = child(i + 1);
-        if (key.is(Kind::kList) || key.is_dict()) fail(fmt::format("a value of type {} cannot be a key", type_name(key)));
+        if (key.is(Kind::kList) || key.is_dict())
+          fail(fmt::format("a value of type {} cannot be a key", type_name(key)));
         const auto same = [&](const auto& item) { return equal(item.first, key, budget); };
         const auto old = std::find_if(items.begin(), items.end(), same);
-        if (old != items.end()) old->second = std::move(value);
-        else items.emplace_back(std::move(key), std::move(value));
+        if (old != items.end())
+          old->second = std::move(value);
+        else
+          items.emplace_back(std::move(key), std::move(value));
       }
       return heap.dict(std::move(items));
     }
-    case Type::kAttribute: return attribute(child(0), e.name);
-    case Type::kItem: return item(child(0), child(1));
-    case Type::kSlice: return evaluate_slice(e);
-    case Type::kCall: return evaluate_call(e);
+    case Type::kAttribute:
+      return attribute(child(0), e.name);
+    case Type::kItem:
+      return item(child(0), child(1));
+    case Type::kSlice:
+      return evaluate_slice(e);
+    case Type::kCall:
+      return evaluate_call(e);
     case Type::kFilter: {
       const Value input = child(0);
       return filter(e.name, input, arguments(e));
@@ -53,8 +62,10 @@ Value Interpreter::evaluate_node(const Expression& e) {
       const Value input = child(0);
       return Value::boolean(test(e.name, input, arguments(e)));
     }
-    case Type::kNot: return Value::boolean(!truthy(child(0)));
-    case Type::kNegative: return negative(child(0));
+    case Type::kNot:
+      return Value::boolean(!truthy(child(0)));
+    case Type::kNegative:
+      return negative(child(0));
     case Type::kPositive: {
       Value v = child(0);
       if (!v.is_number()) fail(fmt::format("+ needs a number, found {}", type_name(v)));
@@ -68,7 +79,8 @@ Value Interpreter::evaluate_node(const Expression& e) {
       Value left = child(0);
       return truthy(left) ? left : child(1);
     }
-    case Type::kCompare: return evaluate_compare(e);
+    case Type::kCompare:
+      return evaluate_compare(e);
     case Type::kArithmetic: {
       const Value left = child(0);
       return arithmetic(e.name, left, child(1), *this);
@@ -105,10 +117,14 @@ Value Interpreter::evaluate_compare(const Expression& e) {
     Value right = evaluate(*e.children[i + 1]);
     const std::string& op = e.ops[i];
     bool holds;
-    if (op == "==") holds = equal(left, right, budget);
-    else if (op == "!=") holds = !equal(left, right, budget);
-    else if (op == "in") holds = contains(right, left, *this);
-    else if (op == "not in") holds = !contains(right, left, *this);
+    if (op == "==")
+      holds = equal(left, right, budget);
+    else if (op == "!=")
+      holds = !equal(left, right, budget);
+    else if (op == "in")
+      holds = contains(right, left, *this);
+    else if (op == "not in")
+      holds = !contains(right, left, *this);
     else {
       const int order = compare(left, right, budget);
       holds = op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0;
@@ -149,13 +165,19 @@ Value Interpreter::evaluate_call(const Expression& e) {
 }
 
 Value Interpreter::call(const Value& function, const Arguments& arguments) {
-  if (function.is_undefined()) fail(function.object() ? static_cast<StringObject&>(*function.object()).traced.text() : "the function is undefined");
-  if (!function.is(Kind::kCallable)) fail(fmt::format("a value of type {} cannot be called", type_name(function)));
+  if (function.is_undefined())
+    fail(function.object() ? static_cast<StringObject&>(*function.object()).traced.text()
+                           : "the function is undefined");
+  if (!function.is(Kind::kCallable))
+    fail(fmt::format("a value of type {} cannot be called", type_name(function)));
   const CallableObject& f = function.callable();
   switch (f.type) {
-    case CallableObject::Type::kMethod: return call_method(f.self, f.name, arguments, *this);
-    case CallableObject::Type::kMacro: return call_macro(f, arguments);
-    default: return call_function(f.name, arguments);
+    case CallableObject::Type::kMethod:
+      return call_method(f.self, f.name, arguments, *this);
+    case CallableObject::Type::kMacro:
+      return call_macro(f, arguments);
+    default:
+      return call_function(f.name, arguments);
   }
 }
 
@@ -191,7 +213,8 @@ Value Interpreter::attribute(const Value& object, const std::string& name) {
     if (const Value* v = object.dict().find(name)) return *v;
   if (object.is(Kind::kNamespace))
     if (const Value* v = object.dict().find(name)) return *v;
-  if (name.starts_with("__")) fail(fmt::format("the attribute '{}' is out of bounds: templates see data only", name));
+  if (name.starts_with("__"))
+    fail(fmt::format("the attribute '{}' is out of bounds: templates see data only", name));
   if (has_method(object, name)) return heap.method(object, name);
   return undefined(fmt::format("{} has no attribute '{}'", type_name(object), name));
 }
@@ -200,11 +223,13 @@ Value Interpreter::item(const Value& object, const Value& key) {
   if (object.is_sequence() && key.is_whole()) {
     const auto n = static_cast<int64_t>(object.items().size());
     const int64_t i = key.integer() < 0 ? key.integer() + n : key.integer();
-    return i >= 0 && i < n ? object.items()[i] : undefined(fmt::format("the list of {} has no item {}", n, key.integer()));
+    return i >= 0 && i < n ? object.items()[i]
+                           : undefined(fmt::format("the list of {} has no item {}", n, key.integer()));
   }
   if (object.is_string() && key.is_whole()) {
     const int64_t n = length(object), i = key.integer() < 0 ? key.integer() + n : key.integer();
-    if (i < 0 || i >= n) return undefined(fmt::format("the string of {} has no character {}", n, key.integer()));
+    if (i < 0 || i >= n)
+      return undefined(fmt::format("the string of {} has no character {}", n, key.integer()));
     const Value from = Value::integer(i), to = Value::integer(i + 1);
     return slice(object, &from, &to, nullptr, *this);
   }

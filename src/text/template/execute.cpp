@@ -72,19 +72,26 @@ Interpreter::Flow Interpreter::execute(const Body& body) {
 
 Interpreter::Flow Interpreter::execute(const Statement& s) {
   switch (s.type) {
-    case Type::kText: emit(Traced(s.text)); break;
+    case Type::kText:
+      emit(Traced(s.text));
+      break;
     case Type::kPrint: {
       const Value v = evaluate(*s.expression);
-      if (v.is_string()) emit(v.traced());
-      else emit(print(v, heap));
+      if (v.is_string())
+        emit(v.traced());
+      else
+        emit(print(v, heap));
       break;
     }
     case Type::kIf:
       for (const auto& [condition, body] : s.branches)
         if (truthy(evaluate(*condition))) return execute(body);
       return execute(s.otherwise);
-    case Type::kFor: return execute_for(s);
-    case Type::kSet: assign(s.targets, evaluate(*s.expression)); break;
+    case Type::kFor:
+      return execute_for(s);
+    case Type::kSet:
+      assign(s.targets, evaluate(*s.expression));
+      break;
     case Type::kSetBlock: {
       Traced text;
       {
@@ -103,8 +110,12 @@ Interpreter::Flow Interpreter::execute(const Statement& s) {
       emit(print(filtered(s, std::move(text)), heap));
       break;
     }
-    case Type::kMacro: scope_->set(s.text, define(s)); break;
-    case Type::kCallBlock: execute_call_block(s); break;
+    case Type::kMacro:
+      scope_->set(s.text, define(s));
+      break;
+    case Type::kCallBlock:
+      execute_call_block(s);
+      break;
     case Type::kWith: {
       std::vector<Value> values;
       for (const Expression* e : s.values) values.push_back(evaluate(*e));
@@ -120,8 +131,10 @@ Interpreter::Flow Interpreter::execute(const Statement& s) {
       inside_ = before;
       return flow;
     }
-    case Type::kBreak: return Flow::kBreak;
-    case Type::kContinue: return Flow::kContinue;
+    case Type::kBreak:
+      return Flow::kBreak;
+    case Type::kContinue:
+      return Flow::kContinue;
   }
   return Flow::kNext;
 }
@@ -167,7 +180,9 @@ void Interpreter::assign(const std::vector<std::string>& targets, Value value) {
     Value owner;
     for (Scope* s = scope_.get(); s && owner.is_undefined(); s = s->parent.get())
       if (const Value* found = s->find(target.substr(0, dot))) owner = *found;
-    if (!owner.is(Kind::kNamespace)) fail(fmt::format("'{}' is no namespace; attributes can be set on namespace(...) only", target.substr(0, dot)));
+    if (!owner.is(Kind::kNamespace))
+      fail(fmt::format("'{}' is no namespace; attributes can be set on namespace(...) only",
+                       target.substr(0, dot)));
     const std::string name = target.substr(dot + 1);
     for (auto& [k, old] : owner.dict().items)
       if (k.is_string() && k.text() == name) return void(old = std::move(v));
@@ -213,20 +228,26 @@ Value Interpreter::call_macro(const CallableObject& macro, const Arguments& argu
   const size_t count = s.targets.size(), first_default = count - s.values.size();
   std::vector<std::pair<std::string, Value>> rest_named;
   for (const auto& [name, value] : arguments.named)
-    if (std::find(s.targets.begin(), s.targets.end(), name) == s.targets.end()) rest_named.emplace_back(name, value);
+    if (std::find(s.targets.begin(), s.targets.end(), name) == s.targets.end())
+      rest_named.emplace_back(name, value);
   const Enter enter(*this, macro.scope);
   for (size_t i = 0; i < count; ++i) {
-    if (const Value* given = arguments.get(i, s.targets[i])) scope_->set(s.targets[i], *given);
-    else if (i >= first_default) scope_->set(s.targets[i], evaluate(*s.values[i - first_default]));
-    else scope_->set(s.targets[i], undefined("parameter '" + s.targets[i] + "' was not provided"));
+    if (const Value* given = arguments.get(i, s.targets[i]))
+      scope_->set(s.targets[i], *given);
+    else if (i >= first_default)
+      scope_->set(s.targets[i], evaluate(*s.values[i - first_default]));
+    else
+      scope_->set(s.targets[i], undefined("parameter '" + s.targets[i] + "' was not provided"));
   }
   std::vector<Value> rest;
   for (size_t i = count; i < arguments.positional.size(); ++i) rest.push_back(arguments.positional[i]);
   scope_->set("varargs", heap.list(std::move(rest), Kind::kTuple));
   std::vector<std::pair<Value, Value>> extra;
   for (auto& [name, value] : rest_named) {
-    if (name == "caller") scope_->set("caller", value);
-    else extra.emplace_back(heap.string(name), value);
+    if (name == "caller")
+      scope_->set("caller", value);
+    else
+      extra.emplace_back(heap.string(name), value);
   }
   scope_->set("kwargs", heap.dict(std::move(extra)));
   return heap.string(capture(s.body));
@@ -256,7 +277,8 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
     if (count > 100'000) fail_limit("range is longer than 100000");
     std::vector<Value> items;
     if (count > 0) budget.foresee(static_cast<size_t>(count) * sizeof(Value));
-    for (int64_t i = 0; i < static_cast<int64_t>(count); ++i) items.push_back(Value::integer(v[0] + i * v[2]));
+    for (int64_t i = 0; i < static_cast<int64_t>(count); ++i)
+      items.push_back(Value::integer(v[0] + i * v[2]));
     budget.spend(static_cast<int64_t>(items.size() >> 2));
     return heap.list(std::move(items));
   }
@@ -294,7 +316,8 @@ const Value& Arguments::need(size_t index, std::string_view name) const {
 }
 
 void Arguments::at_most(size_t most) const {
-  if (positional.size() > most) fail(fmt::format("takes at most {} arguments, {} are given", most, positional.size()));
+  if (positional.size() > most)
+    fail(fmt::format("takes at most {} arguments, {} are given", most, positional.size()));
 }
 
 std::string format_time(const std::string& format, std::time_t now) {

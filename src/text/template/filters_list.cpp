@@ -8,10 +8,12 @@ namespace makar::jinja {
 namespace {
 
 Value folded(const Value& v, bool case_sensitive, Interpreter& in) {
-  return v.is_string() && !case_sensitive ? in.heap.string(change_case(v.traced(), Case::kLower, in.budget)) : v;
+  return v.is_string() && !case_sensitive ? in.heap.string(change_case(v.traced(), Case::kLower, in.budget))
+                                          : v;
 }
 
-std::vector<Value> sorted(Interpreter& in, std::vector<Value> items, const std::vector<Value>& keys, bool reverse) {
+std::vector<Value> sorted(Interpreter& in, std::vector<Value> items, const std::vector<Value>& keys,
+                          bool reverse) {
   std::vector<size_t> order(items.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -51,7 +53,9 @@ Value last_filter(Interpreter& in, const Value& v, const Arguments&) {
   return items.empty() ? in.undefined("there is no last item: the sequence is empty") : items.back();
 }
 
-Value list_filter(Interpreter& in, const Value& v, const Arguments&) { return in.heap.list(iterate(v, in.heap)).marked(v.origin()); }
+Value list_filter(Interpreter& in, const Value& v, const Arguments&) {
+  return in.heap.list(iterate(v, in.heap)).marked(v.origin());
+}
 
 Value items_filter(Interpreter& in, const Value& v, const Arguments& a) {
   if (v.is_undefined()) return in.heap.list({});
@@ -60,7 +64,8 @@ Value items_filter(Interpreter& in, const Value& v, const Arguments& a) {
 }
 
 Value dictsort_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const bool sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false))), reverse = truthy(a.get(2, "reverse", Value::boolean(false)));
+  const bool sensitive = truthy(a.get(0, "case_sensitive", Value::boolean(false))),
+             reverse = truthy(a.get(2, "reverse", Value::boolean(false)));
   const Value by = a.get(1, "by", in.heap.string("key"));
   const size_t column = by.is_string() && by.text() == "value" ? 1 : 0;
   std::vector<Value> items = items_filter(in, v, {}).items(), keys;
@@ -69,11 +74,13 @@ Value dictsort_filter(Interpreter& in, const Value& v, const Arguments& a) {
 }
 
 Value sort_filter(Interpreter& in, const Value& v, const Arguments& a) {
-  const bool reverse = truthy(a.get(0, "reverse", Value::boolean(false))), sensitive = truthy(a.get(1, "case_sensitive", Value::boolean(false)));
+  const bool reverse = truthy(a.get(0, "reverse", Value::boolean(false))),
+             sensitive = truthy(a.get(1, "case_sensitive", Value::boolean(false)));
   const Value* attribute = a.get(2, "attribute");
   std::vector<Value> items = iterate(v, in.heap), keys;
   for (const Value& item : items)
-    keys.push_back(folded(attribute && !attribute->is_none() ? path(in, item, *attribute) : item, sensitive, in));
+    keys.push_back(
+        folded(attribute && !attribute->is_none() ? path(in, item, *attribute) : item, sensitive, in));
   return in.heap.list(sorted(in, std::move(items), keys, reverse));
 }
 
@@ -83,7 +90,8 @@ Value unique_filter(Interpreter& in, const Value& v, const Arguments& a) {
   std::vector<Value> out, seen;
   for (const Value& item : iterate(v, in.heap)) {
     Value key = folded(attribute && !attribute->is_none() ? path(in, item, *attribute) : item, sensitive, in);
-    if (std::any_of(seen.begin(), seen.end(), [&](const Value& s) { return equal(s, key, in.budget); })) continue;
+    if (std::any_of(seen.begin(), seen.end(), [&](const Value& s) { return equal(s, key, in.budget); }))
+      continue;
     seen.push_back(std::move(key));
     out.push_back(item);
   }
@@ -104,7 +112,9 @@ Value extreme_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Value* attribute = a.get(1, "attribute");
   const std::vector<Value> items = iterate(v, in.heap);
   if (items.empty()) return in.undefined("there is no such item: the sequence is empty");
-  const auto key = [&](const Value& x) { return folded(attribute && !attribute->is_none() ? path(in, x, *attribute) : x, sensitive, in); };
+  const auto key = [&](const Value& x) {
+    return folded(attribute && !attribute->is_none() ? path(in, x, *attribute) : x, sensitive, in);
+  };
   size_t best = 0;
   Value best_key = key(items[0]);
   for (size_t i = 1; i < items.size(); ++i) {
@@ -118,7 +128,8 @@ Value sum_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Value* attribute = a.get(0, "attribute");
   Value total = a.get(1, "start", Value::integer(0));
   for (const Value& item : iterate(v, in.heap))
-    total = arithmetic("+", total, attribute && !attribute->is_none() ? path(in, item, *attribute) : item, in);
+    total =
+        arithmetic("+", total, attribute && !attribute->is_none() ? path(in, item, *attribute) : item, in);
   return total;
 }
 
@@ -152,7 +163,8 @@ Value groupby_filter(Interpreter& in, const Value& v, const Arguments& a) {
   for (size_t i = 0; i < items.size();) {
     const Value name = key(items[i]), folded_name = folded(name, false, in);
     std::vector<Value> group;
-    while (i < items.size() && equal(folded(key(items[i]), false, in), folded_name, in.budget)) group.push_back(items[i++]);
+    while (i < items.size() && equal(folded(key(items[i]), false, in), folded_name, in.budget))
+      group.push_back(items[i++]);
     out.push_back(in.heap.list({name, in.heap.list(std::move(group))}, Kind::kTuple));
   }
   return in.heap.list(std::move(out));
@@ -168,11 +180,13 @@ Value attr_filter(Interpreter& in, const Value& v, const Arguments& a) {
 
 const std::vector<FilterEntry>& list_filters() {
   static const std::vector<FilterEntry> table = {
-      {"length", length_filter}, {"count", length_filter}, {"join", join_filter}, {"default", default_filter},
-      {"d", default_filter}, {"first", first_filter}, {"last", last_filter}, {"list", list_filter},
-      {"items", items_filter}, {"dictsort", dictsort_filter}, {"sort", sort_filter}, {"unique", unique_filter},
-      {"reverse", reverse_filter}, {"min", extreme_filter<-1>}, {"max", extreme_filter<1>}, {"sum", sum_filter},
-      {"batch", batch_filter}, {"groupby", groupby_filter}, {"attr", attr_filter},
+      {"length", length_filter},     {"count", length_filter},    {"join", join_filter},
+      {"default", default_filter},   {"d", default_filter},       {"first", first_filter},
+      {"last", last_filter},         {"list", list_filter},       {"items", items_filter},
+      {"dictsort", dictsort_filter}, {"sort", sort_filter},       {"unique", unique_filter},
+      {"reverse", reverse_filter},   {"min", extreme_filter<-1>}, {"max", extreme_filter<1>},
+      {"sum", sum_filter},           {"batch", batch_filter},     {"groupby", groupby_filter},
+      {"attr", attr_filter},
   };
   return table;
 }

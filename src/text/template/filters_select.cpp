@@ -12,7 +12,9 @@ const std::string& name_of(const Value& v, const char* what) {
 
 Arguments without_first(const Arguments& a, size_t count) {
   Arguments rest = a;
-  rest.positional.erase(rest.positional.begin(), rest.positional.begin() + static_cast<std::ptrdiff_t>(std::min(count, rest.positional.size())));
+  rest.positional.erase(
+      rest.positional.begin(),
+      rest.positional.begin() + static_cast<std::ptrdiff_t>(std::min(count, rest.positional.size())));
   return rest;
 }
 
@@ -56,7 +58,8 @@ Value path(Interpreter& in, Value v, const Value& name) {
   for (size_t at = 0; at <= s.size();) {
     const size_t dot = std::min(s.find('.', at), s.size());
     const std::string part = s.substr(at, dot - at);
-    const bool number = !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
+    const bool number =
+        !part.empty() && part.size() < 10 && part.find_first_not_of("0123456789") == std::string::npos;
     v = number ? in.item(v, Value::integer(std::stoll(part))) : in.item(v, in.heap.string(part));
     at = dot + 1;
   }
@@ -65,8 +68,11 @@ Value path(Interpreter& in, Value v, const Value& name) {
 
 const std::vector<FilterEntry>& select_filters() {
   static const std::vector<FilterEntry> table = {
-      {"map", map_filter}, {"select", select_filter<true, false>}, {"reject", select_filter<false, false>},
-      {"selectattr", select_filter<true, true>}, {"rejectattr", select_filter<false, true>},
+      {"map", map_filter},
+      {"select", select_filter<true, false>},
+      {"reject", select_filter<false, false>},
+      {"selectattr", select_filter<true, true>},
+      {"rejectattr", select_filter<false, true>},
   };
   return table;
 }

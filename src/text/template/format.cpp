@@ -49,7 +49,8 @@ Value format_percent(const Traced& format, const Arguments& arguments, Interpret
       if (close == std::string::npos) fail("the format has an unclosed %(");
       key = s.substr(p + 1, close - p - 1), p = close + 1;
     }
-    while (p < s.size() && std::string_view("-+ 0#").find(s[p]) != std::string_view::npos && flags.size() < 5) flags += s[p++];
+    while (p < s.size() && std::string_view("-+ 0#").find(s[p]) != std::string_view::npos && flags.size() < 5)
+      flags += s[p++];
     const auto digits = [&](int otherwise) {
       int n = otherwise;
       for (; p < s.size() && std::isdigit(static_cast<unsigned char>(s[p])); ++p) {
@@ -71,7 +72,8 @@ Value format_percent(const Traced& format, const Arguments& arguments, Interpret
     Value v;
     if (!key.empty()) {
       const Value* found = arguments.get(SIZE_MAX, key);
-      if (!found && arguments.positional.size() == 1 && arguments.positional[0].is_dict()) found = arguments.positional[0].dict().find(key);
+      if (!found && arguments.positional.size() == 1 && arguments.positional[0].is_dict())
+        found = arguments.positional[0].dict().find(key);
       if (!found) fail("the format names '" + key.substr(0, 80) + "', which is not given");
       v = *found;
     } else {
@@ -115,7 +117,9 @@ Value format_braces(const Traced& format, const Arguments& arguments, Interprete
     const bool index = field.empty() || field.find_first_not_of("0123456789") == std::string::npos;
     if (field.size() > 80 || (!index && field.find_first_of(".[!:") != std::string::npos))
       fail("format supports {}, {0} and {name} only, found {" + field.substr(0, 80) + "}");
-    const size_t at = field.empty() ? used++ : index ? std::min<size_t>(std::strtoull(field.c_str(), nullptr, 10), 1u << 20) : SIZE_MAX;
+    const size_t at = field.empty() ? used++
+                      : index       ? std::min<size_t>(std::strtoull(field.c_str(), nullptr, 10), 1u << 20)
+                                    : SIZE_MAX;
     const Value* v = arguments.get(at, field);
     if (!v) fail("the format names '" + field + "', which is not given");
     const Traced part = print(*v, in.heap);

@@ -20,8 +20,10 @@ struct Scope {
     return nullptr;
   }
   void set(const std::string& name, Value value) {
-    if (Value* old = find(name)) *old = std::move(value);
-    else names.emplace_back(name, std::move(value));
+    if (Value* old = find(name))
+      *old = std::move(value);
+    else
+      names.emplace_back(name, std::move(value));
   }
   std::shared_ptr<Scope> parent;
   std::vector<std::pair<std::string, Value>> names;

@@ -44,12 +44,15 @@ class Lexer {
   // Moves the line and column counters to a byte offset at or after the last one.
   void advance_to(size_t offset) {
     for (; counted_ < offset && counted_ < s_.size(); ++counted_) {
-      if (s_[counted_] == '\n') ++line_, column_ = 1;
-      else if ((static_cast<unsigned char>(s_[counted_]) & 0xC0) != 0x80) ++column_;
+      if (s_[counted_] == '\n')
+        ++line_, column_ = 1;
+      else if ((static_cast<unsigned char>(s_[counted_]) & 0xC0) != 0x80)
+        ++column_;
     }
   }
   Token& push(Token::Type type, std::string text) {
-    if (tokens_.size() > static_cast<size_t>(limits_.nodes) * 4) fail_limit("the template has too many tokens");
+    if (tokens_.size() > static_cast<size_t>(limits_.nodes) * 4)
+      fail_limit("the template has too many tokens");
     Token& token = tokens_.emplace_back();
     token.type = type, token.text = std::move(text), token.line = line_, token.column = column_;
     return token;
@@ -92,7 +95,8 @@ class Lexer {
     } else if (tag && sign != '+' && block) {
       const size_t newline = text.rfind('\n');
       const size_t from = newline == std::string::npos ? 0 : newline + 1;
-      if ((from > 0 || line_starting_) && strip_range(text.substr(from), true, false).begin == text.size() - from)
+      if ((from > 0 || line_starting_) &&
+          strip_range(text.substr(from), true, false).begin == text.size() - from)
         text = text.substr(0, from);
     }
     advance_to(at_);
@@ -101,10 +105,13 @@ class Lexer {
     line_starting_ = false;
   }
 
-  // After "%}", "}}" or "#}" ends at `end`: takes the whitespace that `-` takes, or the newline of trim_blocks.
+  // After "%}", "}}" or "#}" ends at `end`: takes the whitespace that `-` takes, or the newline of
+  // trim_blocks.
   void finish_tag(size_t end, char sign, bool trim) {
-    if (sign == '-') end = skip_space(end);
-    else if (trim && sign != '+' && end < s_.size() && s_[end] == '\n') ++end;
+    if (sign == '-')
+      end = skip_space(end);
+    else if (trim && sign != '+' && end < s_.size() && s_[end] == '\n')
+      ++end;
     line_starting_ = end > 0 && s_[end - 1] == '\n';
     at_ = end;
     advance_to(at_);
@@ -127,7 +134,8 @@ class Lexer {
     p += minus ? 3 : 2;
     if (minus) p = skip_space(p);
     for (size_t open = p; (open = s_.find("{%", open)) != std::string::npos; open += 2) {
-      const char inner = open + 2 < s_.size() && (s_[open + 2] == '-' || s_[open + 2] == '+') ? s_[open + 2] : 0;
+      const char inner =
+          open + 2 < s_.size() && (s_[open + 2] == '-' || s_[open + 2] == '+') ? s_[open + 2] : 0;
       size_t q = skip_space(open + 2 + (inner ? 1 : 0));
       if (!match(q, "endraw")) continue;
       q = skip_space(q + 6);
@@ -159,10 +167,14 @@ class Lexer {
         }
       }
       const auto c = static_cast<unsigned char>(s_[at_]);
-      if (name_start(c)) name();
-      else if (std::isdigit(c)) number();
-      else if (c == '"' || c == '\'') string();
-      else op(open);
+      if (name_start(c))
+        name();
+      else if (std::isdigit(c))
+        number();
+      else if (c == '"' || c == '\'')
+        string();
+      else
+        op(open);
     }
   }
 
@@ -182,8 +194,11 @@ class Lexer {
         ++end;
       }
     };
-    const auto digit_at = [&](size_t i) { return i < s_.size() && std::isdigit(static_cast<unsigned char>(s_[i])); };
-    if (s_[at_] == '0' && at_ + 1 < s_.size() && std::string_view("xXoObB").find(s_[at_ + 1]) != std::string_view::npos) {
+    const auto digit_at = [&](size_t i) {
+      return i < s_.size() && std::isdigit(static_cast<unsigned char>(s_[i]));
+    };
+    if (s_[at_] == '0' && at_ + 1 < s_.size() &&
+        std::string_view("xXoObB").find(s_[at_ + 1]) != std::string_view::npos) {
       const char base = static_cast<char>(std::tolower(s_[at_ + 1]));
       end += 2;
       while (end < s_.size() && (std::isxdigit(static_cast<unsigned char>(s_[end])) || s_[end] == '_')) {
@@ -215,7 +230,8 @@ class Lexer {
   void whole(const std::string& digits, int base, size_t end) {
     int64_t value = 0;
     const auto [stop, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value, base);
-    if (code != std::errc() || stop != digits.data() + digits.size()) fail_here("a whole number must be within 64 bits");
+    if (code != std::errc() || stop != digits.data() + digits.size())
+      fail_here("a whole number must be within 64 bits");
     push(Token::Type::kInt, "").integer = value;
     at_ = end;
   }
@@ -243,7 +259,8 @@ class Lexer {
       if (c >= '0' && c <= '7') {
         char32_t code = 0;
         size_t n = 0;
-        for (; n < 3 && i + n < in.size() && in[i + n] >= '0' && in[i + n] <= '7'; ++n) code = code * 8 + (in[i + n] - '0');
+        for (; n < 3 && i + n < in.size() && in[i + n] >= '0' && in[i + n] <= '7'; ++n)
+          code = code * 8 + (in[i + n] - '0');
         append_utf8(out, code);
         i += n - 1;
       } else if (const size_t k = kLetters.find(c); k != std::string_view::npos) {
@@ -253,7 +270,8 @@ class Lexer {
         const char* from = in.data() + i + 1;
         const char* to = from + std::min(digits, in.size() - i - 1);
         const auto [stop, error] = std::from_chars(from, to, code, 16);
-        if (error != std::errc() || stop != from + digits || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
+        if (error != std::errc() || stop != from + digits || code > 0x10FFFF ||
+            (code >= 0xD800 && code <= 0xDFFF))
           fail_here(fmt::format("\\{} needs {} hexadecimal digits of a Unicode character", c, digits));
         append_utf8(out, code);
         i += digits;
@@ -269,10 +287,15 @@ class Lexer {
       if (match(at_, two)) return push(Token::Type::kOperator, std::string(two)), void(at_ += 2);
     const char c = s_[at_];
     if (std::string_view("+-*/%~<>=.:,|()[]{};").find(c) == std::string_view::npos)
-      fail_here(fmt::format("unexpected character '{}'", c >= ' ' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c))));
-    if (c == '(') open += ')';
-    else if (c == '[') open += ']';
-    else if (c == '{') open += '}';
+      fail_here(fmt::format(
+          "unexpected character '{}'",
+          c >= ' ' ? std::string(1, c) : fmt::format("\\x{:02x}", static_cast<unsigned char>(c))));
+    if (c == '(')
+      open += ')';
+    else if (c == '[')
+      open += ']';
+    else if (c == '{')
+      open += '}';
     else if (c == ')' || c == ']' || c == '}') {
       if (open.empty()) fail_here(fmt::format("unexpected '{}'", c));
       if (open.back() != c) fail_here(fmt::format("unexpected '{}', expected '{}'", c, open.back()));
@@ -294,23 +317,33 @@ class Lexer {
 
 std::deque<Token> tokenize(std::string_view source, const Limits& limits) {
   if (static_cast<int64_t>(source.size()) > limits.template_bytes)
-    fail_limit(fmt::format("the template has {} bytes; at most {} are read", source.size(), limits.template_bytes));
+    fail_limit(
+        fmt::format("the template has {} bytes; at most {} are read", source.size(), limits.template_bytes));
   if (!is_valid_utf8(source)) fail("the template is not valid UTF-8");
   return Lexer(source, limits).run();
 }
 
 std::string describe(const Token& token) {
   switch (token.type) {
-    case Token::Type::kData: return "text";
-    case Token::Type::kPrintBegin: return "'{{'";
-    case Token::Type::kPrintEnd: return "'}}'";
-    case Token::Type::kBlockBegin: return "'{%'";
-    case Token::Type::kBlockEnd: return "'%}'";
-    case Token::Type::kString: return "a string";
+    case Token::Type::kData:
+      return "text";
+    case Token::Type::kPrintBegin:
+      return "'{{'";
+    case Token::Type::kPrintEnd:
+      return "'}}'";
+    case Token::Type::kBlockBegin:
+      return "'{%'";
+    case Token::Type::kBlockEnd:
+      return "'%}'";
+    case Token::Type::kString:
+      return "a string";
     case Token::Type::kInt:
-    case Token::Type::kFloat: return "a number";
-    case Token::Type::kEnd: return "the end of the template";
-    default: return "'" + (token.text.size() <= 40 ? token.text : token.text.substr(0, 40) + "...") + "'";
+    case Token::Type::kFloat:
+      return "a number";
+    case Token::Type::kEnd:
+      return "the end of the template";
+    default:
+      return "'" + (token.text.size() <= 40 ? token.text : token.text.substr(0, 40) + "...") + "'";
   }
 }
 

@@ -1,5 +1,6 @@
-// Template source to tokens, with Jinja's whitespace control as transformers sets it: trim_blocks (the newline
-// after a block goes) and lstrip_blocks (the blanks before a block on its line go), `-` and `+` to override.
+// Template source to tokens, with Jinja's whitespace control as transformers sets it: trim_blocks (the
+// newline after a block goes) and lstrip_blocks (the blanks before a block on its line go), `-` and `+` to
+// override.
 #pragma once
 #include <deque>
 #include <string>
@@ -10,7 +11,19 @@
 namespace makar::jinja {
 
 struct Token {
-  enum class Type { kData, kPrintBegin, kPrintEnd, kBlockBegin, kBlockEnd, kName, kString, kInt, kFloat, kOperator, kEnd };
+  enum class Type {
+    kData,
+    kPrintBegin,
+    kPrintEnd,
+    kBlockBegin,
+    kBlockEnd,
+    kName,
+    kString,
+    kInt,
+    kFloat,
+    kOperator,
+    kEnd
+  };
   Type type;
   std::string text;  // of data, names, strings (escapes resolved) and operators
   union {

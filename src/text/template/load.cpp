@@ -10,7 +10,8 @@ namespace {
 void read_tokens(const Json& config, ChatTemplate& t) {
   for (const auto& [key, value] : config.items()) {
     if (!key.ends_with("_token")) continue;
-    if (value.is_string()) t.set_token(key, value.get<std::string>());
+    if (value.is_string())
+      t.set_token(key, value.get<std::string>());
     else if (value.is_object() && value.contains("content") && value["content"].is_string())
       t.set_token(key, value["content"].get<std::string>());
   }
@@ -19,24 +20,28 @@ void read_tokens(const Json& config, ChatTemplate& t) {
 // The field chat_template: one template, or a list of {"name", "template"}.
 Result<std::string> pick(const Json& field, const std::string& place, const std::string& name) {
   if (field.is_string()) {
-    if (!name.empty() && name != "default") return error_at(place, "there is one unnamed chat template, none called '{}'", name);
+    if (!name.empty() && name != "default")
+      return error_at(place, "there is one unnamed chat template, none called '{}'", name);
     return field.get<std::string>();
   }
-  if (!field.is_array()) return error_at(place, "chat_template should be a string or a list, found {}", field.type_name());
+  if (!field.is_array())
+    return error_at(place, "chat_template should be a string or a list, found {}", field.type_name());
   std::vector<std::string> known;
   for (const Json& entry : field) {
-    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() || !entry.contains("template") || !entry["template"].is_string())
+    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
+        !entry.contains("template") || !entry["template"].is_string())
       return error_at(place, "each of several chat templates needs a name and a template");
     known.push_back(entry["name"].get<std::string>());
     if (known.back() == (name.empty() ? "default" : name)) return entry["template"].get<std::string>();
   }
-  return error_of(Error::Kind::kNotFound, place, "no chat template is called '{}'; there are: {}{}", name.empty() ? "default" : name,
-                  fmt::join(known, ", "), did_you_mean(name, known));
+  return error_of(Error::Kind::kNotFound, place, "no chat template is called '{}'; there are: {}{}",
+                  name.empty() ? "default" : name, fmt::join(known, ", "), did_you_mean(name, known));
 }
 
 }  // namespace
 
-Result<ChatTemplate> ChatTemplate::load(const std::string& folder, const std::string& name, const TemplateLimits& limits) {
+Result<ChatTemplate> ChatTemplate::load(const std::string& folder, const std::string& name,
+                                        const TemplateLimits& limits) {
   const std::string config_path = folder + "/tokenizer_config.json";
   Json config = Json::object();
   if (is_file(config_path)) {
@@ -55,13 +60,16 @@ Result<ChatTemplate> ChatTemplate::load(const std::string& folder, const std::st
   } else if (is_file(json)) {
     place = json;
     MAKAR_TRY(const Json file, read_json(json, {size_t{64} << 20, 64}));
-    if (!file.is_object() || !file.contains("chat_template")) return error_at(json, "expected an object with chat_template");
+    if (!file.is_object() || !file.contains("chat_template"))
+      return error_at(json, "expected an object with chat_template");
     MAKAR_TRY(source, pick(file["chat_template"], json, name));
   } else if (config.contains("chat_template") && !config["chat_template"].is_null()) {
     place = config_path;
     MAKAR_TRY(source, pick(config["chat_template"], config_path, name));
   } else {
-    return error_of(Error::Kind::kNotFound, folder, "holds no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json");
+    return error_of(
+        Error::Kind::kNotFound, folder,
+        "holds no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json");
   }
   MAKAR_TRY(ChatTemplate t, parse(source, place, limits));
   const std::string map_path = folder + "/special_tokens_map.json";

@@ -1,4 +1,5 @@
-// Methods of strings, lists and dicts. Those that change a list or dict are refused, as transformers refuses them.
+// Methods of strings, lists and dicts. Those that change a list or dict are refused, as transformers refuses
+// them.
 #include <algorithm>
 #include <array>
 
@@ -10,12 +11,17 @@ namespace makar::jinja {
 namespace {
 
 constexpr std::array kStringMethods = {
-    "split", "rsplit", "splitlines", "strip", "lstrip", "rstrip", "startswith", "endswith", "replace", "upper", "lower",
-    "title", "capitalize", "swapcase", "find", "rfind", "index", "join", "format", "count", "isdigit", "isalpha",
-    "isalnum", "isspace", "isupper", "islower", "partition", "rpartition", "removeprefix", "removesuffix", "zfill", "ljust", "rjust"};
-constexpr std::array kListMethods = {"index", "count", "append", "extend", "insert", "pop", "remove", "reverse", "sort", "clear", "copy"};
-constexpr std::array kDictMethods = {"items", "keys", "values", "get", "pop", "update", "setdefault", "clear", "popitem", "copy"};
-constexpr std::array kChanging = {"append", "extend", "insert", "pop", "remove", "reverse", "sort", "clear", "update", "setdefault", "popitem"};
+    "split",        "rsplit",       "splitlines", "strip",   "lstrip",  "rstrip",     "startswith",
+    "endswith",     "replace",      "upper",      "lower",   "title",   "capitalize", "swapcase",
+    "find",         "rfind",        "index",      "join",    "format",  "count",      "isdigit",
+    "isalpha",      "isalnum",      "isspace",    "isupper", "islower", "partition",  "rpartition",
+    "removeprefix", "removesuffix", "zfill",      "ljust",   "rjust"};
+constexpr std::array kListMethods = {"index",  "count",   "append", "extend", "insert", "pop",
+                                     "remove", "reverse", "sort",   "clear",  "copy"};
+constexpr std::array kDictMethods = {"items",  "keys",       "values", "get",     "pop",
+                                     "update", "setdefault", "clear",  "popitem", "copy"};
+constexpr std::array kChanging = {"append", "extend", "insert", "pop",        "remove", "reverse",
+                                  "sort",   "clear",  "update", "setdefault", "popitem"};
 
 template <class Names>
 bool listed(const Names& names, const std::string& name) {
@@ -30,14 +36,17 @@ const Traced& text_argument(const Arguments& a, size_t i, const char* name) {
 
 // startswith and endswith: a string or a tuple of strings.
 bool affix(const std::string& s, const Value& v, bool start) {
-  if (v.is(Kind::kTuple)) return std::any_of(v.items().begin(), v.items().end(), [&](const Value& x) { return affix(s, x, start); });
+  if (v.is(Kind::kTuple))
+    return std::any_of(v.items().begin(), v.items().end(),
+                       [&](const Value& x) { return affix(s, x, start); });
   if (!v.is_string()) fail(fmt::format("startswith and endswith need a string, found {}", type_name(v)));
   return start ? s.starts_with(v.text()) : s.ends_with(v.text());
 }
 
 bool all_of_class(const std::string& s, const std::string& name) {
   const auto ascii = [&](auto test) {
-    return !s.empty() && std::all_of(s.begin(), s.end(), [&](char c) { return test(static_cast<unsigned char>(c)); });
+    return !s.empty() &&
+           std::all_of(s.begin(), s.end(), [&](char c) { return test(static_cast<unsigned char>(c)); });
   };
   if (name == "isdigit") return ascii([](unsigned char c) { return std::isdigit(c) != 0; });
   if (name == "isalpha") return ascii([](unsigned char c) { return std::isalpha(c) || c >= 0x80; });
@@ -46,7 +55,8 @@ bool all_of_class(const std::string& s, const std::string& name) {
   const bool upper = name == "isupper";
   bool seen = false;
   for (const char c : s) {
-    if (upper ? std::islower(static_cast<unsigned char>(c)) : std::isupper(static_cast<unsigned char>(c))) return false;
+    if (upper ? std::islower(static_cast<unsigned char>(c)) : std::isupper(static_cast<unsigned char>(c)))
+      return false;
     seen |= std::isalpha(static_cast<unsigned char>(c)) != 0;
   }
   return seen;
@@ -56,7 +66,9 @@ Value find_text(const std::string& s, const Arguments& a, const std::string& nam
   const std::string& what = text_argument(a, 0, "sub").text();
   const size_t at = name == "rfind" ? s.rfind(what) : s.find(what);
   if (at == std::string::npos && name == "index") fail("index: the text is not found");
-  return Value::integer(at == std::string::npos ? -1 : static_cast<int64_t>(count_code_points(std::string_view(s).substr(0, at))));
+  return Value::integer(at == std::string::npos
+                            ? -1
+                            : static_cast<int64_t>(count_code_points(std::string_view(s).substr(0, at))));
 }
 
 Value partition(const Traced& t, const Arguments& a, bool right, Heap& heap) {
@@ -68,13 +80,15 @@ Value partition(const Traced& t, const Arguments& a, bool right, Heap& heap) {
     out = right ? std::vector<Value>{heap.string(""), heap.string(""), heap.string(t)}
                 : std::vector<Value>{heap.string(t), heap.string(""), heap.string("")};
   } else {
-    out = {heap.string(t.slice(0, at)), heap.string(t.slice(at, at + mark.size())), heap.string(t.slice(at + mark.size(), t.size()))};
+    out = {heap.string(t.slice(0, at)), heap.string(t.slice(at, at + mark.size())),
+           heap.string(t.slice(at + mark.size(), t.size()))};
   }
   return heap.list(std::move(out), Kind::kTuple);
 }
 
 Value fill(const Traced& t, const Arguments& a, const std::string& name, Interpreter& in) {
-  const int64_t width = whole(a.need(0, "width"), "the width"), missing = width - static_cast<int64_t>(count_code_points(t.text()));
+  const int64_t width = whole(a.need(0, "width"), "the width"),
+                missing = width - static_cast<int64_t>(count_code_points(t.text()));
   if (missing <= 0) return in.heap.string(t);
   in.budget.foresee(static_cast<size_t>(missing));
   const Traced pad(std::string(static_cast<size_t>(missing), name == "zfill" ? '0' : ' '));
@@ -93,17 +107,22 @@ Value string_method(const Value& self, const std::string& name, const Arguments&
   if (name == "split" || name == "rsplit") {
     const Value separator = a.get(0, "sep", Value::none()), most = a.get(1, "maxsplit", Value::integer(-1));
     if (!separator.is_none() && !separator.is_string()) fail("split needs a string as separator");
-    return in.heap.list(split(t, separator.is_none() ? nullptr : &separator.text(), whole(most, "maxsplit"), name == "rsplit", in));
+    return in.heap.list(split(t, separator.is_none() ? nullptr : &separator.text(), whole(most, "maxsplit"),
+                              name == "rsplit", in));
   }
-  if (name == "splitlines") return in.heap.list(split_lines(t, truthy(a.get(0, "keepends", Value::boolean(false))), in));
+  if (name == "splitlines")
+    return in.heap.list(split_lines(t, truthy(a.get(0, "keepends", Value::boolean(false))), in));
   if (name == "strip" || name == "lstrip" || name == "rstrip") {
     const Value chars = a.get(0, "chars", Value::none());
     if (!chars.is_none() && !chars.is_string()) fail("strip needs a string of characters");
-    return text(strip(t, name != "rstrip", name != "lstrip", chars.is_none() ? nullptr : &chars.text(), in.budget));
+    return text(
+        strip(t, name != "rstrip", name != "lstrip", chars.is_none() ? nullptr : &chars.text(), in.budget));
   }
-  if (name == "startswith" || name == "endswith") return Value::boolean(affix(s, a.need(0, "prefix"), name == "startswith"));
+  if (name == "startswith" || name == "endswith")
+    return Value::boolean(affix(s, a.need(0, "prefix"), name == "startswith"));
   if (name == "replace")
-    return text(replace(t, text_argument(a, 0, "old"), text_argument(a, 1, "new"), whole(a.get(2, "count", Value::integer(-1)), "count"), in));
+    return text(replace(t, text_argument(a, 0, "old"), text_argument(a, 1, "new"),
+                        whole(a.get(2, "count", Value::integer(-1)), "count"), in));
   if (name == "upper") return text(change_case(t, Case::kUpper, in.budget));
   if (name == "lower") return text(change_case(t, Case::kLower, in.budget));
   if (name == "title") return text(change_case(t, Case::kTitle, in.budget));
@@ -147,9 +166,12 @@ Value dict_method(const Value& self, const std::string& name, const Arguments& a
   in.budget.spend(static_cast<int64_t>(items.size()));
   std::vector<Value> out;
   for (const auto& [k, v] : items) {
-    if (name == "keys") out.push_back(k);
-    else if (name == "values") out.push_back(v);
-    else out.push_back(in.heap.list({k, v}, Kind::kTuple));
+    if (name == "keys")
+      out.push_back(k);
+    else if (name == "values")
+      out.push_back(v);
+    else
+      out.push_back(in.heap.list({k, v}, Kind::kTuple));
   }
   return in.heap.list(std::move(out));
 }
@@ -174,7 +196,8 @@ Value loop_method(const Value& self, const std::string& name, const Arguments& a
     return a.positional[loop.index % a.positional.size()];
   }
   for (const Value& v : a.positional)
-    if (!v.is_string() && !v.is_number() && !v.is_none()) fail("loop.changed compares strings and numbers only");
+    if (!v.is_string() && !v.is_number() && !v.is_none())
+      fail("loop.changed compares strings and numbers only");
   const bool same = !loop.last_changed.empty() && loop.last_changed.size() == a.positional.size() &&
                     std::equal(a.positional.begin(), a.positional.end(), loop.last_changed.begin(),
                                [&](const Value& x, const Value& y) { return equal(x, y, in.budget); });
@@ -186,19 +209,23 @@ Value loop_method(const Value& self, const std::string& name, const Arguments& a
 
 bool has_method(const Value& object, const std::string& name) {
   switch (object.kind()) {
-    case Kind::kString: return listed(kStringMethods, name);
+    case Kind::kString:
+      return listed(kStringMethods, name);
     case Kind::kList:
-    case Kind::kTuple: return listed(kListMethods, name);
-    case Kind::kDict: return listed(kDictMethods, name);
-    default: return false;
+    case Kind::kTuple:
+      return listed(kListMethods, name);
+    case Kind::kDict:
+      return listed(kDictMethods, name);
+    default:
+      return false;
   }
 }
 
 Value call_method(const Value& self, const std::string& name, const Arguments& a, Interpreter& in) {
   if (self.is(Kind::kLoop)) return loop_method(self, name, a, in);
   if (!self.is_string() && listed(kChanging, name))
-    fail(fmt::format("'{}' would change a {}; chat templates may not, write {} instead", name, type_name(self),
-                     self.is_dict() ? "dict(old, key=value)" : "list + [value]"));
+    fail(fmt::format("'{}' would change a {}; chat templates may not, write {} instead", name,
+                     type_name(self), self.is_dict() ? "dict(old, key=value)" : "list + [value]"));
   if (self.is_string()) return string_method(self, name, a, in);
   return self.is_dict() ? dict_method(self, name, a, in) : list_method(self, name, a, in);
 }

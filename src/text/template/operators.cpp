@@ -10,17 +10,22 @@ namespace {
 [[noreturn]] void fail_types(const std::string& op, const Value& a, const Value& b) {
   for (const Value* v : {&a, &b})
     if (v->is_undefined() && v->object())
-      fail(fmt::format("'{}' cannot be used: {}", op, static_cast<const StringObject&>(*v->object()).traced.text()));
-  fail(fmt::format("'{}' cannot join {} and {}{}", op, type_name(a), type_name(b),
-                   op == "+" && (a.is_string() || b.is_string()) ? "; write ~ to join any values as text" : ""));
+      fail(fmt::format("'{}' cannot be used: {}", op,
+                       static_cast<const StringObject&>(*v->object()).traced.text()));
+  fail(fmt::format(
+      "'{}' cannot join {} and {}{}", op, type_name(a), type_name(b),
+      op == "+" && (a.is_string() || b.is_string()) ? "; write ~ to join any values as text" : ""));
 }
 
 Value whole_arithmetic(const std::string& op, int64_t a, int64_t b) {
   int64_t r = 0;
   bool overflow = false;
-  if (op == "+") overflow = __builtin_add_overflow(a, b, &r);
-  else if (op == "-") overflow = __builtin_sub_overflow(a, b, &r);
-  else if (op == "*") overflow = __builtin_mul_overflow(a, b, &r);
+  if (op == "+")
+    overflow = __builtin_add_overflow(a, b, &r);
+  else if (op == "-")
+    overflow = __builtin_sub_overflow(a, b, &r);
+  else if (op == "*")
+    overflow = __builtin_mul_overflow(a, b, &r);
   else if (op == "**") {
     if (b < 0) return Value::real(std::pow(static_cast<double>(a), static_cast<double>(b)));
     r = 1;
@@ -98,8 +103,10 @@ Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpre
   if (op == "*" && (b.is_string() || b.is_sequence()) && a.is_whole()) return repeat(b, a.integer(), in);
   if (op == "%" && a.is_string()) {
     Arguments arguments;
-    if (b.is(Kind::kTuple)) arguments.positional = b.items();
-    else arguments.positional = {b};
+    if (b.is(Kind::kTuple))
+      arguments.positional = b.items();
+    else
+      arguments.positional = {b};
     return format_percent(a.traced(), arguments, in);
   }
   fail_types(op, a, b);
@@ -117,20 +124,24 @@ bool contains(const Value& container, const Value& item, Interpreter& in) {
       if (!item.is_string()) fail(fmt::format("'in' a string needs a string, found {}", type_name(item)));
       in.budget.touch(container.text().size());
       return container.text().find(item.text()) != std::string::npos;
-    case Kind::kDict: return find(container, item, in.budget) != nullptr;
-    case Kind::kUndefined: return false;
+    case Kind::kDict:
+      return find(container, item, in.budget) != nullptr;
+    case Kind::kUndefined:
+      return false;
     case Kind::kList:
     case Kind::kTuple:
       for (const Value& v : container.items())
         if (equal(v, item, in.budget)) return true;
       return false;
-    default: fail(fmt::format("'in' needs a container, found {}", type_name(container)));
+    default:
+      fail(fmt::format("'in' needs a container, found {}", type_name(container)));
   }
 }
 
 Value slice(const Value& v, const Value* start, const Value* stop, const Value* step, Interpreter& in) {
   if (v.is_undefined()) return in.undefined("a slice of an undefined value");
-  if (!v.is_string() && !v.is_sequence()) fail(fmt::format("a value of type {} cannot be sliced", type_name(v)));
+  if (!v.is_string() && !v.is_sequence())
+    fail(fmt::format("a value of type {} cannot be sliced", type_name(v)));
   for (const Value* bound : {start, stop, step})
     if (bound && !bound->is_whole()) fail("the bounds of a slice must be whole numbers");
   const int64_t by = step ? step->integer() : 1, n = length(v);

@@ -33,7 +33,8 @@ void Parser::expect_operator(std::string_view op) {
 }
 
 std::string Parser::expect_name(const char* what) {
-  if (peek().type != Token::Type::kName) fail_at(peek(), fmt::format("expected {}, found {}", what, describe(peek())));
+  if (peek().type != Token::Type::kName)
+    fail_at(peek(), fmt::format("expected {}, found {}", what, describe(peek())));
   return next().text;
 }
 
@@ -89,7 +90,8 @@ Expression* Parser::parse_compare() {
   while (true) {
     const Token& token = peek();
     static constexpr std::string_view kOps[] = {"==", "!=", "<", "<=", ">", ">="};
-    if (token.type == Token::Type::kOperator && std::find(std::begin(kOps), std::end(kOps), token.text) != std::end(kOps)) {
+    if (token.type == Token::Type::kOperator &&
+        std::find(std::begin(kOps), std::end(kOps), token.text) != std::end(kOps)) {
       ops.push_back(next().text);
     } else if (token.is_name("in")) {
       ops.push_back(next().text);
@@ -126,7 +128,8 @@ Expression* Parser::parse_concat() {
 
 Expression* Parser::parse_product() {
   Expression* left = parse_power();
-  while (peek().is_operator("*") || peek().is_operator("/") || peek().is_operator("//") || peek().is_operator("%")) {
+  while (peek().is_operator("*") || peek().is_operator("/") || peek().is_operator("//") ||
+         peek().is_operator("%")) {
     const Token at = next();
     left = make(Type::kArithmetic, at, {left, parse_power()});
     left->name = at.text;
@@ -164,9 +167,12 @@ Expression* Parser::parse_primary() {
   switch (token.type) {
     case Token::Type::kName:
       next();
-      if (token.text == "true" || token.text == "True") value = Value::boolean(true);
-      else if (token.text == "false" || token.text == "False") value = Value::boolean(false);
-      else if (token.text == "none" || token.text == "None") value = Value::none();
+      if (token.text == "true" || token.text == "True")
+        value = Value::boolean(true);
+      else if (token.text == "false" || token.text == "False")
+        value = Value::boolean(false);
+      else if (token.text == "none" || token.text == "None")
+        value = Value::none();
       else {
         node = make(Type::kName, token);
         node->name = token.text;
@@ -179,8 +185,12 @@ Expression* Parser::parse_primary() {
       value = Value(Kind::kString, std::make_shared<StringObject>(Traced(std::move(text))));
       break;
     }
-    case Token::Type::kInt: value = Value::integer(next().integer); break;
-    case Token::Type::kFloat: value = Value::real(next().real); break;
+    case Token::Type::kInt:
+      value = Value::integer(next().integer);
+      break;
+    case Token::Type::kFloat:
+      value = Value::real(next().real);
+      break;
     default:
       if (skip_operator("(")) {
         node = parse_tuple(true, true);
@@ -310,11 +320,12 @@ Expression* Parser::parse_test(Expression* node) {
   test->name = expect_name("the name of a test");
   const Token& token = peek();
   const bool value = token.type == Token::Type::kName || token.type == Token::Type::kString ||
-                     token.type == Token::Type::kInt || token.type == Token::Type::kFloat || token.is_operator("[") ||
-                     token.is_operator("{");
+                     token.type == Token::Type::kInt || token.type == Token::Type::kFloat ||
+                     token.is_operator("[") || token.is_operator("{");
   if (token.is_operator("(")) {
     parse_arguments(test);
-  } else if (value && !token.is_name("else") && !token.is_name("or") && !token.is_name("and") && !token.is_name("if")) {
+  } else if (value && !token.is_name("else") && !token.is_name("or") && !token.is_name("and") &&
+             !token.is_name("if")) {
     if (token.is_name("is")) fail_at(token, "tests with 'is' cannot be chained");
     test->children.push_back(parse_postfix(parse_primary()));
     settle(test);

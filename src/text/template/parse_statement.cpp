@@ -26,7 +26,8 @@ void Parser::parse_program() {
 }
 
 void Parser::expect_block_end() {
-  if (peek().type != Token::Type::kBlockEnd) fail_at(peek(), fmt::format("expected '%}}', found {}", describe(peek())));
+  if (peek().type != Token::Type::kBlockEnd)
+    fail_at(peek(), fmt::format("expected '%}}', found {}", describe(peek())));
   next();
 }
 
@@ -48,15 +49,18 @@ std::vector<Statement*> Parser::parse_body(std::initializer_list<const char*> en
         next();
         body.push_back(make(Statement::Type::kPrint, token));
         body.back()->expression = parse_tuple(true, false);
-        if (peek().type != Token::Type::kPrintEnd) fail_at(peek(), fmt::format("expected '}}}}', found {}", describe(peek())));
+        if (peek().type != Token::Type::kPrintEnd)
+          fail_at(peek(), fmt::format("expected '}}}}', found {}", describe(peek())));
         next();
         break;
       case Token::Type::kBlockBegin:
         next();
-        if (std::any_of(ends.begin(), ends.end(), [&](const char* end) { return peek().is_name(end); })) return body;
+        if (std::any_of(ends.begin(), ends.end(), [&](const char* end) { return peek().is_name(end); }))
+          return body;
         body.push_back(parse_statement());
         break;
-      default: fail_at(token, fmt::format("unexpected {}", describe(token)));
+      default:
+        fail_at(token, fmt::format("unexpected {}", describe(token)));
     }
   }
 }
@@ -90,11 +94,16 @@ Statement* Parser::parse_statement() {
     return make(name == "break" ? Statement::Type::kBreak : Statement::Type::kContinue, at);
   }
   for (const char* other : {"include", "import", "from", "extends", "block", "autoescape", "trans", "do"})
-    if (name == other) throw Failure(Error::Kind::kUnsupported, "the block '" + name + "' is not part of chat templates", at.line, at.column);
-  fail_at(at, fmt::format("unknown block '{}'{}", name,
-                          did_you_mean(name, {"for", "endfor", "if", "elif", "else", "endif", "set", "endset", "macro", "endmacro",
-                                              "call", "endcall", "with", "endwith", "filter", "endfilter", "generation", "endgeneration",
-                                              "break", "continue", "raw"})));
+    if (name == other)
+      throw Failure(Error::Kind::kUnsupported, "the block '" + name + "' is not part of chat templates",
+                    at.line, at.column);
+  fail_at(at,
+          fmt::format(
+              "unknown block '{}'{}", name,
+              did_you_mean(name, {"for",   "endfor",   "if",     "elif",      "else",       "endif",
+                                  "set",   "endset",   "macro",  "endmacro",  "call",       "endcall",
+                                  "with",  "endwith",  "filter", "endfilter", "generation", "endgeneration",
+                                  "break", "continue", "raw"})));
 }
 
 // Names to bind, with or without parentheses: "a, b" or "ns.x" where attributes are allowed.
@@ -105,7 +114,8 @@ std::vector<std::string> Parser::parse_targets(bool attributes) {
     if (!names.empty() && (peek().is_name("in") || peek().is_operator("=") || peek().is_operator(")"))) break;
     const Token at = peek();
     std::string name = expect_name("a name to assign to");
-    for (const char* reserved : {"true", "false", "none", "True", "False", "None", "in", "not", "and", "or", "is", "if", "else"})
+    for (const char* reserved :
+         {"true", "false", "none", "True", "False", "None", "in", "not", "and", "or", "is", "if", "else"})
       if (name == reserved) fail_at(at, fmt::format("'{}' cannot be assigned to", name));
     if (attributes && skip_operator(".")) name += "." + expect_name("the name of an attribute");
     names.push_back(std::move(name));
@@ -173,8 +183,10 @@ void Parser::parse_parameters(Statement* s) {
   expect_operator("(");
   while (!peek().is_operator(")")) {
     s->targets.push_back(expect_name("the name of a parameter"));
-    if (skip_operator("=")) s->values.push_back(parse_expression());
-    else if (!s->values.empty()) fail_at(peek(), "a parameter without a default follows one with a default");
+    if (skip_operator("="))
+      s->values.push_back(parse_expression());
+    else if (!s->values.empty())
+      fail_at(peek(), "a parameter without a default follows one with a default");
     if (!skip_operator(",")) break;
   }
   expect_operator(")");

@@ -75,7 +75,8 @@ class Parser {
   struct Level {
     explicit Level(Parser& p) : parser(p) {
       if (++parser.level_ > parser.limits_.nesting)
-        throw Failure(Error::Kind::kLimit, fmt::format("the template nests deeper than {} levels", parser.limits_.nesting),
+        throw Failure(Error::Kind::kLimit,
+                      fmt::format("the template nests deeper than {} levels", parser.limits_.nesting),
                       parser.peek().line, parser.peek().column);
     }
     ~Level() { --parser.level_; }

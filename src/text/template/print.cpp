@@ -41,13 +41,20 @@ void write_repr(const Traced& t, Writer& w) {
     size_t n;
     const char32_t c = code_point(s, i, &n);
     const Origin origin = t.origin_at(i);
-    if (c == static_cast<char32_t>(quote) || c == '\\') w.put(std::string{'\\', static_cast<char>(c)}, origin);
-    else if (c == '\n') w.put("\\n", origin);
-    else if (c == '\r') w.put("\\r", origin);
-    else if (c == '\t') w.put("\\t", origin);
-    else if (c < 0x20 || (c >= 0x7F && c < 0xA1) || c == 0xAD) w.put(fmt::format("\\x{:02x}", static_cast<uint32_t>(c)), origin);
-    else if (c != ' ' && is_blank(c)) w.put(fmt::format("\\u{:04x}", static_cast<uint32_t>(c)), origin);
-    else w.put(t, i, i + n);
+    if (c == static_cast<char32_t>(quote) || c == '\\')
+      w.put(std::string{'\\', static_cast<char>(c)}, origin);
+    else if (c == '\n')
+      w.put("\\n", origin);
+    else if (c == '\r')
+      w.put("\\r", origin);
+    else if (c == '\t')
+      w.put("\\t", origin);
+    else if (c < 0x20 || (c >= 0x7F && c < 0xA1) || c == 0xAD)
+      w.put(fmt::format("\\x{:02x}", static_cast<uint32_t>(c)), origin);
+    else if (c != ' ' && is_blank(c))
+      w.put(fmt::format("\\u{:04x}", static_cast<uint32_t>(c)), origin);
+    else
+      w.put(t, i, i + n);
     i += n;
   }
   w.put(std::string(1, quote), outer);
@@ -57,11 +64,16 @@ void write(const Value& v, Writer& w, bool quoted) {
   w.heap().budget.spend();
   const Origin o = v.origin();
   switch (v.kind()) {
-    case Kind::kUndefined: return quoted ? w.put("Undefined", o) : void();
-    case Kind::kNone: return w.put("None", o);
-    case Kind::kBool: return w.put(v.integer() ? "True" : "False", o);
-    case Kind::kInt: return w.put(std::to_string(v.integer()), o);
-    case Kind::kFloat: return w.put(print_float(v.real()), o);
+    case Kind::kUndefined:
+      return quoted ? w.put("Undefined", o) : void();
+    case Kind::kNone:
+      return w.put("None", o);
+    case Kind::kBool:
+      return w.put(v.integer() ? "True" : "False", o);
+    case Kind::kInt:
+      return w.put(std::to_string(v.integer()), o);
+    case Kind::kFloat:
+      return w.put(print_float(v.real()), o);
     case Kind::kString:
       return quoted ? write_repr(v.traced(), w) : w.put(v.traced(), 0, v.traced().size());
     case Kind::kList:
@@ -86,8 +98,9 @@ void write(const Value& v, Writer& w, bool quoted) {
       }
       return w.put("}", o);
     }
-    default: fail(fmt::format("a value of type {} cannot be printed{}", type_name(v),
-                              v.is(Kind::kCallable) ? "; is a pair of parentheses missing?" : ""));
+    default:
+      fail(fmt::format("a value of type {} cannot be printed{}", type_name(v),
+                       v.is(Kind::kCallable) ? "; is a pair of parentheses missing?" : ""));
   }
 }
 
@@ -101,15 +114,23 @@ void write_json_string(const Traced& t, const JsonStyle& style, Writer& w) {
     const auto byte = static_cast<unsigned char>(s[i]);
     const char32_t c = byte < 0x80 ? byte : code_point(s, i, &n);
     std::string escaped;
-    if (c == '"' || c == '\\') escaped = {'\\', static_cast<char>(c)};
-    else if (c == '\n') escaped = "\\n";
-    else if (c == '\r') escaped = "\\r";
-    else if (c == '\t') escaped = "\\t";
-    else if (c == '\b') escaped = "\\b";
-    else if (c == '\f') escaped = "\\f";
-    else if (c < 0x20 || (style.ascii && c >= 0x7F && c < 0x10000 && c != 0x7F)) escaped = fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
+    if (c == '"' || c == '\\')
+      escaped = {'\\', static_cast<char>(c)};
+    else if (c == '\n')
+      escaped = "\\n";
+    else if (c == '\r')
+      escaped = "\\r";
+    else if (c == '\t')
+      escaped = "\\t";
+    else if (c == '\b')
+      escaped = "\\b";
+    else if (c == '\f')
+      escaped = "\\f";
+    else if (c < 0x20 || (style.ascii && c >= 0x7F && c < 0x10000 && c != 0x7F))
+      escaped = fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
     else if (style.ascii && c >= 0x10000)
-      escaped = fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((static_cast<uint32_t>(c) - 0x10000) >> 10), 0xDC00 + (static_cast<uint32_t>(c) & 0x3FF));
+      escaped = fmt::format("\\u{:04x}\\u{:04x}", 0xD800 + ((static_cast<uint32_t>(c) - 0x10000) >> 10),
+                            0xDC00 + (static_cast<uint32_t>(c) & 0x3FF));
     if (!escaped.empty()) {
       w.put(t, plain, i);
       w.put(escaped, t.origin_at(i));
@@ -129,11 +150,16 @@ class JsonWriter {
     w_.heap().budget.spend();
     const Origin o = v.origin();
     switch (v.kind()) {
-      case Kind::kNone: return w_.put("null", o);
-      case Kind::kBool: return w_.put(v.integer() ? "true" : "false", o);
-      case Kind::kInt: return w_.put(std::to_string(v.integer()), o);
-      case Kind::kFloat: return w_.put(number(v.real()), o);
-      case Kind::kString: return write_json_string(v.traced(), style_, w_);
+      case Kind::kNone:
+        return w_.put("null", o);
+      case Kind::kBool:
+        return w_.put(v.integer() ? "true" : "false", o);
+      case Kind::kInt:
+        return w_.put(std::to_string(v.integer()), o);
+      case Kind::kFloat:
+        return w_.put(number(v.real()), o);
+      case Kind::kString:
+        return write_json_string(v.traced(), style_, w_);
       case Kind::kList:
       case Kind::kTuple: {
         if (v.items().empty()) return w_.put("[]", o);
@@ -144,8 +170,10 @@ class JsonWriter {
         }
         return close("]", o, level);
       }
-      case Kind::kDict: return object(v, level);
-      default: fail(fmt::format("tojson: a value of type {} has no JSON form", type_name(v)));
+      case Kind::kDict:
+        return object(v, level);
+      default:
+        fail(fmt::format("tojson: a value of type {} has no JSON form", type_name(v)));
     }
   }
 
@@ -165,7 +193,8 @@ class JsonWriter {
       if (key.is_string()) {
         write_json_string(key.traced(), style_, w_);
       } else {
-        if (!key.is_number() && !key.is_none()) fail(fmt::format("tojson: a key of type {} has no JSON form", type_name(key)));
+        if (!key.is_number() && !key.is_none())
+          fail(fmt::format("tojson: a key of type {} has no JSON form", type_name(key)));
         w_.put("\"", o);
         write(key, level);
         w_.put("\"", o);
@@ -198,7 +227,9 @@ std::string print_float(double d) {
   char buffer[400];
   const double size = std::fabs(d);
   const bool plain = d == 0 || (size >= 1e-4 && size < 1e16);
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, d, plain ? std::chars_format::fixed : std::chars_format::scientific).ptr;
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, d,
+                                 plain ? std::chars_format::fixed : std::chars_format::scientific)
+                       .ptr;
   std::string out(buffer, end);
   if (plain && out.find('.') == std::string::npos) out += ".0";
   return out;

@@ -17,9 +17,13 @@ Traced change_case(const Traced& text, Case to, Budget& budget) {
     bool upper = to == Case::kUpper || (to == Case::kSwap && low == c);
     const bool titled = to == Case::kTitle || to == Case::kCapitalize || to == Case::kWords;
     if (titled) upper = !word;
-    // str.title begins a word at every letter after a non-letter, Jinja2's filter after blanks and brackets only.
-    if (to == Case::kWords) word = !(is_blank(static_cast<char32_t>(c)) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<');
-    else word = to == Case::kTitle ? letter : true;
+    // str.title begins a word at every letter after a non-letter, Jinja2's filter after blanks and brackets
+    // only.
+    if (to == Case::kWords)
+      word =
+          !(is_blank(static_cast<char32_t>(c)) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<');
+    else
+      word = to == Case::kTitle ? letter : true;
     const utf8proc_int32_t changed = upper ? (titled ? utf8proc_totitle(c) : up) : low;
     if (c == 0xDF && upper) {
       out.append(titled ? "Ss" : "SS", text.origin_at(i));
@@ -72,17 +76,21 @@ Traced replace(const Traced& text, const Traced& from, const Traced& to, int64_t
   return out;
 }
 
-std::vector<Value> split(const Traced& text, const std::string* separator, int64_t most, bool from_right, Interpreter& in) {
+std::vector<Value> split(const Traced& text, const std::string* separator, int64_t most, bool from_right,
+                         Interpreter& in) {
   if (separator && separator->empty()) fail("split needs a separator that is not empty");
   in.budget.touch(text.size());
   const std::string& s = text.text();
   std::vector<std::pair<size_t, size_t>> parts;
   if (separator) {
     std::vector<size_t> hits;
-    for (size_t at = 0; (at = s.find(*separator, at)) != std::string::npos; at += separator->size()) hits.push_back(at);
+    for (size_t at = 0; (at = s.find(*separator, at)) != std::string::npos; at += separator->size())
+      hits.push_back(at);
     const size_t keep = most < 0 ? hits.size() : std::min<size_t>(hits.size(), static_cast<size_t>(most));
-    if (from_right) hits.erase(hits.begin(), hits.end() - static_cast<std::ptrdiff_t>(keep));
-    else hits.resize(keep);
+    if (from_right)
+      hits.erase(hits.begin(), hits.end() - static_cast<std::ptrdiff_t>(keep));
+    else
+      hits.resize(keep);
     size_t begin = 0;
     for (const size_t hit : hits) parts.emplace_back(begin, hit), begin = hit + separator->size();
     parts.emplace_back(begin, s.size());
@@ -90,8 +98,10 @@ std::vector<Value> split(const Traced& text, const std::string* separator, int64
     size_t at = strip_range(s, true, false).begin;
     while (at < s.size()) {
       size_t end = at, n;
-      if (most >= 0 && static_cast<int64_t>(parts.size()) >= most) end = s.size();
-      else while (end < s.size() && !is_blank(code_point(s, end, &n))) end += n;
+      if (most >= 0 && static_cast<int64_t>(parts.size()) >= most)
+        end = s.size();
+      else
+        while (end < s.size() && !is_blank(code_point(s, end, &n))) end += n;
       parts.emplace_back(at, end);
       at = end + strip_range(std::string_view(s).substr(end), true, false).begin;
     }

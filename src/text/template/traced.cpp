@@ -8,8 +8,8 @@ namespace makar::jinja {
 
 Origin Traced::origin_at(size_t byte) const {
   if (runs_.empty()) return origin_;
-  const auto run = std::upper_bound(runs_.begin(), runs_.end(), byte,
-                                    [](size_t at, const Run& r) { return at < r.end; });
+  const auto run =
+      std::upper_bound(runs_.begin(), runs_.end(), byte, [](size_t at, const Run& r) { return at < r.end; });
   return run == runs_.end() ? kFromTemplate : run->origin;
 }
 
@@ -68,7 +68,8 @@ Traced Traced::with_text(std::string text) const {
 
 bool is_blank(char32_t c) {
   return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
-         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F ||
+         c == 0x3000;
 }
 
 ByteRange strip_range(std::string_view text, bool left, bool right, const std::string* chars) {

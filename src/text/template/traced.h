@@ -1,5 +1,6 @@
-// Text that knows where each byte came from: the template, or the data given to it. Every operation on strings
-// inside the interpreter goes through Traced, so a byte of a message never loses its mark on the way out.
+// Text that knows where each byte came from: the template, or the data given to it. Every operation on
+// strings inside the interpreter goes through Traced, so a byte of a message never loses its mark on the way
+// out.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -25,7 +26,8 @@ class Traced {
   };
 
   Traced() = default;
-  explicit Traced(std::string text, Origin origin = kFromTemplate) : text_(std::move(text)), origin_(origin) {}
+  explicit Traced(std::string text, Origin origin = kFromTemplate)
+      : text_(std::move(text)), origin_(origin) {}
 
   const std::string& text() const { return text_; }
   size_t size() const { return text_.size(); }

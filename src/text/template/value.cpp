@@ -38,13 +38,15 @@ int depth_of(const Value& v) { return v.object() ? v.object()->depth : 0; }
 
 void set_depth(Object& object, int inner) {
   object.depth = inner + 1;
-  if (object.depth > kMaxContainerDepth) fail_limit(fmt::format("values nest deeper than {} levels", kMaxContainerDepth));
+  if (object.depth > kMaxContainerDepth)
+    fail_limit(fmt::format("values nest deeper than {} levels", kMaxContainerDepth));
 }
 
 // Roles are spelled by the protocol; anything else a caller writes there is content.
 bool known_role(const std::string& role) {
-  for (const char* known : {"system", "user", "assistant", "tool", "developer", "ipython", "function", "model",
-                            "tool_response", "observation", "environment", "documents", "context", "root"})
+  for (const char* known :
+       {"system", "user", "assistant", "tool", "developer", "ipython", "function", "model", "tool_response",
+        "observation", "environment", "documents", "context", "root"})
     if (role == known) return true;
   return false;
 }
@@ -90,16 +92,21 @@ Value Heap::method(Value self, std::string name) {
 
 Value Heap::content(const Json& json) {
   switch (json.type()) {
-    case Json::value_t::null: return Value::none().marked(kFromContent);
-    case Json::value_t::boolean: return Value::boolean(json.get<bool>()).marked(kFromContent);
-    case Json::value_t::number_integer: return Value::integer(json.get<int64_t>()).marked(kFromContent);
+    case Json::value_t::null:
+      return Value::none().marked(kFromContent);
+    case Json::value_t::boolean:
+      return Value::boolean(json.get<bool>()).marked(kFromContent);
+    case Json::value_t::number_integer:
+      return Value::integer(json.get<int64_t>()).marked(kFromContent);
     case Json::value_t::number_unsigned: {
       const auto u = json.get<uint64_t>();
       if (u > INT64_MAX) return Value::real(static_cast<double>(u)).marked(kFromContent);
       return Value::integer(static_cast<int64_t>(u)).marked(kFromContent);
     }
-    case Json::value_t::number_float: return Value::real(json.get<double>()).marked(kFromContent);
-    case Json::value_t::string: return string(json.get_ref<const std::string&>(), kFromContent);
+    case Json::value_t::number_float:
+      return Value::real(json.get<double>()).marked(kFromContent);
+    case Json::value_t::string:
+      return string(json.get_ref<const std::string&>(), kFromContent);
     case Json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
@@ -112,7 +119,8 @@ Value Heap::content(const Json& json) {
       for (const auto& [k, j] : json.items()) items.emplace_back(string(k, kFromContent), content(j));
       return dict(std::move(items), kFromContent);
     }
-    default: fail("data of a kind that JSON does not have");
+    default:
+      fail("data of a kind that JSON does not have");
   }
 }
 
@@ -128,23 +136,30 @@ Value Heap::messages(const Json& json) {
 }
 
 const char* type_name(const Value& v) {
-  static const char* const kNames[] = {"undefined", "none", "boolean", "integer", "float",  "string",
-                                       "list",      "tuple", "mapping", "namespace", "loop", "function"};
+  static const char* const kNames[] = {"undefined", "none",  "boolean", "integer",   "float", "string",
+                                       "list",      "tuple", "mapping", "namespace", "loop",  "function"};
   return kNames[static_cast<int>(v.kind())];
 }
 
 bool truthy(const Value& v) {
   switch (v.kind()) {
     case Kind::kUndefined:
-    case Kind::kNone: return false;
+    case Kind::kNone:
+      return false;
     case Kind::kBool:
-    case Kind::kInt: return v.integer() != 0;
-    case Kind::kFloat: return v.real() != 0;
-    case Kind::kString: return !v.traced().empty();
+    case Kind::kInt:
+      return v.integer() != 0;
+    case Kind::kFloat:
+      return v.real() != 0;
+    case Kind::kString:
+      return !v.traced().empty();
     case Kind::kList:
-    case Kind::kTuple: return !v.items().empty();
-    case Kind::kDict: return !v.dict().items.empty();
-    default: return true;
+    case Kind::kTuple:
+      return !v.items().empty();
+    case Kind::kDict:
+      return !v.dict().items.empty();
+    default:
+      return true;
   }
 }
 
@@ -157,7 +172,8 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
   if (a.kind() != b.kind()) return false;
   switch (a.kind()) {
     case Kind::kUndefined:
-    case Kind::kNone: return true;
+    case Kind::kNone:
+      return true;
     case Kind::kString:
       budget.touch(std::min(a.text().size(), b.text().size()));
       return a.text() == b.text();
@@ -173,7 +189,8 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
       }
       return true;
     }
-    default: return a.object() == b.object();
+    default:
+      return a.object() == b.object();
   }
 }
 
@@ -199,20 +216,27 @@ int compare(const Value& a, const Value& b, Budget& budget) {
 
 int64_t length(const Value& v) {
   switch (v.kind()) {
-    case Kind::kUndefined: return 0;
-    case Kind::kString: return static_cast<int64_t>(count_code_points(v.text()));
+    case Kind::kUndefined:
+      return 0;
+    case Kind::kString:
+      return static_cast<int64_t>(count_code_points(v.text()));
     case Kind::kList:
-    case Kind::kTuple: return static_cast<int64_t>(v.items().size());
-    case Kind::kDict: return static_cast<int64_t>(v.dict().items.size());
-    case Kind::kLoop: return static_cast<int64_t>(v.loop().list.items().size());
-    default: fail(fmt::format("a value of type {} has no length", type_name(v)));
+    case Kind::kTuple:
+      return static_cast<int64_t>(v.items().size());
+    case Kind::kDict:
+      return static_cast<int64_t>(v.dict().items.size());
+    case Kind::kLoop:
+      return static_cast<int64_t>(v.loop().list.items().size());
+    default:
+      fail(fmt::format("a value of type {} has no length", type_name(v)));
   }
 }
 
 std::vector<Value> iterate(const Value& v, Heap& heap) {
   std::vector<Value> out;
   switch (v.kind()) {
-    case Kind::kUndefined: return out;
+    case Kind::kUndefined:
+      return out;
     case Kind::kList:
     case Kind::kTuple:
       heap.budget.spend(static_cast<int64_t>(v.items().size() >> 3));
@@ -232,7 +256,8 @@ std::vector<Value> iterate(const Value& v, Heap& heap) {
       }
       return out;
     }
-    default: fail(fmt::format("a value of type {} cannot be iterated", type_name(v)));
+    default:
+      fail(fmt::format("a value of type {} cannot be iterated", type_name(v)));
   }
 }
 

@@ -15,7 +15,18 @@ namespace makar::jinja {
 constexpr int kMaxContainerDepth = 80;  // JSON input may nest 64 deep
 
 enum class Kind : uint8_t {
-  kUndefined, kNone, kBool, kInt, kFloat, kString, kList, kTuple, kDict, kNamespace, kLoop, kCallable
+  kUndefined,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kList,
+  kTuple,
+  kDict,
+  kNamespace,
+  kLoop,
+  kCallable
 };
 
 struct Object;
@@ -118,9 +129,9 @@ struct Scope;
 struct CallableObject : Object {
   enum class Type { kMethod, kFunction, kMacro } type = Type::kFunction;
   std::string name;
-  Value self;                            // of a method
-  const Statement* macro = nullptr;      // a macro's definition, or the call block of a caller
-  std::shared_ptr<Scope> scope;          // where the macro was defined
+  Value self;                        // of a method
+  const Statement* macro = nullptr;  // a macro's definition, or the call block of a caller
+  std::shared_ptr<Scope> scope;      // where the macro was defined
 };
 
 // Makes values and charges them.
@@ -128,7 +139,9 @@ class Heap {
  public:
   explicit Heap(Budget& b) : budget(b) {}
   Value string(Traced text);
-  Value string(std::string text, Origin origin = kFromTemplate) { return string(Traced(std::move(text), origin)); }
+  Value string(std::string text, Origin origin = kFromTemplate) {
+    return string(Traced(std::move(text), origin));
+  }
   Value list(std::vector<Value> items, Kind kind = Kind::kList);
   Value dict(std::vector<std::pair<Value, Value>> items, Origin origin = kFromTemplate);
   Value method(Value self, std::string name);

@@ -55,7 +55,8 @@ std::vector<char32_t> alphabet_of(const std::vector<WordCount>& words, const Bpe
   std::vector<std::pair<char32_t, uint64_t>> kept(counts.begin(), counts.end());
   if (t.limit_alphabet && kept.size() > *t.limit_alphabet) {
     // Among equally frequent characters the smaller code point stays.
-    std::stable_sort(kept.begin(), kept.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::stable_sort(kept.begin(), kept.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
     kept.resize(*t.limit_alphabet);
     std::sort(kept.begin(), kept.end());
   }
@@ -76,7 +77,8 @@ class Trainer {
     cut_words(alphabet);
     if (tokens_.all.size() > t_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
-                      "{} leaves no room: the special tokens and the alphabet alone are {}; raise it or limit the alphabet",
+                      "{} leaves no room: the special tokens and the alphabet alone are {}; raise it or "
+                      "limit the alphabet",
                       t_.vocab_size, tokens_.all.size());
     lengths_.assign(tokens_.all.size(), 1);
     count_pairs();
@@ -86,10 +88,10 @@ class Trainer {
 
  private:
   struct Entry {
-    double score;    // the count, or the likelihood score
+    double score;  // the count, or the likelihood score
     uint64_t key;
     uint32_t pair;
-    uint32_t list;   // of words, in lists_
+    uint32_t list;  // of words, in lists_
     bool operator<(const Entry& o) const { return score != o.score ? score < o.score : key > o.key; }
   };
 
@@ -107,10 +109,12 @@ class Trainer {
     std::map<std::tuple<bool, bool, char32_t>, bool> needed;
     const bool plain = t_.continuing_prefix.empty() && t_.end_suffix.empty();
     if (!plain)
-      for (const WordCount& w : words_) each_form(w, [&](char32_t c, bool first, bool last) { needed[{!first, last, c}] = true; });
+      for (const WordCount& w : words_)
+        each_form(w, [&](char32_t c, bool first, bool last) { needed[{!first, last, c}] = true; });
     for (const auto& [key, used] : needed) {
       const auto [continues, ends, c] = key;
-      if (const auto at = forms.find(c); at != forms.end()) at->second.id[continues][ends] = form(c, continues, ends);
+      if (const auto at = forms.find(c); at != forms.end())
+        at->second.id[continues][ends] = form(c, continues, ends);
     }
     if (plain)
       for (auto& [c, f] : forms) f.id[0][0] = f.id[0][1] = f.id[1][0] = f.id[1][1] = form(c, false, false);
@@ -125,10 +129,12 @@ class Trainer {
       starts_.push_back(symbols_.size());
       if (t_.bytes && plain) {
         for (const char c : w.word)
-          if (const uint32_t id = by_byte[static_cast<unsigned char>(c)]; id != UINT32_MAX) symbols_.push_back(id);
+          if (const uint32_t id = by_byte[static_cast<unsigned char>(c)]; id != UINT32_MAX)
+            symbols_.push_back(id);
       } else {
         each_form(w, [&](char32_t c, bool first, bool last) {
-          if (const auto at = forms.find(c); at != forms.end()) symbols_.push_back(at->second.id[!first][last]);
+          if (const auto at = forms.find(c); at != forms.end())
+            symbols_.push_back(at->second.id[!first][last]);
         });
       }
       sizes_.push_back(static_cast<uint32_t>(symbols_.size() - starts_.back()));
@@ -166,7 +172,8 @@ class Trainer {
   double score(const PairIndex::Pair& pair) const {
     const auto count = static_cast<double>(pair.count);
     if (!t_.score_by_likelihood) return count;
-    return count / (static_cast<double>(frequency_[pair.key >> 32]) * static_cast<double>(frequency_[pair.key & UINT32_MAX]));
+    return count / (static_cast<double>(frequency_[pair.key >> 32]) *
+                    static_cast<double>(frequency_[pair.key & UINT32_MAX]));
   }
 
   void queue_fresh() {
@@ -178,7 +185,8 @@ class Trainer {
         if (t_.score_by_likelihood) {
           neighbours_.resize(tokens_.all.size());
           const auto list = static_cast<uint32_t>(lists_.size() - 1);
-          for (const uint64_t symbol : {pair.key >> 32, pair.key & UINT32_MAX}) neighbours_[symbol].push_back({index, list});
+          for (const uint64_t symbol : {pair.key >> 32, pair.key & UINT32_MAX})
+            neighbours_[symbol].push_back({index, list});
         }
       }
       pair.fresh = {};
@@ -193,8 +201,8 @@ class Trainer {
       const PairIndex::Pair& pair = pairs_[top.pair];
       if (lists_[top.list].empty()) continue;  // merged already, by a newer entry of the same list
       if (const double now = score(pair); now != top.score) {
-        // By count, scores only fall, and an old entry is put back where it belongs. By likelihood they may rise, so
-        // every change queues a new entry and the old one goes.
+        // By count, scores only fall, and an old entry is put back where it belongs. By likelihood they may
+        // rise, so every change queues a new entry and the old one goes.
         if (!t_.score_by_likelihood) queue_.push({now, top.key, top.pair, top.list});
         continue;
       }
@@ -226,7 +234,9 @@ class Trainer {
   void merge_in(uint32_t w, uint32_t left, uint32_t right, uint32_t merged) {
     uint32_t* s = symbols_.data() + starts_[w];
     const uint32_t n = sizes_[w];
-    const auto fits = [&](uint32_t other) { return t_.max_token_length == 0 || lengths_[other] + lengths_[merged] < t_.max_token_length; };
+    const auto fits = [&](uint32_t other) {
+      return t_.max_token_length == 0 || lengths_[other] + lengths_[merged] < t_.max_token_length;
+    };
     uint32_t out = 0;
     for (uint32_t i = 0; i < n; ++i) {
       if (s[i] != left || i + 1 >= n || s[i + 1] != right) {
@@ -256,8 +266,12 @@ class Trainer {
     for (const uint32_t symbol : symbols) {
       if (symbol >= neighbours_.size()) continue;
       auto& list = neighbours_[symbol];
-      list.erase(std::remove_if(list.begin(), list.end(), [&](const auto& n) { return lists_[n.list].empty() || pairs_[n.pair].count <= 0; }), list.end());
-      for (const Neighbour& n : list) queue_.push({score(pairs_[n.pair]), pairs_[n.pair].key, n.pair, n.list});
+      list.erase(
+          std::remove_if(list.begin(), list.end(),
+                         [&](const auto& n) { return lists_[n.list].empty() || pairs_[n.pair].count <= 0; }),
+          list.end());
+      for (const Neighbour& n : list)
+        queue_.push({score(pairs_[n.pair]), pairs_[n.pair].key, n.pair, n.list});
     }
   }
 
@@ -276,15 +290,16 @@ class Trainer {
   std::priority_queue<Entry> queue_;
   std::vector<std::pair<uint32_t, uint32_t>> merges_;
   std::vector<char32_t> scratch_;
-  std::vector<uint64_t> frequency_;                  // of symbols, for the likelihood score
-  std::vector<std::vector<Neighbour>> neighbours_;   // pairs by symbol, likewise
+  std::vector<uint64_t> frequency_;                 // of symbols, for the likelihood score
+  std::vector<std::vector<Neighbour>> neighbours_;  // pairs by symbol, likewise
 };
 
 }  // namespace
 
 Result<BpeTrained> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
                              const std::function<void(size_t, size_t)>& progress) {
-  if (training.vocab_size > (size_t{1} << 30)) return error_of(Error::Kind::kLimit, "vocab_size", "at most 2^30, got {}", training.vocab_size);
+  if (training.vocab_size > (size_t{1} << 30))
+    return error_of(Error::Kind::kLimit, "vocab_size", "at most 2^30, got {}", training.vocab_size);
   return Trainer(words, training).run(progress);
 }
 

@@ -1,6 +1,6 @@
-// Byte-pair encoding by counting: the most frequent pair of neighbours becomes a token, again and again (Sennrich
-// et al., 2016). Vocabulary and merges equal those of the Hugging Face trainer: special tokens first, then the
-// alphabet by code point, then merges by count and, among equals, the smaller pair of ids.
+// Byte-pair encoding by counting: the most frequent pair of neighbours becomes a token, again and again
+// (Sennrich et al., 2016). Vocabulary and merges equal those of the Hugging Face trainer: special tokens
+// first, then the alphabet by code point, then merges by count and, among equals, the smaller pair of ids.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -16,10 +16,10 @@ namespace makar {
 struct BpeTraining {
   size_t vocab_size = 30'000;
   uint64_t min_frequency = 0;
-  std::vector<std::string> special_tokens;    // the first ids
-  std::vector<std::string> initial_tokens;    // further tokens, in this order, before the alphabet of the words
-  std::vector<char32_t> initial_alphabet;     // kept whatever their counts
-  std::optional<size_t> limit_alphabet;       // the most frequent characters only; others are left out of words
+  std::vector<std::string> special_tokens;  // the first ids
+  std::vector<std::string> initial_tokens;  // further tokens, in this order, before the alphabet of the words
+  std::vector<char32_t> initial_alphabet;   // kept whatever their counts
+  std::optional<size_t> limit_alphabet;     // the most frequent characters only; others are left out of words
   std::string continuing_prefix, end_suffix;  // "##", "</w>"
   size_t max_token_length = 0;                // in characters; 0: any
   bool bytes = false;                         // words are bytes, written in the byte-level alphabet

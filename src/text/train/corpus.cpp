@@ -21,14 +21,17 @@ Result<Corpus> Corpus::open(const CorpusOptions& options) {
   Corpus corpus;
   corpus.options_ = options;
   if (options.paths.empty()) return error_at("corpus", "no files are given");
-  if (!(options.sample > 0 && options.sample <= 1)) return error_at("sample", "expected a share above 0 and at most 1, got {}", options.sample);
+  if (!(options.sample > 0 && options.sample <= 1))
+    return error_at("sample", "expected a share above 0 and at most 1, got {}", options.sample);
   for (const std::string& path : options.paths) {
     if (path == "-") continue;
     std::error_code code;
     if (std::filesystem::is_directory(path, code)) return error_at(path, "is a folder; give the files in it");
     const auto size = std::filesystem::file_size(path, code);
-    if (!code) corpus.total_ += size;
-    else if (!std::filesystem::exists(path)) return error_of(Error::Kind::kNotFound, path, "there is no such file");
+    if (!code)
+      corpus.total_ += size;
+    else if (!std::filesystem::exists(path))
+      return error_of(Error::Kind::kNotFound, path, "there is no such file");
   }
   MAKAR_CHECK_OK(corpus.open_next());
   return corpus;
@@ -47,9 +50,12 @@ Status Corpus::open_next() {
 
 void Corpus::put(std::string_view text, SequenceBlock& block) {
   const uint64_t index = sequences_++;
-  if (options_.sample < 1 && Rng(options_.seed, Purpose::kSample).uniform_double(index) >= options_.sample) return;
-  if (is_valid_utf8(text)) block.bytes += text;
-  else block.bytes += to_valid_utf8(text);
+  if (options_.sample < 1 && Rng(options_.seed, Purpose::kSample).uniform_double(index) >= options_.sample)
+    return;
+  if (is_valid_utf8(text))
+    block.bytes += text;
+  else
+    block.bytes += to_valid_utf8(text);
   block.ends.push_back(block.bytes.size());
 }
 
@@ -79,7 +85,8 @@ Result<bool> Corpus::next(SequenceBlock& block) {
   std::string buffer(kBlockBytes, '\0');
   while (file_ && block.bytes.size() < kBlockBytes / 2) {
     const size_t got = std::fread(buffer.data(), 1, buffer.size(), file_.get());
-    if (got == 0 && std::ferror(file_.get())) return error_of(Error::Kind::kIo, path_, "reading failed: {}", std::strerror(errno));
+    if (got == 0 && std::ferror(file_.get()))
+      return error_of(Error::Kind::kIo, path_, "reading failed: {}", std::strerror(errno));
     read_ += got;
     rest_.append(buffer, 0, got);
     size_t begin = 0;
@@ -88,7 +95,9 @@ Result<bool> Corpus::next(SequenceBlock& block) {
     rest_.erase(0, begin);
     const size_t most = jsonl_ ? kMaxRecord : kMaxSequence;
     if (rest_.size() > most) {
-      if (jsonl_) return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path_, line_ + 1), "a record is longer than {} bytes", kMaxRecord);
+      if (jsonl_)
+        return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path_, line_ + 1),
+                        "a record is longer than {} bytes", kMaxRecord);
       const size_t cut = complete_utf8_prefix(std::string_view(rest_).substr(0, most));
       put(std::string_view(rest_).substr(0, cut ? cut : most), block);
       rest_.erase(0, cut ? cut : most);

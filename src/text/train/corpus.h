@@ -1,5 +1,6 @@
-// Text files of any size as a stream of sequences: a sequence is a line with its line break, or the "text" of one
-// JSONL record. A sequence over 1 MiB is cut between characters, so memory stays bounded whatever the file holds.
+// Text files of any size as a stream of sequences: a sequence is a line with its line break, or the "text" of
+// one JSONL record. A sequence over 1 MiB is cut between characters, so memory stays bounded whatever the
+// file holds.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -22,7 +23,7 @@ struct CorpusOptions {
   std::vector<std::string> paths;  // "-" is standard input
   bool jsonl = false;              // also for files named *.jsonl
   std::string field = "text";
-  double sample = 1;               // the share of the sequences to take, chosen by the seed
+  double sample = 1;  // the share of the sequences to take, chosen by the seed
   uint64_t seed = 0;
 };
 

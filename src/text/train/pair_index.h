@@ -1,4 +1,5 @@
-// Pairs of neighbouring symbols: their counts and the words where they were seen, found by a hash of the pair.
+// Pairs of neighbouring symbols: their counts and the words where they were seen, found by a hash of the
+// pair.
 #pragma once
 #include <cstdint>
 #include <vector>

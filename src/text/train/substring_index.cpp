@@ -44,7 +44,8 @@ SubstringIndex index_substrings(const std::vector<uint32_t>& text, uint32_t long
   std::vector<Suffix> order;
   for (size_t i = 0; i < text.size(); ++i)
     if (text[i] != 0) order.push_back({packed(text, i, bits, count), static_cast<uint32_t>(i)});
-  std::sort(order.begin(), order.end(), [](const Suffix& a, const Suffix& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
+  std::sort(order.begin(), order.end(),
+            [](const Suffix& a, const Suffix& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
   // Suffixes that agree in the packed characters and go on: compared further.
   const uint64_t low = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   for (size_t begin = 0; begin < order.size() && static_cast<uint32_t>(count) < depth;) {

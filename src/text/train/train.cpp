@@ -59,7 +59,9 @@ Json frequent(const std::vector<WordCount>& words, const TrainSettings& s, const
   } else {
     items = words;
   }
-  std::sort(items.begin(), items.end(), [](const WordCount& a, const WordCount& b) { return a.count != b.count ? a.count > b.count : a.word < b.word; });
+  std::sort(items.begin(), items.end(), [](const WordCount& a, const WordCount& b) {
+    return a.count != b.count ? a.count > b.count : a.word < b.word;
+  });
   std::vector<std::string> tokens = s.special_tokens;
   std::set<std::string> known(tokens.begin(), tokens.end());
   if (known.insert(unk).second) tokens.insert(tokens.begin(), unk);
@@ -73,7 +75,8 @@ Json frequent(const std::vector<WordCount>& words, const TrainSettings& s, const
 Json unigram_json(const UnigramTrained& trained) {
   Json vocab = Json::array();
   for (const auto& [piece, score] : trained.pieces) vocab.push_back(Json::array({piece, score}));
-  Json out = {{"type", "Unigram"}, {"unk_id", nullptr}, {"vocab", std::move(vocab)}, {"byte_fallback", false}};
+  Json out = {
+      {"type", "Unigram"}, {"unk_id", nullptr}, {"vocab", std::move(vocab)}, {"byte_fallback", false}};
   if (trained.unk_id) out["unk_id"] = *trained.unk_id;
   return out;
 }
@@ -81,7 +84,13 @@ Json unigram_json(const UnigramTrained& trained) {
 Json added_tokens(const TrainSettings& settings, const Json& model) {
   Json out = Json::array();
   const auto add = [&](size_t id, const std::string& content) {
-    out.push_back({{"id", id}, {"content", content}, {"single_word", false}, {"lstrip", false}, {"rstrip", false}, {"normalized", false}, {"special", true}});
+    out.push_back({{"id", id},
+                   {"content", content},
+                   {"single_word", false},
+                   {"lstrip", false},
+                   {"rstrip", false},
+                   {"normalized", false},
+                   {"special", true}});
   };
   const std::set<std::string> special(settings.special_tokens.begin(), settings.special_tokens.end());
   size_t id = 0;
@@ -100,7 +109,8 @@ Json added_tokens(const TrainSettings& settings, const Json& model) {
 }  // namespace
 
 bool trains_on_bytes(const TrainSettings& s) {
-  return s.model == Model::kBpe && s.bpe.continuing_prefix.empty() && s.bpe.end_suffix.empty() && has_stage(s.pipeline.pre_tokenizer, "ByteLevel");
+  return s.model == Model::kBpe && s.bpe.continuing_prefix.empty() && s.bpe.end_suffix.empty() &&
+         has_stage(s.pipeline.pre_tokenizer, "ByteLevel");
 }
 
 Result<Json> train_model(const std::vector<WordCount>& words, const TrainSettings& s, ThreadPool& pool,
@@ -111,24 +121,36 @@ Result<Json> train_model(const std::vector<WordCount>& words, const TrainSetting
     t.vocab_size = s.vocab_size;
     t.special_tokens = s.special_tokens;
     if (!s.unk_token.empty()) t.unk_token = s.unk_token;
-    MAKAR_TRY(const UnigramTrained trained, train_unigram(words, t, pool, [&](size_t pieces, size_t goal, double now) {
-      if (progress) progress({"prune", pieces, goal, now});
-    }));
+    MAKAR_TRY(const UnigramTrained trained,
+              train_unigram(words, t, pool, [&](size_t pieces, size_t goal, double now) {
+                if (progress) progress({"prune", pieces, goal, now});
+              }));
     if (loss) *loss = trained.loss;
     return unigram_json(trained);
   }
-  if (s.model == Model::kWord || s.model == Model::kCharacter) return frequent(words, s, s.unk_token.empty() ? "[UNK]" : s.unk_token);
+  if (s.model == Model::kWord || s.model == Model::kCharacter)
+    return frequent(words, s, s.unk_token.empty() ? "[UNK]" : s.unk_token);
   const BpeTraining t = bpe_settings(s);
   MAKAR_TRY(const BpeTrained trained, train_bpe(words, t, [&](size_t tokens, size_t goal) {
-    if (progress) progress({"merge", tokens, goal});
-  }));
+              if (progress) progress({"merge", tokens, goal});
+            }));
   if (s.model == Model::kWordPiece)
-    return Json{{"type", "WordPiece"}, {"unk_token", s.unk_token.empty() ? "[UNK]" : s.unk_token}, {"continuing_subword_prefix", t.continuing_prefix},
-                {"max_input_chars_per_word", 100}, {"vocab", vocabulary(trained.tokens)}};
+    return Json{{"type", "WordPiece"},
+                {"unk_token", s.unk_token.empty() ? "[UNK]" : s.unk_token},
+                {"continuing_subword_prefix", t.continuing_prefix},
+                {"max_input_chars_per_word", 100},
+                {"vocab", vocabulary(trained.tokens)}};
   Json merges = Json::array();
-  for (const auto& [left, right] : trained.merges) merges.push_back(Json::array({trained.tokens[left], trained.tokens[right]}));
-  Json out = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", or_null(s.unk_token)}, {"continuing_subword_prefix", or_null(t.continuing_prefix)},
-              {"end_of_word_suffix", or_null(t.end_suffix)}, {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", false}};
+  for (const auto& [left, right] : trained.merges)
+    merges.push_back(Json::array({trained.tokens[left], trained.tokens[right]}));
+  Json out = {{"type", "BPE"},
+              {"dropout", nullptr},
+              {"unk_token", or_null(s.unk_token)},
+              {"continuing_subword_prefix", or_null(t.continuing_prefix)},
+              {"end_of_word_suffix", or_null(t.end_suffix)},
+              {"fuse_unk", false},
+              {"byte_fallback", false},
+              {"ignore_merges", false}};
   out["vocab"] = vocabulary(trained.tokens);
   out["merges"] = std::move(merges);
   return out;
@@ -137,9 +159,10 @@ Result<Json> train_model(const std::vector<WordCount>& words, const TrainSetting
 Result<TrainReport> train_tokenizer(Corpus& corpus, const TrainSettings& s, ThreadPool& pool,
                                     const std::function<void(const TrainStage&)>& progress) {
   for (size_t i = 0; i < s.special_tokens.size(); ++i)
-    if (s.special_tokens[i].empty() || std::count(s.special_tokens.begin(), s.special_tokens.end(), s.special_tokens[i]) > 1)
+    if (s.special_tokens[i].empty() ||
+        std::count(s.special_tokens.begin(), s.special_tokens.end(), s.special_tokens[i]) > 1)
       return error_at("special_tokens", "'{}' is empty or given twice", s.special_tokens[i]);
-  MAKAR_TRY(const WordCounts counts, count_words(corpus, s.pipeline, trains_on_bytes(s), s.max_memory, s.temporary_folder, pool, progress));
+  MAKAR_TRY(const WordCounts counts, count_words(corpus, s, pool, progress));
   TrainReport report;
   MAKAR_TRY(Json model, train_model(counts.words, s, pool, progress, &report.loss));
   report.sequences = corpus.sequences(), report.bytes = corpus.bytes_read();
@@ -147,7 +170,10 @@ Result<TrainReport> train_tokenizer(Corpus& corpus, const TrainSettings& s, Thre
   report.dropped_words = counts.dropped_words, report.dropped_total = counts.dropped_total;
   report.runs = counts.runs;
   Json& out = report.tokenizer;
-  out = {{"version", "1.0"}, {"truncation", nullptr}, {"padding", nullptr}, {"added_tokens", added_tokens(s, model)}};
+  out = {{"version", "1.0"},
+         {"truncation", nullptr},
+         {"padding", nullptr},
+         {"added_tokens", added_tokens(s, model)}};
   out["normalizer"] = s.pipeline.normalizer;
   out["pre_tokenizer"] = s.pipeline.pre_tokenizer;
   out["post_processor"] = s.pipeline.post_processor;

@@ -26,8 +26,9 @@ struct TrainSettings {
   size_t vocab_size = 30'000;
   uint64_t min_frequency = 0;
   std::vector<std::string> special_tokens;
-  std::string unk_token;  // "": none (but Unigram, WordPiece, word and character models have one of their own)
-  BpeTraining bpe;        // the rest of BPE's and WordPiece's settings
+  std::string
+      unk_token;    // "": none (but Unigram, WordPiece, word and character models have one of their own)
+  BpeTraining bpe;  // the rest of BPE's and WordPiece's settings
   UnigramTraining unigram;
   size_t max_memory = size_t{4} << 30;
   std::string temporary_folder;  // "": TMPDIR or /tmp
@@ -46,8 +47,7 @@ struct TrainReport {
   double loss = 0;  // of Unigram
 };
 
-Result<WordCounts> count_words(Corpus& corpus, const TrainPipeline& pipeline, bool bytes, size_t max_memory,
-                               const std::string& temporary_folder, ThreadPool& pool,
+Result<WordCounts> count_words(Corpus& corpus, const TrainSettings& settings, ThreadPool& pool,
                                const std::function<void(const TrainStage&)>& progress);
 
 // The model section alone, from counted words.

@@ -19,7 +19,8 @@ class UnigramLattice {
   std::vector<uint64_t> edge_starts;  // by character, one more than there are
   std::vector<Edge> edges;            // from one character, shortest first
 
-  // Expected counts of the pieces under `log_p`, and the mean loss of a word. Piece 0 stands for unknown characters.
+  // Expected counts of the pieces under `log_p`, and the mean loss of a word. Piece 0 stands for unknown
+  // characters.
   std::vector<double> expect(const std::vector<double>& log_p, ThreadPool& pool, double* loss) const;
   // Counts of the pieces in the best segmentations.
   std::vector<double> count_best(const std::vector<double>& log_p, ThreadPool& pool) const;

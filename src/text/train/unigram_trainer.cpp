@@ -24,7 +24,8 @@ class Trainer {
  public:
   Trainer(const UnigramTraining& t, ThreadPool& pool) : t_(t), pool_(pool) {}
 
-  Result<UnigramTrained> run(const std::vector<WordCount>& words, const std::function<void(size_t, size_t, double)>& progress) {
+  Result<UnigramTrained> run(const std::vector<WordCount>& words,
+                             const std::function<void(size_t, size_t, double)>& progress) {
     read_words(words);
     std::vector<std::string> special = t_.special_tokens;
     UnigramTrained out;
@@ -34,8 +35,9 @@ class Trainer {
       out.unk_id = static_cast<size_t>(at - special.begin());
     }
     if (required_.size() + special.size() > t_.vocab_size)
-      return error_of(Error::Kind::kLimit, "vocab_size", "{} is too small: the characters alone are {} and the special tokens {}",
-                      t_.vocab_size, required_.size(), special.size());
+      return error_of(Error::Kind::kLimit, "vocab_size",
+                      "{} is too small: the characters alone are {} and the special tokens {}", t_.vocab_size,
+                      required_.size(), special.size());
     make_seed();
     const size_t desired = t_.vocab_size * 11 / 10;
     while (true) {
@@ -88,7 +90,9 @@ class Trainer {
     const SubstringIndex index = index_substrings(text_, static_cast<uint32_t>(t_.max_piece_length));
     std::vector<uint32_t> order(index.substrings.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
-    const auto score = [&](uint32_t i) { return index.substrings[i].occurrences() * index.substrings[i].length; };
+    const auto score = [&](uint32_t i) {
+      return index.substrings[i].occurrences() * index.substrings[i].length;
+    };
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       if (score(a) != score(b)) return score(a) > score(b);
       const Substring &x = index.substrings[a], &y = index.substrings[b];
@@ -123,7 +127,8 @@ class Trainer {
   }
 
   // A sweep over the suffix array: the substrings open at a suffix are the pieces that begin there.
-  void make_edges(const SubstringIndex& index, const std::vector<uint32_t>& order, const std::vector<uint32_t>& piece_of, uint32_t first_piece) {
+  void make_edges(const SubstringIndex& index, const std::vector<uint32_t>& order,
+                  const std::vector<uint32_t>& piece_of, uint32_t first_piece) {
     struct Interval {
       uint32_t first, last, length, piece;
     };
@@ -132,7 +137,9 @@ class Trainer {
       const Substring& s = index.substrings[order[k]];
       intervals.push_back({s.first, s.last, s.length, static_cast<uint32_t>(first_piece + k)});
     }
-    std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.first != b.first ? a.first < b.first : a.length < b.length; });
+    std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) {
+      return a.first != b.first ? a.first < b.first : a.length < b.length;
+    });
     std::vector<uint64_t>& starts = lattice_.edge_starts;
     starts.assign(text_.size() + 1, 0);
     for (const bool fill : {false, true}) {
@@ -187,12 +194,15 @@ class Trainer {
     best[0] = 0;
     for (uint32_t i = 0; i < piece.length; ++i) {
       const auto relax = [&](uint32_t p, uint32_t length, double log_p) {
-        if (i + length > piece.length || (i == 0 && length == piece.length) || best[i] + log_p <= best[i + length]) return;
+        if (i + length > piece.length || (i == 0 && length == piece.length) ||
+            best[i] + log_p <= best[i + length])
+          return;
         best[i + length] = best[i] + log_p, from[i + length] = i, used[i + length] = p;
       };
       const uint64_t begin = lattice_.edge_starts[piece.at + i], end = lattice_.edge_starts[piece.at + i + 1];
       if (begin == end || lattice_.edges[begin].length != 1) relax(0, 1, unknown);
-      for (uint64_t e = begin; e < end; ++e) relax(lattice_.edges[e].piece, lattice_.edges[e].length, log_p_[lattice_.edges[e].piece]);
+      for (uint64_t e = begin; e < end; ++e)
+        relax(lattice_.edges[e].piece, lattice_.edges[e].length, log_p_[lattice_.edges[e].piece]);
     }
     std::vector<uint32_t> out;
     if (best[piece.length] == -INFINITY) return out;
@@ -237,7 +247,8 @@ class Trainer {
       if (fate[id] == 1) order.push_back(id);
       if (fate[id] == 2) candidates.push_back(id);
     }
-    std::stable_sort(candidates.begin(), candidates.end(), [&](uint32_t a, uint32_t b) { return loss[a] > loss[b]; });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [&](uint32_t a, uint32_t b) { return loss[a] > loss[b]; });
     const size_t size = std::max(desired, static_cast<size_t>(static_cast<double>(n) * t_.shrinking_factor));
     for (const uint32_t id : candidates) {
       if (order.size() >= size) break;
@@ -262,7 +273,8 @@ class Trainer {
     return out;
   }
 
-  // Every character first, then the pieces in their order until the vocabulary is full; sorted by probability.
+  // Every character first, then the pieces in their order until the vocabulary is full; sorted by
+  // probability.
   void finish(const std::vector<std::string>& special, UnigramTrained& out) {
     std::unordered_map<std::string, double> known;
     double least = 0, penalty = 0;
@@ -285,7 +297,8 @@ class Trainer {
       std::string piece = spelled(pieces_[i]);
       if (used.emplace(piece, true).second) chosen.emplace_back(std::move(piece), log_p_[i]);
     }
-    std::stable_sort(chosen.begin(), chosen.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::stable_sort(chosen.begin(), chosen.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
     for (const std::string& s : special) out.pieces.emplace_back(s, 0.0);
     out.pieces.insert(out.pieces.end(), chosen.begin(), chosen.end());
   }
@@ -303,16 +316,21 @@ class Trainer {
 
 }  // namespace
 
-Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training, ThreadPool& pool,
+Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
+                                     ThreadPool& pool,
                                      const std::function<void(size_t, size_t, double)>& progress) {
   if (training.max_piece_length < 1 || training.max_piece_length > 64)
     return error_at("max_piece_length", "expected 1 to 64, got {}", training.max_piece_length);
   if (!(training.shrinking_factor > 0 && training.shrinking_factor < 1))
-    return error_at("shrinking_factor", "expected a number between 0 and 1, got {}", training.shrinking_factor);
+    return error_at("shrinking_factor", "expected a number between 0 and 1, got {}",
+                    training.shrinking_factor);
   uint64_t characters = 0;
   for (const WordCount& w : words) characters += w.word.size() + 1;
   if (characters >= UINT32_MAX)
-    return error_of(Error::Kind::kLimit, "words", "{} bytes of different words; at most 4 GiB can be trained on: lower --max-memory or sample", characters);
+    return error_of(
+        Error::Kind::kLimit, "words",
+        "{} bytes of different words; at most 4 GiB can be trained on: lower --max-memory or sample",
+        characters);
   return Trainer(training, pool).run(words, progress);
 }
 

@@ -12,12 +12,11 @@ namespace makar {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 16;
-constexpr size_t kWordOverhead = 96;  // of a word in training: its record, its symbols and their positions
-
-size_t training_bytes(size_t length) { return kWordOverhead + 9 * length; }
+constexpr size_t kWordOverhead = 96;  // of a word in training, whatever its length
 
 Error io_error(const std::string& folder, const char* what) {
-  return error_of(Error::Kind::kIo, folder, "{} failed: {}; set TMPDIR to a folder with room", what, std::strerror(errno));
+  return error_of(Error::Kind::kIo, folder, "{} failed: {}; set TMPDIR to a folder with room", what,
+                  std::strerror(errno));
 }
 
 // Calls visit(word, count) for every different word of the tables' runs, in the order of their bytes.
@@ -49,8 +48,10 @@ Status merge_runs(std::vector<Run*>& runs, const std::function<void(const std::s
     if (count == 0) word = head.word;
     count += head.count;
     MAKAR_TRY(const bool more, head.run->next(head.word, head.count));
-    if (more) std::push_heap(heap.begin(), heap.end(), later);
-    else heap.pop_back();
+    if (more)
+      std::push_heap(heap.begin(), heap.end(), later);
+    else
+      heap.pop_back();
   }
   if (count != 0) visit(word, count);
   return Done{};
@@ -92,7 +93,8 @@ Result<bool> Run::next(std::string& word, uint64_t& count) {
   }
   if (std::fread(&length, sizeof length, 1, file_) != 1) return io_error("temporary file", "reading");
   word.resize(length);
-  if (length && std::fread(word.data(), 1, length, file_) != length) return io_error("temporary file", "reading");
+  if (length && std::fread(word.data(), 1, length, file_) != length)
+    return io_error("temporary file", "reading");
   return true;
 }
 
@@ -105,7 +107,8 @@ Status WordCounter::add(std::string_view word, uint64_t count) {
   return Done{};
 }
 
-Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_t word_bytes) {
+Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_t memory,
+                                       size_t bytes_per_byte) {
   WordCounts out;
   std::vector<Run*> runs;
   for (WordCounter& c : counters)
@@ -114,7 +117,8 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
   if (runs.empty()) {
     // The common case: everything is in memory.
     for (size_t i = 1; i < counters.size(); ++i) {
-      for (const auto& e : counters[i].table_.entries()) counters[0].table_.add(counters[i].table_.word(e), e.count);
+      for (const auto& e : counters[i].table_.entries())
+        counters[0].table_.add(counters[i].table_.word(e), e.count);
       counters[i].table_.clear();
     }
   }
@@ -127,7 +131,8 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
     c.table_.clear();
   }
   const auto all = [&](const std::function<void(std::string_view, uint64_t)>& visit) -> Status {
-    if (!runs.empty()) return merge_runs(runs, [&](const std::string& word, uint64_t count) { visit(word, count); });
+    if (!runs.empty())
+      return merge_runs(runs, [&](const std::string& word, uint64_t count) { visit(word, count); });
     for (const uint32_t i : counters[0].table_.sorted()) {
       const auto& e = counters[0].table_.entries()[i];
       visit(counters[0].table_.word(e), e.count);
@@ -137,21 +142,23 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
   // First what the words would take by their counts, then those that fit, most frequent first.
   std::map<uint64_t, size_t, std::greater<>> size_by_count;
   MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
-    size_by_count[std::min<uint64_t>(count, 1 << 16)] += training_bytes(word.size());
+    size_by_count[std::min<uint64_t>(count, 1 << 16)] += kWordOverhead + bytes_per_byte * word.size();
     out.total += count;
   }));
   uint64_t least = 0;
   size_t used = 0;
   for (const auto& [count, bytes] : size_by_count) {
-    if (used + bytes > word_bytes) {
+    if (used + bytes > memory) {
       least = count + 1;
       break;
     }
     used += bytes;
   }
   MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
-    if (count >= least) out.words.push_back({std::string(word), count});
-    else ++out.dropped_words, out.dropped_total += count;
+    if (count >= least)
+      out.words.push_back({std::string(word), count});
+    else
+      ++out.dropped_words, out.dropped_total += count;
   }));
   for (WordCounter& c : counters) c.table_.clear(), c.runs_.clear();
   return out;

@@ -1,6 +1,6 @@
-// Counts words within a memory bound. A table that grows over its share is written to disk as a sorted run; the
-// runs are merged at the end, so the counts are exact at any bound. Only when the different words themselves do
-// not fit are the rarest ones left out, and the outcome says how many.
+// Counts words within a memory bound. A table that grows over its share is written to disk as a sorted run;
+// the runs are merged at the end, so the counts are exact at any bound. Only when the different words
+// themselves do not fit are the rarest ones left out, and the outcome says how many.
 #pragma once
 #include <cstdio>
 #include <memory>
@@ -13,10 +13,10 @@
 namespace makar {
 
 struct WordCounts {
-  std::vector<WordCount> words;       // in the order of their bytes
-  uint64_t total = 0;                 // occurrences of all words, kept or not
+  std::vector<WordCount> words;  // in the order of their bytes
+  uint64_t total = 0;            // occurrences of all words, kept or not
   uint64_t dropped_words = 0, dropped_total = 0;
-  size_t runs = 0;                    // written to disk
+  size_t runs = 0;  // written to disk
 };
 
 // A file without a name that goes away with the object.
@@ -40,8 +40,10 @@ class WordCounter {
  public:
   WordCounter(size_t table_bytes, std::string folder) : limit_(table_bytes), folder_(std::move(folder)) {}
   Status add(std::string_view word, uint64_t count = 1);
-  // All counters' words together, at most about `word_bytes` of them in memory.
-  static Result<WordCounts> finish(std::vector<WordCounter>& counters, size_t word_bytes);
+  // All counters' words together: the most frequent that can be trained on in about `memory` bytes, where a
+  // word takes `bytes_per_byte` for each of its bytes.
+  static Result<WordCounts> finish(std::vector<WordCounter>& counters, size_t memory,
+                                   size_t bytes_per_byte = 9);
 
  private:
   size_t limit_;

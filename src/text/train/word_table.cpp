@@ -19,7 +19,8 @@ void WordTable::add(std::string_view word, uint64_t count) {
       return;
     }
   }
-  check(word.size() < (size_t{1} << 32) && entries_.size() + 1 < UINT32_MAX, "a word table has room for 2^32 words");
+  check(word.size() < (size_t{1} << 32) && entries_.size() + 1 < UINT32_MAX,
+        "a word table has room for 2^32 words");
   entries_.push_back({count, arena_.size(), static_cast<uint32_t>(word.size()), hash});
   arena_ += word;
   slots_[at] = static_cast<uint32_t>(entries_.size());
@@ -38,7 +39,8 @@ void WordTable::grow() {
 std::vector<uint32_t> WordTable::sorted() const {
   std::vector<uint32_t> order(entries_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return word(entries_[a]) < word(entries_[b]); });
+  std::sort(order.begin(), order.end(),
+            [&](uint32_t a, uint32_t b) { return word(entries_[a]) < word(entries_[b]); });
   return order;
 }
 

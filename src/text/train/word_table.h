@@ -19,7 +19,9 @@ class WordTable {
   void add(std::string_view word, uint64_t count);
   size_t size() const { return entries_.size(); }
   // Bytes of memory in use.
-  size_t bytes() const { return arena_.capacity() + entries_.capacity() * sizeof(Entry) + slots_.capacity() * sizeof(uint32_t); }
+  size_t bytes() const {
+    return arena_.capacity() + entries_.capacity() * sizeof(Entry) + slots_.capacity() * sizeof(uint32_t);
+  }
   const std::vector<Entry>& entries() const { return entries_; }
   std::string_view word(const Entry& e) const { return {arena_.data() + e.offset, e.length}; }
   // The entries in the order of their bytes.
