@@ -33,45 +33,64 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
       from = word + entry.ends[i];
     }
   };
+  const auto room = [&](size_t more) {
+    if (count + more <= ids.size()) [[likely]] return;
+    ids.resize(ids.size() + std::max(kBlock + more, ids.size() / 2));
+    out = ids.data();
+  };
+  // A few words are scanned ahead, so that their places in the cache arrive while others are written.
+  struct Ahead {
+    WordCache::Key<2> key;
+    const char* word;
+    uint32_t size, slot;
+  };
+  constexpr int kAhead = 16;
+  Ahead ahead[kAhead];
   for (const char* p = begin; p < end;) {
-    const char* const word = p;
-    p = scanner.next<kKind>(p);
-    const auto size = static_cast<size_t>(p - word);
-    if (count + 8 > ids.size()) [[unlikely]] {
-      ids.resize(ids.size() + std::max(kBlock, ids.size() / 2));
-      out = ids.data();
+    int words = 0;
+    for (; words < kAhead && p < end; ++words) {
+      Ahead& one = ahead[words];
+      one.word = p;
+      p = scanner.next<kKind>(p);
+      one.size = static_cast<uint32_t>(p - one.word);
+      if (one.size > 15) continue;
+      one.key = WordCache::short_key(one.word, one.size, end);
+      one.slot = WordCache::slot(one.key);
+      cache.fetch(one.slot);
     }
-    if (size <= 15) [[likely]] {
-      if (const auto* entry = cache.find_short(WordCache::short_key(word, size, end))) [[likely]] {
-        out[count] = entry->ids[0];
-        out[count + 1] = entry->ids[1];
-        out[count + 2] = entry->ids[2];
-        count += entry->count;
-        if constexpr (kOffsets) spans_of(*entry, word);
-        continue;
+    room(kAhead * 6);
+    for (int w = 0; w < words; ++w) {
+      const char* const word = ahead[w].word;
+      const size_t size = ahead[w].size;
+      if (size <= 15) [[likely]] {
+        if (const auto* entry = cache.find_short(ahead[w].key, ahead[w].slot)) [[likely]] {
+          out[count] = entry->ids[0];
+          out[count + 1] = entry->ids[1];
+          out[count + 2] = entry->ids[2];
+          count += entry->count;
+          if constexpr (kOffsets) spans_of(*entry, word);
+          continue;
+        }
       }
-    }
-    if (size <= 31) {
-      if (const auto* entry = cache.find_long(WordCache::long_key(word, size))) {
-        for (int i = 0; i < 6; ++i) out[count + i] = entry->ids[i];
-        count += entry->count;
-        if constexpr (kOffsets) spans_of(*entry, word);
-        continue;
+      if (size <= 31) {
+        if (const auto* entry = cache.find_long(WordCache::long_key(word, size))) {
+          for (int i = 0; i < 6; ++i) out[count + i] = entry->ids[i];
+          count += entry->count;
+          if constexpr (kOffsets) spans_of(*entry, word);
+          continue;
+        }
       }
-    }
-    const Status status = impl.tokenize({word, size}, options, work);
-    if (!status.ok()) {
-      ids.resize(count);
-      return status;
-    }
-    if (size <= 31) cache.put({word, size}, work.tokens);
-    if (count + work.tokens.size() + 8 > ids.size()) {
-      ids.resize(ids.size() + work.tokens.size() + kBlock);
-      out = ids.data();
-    }
-    for (const ModelToken& token : work.tokens) {
-      out[count++] = token.id;
-      if constexpr (kOffsets) span(word + token.begin, word + token.end);
+      const Status status = impl.tokenize({word, size}, options, work);
+      if (!status.ok()) {
+        ids.resize(count);
+        return status;
+      }
+      if (size <= 31) cache.put({word, size}, work.tokens);
+      room(work.tokens.size() + kAhead * 6);
+      for (const ModelToken& token : work.tokens) {
+        out[count++] = token.id;
+        if constexpr (kOffsets) span(word + token.begin, word + token.end);
+      }
     }
   }
   ids.resize(count);

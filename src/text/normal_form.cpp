@@ -84,22 +84,51 @@ std::vector<FormedChar> normal_form(std::string_view text, NormalForm form) {
   return out;
 }
 
+namespace {
+
+// For each code point below U+30000: bit 0, NFC may change it or join it to what stands before; bit 1, it has a
+// combining class.
+struct QuickCheck {
+  std::vector<uint8_t> bits = std::vector<uint8_t>(0x30000);
+  QuickCheck() {
+    for (char32_t c = 0; c < bits.size(); ++c) {
+      if (c >= 0xD800 && c < 0xE000) continue;
+      if (combining_class(c) != 0) bits[c] |= 2;
+      if (c < 0xC0 || (c >= 0xAC00 && c <= 0xD7A3)) continue;
+      utf8proc_int32_t parts[32];
+      int boundclass = 0;
+      const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 32, UTF8PROC_DECOMPOSE, &boundclass);
+      if (count == 1 && parts[0] == static_cast<utf8proc_int32_t>(c)) continue;
+      utf8proc_int32_t again[32];
+      std::copy(parts, parts + count, again);
+      const auto left = utf8proc_normalize_utf32(again, count, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+      if (left != 1 || again[0] != static_cast<utf8proc_int32_t>(c)) bits[c] |= 1;
+      for (utf8proc_ssize_t i = 1; i < count; ++i)
+        if (static_cast<size_t>(parts[i]) < bits.size()) bits[parts[i]] |= 1;
+    }
+    for (char32_t c = 0x1161; c <= 0x11C2; ++c) bits[c] |= 1;  // Hangul vowels and finals
+  }
+};
+
+}  // namespace
+
 bool surely_in_form(std::string_view text, NormalForm form) {
   if (is_ascii(text)) return true;
   if (form != NormalForm::kNfc) return false;
+  static const QuickCheck table;
+  int last = 0;
   for (size_t at = 0; at < text.size();) {
     if (static_cast<unsigned char>(text[at]) < 0x80) {
+      last = 0;
       ++at;
       continue;
     }
     const char32_t c = next_code(text, at);
-    // Below U+0300, punctuation and dashes, kana without sound marks, CJK ideographs, Hangul syllables,
-    // Cyrillic: all stay as they are.
-    const bool stays = c < 0x300 || (c >= 0x400 && c < 0x483) || (c >= 0x2010 && c < 0x2028) ||
-                       (c >= 0x2030 && c < 0x2071) || (c >= 0x3001 && c < 0x302A) || (c >= 0x3041 && c < 0x3099) ||
-                       (c >= 0x30A1 && c < 0x3100) || (c >= 0x4E00 && c < 0xA000) || (c >= 0xAC00 && c < 0xD7A4) ||
-                       (c >= 0xFF01 && c < 0xFFE0) || (c >= 0x1F300 && c < 0x1FB00) || (c >= 0xDC80 && c < 0xDD00);
-    if (!stays) return false;
+    const uint8_t bits = c < table.bits.size() ? table.bits[c] : 0;
+    if (bits & 1) return false;
+    const int ccc = bits & 2 ? combining_class(c) : 0;
+    if (ccc != 0 && ccc < last) return false;
+    last = ccc;
   }
   return true;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "text/direct.h"
+#include "text/direct_words.h"
 
 namespace makar {
 namespace {
@@ -120,20 +121,41 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   for (const auto& part : parts) {
     if (part.token) {
       sink.put(part.token->id, valid ? part.range : repaired.original(part.range.begin, part.range.end));
-    } else if (const std::string_view fragment = view.substr(part.range.begin, part.range.end - part.range.begin);
-               valid && direct != Scanner::Kind::kNone && !added.any(true, specials) &&
-               (!normalizer || normalizer->leaves(fragment))) {
-      status = run_direct(*this, direct, fragment, part.range.begin, options, *work, sink);
-      if (!status.ok()) break;
-    } else {
-      status = run_fragment(valid ? AlignedText(view.substr(part.range.begin, part.range.end - part.range.begin), part.range.begin)
-                                  : repaired.slice(part.range.begin, part.range.end),
-                            options, *work, sink);
-      if (!status.ok()) break;
+      continue;
     }
+    const std::string_view fragment = view.substr(part.range.begin, part.range.end - part.range.begin);
+    if (valid && options.short_ways) {
+      const auto done = run_short(fragment, part.range.begin, options, *work, sink);
+      if (!done.ok()) status = done.error();
+      if (!done.ok() || *done) {
+        if (!status.ok()) break;
+        continue;
+      }
+    }
+    status = run_fragment(valid ? AlignedText(fragment, part.range.begin) : repaired.slice(part.range.begin, part.range.end), options, *work, sink);
+    if (!status.ok()) break;
   }
   give_back(std::move(work));
   return status;
+}
+
+Result<bool> Tokenizer::Impl::run_short(std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
+                                        TokenSink& sink) const {
+  if (added.any(true, options.special_text == SpecialText::kParse)) return false;
+  if (direct != Scanner::Kind::kNone && (!normalizer || normalizer->leaves(text))) {
+    MAKAR_CHECK_OK(run_direct(*this, direct, text, base, options, work, sink));
+    return true;
+  }
+  if (!direct_words) return false;
+  if (direct_words->kind == DirectWords::Kind::kMarked) {
+    if (text.find(mark) != std::string_view::npos) return false;
+    MAKAR_CHECK_OK(run_marked(*this, text, base, options, work, sink));
+    return true;
+  }
+  MAKAR_CHECK_OK(run_bert(*this, text, base, options, work, sink, [&](std::string_view part, uint32_t at) {
+    return run_fragment(AlignedText(part, at), options, work, sink);
+  }));
+  return true;
 }
 
 Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink) const {

@@ -24,6 +24,8 @@ struct Workspace {
   std::vector<AddedVocabulary::Part> parts;
 };
 
+struct DirectWords;
+
 // Where tokens go. Offsets are kept only when asked for.
 struct TokenSink {
   std::vector<uint32_t>& ids;
@@ -49,6 +51,7 @@ struct Tokenizer::Impl {
   std::string mark;  // a run of text may be cut before this (Model::splits_before); "" when not
   Banned banned;     // special ids but the unknown one
   Scanner::Kind direct = Scanner::Kind::kNone;  // the short way of direct.h
+  std::shared_ptr<const DirectWords> direct_words;  // those of direct_words.h, null for none
 
   // Appends the tokens of a text, without those of the post-processor.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;
@@ -63,6 +66,8 @@ struct Tokenizer::Impl {
   void give_back(std::unique_ptr<Workspace> workspace) const;
 
  private:
+  // A short way for unchanged, well-formed text; false when there is none and the pipeline must run.
+  Result<bool> run_short(std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
   Status run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
   Status pre_tokenize(Words& words) const;
   Status run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;

@@ -44,7 +44,10 @@ Result<std::string> translate_pattern(const std::string& pattern) {
     const char c = pattern[i];
     if (c == '\\' && i + 1 < pattern.size()) {
       const char next = pattern[++i];
-      if (next == 'h') out += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";  // a hexadecimal digit in Ruby
+      // PCRE2 counts U+180E as white space, Unicode no longer does.
+      if (next == 's') out += in_class ? "\\x09-\\x0d\\x20\\x85\\p{Z}" : "[\\x09-\\x0d\\x20\\x85\\p{Z}]";
+      else if (next == 'S' && !in_class) out += "[^\\x09-\\x0d\\x20\\x85\\p{Z}]";
+      else if (next == 'h') out += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";  // a hexadecimal digit in Ruby
       else if (next == 'H' && !in_class) out += "[^0-9a-fA-F]";
       else out += {c, next};
     } else if (in_class) {

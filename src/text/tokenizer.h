@@ -64,6 +64,7 @@ struct EncodeOptions {
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
   uint64_t dropout_seed = 0;  // of BPE dropout, where the file asks for it
+  bool short_ways = true;     // false runs the whole pipeline stage by stage; the result is the same
 };
 
 struct AddedToken {

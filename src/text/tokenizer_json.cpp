@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "text/direct.h"
+#include "text/direct_words.h"
 #include "text/field.h"
 #include "text/pipeline.h"
 
@@ -136,6 +137,10 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   if (raw && made->model->deterministic()) made->direct = direct_kind(pre);
   constexpr const char* kBlankMark = "\u2581";
   if (!made->byte_level && made->model->splits_before(kBlankMark)) made->mark = kBlankMark;
+  if (made->model->deterministic()) {
+    const DirectWords words = direct_words(section(json, "normalizer"), pre, made->mark);
+    if (words.kind != DirectWords::Kind::kNone) made->direct_words = std::make_shared<const DirectWords>(words);
+  }
   made->banned = made->added.special();
   if (made->model->unknown_id() < made->banned.size()) made->banned[made->model->unknown_id()] = false;
   if (std::none_of(made->banned.begin(), made->banned.end(), [](bool b) { return b; })) made->banned.clear();

@@ -1,5 +1,5 @@
-// Words already cut, in fixed tables that fit the second-level cache: words of up to 15 bytes with up to 3
-// tokens, and of up to 31 bytes with up to 6. A newer word replaces the older one in its place.
+// Words already cut, in fixed tables of 4 MB and 1 MB: words of up to 15 bytes with up to 3 tokens, and of up to 31
+// bytes with up to 6. A newer word replaces the older one in its place.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -61,11 +61,15 @@ class WordCache {
     return key;
   }
 
-  // Null when the word is not here. Sizes from 1 to 15 and to 31.
-  const Short* find_short(const Key<2>& key) const {
-    const Short& entry = shorts_[key.hash() >> (64 - kShortBits)];
+  // Null when the word is not here. Sizes from 1 to 15 and to 31. The slot of a short word can be asked for first and
+  // fetched ahead.
+  static uint32_t slot(const Key<2>& key) { return static_cast<uint32_t>(key.hash() >> (64 - kShortBits)); }
+  void fetch(uint32_t slot) const { __builtin_prefetch(&shorts_[slot]); }
+  const Short* find_short(const Key<2>& key, uint32_t slot) const {
+    const Short& entry = shorts_[slot];
     return entry.key == key ? &entry : nullptr;
   }
+  const Short* find_short(const Key<2>& key) const { return find_short(key, slot(key)); }
   const Long* find_long(const Key<4>& key) const {
     const Long& entry = longs_[key.hash() >> (64 - kLongBits)];
     return entry.key == key ? &entry : nullptr;
@@ -76,7 +80,7 @@ class WordCache {
   WordCache();
 
  private:
-  static constexpr int kShortBits = 15, kLongBits = 13;
+  static constexpr int kShortBits = 17, kLongBits = 14;
   struct Free {
     void operator()(void* p) const { std::free(p); }
   };

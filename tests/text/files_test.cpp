@@ -3,6 +3,7 @@
 
 #include "fixtures.h"
 #include "text/read/read.h"
+#include "text/read/sentencepiece_model.h"
 
 namespace makar {
 namespace {
@@ -143,6 +144,10 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
     types.push_back(byte ? 6 : t == "<unk>" ? 2 : control ? 3 : 1);
     scores.push_back(-static_cast<float>(i));
   }
+  // The scores are those of the SentencePiece model that these vocabularies come from.
+  const auto spm = SentencePieceModel::parse(read_packed(assets() + "/tokenizers/sentencepiece/llama2-tokenizer.model"));
+  if (spm.ok())
+    for (size_t i = 0; i < std::min(scores.size(), spm->pieces.size()); ++i) scores[i] = spm->pieces[i].score;
   std::vector<std::string> entries = {text_entry(prefix + "model", model), text_entry(prefix + "pre", pre),
                                       list_entry(prefix + "tokens", tokens), numbers_entry(prefix + "token_type", 5, types)};
   if (model == "llama") entries.push_back(numbers_entry(prefix + "scores", 6, scores));
