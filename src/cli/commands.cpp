@@ -2,12 +2,16 @@
 
 namespace makar {
 
+int run_forward(const std::vector<std::string>&);
+int run_generate(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"forward", "run a model on tensors of a file", run_forward},
+      {"generate", "continue a prompt", run_generate},
       {"template", "render chat templates", run_template},
       {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer},
       {"version", "print the version", run_version},

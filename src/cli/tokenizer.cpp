@@ -13,11 +13,13 @@ int run_tokenizer_convert(const std::vector<std::string>&);
 int run_tokenizer_decode(const std::vector<std::string>&);
 int run_tokenizer_encode(const std::vector<std::string>&);
 int run_tokenizer_info(const std::vector<std::string>&);
+int run_tokenizer_train(const std::vector<std::string>&);
 
 namespace {
 
 const std::vector<Command>& subcommands() {
   static const std::vector<Command> table = {
+      {"train", "text files to a tokenizer", run_tokenizer_train},
       {"encode", "text to ids", run_tokenizer_encode},
       {"decode", "ids to text", run_tokenizer_decode},
       {"info", "the pipeline, the vocabulary, bytes per token", run_tokenizer_info},

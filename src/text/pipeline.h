@@ -55,6 +55,9 @@ struct Tokenizer::Impl {
 
   // Appends the tokens of a text, without those of the post-processor.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;
+  // The same for well-formed text already cut into its control tokens and the text between them.
+  Status run_parts(std::string_view text, const std::vector<AddedVocabulary::Part>& parts,
+                   const EncodeOptions& options, TokenSink sink) const;
   // The words the model would see, for explanations.
   Result<std::vector<Words>> words(std::string_view text, const EncodeOptions& options) const;
 
