@@ -45,13 +45,15 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
       items.emplace_back(parts[0], parts[1]);
     }
   }
-  for (const auto& [key, value] : a.named) {
-    const auto same = [&](const auto& item) { return item.first.is_string() && item.first.text() == key; };
+  for (const auto& given : a.named) {
+    const auto same = [&](const auto& item) {
+      return item.first.is_string() && item.first.text() == given.first;
+    };
     const auto old = std::find_if(items.begin(), items.end(), same);
     if (old != items.end())
-      old->second = value;
+      old->second = given.second;
     else
-      items.emplace_back(heap.string(key), value);
+      items.emplace_back(heap.string(given.first), given.second);
   }
   if (name == "dict") return heap.dict(std::move(items));
   auto object = std::make_shared<DictObject>();
