@@ -2,6 +2,7 @@
 
 namespace makar {
 
+int run_demo(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
@@ -10,6 +11,7 @@ int run_version(const std::vector<std::string>&);
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"demo", "train a tiny model on a page of verse and let it write", run_demo},
       {"forward", "run a model on tensors of a file", run_forward},
       {"generate", "continue a prompt", run_generate},
       {"template", "render chat templates", run_template},

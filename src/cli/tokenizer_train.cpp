@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "cli/progress.h"
+#include "base/progress.h"
 #include "cli/run.h"
 #include "text/train/train.h"
 

@@ -31,7 +31,7 @@ BART = dict(vocab_size=V, d_model=40, encoder_layers=2, decoder_layers=3, encode
             encoder_ffn_dim=72, decoder_ffn_dim=56, max_position_embeddings=48, dropout=0.0, attention_dropout=0.0,
             activation_dropout=0.0, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=2,
             forced_eos_token_id=None, decoder_vocab_size=V)
-T5 = dict(vocab_size=V, d_model=40, d_kv=12, d_ff=72, num_layers=2, num_decoder_layers=3, num_heads=4,
+T5 = dict(vocab_size=V, d_model=40, d_kv=12, d_ff=72, num_layers=3, num_decoder_layers=3, num_heads=4,
           relative_attention_num_buckets=12, relative_attention_max_distance=24, dropout_rate=0.0, pad_token_id=0,
           eos_token_id=2, decoder_start_token_id=0)
 FALCON = dict(vocab_size=V, hidden_size=48, num_hidden_layers=2, num_attention_heads=6, hidden_dropout=0.0,
@@ -117,7 +117,9 @@ def make(name, folder):
     arch, config_name, fields = MODELS[name]
     known = getattr(transformers, config_name)
     config = known(**fields)
-    config._attn_implementation = "eager"
+    # transformers' eager Falcon adds ALiBi twice (once in the mask, once in the scores); its default path adds it once.
+    attention = "sdpa" if name.startswith("falcon-alibi") else "eager"
+    config._attn_implementation = attention
     torch.manual_seed(sum(map(ord, name)))
     model = getattr(transformers, arch)(config).float().eval()
     for key, p in model.named_parameters():  # livelier than the usual 0.02; the sinusoids are not parameters to change
@@ -128,7 +130,7 @@ def make(name, folder):
     path = os.path.join(folder, "models", name)
     os.makedirs(path, exist_ok=True)
     model.save_pretrained(path)
-    model = getattr(transformers, arch).from_pretrained(path, attn_implementation="eager").float().eval()
+    model = getattr(transformers, arch).from_pretrained(path, attn_implementation=attention).float().eval()
     x = inputs_for(model, config, arch)
     out = model(**x, output_hidden_states=True)
     tensors = {"in." + k: v.contiguous() for k, v in x.items()}
@@ -143,11 +145,11 @@ def make(name, folder):
     golden["grads"] = {k: summary(p.grad) for k, p in model.named_parameters() if p.grad is not None}
     if "Causal" in arch or "Conditional" in arch or "MT" in arch:
         ids = x["input_ids"][:1, :9]
-        model = getattr(transformers, arch).from_pretrained(path, attn_implementation="eager").float().eval()
+        model = getattr(transformers, arch).from_pretrained(path, attn_implementation=attention).float().eval()
         args = dict(num_beams=1, do_sample=False, max_new_tokens=10, pad_token_id=0, eos_token_id=2)
         golden["generate"] = [{"input_ids": ids.tolist(), "args": args, "sequences": model.generate(ids, **args).tolist()}]
     # Dynamic rope keeps the longest length it saw: train a fresh copy.
-    model = getattr(transformers, arch).from_pretrained(path, attn_implementation="eager").float().eval()
+    model = getattr(transformers, arch).from_pretrained(path, attn_implementation=attention).float().eval()
     decay = [p for p in model.parameters() if p.requires_grad and p.dim() >= 2]
     rest = [p for p in model.parameters() if p.requires_grad and p.dim() < 2]
     opt = torch.optim.AdamW([{"params": decay, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}], lr=1e-3, betas=(0.9, 0.95), eps=1e-8)

@@ -1,0 +1,73 @@
+// A training step of two models, ours: forward, backward, clipping, AdamW. bench/train.py runs it beside PyTorch.
+// Prints one JSON object: seconds of each step after warm-up, losses, peak memory.
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "base/rng.h"
+#include "bench/timing.h"
+#include "models/load.h"
+#include "train/step.h"
+
+using namespace makar;
+
+namespace {
+
+struct Case {
+  const char* name;
+  int64_t layers, width, heads, context, sequences, vocab;
+};
+constexpr Case kCases[] = {{"char-gpt", 6, 384, 6, 256, 12, 65}, {"gpt2-124m", 12, 768, 12, 64, 4, 50257}};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string name = "char-gpt";
+  int threads = 0, steps = 5;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (!std::strcmp(argv[i], "--case")) name = argv[i + 1];
+    if (!std::strcmp(argv[i], "--threads")) threads = std::atoi(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--steps")) steps = std::atoi(argv[i + 1]);
+  }
+  for (const Case& c : kCases) {
+    if (name != c.name) continue;
+    const auto config = Config::parse(
+        fmt::format(R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": {}, "n_embd": {}, "n_head": {},
+          "n_positions": {}, "vocab_size": {}, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}})",
+                    c.layers, c.width, c.heads, std::max<int64_t>(c.context, 256), c.vocab), "bench");
+    auto made = make_model(*config);
+    Model& model = *made->model;
+    initialize(model, 1);
+    ThreadPool pool(threads);
+    OptimizerOptions o;
+    o.weight_decay = 0.1, o.beta2 = 0.95;
+    auto optimizer = Optimizer::make(model.parameters(), o);
+    Batch batch;
+    std::vector<int64_t> targets;
+    const Rng rng(1, Purpose::kSynthetic);
+    for (int64_t s = 0; s < c.sequences; ++s) {
+      std::vector<int64_t> ids;
+      for (int64_t t = 0; t <= c.context; ++t)
+        ids.push_back(static_cast<int64_t>(rng.bits(static_cast<uint64_t>(s * 100000 + t))[0] % static_cast<uint64_t>(c.vocab)));
+      targets.insert(targets.end(), ids.begin() + 1, ids.end());
+      ids.pop_back();
+      batch.add(ids);
+    }
+    std::vector<double> times, losses;
+    for (int step = 0; step < steps + 2; ++step) {
+      const double start = bench::seconds();
+      const StepResult r = train_step(model, *optimizer, pool, batch, targets, {3e-4, 1.0});
+      if (step >= 2) times.push_back(bench::seconds() - start);
+      losses.push_back(r.loss);
+    }
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    fmt::print("{{\"case\": \"{}\", \"threads\": {}, \"tokens\": {}, \"seconds\": [{:.5f}], \"first_loss\": {:.5f}, \"last_loss\": {:.5f}, \"peak_mb\": {}}}\n",
+               c.name, pool.threads(), c.sequences * c.context, fmt::join(times, ", "), losses.front(), losses.back(), usage.ru_maxrss / 1024);
+    return 0;
+  }
+  fmt::print(stderr, "unknown case {}\n", name);
+  return 2;
+}
