@@ -60,10 +60,10 @@ class Checker:
         if not self.program:
             return
         path, text = [words[0]], self.help(words[0])
-        if text and re.search(r"^usage: .* SUBCOMMAND", text, re.M) and len(words) > 1:
-            if re.fullmatch(r"[a-z][\w-]*", words[1]):
+        if text and len(words) > 1 and re.fullmatch(r"[a-z][\w-]*", words[1]):
+            listed = re.search(rf"^  {re.escape(words[1])} |makar {words[0]} {re.escape(words[1])}\b", text, re.M)
+            if listed or re.search(r"^usage: .* SUBCOMMAND", text, re.M):
                 path.append(words[1])
-                listed = re.search(rf"^  {re.escape(words[1])} ", text, re.M)
                 text = self.help(*path) if listed else None
         if text is None:
             return self.error(place, f"`makar {' '.join(path)}`: `--help` fails or does not list it")
@@ -227,12 +227,13 @@ SOUND = {
     "dev": 'case "$c" in\n  fmt | lint) "do_$c" ;;\nesac\n',
     "CMakePresets.json": '{ "name": "release" }',
     "CMakeLists.txt": "add_room(base)\n",
-    "src/cli/commands.cpp": '      {"forward", "run a model", run_forward},\n      {"tokenizer", "text to ids", run_tokenizer},\n',
+    "src/cli/commands.cpp": '      {"forward", "run a model", run_forward},\n      {"tokenizer", "text to ids", run_tokenizer},\n'
+                            '      {"template", "render", run_template},\n',
     "src/base/README.md": "# base\n\n`error.h` is `base/error.h`. `src/base/<name>.cpp` and `fuzz/NAME.cpp` come later; `model.safetensors`.\n",
     "src/base/error.h": "",
     "fuzz/json.cpp": "",
     "docs/decisions/0001-one.md": "# 0001. One\n",
-    "README.md": "# makar\n\nRooms: `src/base/`. Run `make test`, `./dev fmt`, `makar forward --model DIR`, `build/makar`.\n"
+    "README.md": "# makar\n\nRooms: `src/base/`. Run `make test`, `./dev fmt`, `makar forward --model DIR`, `makar template render --tools FILE`, `build/makar`.\n"
                  "[one](docs/decisions/0001-one.md) and [rooms](#makar).\n\n```sh\nmakar tokenizer encode \\\n  --lines x && make build\n```\n"
                  "```text\nmake nothing of `this`\n```\n",
 }
@@ -247,6 +248,7 @@ FAULTS = [
     ("README.md", "Run `makar forward --nothing`.", "makar forward --nothing"),
     ("README.md", "```sh\nmakar tokenizer nothing\n```", "makar tokenizer nothing"),
     ("README.md", "```sh\ncat x | makar tokenizer encode --nothing\n```", "makar tokenizer encode --nothing"),
+    ("README.md", "Run `makar template render --nothing`.", "makar template render --nothing"),
     ("README.md", "Pass `--nothing`.", "`--nothing`"),
     ("README.md", "Run `build/tests/test_base`.", "no such program"),
     ("README.md", "[gone](docs/gone.md)", "leads nowhere"),
@@ -261,6 +263,8 @@ FAKE_PROGRAM = """#!/bin/sh
 case "$*" in
   'forward --help') echo '  -m --model DIR  the model' ;;
   'tokenizer --help') printf 'usage: makar tokenizer SUBCOMMAND [options]\\n\\n  encode       text to ids\\n' ;;
+  'template --help') echo 'usage: makar template render [options]' ;;
+  'template render --help') echo '  --tools FILE  tools' ;;
   'tokenizer encode --help') echo '  --lines  each line' ;;
   *) exit 2 ;;
 esac
