@@ -1,16 +1,30 @@
-# make demo, make test, make build: install what is missing, configure, build, run.
+# make demo, make test, make build: install what is missing, configure, build, run. `make help` lists them.
 JOBS ?= $(shell nproc)
 
-.PHONY: build test demo packages clean
+.PHONY: help packages configure build test demo clean
+.DEFAULT_GOAL := build
+
+help:
+	@echo 'make build     the program, at build/makar (also plain make)'
+	@echo 'make test      build, then every test'
+	@echo 'make demo      build, then train a tiny model and write with it'
+	@echo 'make packages  install the missing Debian packages of packages.txt (as root, or through sudo)'
+	@echo 'make clean     remove build folders'
+	@echo 'JOBS=N limits the number of parallel jobs; all cores without it.'
 
 packages:
 	@./scripts/install-packages
 
-build: packages
+configure: packages
+	@echo 'makar: configuring build/ (preset release)'
 	@cmake --preset release >/dev/null
+
+build: configure
+	@echo 'makar: building with $(JOBS) jobs'
 	@cmake --build build -j $(JOBS)
 
 test: build
+	@echo 'makar: running the tests'
 	@cd build && ctest --output-on-failure -j $(JOBS)
 
 demo: build

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""The room checker: compares the #includes of src/ with the rooms of CMakeLists.txt.
+
+A room may include itself, the rooms after DEPS in its add_room(...), and what those may include.
+
+usage: rooms.py [ROOT]       check a tree, the one this file stands in by default
+       rooms.py --self-test  show that planted faults are caught
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+KEYWORDS = {"DEPS", "LIBS", "MAIN"}
+
+
+def read_rooms(cmake):
+    """CMakeLists.txt -> {room: direct dependencies}, in the order of the file."""
+    rooms = {}
+    text = re.sub(r"#.*", "", cmake)
+    for call in re.findall(r"^\s*add_room\(([^)]*)\)", text, re.M):
+        name, *words = call.split()
+        deps, section = [], None
+        for word in words:
+            if word in KEYWORDS:
+                section = word
+            elif section == "DEPS":
+                deps.append(word)
+        rooms[name] = deps
+    return rooms
+
+
+def check(root):
+    """-> (errors, number of includes seen)"""
+    rooms = read_rooms((root / "CMakeLists.txt").read_text())
+    errors, allowed = [], {}
+    for name, deps in rooms.items():
+        allowed[name] = {name}
+        for dep in deps:
+            if dep not in allowed:
+                errors.append(f"CMakeLists.txt: room '{name}' depends on '{dep}', which does not stand before it")
+            allowed[name] |= allowed.get(dep, set())
+    seen = 0
+    for path in sorted((root / "src").rglob("*")):
+        if path.suffix not in {".cpp", ".h", ".cu", ".cuh"}:
+            continue
+        place = path.relative_to(root)
+        room = place.parts[1]
+        if len(place.parts) < 3 or room not in rooms:
+            errors.append(f"{place}: is in no room that CMakeLists.txt adds")
+            continue
+        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s+"([^"]+)"', line)
+            if not found:
+                continue
+            seen += 1
+            other = found.group(1).split("/")[0]
+            if not (root / "src" / found.group(1)).is_file():
+                errors.append(f"{place}:{number}: \"{found.group(1)}\" is no file of src/ (write the room first)")
+            elif other not in allowed[room]:
+                errors.append(f"{place}:{number}: room '{room}' includes \"{found.group(1)}\"; "
+                              f"it may include {', '.join(sorted(allowed[room]))}")
+    return errors, seen
+
+
+def self_test():
+    files = {
+        "CMakeLists.txt": "add_room(base LIBS fmt::fmt)\nadd_room(tensor DEPS base)\n# add_room(ghost)\n"
+                          "add_room(nn DEPS tensor)\nadd_room(text DEPS\n  base)\n",
+        "src/base/a.h": "#include <vector>\n",
+        "src/tensor/b.h": '#include "base/a.h"\n',
+        "src/nn/c.cpp": '#include "nn/c.h"\n#include "base/a.h"\n',
+        "src/nn/c.h": '#include "tensor/b.h"\n',
+        "src/text/d.cpp": '#include "base/a.h"\n',
+    }
+    faults = [
+        ("src/base/up.h", '// low\n#include "tensor/b.h"\n', "src/base/up.h:2"),
+        ("src/text/side.cpp", '#include "nn/c.h"\n', "src/text/side.cpp:1"),
+        ("src/nn/gone.cpp", '#include "nn/none.h"\n', "src/nn/gone.cpp:1"),
+        ("src/ghost/e.cpp", "int e;\n", "src/ghost/e.cpp"),
+        ("CMakeLists.txt", "add_room(base DEPS tensor)\nadd_room(tensor)\nadd_room(nn DEPS tensor base)\nadd_room(text DEPS base)\n",
+         "'base' depends on 'tensor'"),
+    ]
+    for fault in [None, *faults]:
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            for name, text in {**files, **({fault[0]: fault[1]} if fault else {})}.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_text(text)
+            errors, _ = check(root)
+        if fault is None and errors:
+            sys.exit(f"rooms.py: a sound tree was refused: {errors}")
+        if fault is not None and not any(fault[2] in e for e in errors):
+            sys.exit(f"rooms.py: a planted fault was not caught: {fault[2]} (got {errors})")
+    print(f"rooms.py: {len(faults)} planted faults caught, a sound tree accepted")
+
+
+def main():
+    if "--self-test" in sys.argv:
+        return self_test()
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
+    errors, seen = check(root)
+    for error in errors:
+        print(error)
+    if errors or not seen:
+        sys.exit(f"rooms: {len(errors)} errors in {seen} includes")
+    print(f"rooms: {seen} includes keep to the rooms")
+
+
+if __name__ == "__main__":
+    main()
