@@ -4,12 +4,14 @@ namespace makar {
 
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
+int run_inspect(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"forward", "run a model on tensors of a file", run_forward},
       {"generate", "continue a prompt", run_generate},
+      {"inspect", "show a model's structure, sizes and costs", run_inspect},
       {"version", "print the version", run_version},
   };
   return table;
