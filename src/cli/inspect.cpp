@@ -162,7 +162,7 @@ int run_inspect(const std::vector<std::string>& arguments) {
   }
   const auto inspection = inspect_model(model, {context});
   if (!inspection.ok()) return report(inspection.error());
-  if (!inspection->warning.empty()) fmt::print(stderr, "makar: warning: {}; showing what config.json asks for\n", inspection->warning);
+  if (!inspection->warning.empty()) fmt::print(stderr, "makar: warning: {}\nmakar: showing what config.json asks for\n", inspection->warning);
   if (json)
     fmt::print("{}\n", to_json(*inspection).dump(2, ' ', false, Json::error_handler_t::replace));
   else
