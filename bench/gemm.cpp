@@ -1,5 +1,6 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, all in one run.
-//   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--only TEXT]
+//   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
+// --patience: on a shared machine, wait up to S seconds a case for quiet moments. With one thread the clock is processor time.
 // Y[m, n] = X[m, k] W[n, k]^T. A case is MxNxK and a form:
 //   cold, warm    W packed once (inference); cold walks copies of W larger than the last cache, as decoding does
 //   packed        the same for many rows
@@ -21,7 +22,7 @@ namespace {
 struct Options {
   bool json = false;
   int threads = 0, rounds = 9;
-  double batch_s = 0.01;
+  double batch_s = 0.01, patience = 0;
   std::string only;
 };
 
@@ -36,24 +37,25 @@ struct Run {
     if (!options.only.empty() && name.find(options.only) == std::string::npos) return;
     std::vector<std::function<void()>> calls = {ours};
     for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
-    const auto times = bench::interleave(calls, options.rounds, options.batch_s);
-    if (!options.json) std::printf("%-24s %8.1f", name.c_str(), flops / bench::median(times[0]) * 1e-9);
+    const auto times = bench::interleave(calls, options.rounds, options.batch_s, options.patience, pool.threads() == 1);
+    const double mine = flops / bench::median(times[0].each) * 1e-9;
+    if (!options.json) std::printf("%-24s %8.1f", name.c_str(), mine);
     double worst = 1e30, worst_spread = 0;
+    bool quiet = times[0].quiet;
     for (size_t i = 0; i < peers.size(); ++i) {
-      std::vector<double> ratios;
-      for (size_t r = 0; r < times[0].size(); ++r) ratios.push_back(times[i + 1][r] / times[0][r]);
-      const double ratio = bench::median(ratios);
-      const double spread = (bench::quantile(ratios, 0.75) - bench::quantile(ratios, 0.25)) / ratio;
+      const double other = flops / bench::median(times[i + 1].each) * 1e-9, ratio = mine / other;
+      const double spread = bench::spread(times[0].each) + bench::spread(times[i + 1].each);
+      quiet = quiet && times[i + 1].quiet;
       if (ratio < worst) worst = ratio, worst_spread = spread;
-      const double mine = flops / bench::median(times[0]) * 1e-9, other = flops / bench::median(times[i + 1]) * 1e-9;
       if (options.json)
         std::printf("{\"bench\":\"gemm\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"%s\",\"theirs\":%.2f,"
-                    "\"unit\":\"GFLOP/s\",\"ratio\":%.3f,\"spread\":%.3f}\n",
-                    name.c_str(), pool.threads(), mine, peers[i].name.c_str(), other, ratio, spread);
+                    "\"unit\":\"GFLOP/s\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
+                    name.c_str(), pool.threads(), mine, peers[i].name.c_str(), other, ratio, spread,
+                    times[0].quiet && times[i + 1].quiet ? "true" : "false");
       else std::printf(" %10.1f", other);
     }
     if (!peers.empty()) versus_best.push_back(worst);
-    if (!options.json && !peers.empty()) std::printf("   %5.2f  +-%.0f %%\n", worst, worst_spread * 50);
+    if (!options.json && !peers.empty()) std::printf("   %5.2f  +-%.0f %%%s\n", worst, worst_spread * 100, quiet ? "" : " disturbed");
     else if (!options.json) std::printf("\n");
     std::fflush(stdout);
   }
@@ -135,8 +137,9 @@ int main(int argc, char** argv) {
     else if (arg == "--threads") options.threads = std::stoi(value());
     else if (arg == "--rounds") options.rounds = std::max(1, std::stoi(value()));
     else if (arg == "--batch-ms") options.batch_s = std::stod(value()) * 1e-3;
+    else if (arg == "--patience") options.patience = std::stod(value());
     else if (arg == "--only") options.only = value();
-    else return std::fprintf(stderr, "bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--only TEXT]\n"), 2;
+    else return std::fprintf(stderr, "bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]\n"), 2;
   }
   ThreadPool pool(options.threads);
   const auto peers = bench::load_peers(pool.threads());

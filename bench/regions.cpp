@@ -1,7 +1,8 @@
 // Small parallel regions: our pool against OpenMP, in one run.
-//   bench_regions [--json] [--threads N] [--rounds N]
+//   bench_regions [--json] [--threads N] [--rounds N] [--patience S]
 // `empty`: a region of one chunk a thread that does nothing. `work N`: chunks of about N microseconds each.
 // `gap N`: empty regions with N microseconds of serial work between them.
+// `product M`: the same tiles of M x 384 x 384 handed out by both.
 #include <omp.h>
 
 #include <cstdio>
@@ -9,6 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "bench/timing.h"
+#include "kernels/kernels.h"
 
 using namespace makar;
 
@@ -25,36 +27,57 @@ void busy(double us) {
 int main(int argc, char** argv) {
   bool json = false;
   int threads = 0, rounds = 15;
+  double patience = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--json") json = true;
     else if (arg == "--threads" && i + 1 < argc) threads = std::stoi(argv[++i]);
     else if (arg == "--rounds" && i + 1 < argc) rounds = std::stoi(argv[++i]);
-    else return std::fprintf(stderr, "bench_regions [--json] [--threads N] [--rounds N]\n"), 2;
+    else if (arg == "--patience" && i + 1 < argc) patience = std::stod(argv[++i]);
+    else return std::fprintf(stderr, "bench_regions [--json] [--threads N] [--rounds N] [--patience S]\n"), 2;
   }
   ThreadPool pool(threads);
   const int n = pool.threads();
   omp_set_num_threads(n);
-  struct Case { const char* name; double work, gap; };
-  for (const Case c : {Case{"empty", 0, 0}, {"work 2", 2, 0}, {"work 10", 10, 0}, {"gap 5", 0, 5}, {"gap 50", 0, 50},
-                       {"gap 500", 0, 500}}) {
-    const auto times = bench::interleave(
-        {[&] {
-           pool.run(n, [&](int64_t) { if (c.work > 0) busy(c.work); });
-           if (c.gap > 0) busy(c.gap);
-         },
-         [&] {
-#pragma omp parallel for schedule(dynamic, 1)
-           for (int i = 0; i < n; ++i)
-             if (c.work > 0) busy(c.work);
-           if (c.gap > 0) busy(c.gap);
-         }},
-        rounds, 0.02);
-    const double ours = bench::median(times[0]) * 1e6, theirs = bench::median(times[1]) * 1e6;
-    const double spread = (bench::quantile(times[0], 0.75) - bench::quantile(times[0], 0.25)) * 1e6 / ours;
+  const auto report = [&](const std::string& name, const std::vector<bench::Times>& times) {
+    const double ours = bench::median(times[0].each) * 1e6, theirs = bench::median(times[1].each) * 1e6;
+    const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
+    const bool quiet = times[0].quiet && times[1].quiet;
     if (json)
       std::printf("{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"openmp\",\"theirs\":%.2f,"
-                  "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f}\n", c.name, n, ours, theirs, theirs / ours, spread);
-    else std::printf("%-8s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)\n", c.name, n, ours, theirs, theirs / ours);
+                  "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
+                  name.c_str(), n, ours, theirs, theirs / ours, spread, quiet ? "true" : "false");
+    else
+      std::printf("%-12s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", name.c_str(), n, ours, theirs,
+                  theirs / ours, quiet ? "" : " disturbed");
+    std::fflush(stdout);
+  };
+  // Runs body over `count` chunks with both.
+  const auto both = [&](const std::string& name, int count, double gap, const auto& body) {
+    report(name, bench::interleave({[&] {
+                                      pool.run(count, body);
+                                      if (gap > 0) busy(gap);
+                                    },
+                                    [&] {
+#pragma omp parallel for schedule(dynamic, 1)
+                                      for (int i = 0; i < count; ++i) body(i);
+                                      if (gap > 0) busy(gap);
+                                    }},
+                                   rounds, 0.02, patience));
+  };
+  both("empty", n, 0, [](int64_t) {});
+  for (const double us : {2, 10}) both("work " + std::to_string(int(us)), n, 0, [us](int64_t) { busy(us); });
+  for (const double us : {5, 50, 500}) both("gap " + std::to_string(int(us)), n, us, [](int64_t) {});
+  const kernels::Table& t = kernels::cpu();
+  constexpr int64_t kSize = 384, kChunk = 96;  // a multiple of every nr
+  for (const int64_t m : {1, 8, 64}) {
+    std::vector<float> a((m + t.mr) * kSize, 1.0f), b((kSize + t.nr) * kSize, 1.0f), c(m * kSize);
+    both("product " + std::to_string(m), kSize / kChunk, 0, [&](int64_t i) {
+      if (m == 1)
+        t.rows(DType::kF32, 1, kChunk, kSize, a.data(), kSize, b.data() + i * kChunk * kSize, kSize * t.nr,
+               c.data() + i * kChunk, kSize, false);
+      else
+        t.product(m, kChunk, kSize, a.data(), b.data() + i * kChunk * kSize, c.data() + i * kChunk, kSize, false);
+    });
   }
 }

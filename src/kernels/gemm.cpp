@@ -17,6 +17,7 @@ constexpr int64_t kRowBlock = 256;                  // rows of packed A that a t
 constexpr int64_t kScratch = int64_t{8} << 20;      // bytes of packed A, and of packed B, at a time
 constexpr int64_t kLongestK = 8192;                 // longer products are cut and accumulated
 constexpr int64_t kSerialPack = 16384;              // elements of A the caller packs alone
+constexpr int64_t kDeep = 200000;                   // elements of A that stay in the second cache
 constexpr int64_t kShortK = 256;
 constexpr int kTasksPerThread = 6;
 
@@ -125,25 +126,28 @@ void column(const Table& t, const Rows& rows, int64_t k, const float* a, const f
   }
 }
 
-// One task: rows panels [i0, i1) by column panels [j0, j1), k blocked so that a B panel stays in the first cache.
+// One task: rows panels [i0, i1) by column panels [j0, j1), k in pieces so that a B panel stays in the first cache.
+// Few rows go down the whole of k before the next columns (B is read as one stream, A stays in the second cache);
+// many rows take all columns of a k piece first.
 void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
            int64_t j1, const GemmOutput& out, float* room, int64_t room_panels) {
   const Table& t = b.t;
-  const int64_t kc = k_step(t, k);
-  for (int64_t p = 0; p == 0 || p < k; p += kc) {
-    const int64_t now = std::min(kc, k - p);
-    for (int64_t j = j0; j < j1; j += room_panels) {
-      const int64_t group = std::min(room_panels, j1 - j);
-      int64_t step = 0;
-      const float* panel = b.get(j, group, p, now, room, &step);
-      for (int64_t g = 0; g < group; ++g, panel += step) {
-        const int64_t col = (j + g) * t.nr;
-        const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
-        column(t, rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc, cols,
-               out.accumulate || p > 0);
+  const int64_t kc = k_step(t, k), deep = (i1 - i0) * t.mr * k <= kDeep && room_panels == 1 ? 1 : j1 - j0;
+  for (int64_t jj = j0; jj < j1; jj += deep)
+    for (int64_t p = 0; p == 0 || p < k; p += kc) {
+      const int64_t now = std::min(kc, k - p), j_end = std::min(j1, jj + deep);
+      for (int64_t j = jj; j < j_end; j += room_panels) {
+        const int64_t group = std::min(room_panels, j_end - j);
+        int64_t step = 0;
+        const float* panel = b.get(j, group, p, now, room, &step);
+        for (int64_t g = 0; g < group; ++g, panel += step) {
+          const int64_t col = (j + g) * t.nr;
+          const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
+          column(t, rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc, cols,
+                 out.accumulate || p > 0);
+        }
       }
     }
-  }
   if (out.bias)
     add_bias(out, i0 * rows.each, std::min(i1 * rows.each, rows.m), j0 * t.nr, std::min(j1 * t.nr, b.n));
 }
@@ -155,7 +159,7 @@ struct Grid {
     row_tasks = ceil_div(row_panels * t.mr, kRowBlock);
     const int64_t wanted = pool.threads() == 1 ? 1 : pool.threads() * kTasksPerThread;
     col_tasks = std::clamp<int64_t>(ceil_div(wanted, row_tasks), ceil_div(col_panels, 64), col_panels);
-    while (row_tasks * col_tasks < pool.threads() * 2 && row_tasks < row_panels) ++row_tasks;
+    while (row_tasks * col_tasks < wanted / 3 && row_tasks < row_panels) ++row_tasks;
     row_step = ceil_div(row_panels, row_tasks), col_step = ceil_div(col_panels, col_tasks);
     row_tasks = ceil_div(row_panels, row_step), col_tasks = ceil_div(col_panels, col_step);
   }
@@ -197,7 +201,7 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.packed && b.packed->type() == DType::kF32;
-  const int64_t room_panels = in_place ? grid.col_step : b.plain && b.plain->k_stride != 1 ? 4 : 1;
+  const int64_t room_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 8 : 1;
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
     Scratch room(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));

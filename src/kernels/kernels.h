@@ -52,6 +52,7 @@ struct AttentionHead {
   int64_t window = 0;  // > 0: only the last `window` keys, the own one included
   float scale = 1, soft_cap = 0;
   const float* bias = nullptr;  // by distance key - query: bias[0] is the own position, bias[-3] three before
+  bool bias_by_key = false;     // or by the key's own index
   float* out = nullptr;
   int64_t out_stride = 0;
   float* lse = nullptr;  // log-sum-exp of each row's scores

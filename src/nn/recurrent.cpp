@@ -21,8 +21,8 @@ Tensor swap_order(Context& ctx, const Tensor& x, int64_t outer, int64_t inner) {
 
 }  // namespace
 
-CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const CellState& state, const Tensor& w_hh,
-                    const Tensor& b_hh) {
+CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const CellState& state,
+                    const Tensor& w_hh, const Tensor& b_hh) {
   using namespace ops;
   const int64_t hidden = state.h.dim(-1);
   const Tensor from_state = linear(ctx, state.h, w_hh, b_hh);
@@ -31,16 +31,19 @@ CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const
   if (kind == CellKind::kLstm) {
     const auto g = split(ctx, add(ctx, from_input, from_state), {hidden, hidden, hidden, hidden}, -1);
     const Tensor kept = multiply(ctx, apply(g[1], Activation::kSigmoid), state.c);
-    const Tensor c = add(ctx, kept, multiply(ctx, apply(g[0], Activation::kSigmoid), apply(g[2], Activation::kTanh)));
+    const Tensor c =
+        add(ctx, kept, multiply(ctx, apply(g[0], Activation::kSigmoid), apply(g[2], Activation::kTanh)));
     return {multiply(ctx, apply(g[3], Activation::kSigmoid), apply(c, Activation::kTanh)), c};
   }
-  const auto x = split(ctx, from_input, {2 * hidden, hidden}, -1), s = split(ctx, from_state, {2 * hidden, hidden}, -1);
+  const auto x = split(ctx, from_input, {2 * hidden, hidden}, -1),
+             s = split(ctx, from_state, {2 * hidden, hidden}, -1);
   const auto g = split(ctx, apply(add(ctx, x[0], s[0]), Activation::kSigmoid), {hidden, hidden}, -1);
   const Tensor fresh = apply(add(ctx, x[1], multiply(ctx, g[0], s[1])), Activation::kTanh);
   return {add(ctx, multiply(ctx, subtract(ctx, state.h, fresh), g[1]), fresh), {}};
 }
 
-Recurrent::Recurrent(ParameterSet& parameters, const std::string& prefix, const RecurrentOptions& o) : options_(o) {
+Recurrent::Recurrent(ParameterSet& parameters, const std::string& prefix, const RecurrentOptions& o)
+    : options_(o) {
   const int64_t ways = o.bidirectional ? 2 : 1, rows = gates_of(o.kind) * o.hidden;
   for (int64_t layer = 0; layer < o.layers; ++layer)
     for (int64_t way = 0; way < ways; ++way) {
@@ -48,11 +51,13 @@ Recurrent::Recurrent(ParameterSet& parameters, const std::string& prefix, const 
       const int64_t width = layer == 0 ? o.input : ways * o.hidden;
       directions_.push_back({parameters.add(prefix + "weight_ih" + end, {rows, width}),
                              parameters.add(prefix + "weight_hh" + end, {rows, o.hidden}),
-                             parameters.add(prefix + "bias_ih" + end, {rows}), parameters.add(prefix + "bias_hh" + end, {rows})});
+                             parameters.add(prefix + "bias_ih" + end, {rows}),
+                             parameters.add(prefix + "bias_hh" + end, {rows})});
     }
 }
 
-Tensor Recurrent::run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse, CellState& state) const {
+Tensor Recurrent::run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse,
+                      CellState& state) const {
   const int64_t batch = x.dim(0) / time;
   // The input's share of all steps is one product; the state's share must wait for the step before.
   const auto steps = ops::split(ctx, ops::linear(ctx, x, d.w_ih->value, d.b_ih->value),
@@ -66,13 +71,16 @@ Tensor Recurrent::run(Context& ctx, const Direction& d, const Tensor& x, int64_t
   return ops::concat(ctx, outputs, 0);
 }
 
-Recurrent::Output Recurrent::forward(Context& ctx, const Tensor& x, const std::vector<CellState>& first) const {
-  check(x.rank() == 3 && x.dim(1) > 0 && x.dim(2) == options_.input, "recurrent layers take [batch, time, input]");
+Recurrent::Output Recurrent::forward(Context& ctx, const Tensor& x,
+                                     const std::vector<CellState>& first) const {
+  check(x.rank() == 3 && x.dim(1) > 0 && x.dim(2) == options_.input,
+        "recurrent layers take [batch, time, input]");
   check(first.empty() || first.size() == directions_.size(), "one state a layer and direction");
   const int64_t batch = x.dim(0), time = x.dim(1);
   const size_t ways = options_.bidirectional ? 2 : 1;
   Output out;
-  Tensor h = swap_order(ctx, ops::reshape(ctx, x, {batch * time, x.dim(2)}), batch, time);  // [time * batch, width]
+  Tensor h =
+      swap_order(ctx, ops::reshape(ctx, x, {batch * time, x.dim(2)}), batch, time);  // [time * batch, width]
   for (size_t at = 0; at < directions_.size(); at += ways) {
     if (at > 0) h = ops::dropout(ctx, h, options_.dropout);
     std::vector<Tensor> parts;

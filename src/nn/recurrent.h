@@ -1,4 +1,5 @@
-// Recurrent layers as PyTorch computes and names them: RNN (tanh), LSTM, GRU; several layers, both directions.
+// Recurrent layers as PyTorch computes and names them: RNN (tanh), LSTM, GRU; several layers, both
+// directions.
 #pragma once
 #include <string>
 #include <vector>
@@ -24,8 +25,8 @@ struct CellState {
 
 // One step. `from_input` is W_ih x + b_ih, [batch, gates * hidden]; the other weights act on the state.
 // Gates lie in PyTorch's order: LSTM input, forget, cell, output; GRU reset, update, new.
-CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const CellState& state, const Tensor& w_hh,
-                    const Tensor& b_hh);
+CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const CellState& state,
+                    const Tensor& w_hh, const Tensor& b_hh);
 
 class Recurrent {
  public:
@@ -44,7 +45,8 @@ class Recurrent {
     Parameter *w_ih, *w_hh, *b_ih, *b_hh;
   };
   // x [time * batch, width], step after step -> the same with the width of the hidden state.
-  Tensor run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse, CellState& state) const;
+  Tensor run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse,
+             CellState& state) const;
 
   RecurrentOptions options_;
   std::vector<Direction> directions_;

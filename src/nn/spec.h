@@ -39,6 +39,7 @@ struct AttentionSpec {
   bool qk_norm = false;  // an RMSNorm on each head of q and k (Qwen3)
   BiasKind bias = BiasKind::kNone;
   float alibi_scale = 1.0f;
+  bool alibi_rounded = false;  // to bf16, by key (Falcon)
   int64_t t5_buckets = 32, t5_max_distance = 128;
   std::optional<ops::RopeOptions> rope;
 };

@@ -26,10 +26,7 @@ Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
     blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, i), spec.width, spec.block);
   const AttentionSpec& a = spec.block.attention;
   if (a.bias == BiasKind::kT5) t5_bias_ = set.add(spec.name + ".relative_bias.weight", {a.t5_buckets, a.heads});
-  if (a.bias == BiasKind::kAlibi) {
-    alibi_ = alibi_slopes(a.heads);
-    for (float& s : alibi_) s *= a.alibi_scale;
-  }
+  if (a.bias == BiasKind::kAlibi) alibi_ = alibi_slopes(a.heads);
   if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.block.norm);
   if (spec.project_out > 0) project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
 }
@@ -59,6 +56,8 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
   in.batch = &batch, in.encoded = encoded, in.encoder_batch = encoder_batch;
   if (spec_.block.attention.rope) in.rope = make_rope(ctx, *spec_.block.attention.rope, batch);
   in.bias.slopes = alibi_;
+  in.bias.factor = spec_.block.attention.alibi_scale;
+  in.bias.rounded_by_key = spec_.block.attention.alibi_rounded;
   if (t5_bias_) {
     in.bias.table = t5_bias_->value;
     in.bias.bidirectional = !spec_.block.attention.causal;
@@ -86,8 +85,9 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
     if (layer + 1 < spec_.layers || spec_.record_before_norm) note(x);
   }
   if (final_norm_.defined()) x = final_norm_(ctx, x);
+  if (project_out_.defined()) x = project_out_(ctx, x);
   if (!spec_.record_before_norm) note(x);
-  return project_out_.defined() ? project_out_(ctx, x) : x;
+  return x;
 }
 
 }  // namespace makar

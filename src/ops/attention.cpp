@@ -38,6 +38,13 @@ struct BiasRows {
   const float* head(int64_t h) const { return values.defined() ? values.f32() + h * (2 * span + 1) + span : nullptr; }
 };
 
+float alibi(const DistanceBias& bias, int64_t head, int64_t at) {
+  const float slope = bias.slopes[static_cast<size_t>(head)];
+  if (!bias.rounded_by_key) return slope * static_cast<float>(at) * bias.factor;
+  const auto rounded = [](float v) { return from_bf16(to_bf16(v)); };
+  return rounded(rounded(slope) * rounded(static_cast<float>(at))) * bias.factor;
+}
+
 BiasRows bias_rows(const DistanceBias& bias, int64_t heads, const std::vector<SequenceRows>& sequences) {
   BiasRows rows;
   if (!bias.defined()) return rows;
@@ -54,7 +61,7 @@ BiasRows bias_rows(const DistanceBias& bias, int64_t heads, const std::vector<Se
     for (int64_t i = 0; i < width; ++i)
       rows.values.f32()[h * width + i] = bias.table.defined()
                                              ? bias.table.f32()[rows.bucket[static_cast<size_t>(i)] * heads + h]
-                                             : bias.slopes[static_cast<size_t>(h)] * static_cast<float>(i - rows.span);
+                                             : alibi(bias, h, i - rows.span);
   return rows;
 }
 
@@ -62,6 +69,7 @@ struct Plan {
   AttentionOptions o;
   std::vector<SequenceRows> sequences;
   BiasRows bias;
+  bool bias_by_key = false;
   float dropout = 0;
   uint64_t seed = 0, step = 0, stream = 0;
 
@@ -76,6 +84,7 @@ struct Plan {
     a.rows = rows.q_rows, a.keys = rows.kv_rows, a.dim = o.head_dim, a.past = rows.past;
     a.causal = o.causal, a.window = o.window, a.scale = o.scale, a.soft_cap = o.soft_cap;
     a.bias = bias.head(h);
+    a.bias_by_key = bias_by_key;
     a.out_stride = a.q_stride;
     a.dropout = dropout, a.seed = seed, a.step = step;
     a.stream = (stream * sequences.size() + s) * static_cast<uint64_t>(o.heads) + static_cast<uint64_t>(h);
@@ -87,6 +96,7 @@ Plan make_plan(Context& ctx, const std::vector<SequenceRows>& sequences, const A
                const DistanceBias& bias) {
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: heads must be a multiple of kv heads");
   Plan plan{o, sequences, bias_rows(bias, o.heads, sequences)};
+  plan.bias_by_key = bias.rounded_by_key;
   if (ctx.training && o.dropout > 0) {
     plan.dropout = o.dropout, plan.seed = ctx.seed, plan.step = ctx.step;
     plan.stream = ctx.stream++;

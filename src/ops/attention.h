@@ -26,7 +26,11 @@ struct AttentionOptions {
 
 // A bias that depends on the head and on the distance key - query.
 struct DistanceBias {
-  std::vector<float> slopes;  // ALiBi (Press et al., 2022): slope[head] * distance, pre-scaled
+  std::vector<float> slopes;  // ALiBi (Press et al., 2022): slope[head] * distance
+  float factor = 1.0f;        // on the ALiBi bias
+  // slope[head] * (index of the key), slope and product rounded to bf16: how Falcon was trained. Softmax does not see
+  // the difference between key and distance, but it sees the rounding.
+  bool rounded_by_key = false;
   Tensor table;               // T5: [buckets, heads]; learned
   bool bidirectional = true;
   int64_t max_distance = 128;

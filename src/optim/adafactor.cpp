@@ -1,5 +1,5 @@
-// Adafactor (Shazeer & Stern, 2018) as torch.optim.Adafactor computes it: the second moment of a matrix is the
-// outer product of its row and column means, steps are relative to the size of the parameter.
+// Adafactor (Shazeer & Stern, 2018) as torch.optim.Adafactor computes it: the second moment of a matrix is
+// the outer product of its row and column means, steps are relative to the size of the parameter.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -23,8 +23,8 @@ double sum_over(int64_t n, F&& term) {
 float lerp(float from, double to, double weight) { return static_cast<float>(from + weight * (to - from)); }
 
 // The variance estimates of one matrix [rows, cols] from its gradient.
-void matrix_variance(const float* g, float factor, int64_t rows, int64_t cols, double weight, double eps, float* row_var,
-                     float* col_var, float* estimate) {
+void matrix_variance(const float* g, float factor, int64_t rows, int64_t cols, double weight, double eps,
+                     float* row_var, float* col_var, float* estimate) {
   std::vector<double> columns(static_cast<size_t>(cols), 0.0);
   double row_mean = 0;
   for (int64_t i = 0; i < rows; ++i) {
@@ -38,9 +38,11 @@ void matrix_variance(const float* g, float factor, int64_t rows, int64_t cols, d
     row_mean += row_var[i] / static_cast<double>(rows);
   }
   row_mean = std::max(row_mean, eps);
-  for (int64_t j = 0; j < cols; ++j) col_var[j] = lerp(col_var[j], columns[static_cast<size_t>(j)] / static_cast<double>(rows), weight);
+  for (int64_t j = 0; j < cols; ++j)
+    col_var[j] = lerp(col_var[j], columns[static_cast<size_t>(j)] / static_cast<double>(rows), weight);
   for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < cols; ++j) estimate[i * cols + j] = static_cast<float>(row_var[i] * static_cast<double>(col_var[j]) / row_mean);
+    for (int64_t j = 0; j < cols; ++j)
+      estimate[i * cols + j] = static_cast<float>(row_var[i] * static_cast<double>(col_var[j]) / row_mean);
 }
 
 }  // namespace
@@ -59,7 +61,8 @@ void adafactor(const Update& u) {
   float* p = u.p.f32();
   const float* g = u.g.f32();
   const float factor = static_cast<float>(u.factor);
-  const double rms = std::sqrt(sum_over(n, [p](int64_t i) { return static_cast<double>(p[i]) * p[i]; }) / static_cast<double>(n));
+  const double rms = std::sqrt(sum_over(n, [p](int64_t i) { return static_cast<double>(p[i]) * p[i]; }) /
+                               static_cast<double>(n));
   const double alpha = std::max(kLeastRms, rms) * rho;
   Tensor estimate = Tensor::empty(u.p.shape());
   float* e = estimate.f32();
@@ -72,15 +75,17 @@ void adafactor(const Update& u) {
   } else {
     const int64_t rows = u.p.dim(-2), cols = u.p.dim(-1), size = rows * cols;
     for (int64_t b = 0; b * size < n; ++b)
-      matrix_variance(g + b * size, factor, rows, cols, weight, eps1, u.slots[0].f32() + b * rows, u.slots[1].f32() + b * cols,
-                      e + b * size);
+      matrix_variance(g + b * size, factor, rows, cols, weight, eps1, u.slots[0].f32() + b * rows,
+                      u.slots[1].f32() + b * cols, e + b * size);
   }
   const float least = static_cast<float>(eps1 * eps1);
   u.pool.for_ranges(n, 16384, [&](int64_t i, int64_t end) {
     for (; i < end; ++i) e[i] = g[i] * factor / std::sqrt(std::max(e[i], least));
   });
-  const double size = std::sqrt(sum_over(n, [e](int64_t i) { return static_cast<double>(e[i]) * e[i]; }) / static_cast<double>(n));
-  const float by = static_cast<float>(alpha / std::max(1.0, size)), decay = static_cast<float>(1.0 - u.lr * u.weight_decay);
+  const double size = std::sqrt(sum_over(n, [e](int64_t i) { return static_cast<double>(e[i]) * e[i]; }) /
+                                static_cast<double>(n));
+  const float by = static_cast<float>(alpha / std::max(1.0, size)),
+              decay = static_cast<float>(1.0 - u.lr * u.weight_decay);
   u.pool.for_ranges(n, 16384, [&](int64_t i, int64_t end) {
     for (; i < end; ++i) p[i] = p[i] * decay - by * e[i];
   });

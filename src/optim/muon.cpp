@@ -40,7 +40,8 @@ void muon(const Update& u) {
   const bool tall = rows > cols;
   float *p = u.p.f32(), *v = u.slots[0].f32();
   const float* g = u.g.f32();
-  const float factor = static_cast<float>(u.factor), mu = static_cast<float>(u.momentum), rest = static_cast<float>(1.0 - u.momentum);
+  const float factor = static_cast<float>(u.factor), mu = static_cast<float>(u.momentum),
+              rest = static_cast<float>(1.0 - u.momentum);
   Tensor x = tall ? Tensor::empty({cols, rows}) : Tensor::empty({rows, cols});
   const auto at = [=](int64_t i) { return tall ? i % cols * rows + i / cols : i; };
   u.pool.for_ranges(n, 16384, [&](int64_t i, int64_t end) {
@@ -56,7 +57,8 @@ void muon(const Update& u) {
   for (float& value : x.span()) value *= inverse;
   newton_schulz(u.pool, x);
   const double height = static_cast<double>(rows), width = static_cast<double>(cols);
-  const double ratio = u.options.muon_match_adamw ? 0.2 * std::sqrt(std::max(height, width)) : std::sqrt(std::max(1.0, height / width));
+  const double ratio = u.options.muon_match_adamw ? 0.2 * std::sqrt(std::max(height, width))
+                                                  : std::sqrt(std::max(1.0, height / width));
   const float by = static_cast<float>(u.lr * ratio), decay = static_cast<float>(1.0 - u.lr * u.weight_decay);
   u.pool.for_ranges(n, 16384, [&](int64_t i, int64_t end) {
     for (; i < end; ++i) p[i] = p[i] * decay - by * x.f32()[at(i)];

@@ -32,14 +32,17 @@ Result<Optimizer> Optimizer::make(const ParameterSet& parameters, const Optimize
   for (const auto& p : parameters.all()) {
     if (!p->trainable || p->buffer) continue;
     Entry e{p.get(), chosen, 1.0, p->shape.rank() >= 2 ? options.weight_decay : 0.0, 0, {}};
-    const auto takes = [&](const ParameterGroup& g) { return g.predicate ? g.predicate(*p) : matches(g.pattern, p->name); };
+    const auto takes = [&](const ParameterGroup& g) {
+      return g.predicate ? g.predicate(*p) : matches(g.pattern, p->name);
+    };
     const auto group = std::find_if(options.groups.begin(), options.groups.end(), takes);
     if (group != options.groups.end()) {
       e.lr_scale = group->lr_scale;
       e.weight_decay = group->weight_decay.value_or(e.weight_decay);
     }
     const auto excluded = [&](const std::string& pattern) { return matches(pattern, p->name); };
-    if (is_muon && (p->shape.rank() != 2 || std::any_of(options.muon_exclude.begin(), options.muon_exclude.end(), excluded)))
+    if (is_muon && (p->shape.rank() != 2 ||
+                    std::any_of(options.muon_exclude.begin(), options.muon_exclude.end(), excluded)))
       e.rule = adamw;
     optimizer.entries_.push_back(std::move(e));
   }
@@ -56,7 +59,8 @@ void Optimizer::step(ThreadPool& pool, double lr, double gradient_factor) {
     ++e.steps;
     e.rule->update({pool, value, grad, e.slots, e.steps, lr * e.lr_scale, e.weight_decay, gradient_factor,
                     options_.beta1.value_or(e.rule->beta1), options_.beta2.value_or(e.rule->beta2),
-                    options_.eps.value_or(e.rule->eps), options_.momentum.value_or(e.rule->momentum), options_});
+                    options_.eps.value_or(e.rule->eps), options_.momentum.value_or(e.rule->momentum),
+                    options_});
   }
 }
 
@@ -67,7 +71,8 @@ std::vector<std::pair<std::string, Tensor>> Optimizer::state() const {
     const int64_t steps[] = {e.steps};
     all.emplace_back(e.parameter->name + ".step", Tensor::from({1}, std::span<const int64_t>(steps)));
     const auto slots = e.rule->slots(e.parameter->shape);
-    for (size_t i = 0; i < slots.size(); ++i) all.emplace_back(e.parameter->name + "." + slots[i].name, e.slots[i]);
+    for (size_t i = 0; i < slots.size(); ++i)
+      all.emplace_back(e.parameter->name + "." + slots[i].name, e.slots[i]);
   }
   return all;
 }
@@ -87,15 +92,20 @@ Status Optimizer::restore(const std::map<std::string, Tensor>& state) {
     for (const Slot& slot : e.rule->slots(e.parameter->shape)) {
       const auto it = state.find(name + "." + slot.name);
       if (it == state.end())
-        return error_at(name + "." + slot.name, "optimiser '{}' keeps this tensor and the checkpoint lacks it; was it written by another optimiser?", e.rule->names[0]);
+        return error_at(name + "." + slot.name,
+                        "optimiser '{}' keeps this tensor and the checkpoint lacks it; was it written by "
+                        "another optimiser?",
+                        e.rule->names[0]);
       if (it->second.dtype() != DType::kF32 || !(it->second.shape() == slot.shape))
-        return error_at(it->first, "expected f32 {}, found {} {}", slot.shape.text(), makar::name(it->second.dtype()), it->second.shape().text());
+        return error_at(it->first, "expected f32 {}, found {} {}", slot.shape.text(),
+                        makar::name(it->second.dtype()), it->second.shape().text());
       e.slots.push_back(it->second.clone());
       ++used;
     }
   }
   if (used != state.size())
-    return error_at("optimizer", "{} tensors of the checkpoint belong to no parameter of this model", state.size() - used);
+    return error_at("optimizer", "{} tensors of the checkpoint belong to no parameter of this model",
+                    state.size() - used);
   entries_ = std::move(restored);
   return Done{};
 }

@@ -1,5 +1,5 @@
-// Optimisers on a ParameterSet. One object keeps the state of all parameters by name; the rule (AdamW, Lion, ...)
-// comes from the table in rules.h.
+// Optimisers on a ParameterSet. One object keeps the state of all parameters by name; the rule (AdamW, Lion,
+// ...) comes from the table in rules.h.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,7 +15,7 @@ namespace makar {
 
 // Settings of some parameters; the first group that takes a parameter has it.
 struct ParameterGroup {
-  std::string pattern = "*";                       // over names, '*' for any run of characters
+  std::string pattern = "*";                        // over names, '*' for any run of characters
   std::function<bool(const Parameter&)> predicate;  // instead of the pattern, when given
   double lr_scale = 1.0;
   std::optional<double> weight_decay;
@@ -27,7 +27,8 @@ struct OptimizerOptions {
   // Left out, each is the rule's own default (PyTorch's where PyTorch has the rule).
   std::optional<double> beta1, beta2, eps, momentum;  // beta2 is also RMSProp's alpha; Adafactor takes none
   // Where a matrix is stepped by AdamW although the optimiser is Muon: look-up tables and heads.
-  std::vector<std::string> muon_exclude = {"*embed*", "*wte*", "*wpe*", "*lm_head*", "*shared*", "*classifier*", "*score*"};
+  std::vector<std::string> muon_exclude = {"*embed*",  "*wte*",        "*wpe*",  "*lm_head*",
+                                           "*shared*", "*classifier*", "*score*"};
   bool muon_match_adamw = false;  // scale Muon's steps to AdamW's size (Moonshot), to share its learning rate
   std::vector<ParameterGroup> groups;
 };
@@ -38,7 +39,8 @@ class Optimizer {
  public:
   static Result<Optimizer> make(const ParameterSet& parameters, const OptimizerOptions& options);
 
-  // One update of every trainable parameter that has a gradient, which is multiplied by `gradient_factor` first.
+  // One update of every trainable parameter that has a gradient, which is multiplied by `gradient_factor`
+  // first.
   void step(ThreadPool& pool, double lr, double gradient_factor = 1.0);
 
   // All there is to keep: state tensors named <parameter>.<slot>, in the order of the parameters.

@@ -15,7 +15,8 @@ std::vector<Slot> rmsprop_slots(const Shape& s) { return {{"square_avg", s}}; }
 std::vector<Slot> adam_slots(const Shape& s) { return {{"exp_avg", s}, {"exp_avg_sq", s}}; }
 std::vector<Slot> lion_slots(const Shape& s) { return {{"exp_avg", s}}; }
 
-// body(i, gradient) for each element; the gradient comes scaled and with L2 decay, as PyTorch's older rules add it.
+// body(i, gradient) for each element; the gradient comes scaled and with L2 decay, as PyTorch's older rules
+// add it.
 template <class F>
 void each(const Update& u, bool l2, F&& body) {
   const float *g = u.g.f32(), *p = u.p.f32();
@@ -105,7 +106,13 @@ const std::vector<Rule>& rules() {
       {{"adagrad"}, 0, 0, 1e-10, 0, adagrad_slots, adagrad},
       {{"rmsprop"}, 0, 0.99, 1e-8, 0, rmsprop_slots, rmsprop},
       {{"adam"}, 0.9, 0.999, 1e-8, 0, adam_slots, adam<false>},
-      {{"adamw", "adamw_torch", "adamw_torch_fused", "adamw_hf"}, 0.9, 0.999, 1e-8, 0, adam_slots, adam<true>},
+      {{"adamw", "adamw_torch", "adamw_torch_fused", "adamw_hf"},
+       0.9,
+       0.999,
+       1e-8,
+       0,
+       adam_slots,
+       adam<true>},
       {{"adafactor"}, 0, 0, 0, 0, adafactor_slots, adafactor},
       {{"lion", "lion_32bit"}, 0.9, 0.99, 0, 0, lion_slots, lion},
       {{"muon"}, 0.9, 0.999, 1e-8, 0.95, muon_slots, muon},
@@ -118,7 +125,8 @@ Result<const Rule*> find_rule(const std::string& name) {
     for (const std::string& known : rule.names)
       if (known == name) return &rule;
   const auto known = optimizer_names();
-  return error_at("optimizer", "unknown optimiser '{}'{}; known: {}", name, did_you_mean(name, known), fmt::join(known, ", "));
+  return error_at("optimizer", "unknown optimiser '{}'{}; known: {}", name, did_you_mean(name, known),
+                  fmt::join(known, ", "));
 }
 
 std::vector<std::string> optimizer_names() {

@@ -1,4 +1,5 @@
-// Learning rate as a function of the step: warm-up, then a decay. Step 0 is the first update, as in transformers.
+// Learning rate as a function of the step: warm-up, then a decay. Step 0 is the first update, as in
+// transformers.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -37,11 +37,12 @@ Tensor dpo_loss(Context& ctx, const PreferencePairs& pairs, float beta, float sm
 }
 
 Tensor ipo_loss(Context& ctx, const PreferencePairs& pairs, float beta) {
-  return ops::mean(ctx, ops::activate(ctx, ops::shift(ctx, margin(ctx, pairs), -0.5f / beta), Activation::kSquare));
+  return ops::mean(
+      ctx, ops::activate(ctx, ops::shift(ctx, margin(ctx, pairs), -0.5f / beta), Activation::kSquare));
 }
 
-Advantages generalised_advantages(const Tensor& rewards, const Tensor& values, const std::vector<int64_t>& starts,
-                                  double gamma, double lambda) {
+Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
+                                  const std::vector<int64_t>& starts, double gamma, double lambda) {
   check(rewards.shape() == values.shape() && !starts.empty() && starts.back() == rewards.count(),
         "advantages: one reward and one value a token");
   Advantages out{Tensor::zeros(rewards.shape()), Tensor::zeros(rewards.shape())};
@@ -67,21 +68,25 @@ Tensor whiten(const Tensor& x) {
 Tensor group_advantages(const Tensor& rewards, int64_t group) {
   check(group > 0 && rewards.count() % group == 0, "group_advantages: whole groups are expected");
   Tensor y = Tensor::empty(rewards.shape());
-  for (int64_t i = 0; i < rewards.count(); i += group) standardise(rewards.f32() + i, y.f32() + i, group, 1, 1e-4);
+  for (int64_t i = 0; i < rewards.count(); i += group)
+    standardise(rewards.f32() + i, y.f32() + i, group, 1, 1e-4);
   return y;
 }
 
-Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs, const Tensor& advantages,
-                           float clip) {
+Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
+                           const Tensor& advantages, float clip) {
   const Tensor ratio = ops::activate(ctx, ops::subtract(ctx, log_probs, old_log_probs), Activation::kExp);
   const Tensor plain = ops::multiply(ctx, ratio, advantages);
   const Tensor held = ops::multiply(ctx, ops::clamp(ctx, ratio, 1.0f - clip, 1.0f + clip), advantages);
   return ops::scale(ctx, ops::mean(ctx, ops::minimum(ctx, plain, held)), -1.0f);
 }
 
-Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns, float clip) {
+Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,
+                          float clip) {
   const Tensor moved = ops::clamp(ctx, ops::subtract(ctx, values, old_values), -clip, clip);
-  const auto squared = [&](const Tensor& v) { return ops::activate(ctx, ops::subtract(ctx, v, returns), Activation::kSquare); };
+  const auto squared = [&](const Tensor& v) {
+    return ops::activate(ctx, ops::subtract(ctx, v, returns), Activation::kSquare);
+  };
   const Tensor worse = ops::maximum(ctx, squared(values), squared(ops::add(ctx, moved, old_values)));
   return ops::scale(ctx, ops::mean(ctx, worse), 0.5f);
 }

@@ -1,5 +1,5 @@
-// Golden components made with PyTorch. What the fixture does not say was found by experiment and is written beside
-// each line.
+// Golden components made with PyTorch. What the fixture does not say was found by experiment and is written
+// beside each line.
 #include <algorithm>
 #include <cmath>
 
@@ -19,7 +19,8 @@ using ops::Activation;
 Tensor flipped_rows(const Tensor& x) {
   Tensor y = Tensor::empty(x.shape());
   const int64_t rows = x.dim(0), width = x.count() / rows;
-  for (int64_t i = 0; i < rows; ++i) std::copy_n(x.f32() + (rows - 1 - i) * width, width, y.f32() + i * width);
+  for (int64_t i = 0; i < rows; ++i)
+    std::copy_n(x.f32() + (rows - 1 - i) * width, width, y.f32() + i * width);
   return y;
 }
 
@@ -37,9 +38,12 @@ Tensor swapped(const Tensor& x) {
 double attention_error(Context& ctx, const Fixture& f, bool causal) {
   const Tensor q = f.get("q"), want = f.get(causal ? "sdpa_causal" : "sdpa");
   const int64_t batch = q.dim(0), heads = q.dim(1), tokens = q.dim(2), dim = q.dim(3);
-  const auto flat = [&](const std::string& name) { return swapped(f.get(name)).reshape({batch * tokens, heads * dim}); };
+  const auto flat = [&](const std::string& name) {
+    return swapped(f.get(name)).reshape({batch * tokens, heads * dim});
+  };
   ops::AttentionOptions o;
-  o.heads = o.kv_heads = heads, o.head_dim = dim, o.causal = causal, o.scale = 1.0f / std::sqrt(static_cast<float>(dim));
+  o.heads = o.kv_heads = heads, o.head_dim = dim, o.causal = causal,
+  o.scale = 1.0f / std::sqrt(static_cast<float>(dim));
   std::vector<ops::SequenceRows> rows;
   for (int64_t b = 0; b < batch; ++b) rows.push_back({b * tokens, tokens, b * tokens, tokens, 0});
   const Tensor y = ops::attention(ctx, flat("q"), flat("k"), flat("v"), rows, o);
@@ -48,15 +52,22 @@ double attention_error(Context& ctx, const Fixture& f, bool causal) {
 
 void add_losses(Context& ctx, const Fixture& f, std::vector<GoldenLine>& lines) {
   const auto scalar = [&](const std::string& name, const std::function<Tensor(const Tensor&)>& loss) {
-    lines.push_back(measure("components/" + name, kValues, [&] { return relative_error(loss(f.get("ce_logits")), f.get(name)); }));
+    lines.push_back(measure("components/" + name, kValues,
+                            [&] { return relative_error(loss(f.get("ce_logits")), f.get(name)); }));
   };
   const auto targets = [&] {
     const Tensor t = f.get("ce_targets");
     return std::vector<int64_t>(t.i64(), t.i64() + t.count());
   };
   scalar("ce", [&](const Tensor& x) { return ops::cross_entropy(ctx, x, targets()); });
-  scalar("ce_sum", [&](const Tensor& x) { return ops::cross_entropy(ctx, x, targets(), {0.0f, ops::Reduction::kSum}); });
-  scalar("ce_smooth_0.1", [&](const Tensor& x) { return ops::cross_entropy(ctx, x, targets(), {0.1f, ops::Reduction::kMean}); });
+  scalar("ce_sum", [&](const Tensor& x) {
+    return ops::cross_entropy(ctx, x, targets(), {0.0f, ops::Reduction::kSum});
+  });
+  for (const std::string& name : f.names())
+    if (name.rfind("ce_smooth_", 0) == 0)
+      scalar(name, [&](const Tensor& x) {
+        return ops::cross_entropy(ctx, x, targets(), {std::stof(name.substr(10)), ops::Reduction::kMean});
+      });
   // The other side of mse and kl is the same logits with their rows in reverse.
   scalar("mse", [&](const Tensor& x) { return ops::mse_loss(ctx, x, flipped_rows(x)); });
   scalar("kl_batchmean", [&](const Tensor& x) {
@@ -76,28 +87,35 @@ void add_rowwise(const Fixture& f, std::vector<GoldenLine>& lines) {
   ThreadPool pool(1);
   Context ctx{pool};
   const auto of_x = [&](const std::string& name, const std::function<Tensor(const Tensor&)>& op) {
-    lines.push_back(measure("components/" + name, kValues, [&] { return relative_error(op(f.get("x")), f.get(name)); }));
+    lines.push_back(
+        measure("components/" + name, kValues, [&] { return relative_error(op(f.get("x")), f.get(name)); }));
   };
-  of_x("layer_norm", [&](const Tensor& x) { return ops::layer_norm(ctx, x, f.get("weight"), f.get("bias"), 1e-5f); });
+  of_x("layer_norm",
+       [&](const Tensor& x) { return ops::layer_norm(ctx, x, f.get("weight"), f.get("bias"), 1e-5f); });
   of_x("rms_norm", [&](const Tensor& x) { return ops::rms_norm(ctx, x, f.get("weight"), 1e-6f); });
   of_x("batch_norm_train", [&](const Tensor& x) {  // x as rows
     Context training{pool, nullptr, true};
     ops::BatchNormState state;
-    return ops::batch_norm(training, x.reshape({x.count() / x.dim(-1), x.dim(-1)}), f.get("weight"), f.get("bias"), 1e-5f, state);
+    return ops::batch_norm(training, x.reshape({x.count() / x.dim(-1), x.dim(-1)}), f.get("weight"),
+                           f.get("bias"), 1e-5f, state);
   });
   const std::pair<const char*, Activation> activations[] = {
-      {"relu", Activation::kRelu}, {"gelu", Activation::kGelu},       {"gelu_tanh", Activation::kGeluTanh}, {"silu", Activation::kSilu},
-      {"tanh", Activation::kTanh}, {"sigmoid", Activation::kSigmoid}, {"softplus", Activation::kSoftplus}};
-  for (const auto& [name, kind] : activations) of_x(name, [&, k = kind](const Tensor& x) { return ops::activate(ctx, x, k); });
+      {"relu", Activation::kRelu},        {"gelu", Activation::kGelu}, {"gelu_tanh", Activation::kGeluTanh},
+      {"silu", Activation::kSilu},        {"tanh", Activation::kTanh}, {"sigmoid", Activation::kSigmoid},
+      {"softplus", Activation::kSoftplus}};
+  for (const auto& [name, kind] : activations)
+    of_x(name, [&, k = kind](const Tensor& x) { return ops::activate(ctx, x, k); });
   of_x("softmax", [&](const Tensor& x) { return ops::softmax(ctx, x); });
   of_x("log_softmax", [&](const Tensor& x) { return ops::log_softmax(ctx, x); });
   add_losses(ctx, f, lines);
   for (const bool causal : {false, true})
-    lines.push_back(measure(causal ? "components/sdpa_causal" : "components/sdpa", kValues, [&] { return attention_error(ctx, f, causal); }));
+    lines.push_back(measure(causal ? "components/sdpa_causal" : "components/sdpa", kValues,
+                            [&] { return attention_error(ctx, f, causal); }));
   lines.push_back(measure("components/conv", kValues, [&] {  // patches: the stride is the kernel
     const Tensor w = f.get("conv.w"), want = f.get("conv.out");
     const Tensor rows = ops::conv2d_rows(ctx, f.get("conv.x"), w, f.get("conv.b"), w.dim(2));
-    return relative_error(swapped(rows.reshape({want.dim(0), want.dim(2) * want.dim(3), want.dim(1), 1})), want);
+    return relative_error(swapped(rows.reshape({want.dim(0), want.dim(2) * want.dim(3), want.dim(1), 1})),
+                          want);
   }));
 }
 

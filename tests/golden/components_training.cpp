@@ -13,7 +13,8 @@
 namespace makar::golden {
 namespace {
 
-// The layer that the fixture's weights describe: layers and directions are read off their names, sizes off shapes.
+// The layer that the fixture's weights describe: layers and directions are read off their names, sizes off
+// shapes.
 RecurrentOptions recurrent_options(const Fixture& f, const std::string& name, CellKind kind) {
   RecurrentOptions o;
   o.kind = kind, o.layers = 0;
@@ -48,7 +49,8 @@ double recurrent_error(const Fixture& f, const std::string& name, CellKind kind,
 }
 
 // Steps on sum((A p - y)^2) from p0; row i of the fixture is p after step i + 1.
-double trajectory_error(const Fixture& f, const std::string& name, const OptimizerOptions& options, double lr) {
+double trajectory_error(const Fixture& f, const std::string& name, const OptimizerOptions& options,
+                        double lr) {
   ThreadPool pool(1);
   ParameterSet parameters;
   const Tensor a = f.get("opt.A"), y = f.get("opt.y"), want = f.get("opt." + name);
@@ -60,7 +62,8 @@ double trajectory_error(const Fixture& f, const std::string& name, const Optimiz
     Tape tape;
     Context ctx{pool, &tape};
     parameters.watch(tape);
-    const Tensor residual = ops::subtract(ctx, ops::linear(ctx, ops::reshape(ctx, p->value, {1, p->shape[0]}), a), y);
+    const Tensor residual =
+        ops::subtract(ctx, ops::linear(ctx, ops::reshape(ctx, p->value, {1, p->shape[0]}), a), y);
     tape.backward(ops::sum(ctx, ops::activate(ctx, residual, ops::Activation::kSquare)));
     parameters.collect(tape);
     optimizer.step(pool, lr);
@@ -73,40 +76,75 @@ double trajectory_error(const Fixture& f, const std::string& name, const Optimiz
 }  // namespace
 
 void add_recurrent(const Fixture& f, std::vector<GoldenLine>& lines) {
-  const std::pair<const char*, CellKind> cells[] = {{"rnn", CellKind::kRnn}, {"lstm", CellKind::kLstm}, {"gru", CellKind::kGru}};
+  const std::pair<const char*, CellKind> cells[] = {
+      {"rnn", CellKind::kRnn}, {"lstm", CellKind::kLstm}, {"gru", CellKind::kGru}};
   for (const auto& [cell, kind] : cells) {
     const std::string name = cell;
-    lines.push_back(measure("components/" + name + ".out", kValues, [&, k = kind] { return recurrent_error(f, name, k, false); }));
-    lines.push_back(measure("components/" + name + ".grads", kGradients, [&, k = kind] { return recurrent_error(f, name, k, true); }));
+    lines.push_back(measure("components/" + name + ".out", kValues,
+                            [&, k = kind] { return recurrent_error(f, name, k, false); }));
+    lines.push_back(measure("components/" + name + ".grads", kGradients,
+                            [&, k = kind] { return recurrent_error(f, name, k, true); }));
   }
 }
 
 void add_optimisers(const Fixture& f, std::vector<GoldenLine>& lines) {
   struct Run {
-    const char *fixture, *optimiser;
-    double lr, decay;
+    std::string prefix;  // of the fixture's name; a number may follow
+    const char* optimiser;
+    double lr;
   };
-  // Learning rates were found from the first steps: 0.01 for SGD and RMSProp, 0.1 for AdaGrad, 0.05 for the others.
-  const Run runs[] = {{"sgd", "sgd", 0.01, 0},         {"sgd_momentum_0.9", "momentum", 0.01, 0}, {"sgd_nesterov_0.9", "nesterov", 0.01, 0},
-                      {"adagrad", "adagrad", 0.1, 0},  {"rmsprop", "rmsprop", 0.01, 0},           {"adam", "adam", 0.05, 0},
-                      {"adamw_wd0.1", "adamw", 0.05, 0.1}, {"adafactor", "adafactor", 0.05, 0}};
-  for (const Run& r : runs) {
-    OptimizerOptions options;
-    options.name = r.optimiser;
-    options.groups = {{"*", {}, 1.0, r.decay}};  // the one parameter is a vector, which would not decay by default
-    lines.push_back(measure(std::string("components/opt.") + r.fixture, kValues, [&] { return trajectory_error(f, r.fixture, options, r.lr); }));
+  // Learning rates were found from the first steps. Longer prefixes stand before the ones they begin with.
+  const Run runs[] = {{"sgd_momentum_", "momentum", 0.01},
+                      {"sgd_nesterov_", "nesterov", 0.01},
+                      {"sgd", "sgd", 0.01},
+                      {"adagrad", "adagrad", 0.1},
+                      {"rmsprop", "rmsprop", 0.01},
+                      {"adamw_wd", "adamw", 0.05},
+                      {"adamw", "adamw", 0.05},
+                      {"adam", "adam", 0.05},
+                      {"adafactor", "adafactor", 0.05}};
+  for (const std::string& full : f.names()) {
+    if (full.rfind("opt.", 0) != 0 || full == "opt.A" || full == "opt.y" || full == "opt.p0") continue;
+    const std::string name = full.substr(4);
+    const auto run = std::find_if(std::begin(runs), std::end(runs),
+                                  [&](const Run& r) { return name.rfind(r.prefix, 0) == 0; });
+    if (run == std::end(runs)) {
+      lines.push_back(skipped("components/" + full, "no such optimiser here"));
+      continue;
+    }
+    lines.push_back(measure("components/" + full, kValues, [&] {
+      OptimizerOptions options;
+      options.name = run->optimiser;
+      const std::string rest = name.substr(run->prefix.size());
+      const double number = rest.empty() ? 0.0 : std::stod(rest);
+      if (options.name == "momentum" || options.name == "nesterov") options.momentum = number;
+      // The one parameter is a vector, which would not decay by default.
+      options.groups = {{"*", {}, 1.0, options.name == "adamw" ? number : 0.0}};
+      return trajectory_error(f, name, options, run->lr);
+    }));
   }
 }
 
 void add_schedules(const Fixture& f, std::vector<GoldenLine>& lines) {
   if (!f.json().contains("schedules")) return;
+  // The settings stand in words: "peak 1e-3, warmup 10, total 100; polynomial lr_end 1e-5 power 2".
+  const std::string words = f.json().value("schedule_args", "");
+  const auto setting = [&](const std::string& word, double otherwise) {
+    const size_t at = words.find(word + " ");
+    return at == std::string::npos ? otherwise : std::stod(words.substr(at + word.size() + 1));
+  };
   for (const auto& [name, rates] : f.json().at("schedules").items())
     lines.push_back(measure("components/schedule." + name, 1e-12, [&, n = name, r = rates] {
-      Schedule s;  // the settings the fixture gives in words as schedule_args
+      Schedule s;
       s.kind = schedule_kind(n).value();
-      s.peak = 1e-3, s.warmup = 10, s.total = 100, s.power = 2, s.end = n == "polynomial" ? 1e-5 : 0.0;
+      s.peak = setting("peak", 1e-3), s.power = setting("power", 2);
+      s.warmup = static_cast<int64_t>(setting("warmup", 10)),
+      s.total = static_cast<int64_t>(setting("total", 100));
+      s.end = n == "polynomial" ? setting("lr_end", 1e-5) : 0.0;
       double worst = 0;
-      for (size_t i = 0; i < r.size(); ++i) worst = std::max(worst, std::fabs(s.at(static_cast<int64_t>(i)) - r[i].template get<double>()) / s.peak);
+      for (size_t i = 0; i < r.size(); ++i)
+        worst =
+            std::max(worst, std::fabs(s.at(static_cast<int64_t>(i)) - r[i].template get<double>()) / s.peak);
       return worst;
     }));
 }

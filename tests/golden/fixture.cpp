@@ -24,7 +24,9 @@ double relative_error(const Tensor& got, const Tensor& want) {
   return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
 }
 
-double relative_error(double got, double want) { return std::fabs(got - want) / (want != 0 ? std::fabs(want) : 1.0); }
+double relative_error(double got, double want) {
+  return std::fabs(got - want) / (want != 0 ? std::fabs(want) : 1.0);
+}
 
 GoldenLine measure(const std::string& name, double limit, const std::function<double()>& body) {
   try {

@@ -1,4 +1,5 @@
-// Golden fixtures: one line for each thing compared, with its worst error. The runner prints the lines and counts.
+// Golden fixtures: one line for each thing compared, with its worst error. The runner prints the lines and
+// counts.
 #pragma once
 #include <string>
 #include <vector>
@@ -19,7 +20,9 @@ struct GoldenLine {
 inline GoldenLine line(std::string name, double worst, double limit, std::string note = "") {
   return {std::move(name), worst, limit, worst <= limit ? "pass" : "fail", std::move(note)};
 }
-inline GoldenLine skipped(std::string name, std::string note) { return {std::move(name), 0, 0, "skip", std::move(note)}; }
+inline GoldenLine skipped(std::string name, std::string note) {
+  return {std::move(name), 0, 0, "skip", std::move(note)};
+}
 
 // Every fixture of <folder>/components: norms, activations, losses, attention, recurrent cells, convolution,
 // optimisers, schedules.

@@ -26,18 +26,20 @@ std::vector<GoldenLine> run_ppo(const std::string& folder) {
   };
   add("advantages", [&] { return relative_error(advantages().advantages, f.get("advantages")); });
   add("returns", [&] { return relative_error(advantages().returns, f.get("returns")); });
-  add("whitened_advantages", [&] { return relative_error(whiten(advantages().advantages), f.get("whitened_advantages")); });
+  add("whitened_advantages",
+      [&] { return relative_error(whiten(advantages().advantages), f.get("whitened_advantages")); });
   add("group_advantages", [&] {
     const Tensor rewards = f.get("group_rewards");
     return relative_error(group_advantages(rewards, rewards.dim(1)), f.get("group_advantages"));
   });
   add("policy_loss", [&] {
-    const Tensor loss = clipped_policy_loss(ctx, f.get("new_logprobs"), f.get("old_logprobs"), f.get("whitened_advantages"),
-                                            static_cast<float>(number("clip")));
+    const Tensor loss = clipped_policy_loss(ctx, f.get("new_logprobs"), f.get("old_logprobs"),
+                                            f.get("whitened_advantages"), static_cast<float>(number("clip")));
     return relative_error(loss.f32()[0], number("policy_loss"));
   });
   add("value_loss", [&] {
-    const Tensor loss = clipped_value_loss(ctx, f.get("new_values"), f.get("values"), f.get("returns"), static_cast<float>(number("value_clip")));
+    const Tensor loss = clipped_value_loss(ctx, f.get("new_values"), f.get("values"), f.get("returns"),
+                                           static_cast<float>(number("value_clip")));
     return relative_error(loss.f32()[0], number("value_loss"));
   });
   return lines;

@@ -151,6 +151,34 @@ TEST_F(Adapters, FusedGpt2AttentionTrainsMergesAndRoundTrips) {
   }
 }
 
+// "all-linear" takes every linear layer but the head, and never a table that is looked up.
+TEST_F(Adapters, AllLinearLeavesTablesAndHeadsAlone) {
+  for (const char* family : {"gpt2", "llama", "gemma2", "mixtral", "t5", "bert"}) {
+    SCOPED_TRACE(family);
+    const LoadedModel loaded = small_model(small_config(family));
+    AdapterConfig config;
+    config.targets = {"all-linear"};
+    ASSERT_TRUE(add_adapter(loaded, config, pool_, 1).ok());
+    int count = 0;
+    for (const auto& p : loaded.model->parameters().all()) {
+      if (!p->name.starts_with("adapter.")) continue;
+      for (const char* other : {"wte", "embed_tokens", "shared", "lm_head", "word_embeddings"})
+        EXPECT_EQ(p->name.find(other), std::string::npos) << p->name;
+      ++count;
+    }
+    EXPECT_GT(count, 8);
+  }
+}
+
+TEST_F(Adapters, MergingForgetsWhatWasPacked) {
+  const LoadedModel loaded = base();
+  loaded.model->pack(pool_);
+  ASSERT_TRUE(load_adapter(loaded, kPeft + "lora-attention", pool_).ok());
+  const Tensor beside = run(loaded);
+  merge_adapter(loaded, pool_);
+  EXPECT_LT(relative_error(run(loaded), beside), 2e-6);
+}
+
 TEST_F(Adapters, BrokenOnesAreErrors) {
   const auto broken = [&](const std::function<void(Json&)>& change) {
     ScratchFolder folder;

@@ -1,5 +1,5 @@
-// Recurrent layers: gradients by differences, state carried between calls, threads. Values against PyTorch are in
-// the golden components.
+// Recurrent layers: gradients by differences, state carried between calls, threads. Values against PyTorch
+// are in the golden components.
 #include "nn/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -67,7 +67,8 @@ TEST(Recurrent, GradientsEqualDifferences) {
         double along = 0, ends[2];
         for (int64_t i = 0; i < d.count(); ++i) along += static_cast<double>(d.f32()[i]) * grad.f32()[i];
         for (const int side : {0, 1}) {
-          for (int64_t i = 0; i < d.count(); ++i) value.f32()[i] = kept.f32()[i] + (side ? 2e-3f : -2e-3f) * d.f32()[i];
+          for (int64_t i = 0; i < d.count(); ++i)
+            value.f32()[i] = kept.f32()[i] + (side ? 2e-3f : -2e-3f) * d.f32()[i];
           ends[side] = loss(plain).second;
         }
         difference += std::pow(along - (ends[1] - ends[0]) / 4e-3, 2) / 6;
@@ -103,7 +104,8 @@ TEST(Recurrent, ASequenceIsTheSameAloneAndInABatch) {
   for (const CellKind kind : kKinds) {
     Layer layer({kind, 4, 3, 2, true});
     const Tensor x = random({7, 6, 4}, 1);
-    const Tensor all = layer.recurrent.forward(ctx, x).sequence, alone = layer.recurrent.forward(ctx, x.slice(3, 4)).sequence;
+    const Tensor all = layer.recurrent.forward(ctx, x).sequence,
+                 alone = layer.recurrent.forward(ctx, x.slice(3, 4)).sequence;
     EXPECT_EQ(std::memcmp(all.slice(3, 4).raw(), alone.raw(), alone.bytes()), 0);
   }
 }

@@ -37,12 +37,14 @@ struct Variant {
 std::vector<Variant> variants() {
   const auto make = [](std::string name, int64_t heads, int64_t kv, int64_t dim) {
     Variant v{std::move(name), {}, {}};
-    v.o.heads = heads, v.o.kv_heads = kv, v.o.head_dim = dim, v.o.scale = 1.0f / std::sqrt(static_cast<float>(dim));
+    v.o.heads = heads, v.o.kv_heads = kv, v.o.head_dim = dim,
+    v.o.scale = 1.0f / std::sqrt(static_cast<float>(dim));
     return v;
   };
-  std::vector<Variant> all = {make("plain", 2, 2, 8), make("grouped", 4, 2, 12), make("multi query", 3, 1, 24),
-                              make("wide", 2, 2, 64), make("window", 2, 1, 8),   make("window of 100", 2, 1, 8),
-                              make("soft cap", 2, 1, 8), make("alibi", 2, 2, 8), make("t5", 2, 2, 8)};
+  std::vector<Variant> all = {
+      make("plain", 2, 2, 8),    make("grouped", 4, 2, 12), make("multi query", 3, 1, 24),
+      make("wide", 2, 2, 64),    make("window", 2, 1, 8),   make("window of 100", 2, 1, 8),
+      make("soft cap", 2, 1, 8), make("alibi", 2, 2, 8),    make("t5", 2, 2, 8)};
   all[4].o.window = 5, all[5].o.window = 100, all[6].o.soft_cap = 2.0f;
   all[7].bias.slopes = {0.25f, 0.0625f};
   all[8].bias.table = random({8, 2}, 99), all[8].bias.bidirectional = false, all[8].bias.max_distance = 50;
@@ -59,15 +61,18 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
   constexpr int64_t kTokens = 215;
   for (const Variant& v : variants()) {
     const int64_t kv_width = v.o.kv_heads * v.o.head_dim;
-    const Tensor q = random({kTokens, v.o.heads * v.o.head_dim}, 1), k = random({kTokens, kv_width}, 2), val = random({kTokens, kv_width}, 3);
+    const Tensor q = random({kTokens, v.o.heads * v.o.head_dim}, 1), k = random({kTokens, kv_width}, 2),
+                 val = random({kTokens, kv_width}, 3);
     const Tensor whole = ops::attention(ctx_, q, k, val, {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias);
     for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}}) {
       for (int64_t past = 0; past < kTokens; past += chunk) {
         const int64_t n = std::min(chunk, kTokens - past);
         const SequenceRows rows{0, n, 0, past + n, past};
         const Tensor part = ops::attention(ctx_, q.slice(past, past + n), k, val, {rows}, v.o, v.bias);
-        ASSERT_TRUE(same_bits(part, whole.slice(past, past + n))) << v.name << ", chunks of " << chunk << " at " << past;
-        const Tensor cached = ops::attention_cached(ctx_, q.slice(past, past + n), {k}, {val}, {rows}, v.o, v.bias);
+        ASSERT_TRUE(same_bits(part, whole.slice(past, past + n)))
+            << v.name << ", chunks of " << chunk << " at " << past;
+        const Tensor cached =
+            ops::attention_cached(ctx_, q.slice(past, past + n), {k}, {val}, {rows}, v.o, v.bias);
         ASSERT_TRUE(same_bits(cached, part)) << v.name << ", cached, chunks of " << chunk << " at " << past;
       }
     }
@@ -83,11 +88,13 @@ TEST_F(AttentionBits, AloneEqualsAmongOthersForwardAndGradients) {
       sequences.push_back({at, n, at, n, 0}), at += n;
     }
     const int64_t kv_width = v.o.kv_heads * v.o.head_dim;
-    const Tensor q = random({at, v.o.heads * v.o.head_dim}, 1), k = random({at, kv_width}, 2), val = random({at, kv_width}, 3);
+    const Tensor q = random({at, v.o.heads * v.o.head_dim}, 1), k = random({at, kv_width}, 2),
+                 val = random({at, kv_width}, 3);
     const Tensor dy = random(q.shape(), 4);
     const SequenceRows own = sequences[17];
     const auto cut = [&](const Tensor& t) { return t.slice(own.q_start, own.q_start + own.q_rows); };
-    const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c, const std::vector<SequenceRows>& rows, const Tensor& d) {
+    const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c,
+                         const std::vector<SequenceRows>& rows, const Tensor& d) {
       Tape tape;
       Context ctx{pool_, &tape};
       for (const Tensor& t : {a, b, c}) tape.watch(t);
@@ -96,13 +103,15 @@ TEST_F(AttentionBits, AloneEqualsAmongOthersForwardAndGradients) {
       return std::vector<Tensor>{y, tape.gradient(a), tape.gradient(b), tape.gradient(c)};
     };
     const auto all = run(q, k, val, sequences, dy);
-    const auto alone = run(cut(q).clone(), cut(k).clone(), cut(val).clone(), {{0, own.q_rows, 0, own.kv_rows, 0}}, cut(dy).clone());
-    for (size_t i = 0; i < all.size(); ++i) EXPECT_TRUE(same_bits(cut(all[i]), alone[i])) << v.name << ", tensor " << i;
+    const auto alone = run(cut(q).clone(), cut(k).clone(), cut(val).clone(),
+                           {{0, own.q_rows, 0, own.kv_rows, 0}}, cut(dy).clone());
+    for (size_t i = 0; i < all.size(); ++i)
+      EXPECT_TRUE(same_bits(cut(all[i]), alone[i])) << v.name << ", tensor " << i;
   }
 }
 
-// Splitting the keys where a chunk begins and merging the halves (as some decoders do) is right to rounding, and
-// the comparison above must see that it is not the same order.
+// Splitting the keys where a chunk begins and merging the halves (as some decoders do) is right to rounding,
+// and the comparison above must see that it is not the same order.
 TEST_F(AttentionBits, ABrokenOrderIsSeen) {
   constexpr int64_t kTokens = 60, kDim = 8, kSplit = 25;
   const Tensor q = random({kTokens, kDim}, 1), k = random({kTokens, kDim}, 2), v = random({kTokens, kDim}, 3);
@@ -134,7 +143,8 @@ TEST_F(AttentionBits, RecordedWeightsAreTheWeights) {
   for (const Variant& v : variants()) {
     const std::vector<SequenceRows> sequences = {{0, 5, 0, 5, 0}, {5, 20, 5, 120, 100}};
     const int64_t kv_width = v.o.kv_heads * v.o.head_dim;
-    const Tensor q = random({25, v.o.heads * v.o.head_dim}, 1), k = random({125, kv_width}, 2), val = random({125, kv_width}, 3);
+    const Tensor q = random({25, v.o.heads * v.o.head_dim}, 1), k = random({125, kv_width}, 2),
+                 val = random({125, kv_width}, 3);
     std::vector<Tensor> maps;
     const Tensor y = ops::attention(ctx_, q, k, val, sequences, v.o, v.bias, &maps);
     ASSERT_EQ(maps.size(), 2u);
@@ -148,11 +158,13 @@ TEST_F(AttentionBits, RecordedWeightsAreTheWeights) {
           double sum = 0, first = 0;
           for (int64_t j = 0; j < r.kv_rows; ++j) {
             sum += w[j];
-            first += w[j] * val.f32()[(r.kv_start + j) * kv_width + h * v.o.kv_heads / v.o.heads * v.o.head_dim];
+            first +=
+                w[j] * val.f32()[(r.kv_start + j) * kv_width + h * v.o.kv_heads / v.o.heads * v.o.head_dim];
             if (j > r.past + i) EXPECT_EQ(w[j], 0.0f);
           }
           EXPECT_NEAR(sum, 1.0, 1e-5) << v.name;
-          EXPECT_NEAR(first, y.f32()[(r.q_start + i) * v.o.heads * v.o.head_dim + h * v.o.head_dim], 2e-5) << v.name;
+          EXPECT_NEAR(first, y.f32()[(r.q_start + i) * v.o.heads * v.o.head_dim + h * v.o.head_dim], 2e-5)
+              << v.name;
         }
     }
   }
@@ -162,7 +174,8 @@ TEST_F(AttentionBits, DropoutKeepsItsRateAndChangesWithTheStep) {
   AttentionOptions o;
   o.heads = o.kv_heads = 4, o.head_dim = 8, o.causal = false, o.dropout = 0.25f;
   constexpr int64_t kTokens = 128;
-  const Tensor q = Tensor::zeros({kTokens, 32}), ones = Tensor::full({kTokens, 32}, 1.0f);  // equal weights: out = mean of keeps
+  const Tensor q = Tensor::zeros({kTokens, 32}),
+               ones = Tensor::full({kTokens, 32}, 1.0f);  // equal weights: out = mean of keeps
   Context ctx{pool_, nullptr, true, 5, 1};
   const Tensor a = ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o);
   double mean = 0;
@@ -170,7 +183,8 @@ TEST_F(AttentionBits, DropoutKeepsItsRateAndChangesWithTheStep) {
   EXPECT_NEAR(mean, 1.0, 0.01);  // 65536 draws: a deviation of 0.0023
   ctx.stream = 0;
   EXPECT_TRUE(same_bits(a, ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o)));
-  EXPECT_FALSE(same_bits(a, ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o))) << "another call, another mask";
+  EXPECT_FALSE(same_bits(a, ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o)))
+      << "another call, another mask";
   ctx.stream = 0, ctx.step = 2;
   EXPECT_FALSE(same_bits(a, ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o)));
   ctx.training = false;
@@ -179,12 +193,15 @@ TEST_F(AttentionBits, DropoutKeepsItsRateAndChangesWithTheStep) {
 
 TEST(T5Bucket, AgreesWithTransformers) {
   // transformers' _relative_position_bucket with 32 buckets and a maximum distance of 128.
-  const std::vector<std::pair<int64_t, int64_t>> both = {{0, 0}, {-1, 1}, {1, 17}, {-7, 7}, {-8, 8}, {-16, 10}, {16, 26},
-                                                         {-32, 12}, {-64, 14}, {-127, 15}, {-128, 15}, {500, 31}};
-  for (const auto& [distance, bucket] : both) EXPECT_EQ(ops::t5_bucket(distance, true, 32, 128), bucket) << distance;
-  const std::vector<std::pair<int64_t, int64_t>> back = {{0, 0}, {5, 0}, {-1, 1}, {-15, 15}, {-16, 16}, {-32, 21},
-                                                         {-64, 26}, {-127, 31}, {-1000, 31}};
-  for (const auto& [distance, bucket] : back) EXPECT_EQ(ops::t5_bucket(distance, false, 32, 128), bucket) << distance;
+  const std::vector<std::pair<int64_t, int64_t>> both = {{0, 0},    {-1, 1},    {1, 17},    {-7, 7},
+                                                         {-8, 8},   {-16, 10},  {16, 26},   {-32, 12},
+                                                         {-64, 14}, {-127, 15}, {-128, 15}, {500, 31}};
+  for (const auto& [distance, bucket] : both)
+    EXPECT_EQ(ops::t5_bucket(distance, true, 32, 128), bucket) << distance;
+  const std::vector<std::pair<int64_t, int64_t>> back = {
+      {0, 0}, {5, 0}, {-1, 1}, {-15, 15}, {-16, 16}, {-32, 21}, {-64, 26}, {-127, 31}, {-1000, 31}};
+  for (const auto& [distance, bucket] : back)
+    EXPECT_EQ(ops::t5_bucket(distance, false, 32, 128), bucket) << distance;
 }
 
 }  // namespace

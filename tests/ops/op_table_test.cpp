@@ -75,7 +75,8 @@ double reference_loss(const OpRow& row, const Arrays& inputs) {
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.defined() == b.defined() && (!a.defined() || (a.shape() == b.shape() && !std::memcmp(a.raw(), b.raw(), a.bytes())));
+  return a.defined() == b.defined() &&
+         (!a.defined() || (a.shape() == b.shape() && !std::memcmp(a.raw(), b.raw(), a.bytes())));
 }
 
 void report(const OpRow& row, const char* what, double error) {
@@ -106,8 +107,8 @@ TEST_P(OpTable, EqualsReference) {
   }
 }
 
-// For a random direction d of unit variance, the mean of ((g - g') . d)^2 is |g - g'|^2: a few directions measure
-// the error of the whole gradient.
+// For a random direction d of unit variance, the mean of ((g - g') . d)^2 is |g - g'|^2: a few directions
+// measure the error of the whole gradient.
 TEST_P(OpTable, GradientEqualsDifferences) {
   const OpRow& row = *GetParam();
   const Tensors inputs = make_inputs(row);
@@ -124,9 +125,11 @@ TEST_P(OpTable, GradientEqualsDifferences) {
     for (const double x : g.v) norm += x * x;
     const auto slope = [&](const std::vector<double>& direction) {
       Arrays moved = arrays;
-      for (int64_t i = 0; i < g.count(); ++i) moved[k][i] = arrays[k][i] + kStepSize * direction[static_cast<size_t>(i)];
+      for (int64_t i = 0; i < g.count(); ++i)
+        moved[k][i] = arrays[k][i] + kStepSize * direction[static_cast<size_t>(i)];
       const double up = reference_loss(row, moved);
-      for (int64_t i = 0; i < g.count(); ++i) moved[k][i] = arrays[k][i] - kStepSize * direction[static_cast<size_t>(i)];
+      for (int64_t i = 0; i < g.count(); ++i)
+        moved[k][i] = arrays[k][i] - kStepSize * direction[static_cast<size_t>(i)];
       return (up - reference_loss(row, moved)) / (2 * kStepSize);
     };
     const bool small = g.count() <= 24;
@@ -148,7 +151,8 @@ TEST_P(OpTable, GradientEqualsDifferences) {
   }
 }
 
-// Gradients gathered into a buffer that already holds something: the branch every op takes for a reused tensor.
+// Gradients gathered into a buffer that already holds something: the branch every op takes for a reused
+// tensor.
 TEST_P(OpTable, GradientsAccumulate) {
   const OpRow& row = *GetParam();
   const Tensors inputs = make_inputs(row);
@@ -175,9 +179,11 @@ TEST_P(OpTable, SameBitsOnAnyThreads) {
   for (const int threads : {2, 5}) {
     const Outcome many = run(row, inputs, threads, true);
     for (size_t k = 0; k < one.outputs.size(); ++k)
-      EXPECT_TRUE(same_bits(one.outputs[k], many.outputs[k])) << "output " << k << " on " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.outputs[k], many.outputs[k]))
+          << "output " << k << " on " << threads << " threads";
     for (size_t k = 0; k < inputs.size(); ++k)
-      EXPECT_TRUE(same_bits(one.gradients[k], many.gradients[k])) << "gradient " << k << " on " << threads << " threads";
+      EXPECT_TRUE(same_bits(one.gradients[k], many.gradients[k]))
+          << "gradient " << k << " on " << threads << " threads";
   }
 }
 

@@ -19,14 +19,16 @@ struct Case {
   bool alibi = false, table = false, bidirectional_table = true, record = false;
 };
 
-// The T5 bucket, from the paper's words: half the buckets are exact distances, the others grow with the logarithm.
+// The T5 bucket, from the paper's words: half the buckets are exact distances, the others grow with the
+// logarithm.
 int64_t bucket_of(int64_t distance, bool bidirectional, int64_t buckets, int64_t most) {
   int64_t first = 0, n = std::max<int64_t>(-distance, 0);
   if (bidirectional) buckets /= 2, first = distance > 0 ? buckets : 0, n = std::abs(distance);
   const int64_t exact = buckets / 2;
   if (n < exact) return first + n;
   const double grown = std::log(static_cast<double>(n) / static_cast<double>(exact)) /
-                       std::log(static_cast<double>(most) / static_cast<double>(exact)) * static_cast<double>(buckets - exact);
+                       std::log(static_cast<double>(most) / static_cast<double>(exact)) *
+                       static_cast<double>(buckets - exact);
   return first + std::min(exact + static_cast<int64_t>(grown + 1e-6), buckets - 1);
 }
 
@@ -39,7 +41,9 @@ double keep(const Case& c, size_t s, int64_t h, int64_t i, int64_t j) {
   if (c.o.dropout <= 0.0f) return 1.0;
   const uint64_t stream = s * static_cast<uint64_t>(c.o.heads) + static_cast<uint64_t>(h);
   const uint64_t index = (stream << 40) | static_cast<uint64_t>(i) << 20 | static_cast<uint64_t>(j);
-  return Rng(kSeed, Purpose::kAttentionDropout, kStep).uniform(index) < c.o.dropout ? 0.0 : 1.0 / (1.0 - c.o.dropout);
+  return Rng(kSeed, Purpose::kAttentionDropout, kStep).uniform(index) < c.o.dropout
+             ? 0.0
+             : 1.0 / (1.0 - c.o.dropout);
 }
 
 Arrays reference(const Case& c, const Arrays& in) {
@@ -65,7 +69,8 @@ Arrays reference(const Case& c, const Arrays& in) {
           score *= o.scale;
           if (o.soft_cap > 0) score = o.soft_cap * std::tanh(score / o.soft_cap);
           if (c.alibi) score += slope_of(h) * static_cast<double>(j - own);
-          if (c.table) score += in[3][bucket_of(j - own, c.bidirectional_table, kBuckets, kMostDistance) * o.heads + h];
+          if (c.table)
+            score += in[3][bucket_of(j - own, c.bidirectional_table, kBuckets, kMostDistance) * o.heads + h];
           sum += w[static_cast<size_t>(j)] = std::exp(score);
         }
         for (int64_t j = 0; j < r.kv_rows && sum > 0; ++j) {
@@ -87,15 +92,21 @@ Arrays reference(const Case& c, const Arrays& in) {
 void add(std::vector<OpRow>& rows, Case c) {
   c.o.scale = 1.0f / std::sqrt(static_cast<float>(c.o.head_dim));
   int64_t q_rows = 0, kv_rows = 0;
-  for (const auto& s : c.sequences) q_rows = std::max(q_rows, s.q_start + s.q_rows), kv_rows = std::max(kv_rows, s.kv_start + s.kv_rows);
+  for (const auto& s : c.sequences)
+    q_rows = std::max(q_rows, s.q_start + s.q_rows), kv_rows = std::max(kv_rows, s.kv_start + s.kv_rows);
   const Shape kv{kv_rows, c.o.kv_heads * c.o.head_dim};
-  OpRow row{"attention_" + c.name, {{{q_rows, c.o.heads * c.o.head_dim}, 1.5}, {kv, 1.5}, {kv}}, {}, {}, c.o.dropout > 0};
+  OpRow row{"attention_" + c.name,
+            {{{q_rows, c.o.heads * c.o.head_dim}, 1.5}, {kv, 1.5}, {kv}},
+            {},
+            {},
+            c.o.dropout > 0};
   if (c.table) row.inputs.push_back({{kBuckets, c.o.heads}});
   row.run = [c](Context& ctx, const Tensors& in) {
     DistanceBias bias;
     if (c.alibi)
       for (int64_t h = 0; h < c.o.heads; ++h) bias.slopes.push_back(slope_of(h));
-    if (c.table) bias.table = in[3], bias.bidirectional = c.bidirectional_table, bias.max_distance = kMostDistance;
+    if (c.table)
+      bias.table = in[3], bias.bidirectional = c.bidirectional_table, bias.max_distance = kMostDistance;
     Tensors out(1), maps;
     out[0] = ops::attention(ctx, in[0], in[1], in[2], c.sequences, c.o, bias, c.record ? &maps : nullptr);
     out.insert(out.end(), maps.begin(), maps.end());
@@ -123,7 +134,8 @@ AttentionOptions heads(int64_t n, int64_t kv, int64_t dim, bool causal) {
 }  // namespace
 
 void add_attention_rows(std::vector<OpRow>& rows) {
-  for (const int64_t dim : {8, 12, 24, 64}) add(rows, {"causal_dim" + std::to_string(dim), heads(2, 2, dim, true), ragged({5, 1, 9})});
+  for (const int64_t dim : {8, 12, 24, 64})
+    add(rows, {"causal_dim" + std::to_string(dim), heads(2, 2, dim, true), ragged({5, 1, 9})});
   add(rows, {"bidirectional", heads(2, 2, 8, false), ragged({5, 1, 9})});
   for (const int64_t n : {96, 97, 200}) {
     add(rows, {"causal_length" + std::to_string(n), heads(2, 2, 8, true), ragged({n})});

@@ -23,8 +23,8 @@ Array each(const Array& a, F&& f) {
 
 using Binary = Tensor (*)(Context&, const Tensor&, const Tensor&);
 
-void add_binary(std::vector<OpRow>& rows, const std::string& name, Binary op, double (*f)(double, double), const Shape& a,
-                const Shape& b, bool positive = false) {
+void add_binary(std::vector<OpRow>& rows, const std::string& name, Binary op, double (*f)(double, double),
+                const Shape& a, const Shape& b, bool positive = false) {
   OpRow row{name, {{a}, {b}}, {}, {}};
   row.inputs[1].positive = positive;
   row.run = [op](Context& ctx, const Tensors& in) { return Tensors{op(ctx, in[0], in[1])}; };
@@ -43,7 +43,9 @@ const Function kFunctions[] = {
     {"relu", Activation::kRelu, [](double x) { return x > 0 ? x : 0.0; }},
     {"gelu", Activation::kGelu, [](double x) { return 0.5 * x * std::erfc(-x / std::sqrt(2.0)); }},
     {"gelu_tanh", Activation::kGeluTanh,
-     [](double x) { return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x))); }},
+     [](double x) {
+       return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+     }},
     {"silu", Activation::kSilu, [](double x) { return x * sigmoid(x); }},
     {"tanh", Activation::kTanh, [](double x) { return std::tanh(x); }},
     {"sigmoid", Activation::kSigmoid, sigmoid},
@@ -57,12 +59,18 @@ static_assert(std::size(kFunctions) == kernels::kActivations);
 void add_activations(std::vector<OpRow>& rows) {
   for (const Function& f : kFunctions) {
     for (const int64_t n : {int64_t{37}, int64_t{20000}})
-      rows.push_back({std::string("activation_") + f.name + "_" + std::to_string(n), {{{n}, 2.5}},
-                      [f](Context& ctx, const Tensors& in) { return Tensors{ops::activate(ctx, in[0], f.kind)}; },
-                      [f](const Arrays& in) { return Arrays{each(in[0], f.value)}; }});
-    rows.push_back({std::string("gated_") + f.name, {{{5, 13}, 2.0}, {{5, 13}}},
-                    [f](Context& ctx, const Tensors& in) { return Tensors{ops::gated(ctx, in[0], in[1], f.kind)}; },
-                    [f](const Arrays& in) { return Arrays{pairs(in[0], in[1], [&](double a, double b) { return f.value(a) * b; })}; }});
+      rows.push_back(
+          {std::string("activation_") + f.name + "_" + std::to_string(n),
+           {{{n}, 2.5}},
+           [f](Context& ctx, const Tensors& in) { return Tensors{ops::activate(ctx, in[0], f.kind)}; },
+           [f](const Arrays& in) { return Arrays{each(in[0], f.value)}; }});
+    rows.push_back(
+        {std::string("gated_") + f.name,
+         {{{5, 13}, 2.0}, {{5, 13}}},
+         [f](Context& ctx, const Tensors& in) { return Tensors{ops::gated(ctx, in[0], in[1], f.kind)}; },
+         [f](const Arrays& in) {
+           return Arrays{pairs(in[0], in[1], [&](double a, double b) { return f.value(a) * b; })};
+         }});
   }
 }
 
@@ -92,7 +100,8 @@ void add_elementwise_rows(std::vector<OpRow>& rows) {
     Binary op;
     double (*f)(double, double);
   };
-  for (const Kind& k : {Kind{"add", ops::add, plus}, Kind{"subtract", ops::subtract, minus}, Kind{"multiply", ops::multiply, times}}) {
+  for (const Kind& k : {Kind{"add", ops::add, plus}, Kind{"subtract", ops::subtract, minus},
+                        Kind{"multiply", ops::multiply, times}}) {
     add_binary(rows, k.name, k.op, k.f, {4, 9}, {4, 9});
     add_binary(rows, std::string(k.name) + "_suffix", k.op, k.f, {3, 4, 9}, {4, 9});
     add_binary(rows, std::string(k.name) + "_row", k.op, k.f, {30, 9}, {9});
@@ -102,28 +111,43 @@ void add_elementwise_rows(std::vector<OpRow>& rows) {
   }
   for (const int64_t n : {int64_t{30}, int64_t{20000}}) {
     const std::string size = "_" + std::to_string(n);
-    add_binary(rows, "divide" + size, ops::divide, [](double a, double b) { return a / b; }, {n}, {n}, true);
-    add_binary(rows, "minimum" + size, ops::minimum, [](double a, double b) { return std::min(a, b); }, {n}, {n});
-    add_binary(rows, "maximum" + size, ops::maximum, [](double a, double b) { return std::max(a, b); }, {n}, {n});
+    add_binary(
+        rows, "divide" + size, ops::divide, [](double a, double b) { return a / b; }, {n}, {n}, true);
+    add_binary(rows, "minimum" + size, ops::minimum, [](double a, double b) { return std::min(a, b); }, {n},
+               {n});
+    add_binary(rows, "maximum" + size, ops::maximum, [](double a, double b) { return std::max(a, b); }, {n},
+               {n});
     // Among so many pairs one lies closer to a tie than the step of the differences.
     rows[rows.size() - 2].gradient_limit = rows.back().gradient_limit = n > 1000 ? 1e-3 : 1e-5;
-    rows.push_back({"clamp" + size, {{{n}}},
-                    [](Context& ctx, const Tensors& in) { return Tensors{ops::clamp(ctx, in[0], -0.5f, 0.75f)}; },
-                    [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return std::clamp(x, -0.5, 0.75); })}; }});
-    rows.push_back({"scale" + size, {{{n}}},
-                    [](Context& ctx, const Tensors& in) { return Tensors{ops::scale(ctx, in[0], -1.75f)}; },
-                    [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return x * -1.75; })}; }});
-    rows.push_back({"shift" + size, {{{n}}},
+    rows.push_back(
+        {"clamp" + size,
+         {{{n}}},
+         [](Context& ctx, const Tensors& in) { return Tensors{ops::clamp(ctx, in[0], -0.5f, 0.75f)}; },
+         [](const Arrays& in) {
+           return Arrays{each(in[0], [](double x) { return std::clamp(x, -0.5, 0.75); })};
+         }});
+    rows.push_back(
+        {"scale" + size,
+         {{{n}}},
+         [](Context& ctx, const Tensors& in) { return Tensors{ops::scale(ctx, in[0], -1.75f)}; },
+         [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return x * -1.75; })}; }});
+    rows.push_back({"shift" + size,
+                    {{{n}}},
                     [](Context& ctx, const Tensors& in) { return Tensors{ops::shift(ctx, in[0], 0.75f)}; },
                     [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return x + 0.75; })}; }});
-    rows.push_back({"soft_cap" + size, {{{n}, 5.0}},
+    rows.push_back({"soft_cap" + size,
+                    {{{n}, 5.0}},
                     [](Context& ctx, const Tensors& in) { return Tensors{ops::soft_cap(ctx, in[0], 4.0f)}; },
-                    [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return 4.0 * std::tanh(x / 4.0); })}; }});
+                    [](const Arrays& in) {
+                      return Arrays{each(in[0], [](double x) { return 4.0 * std::tanh(x / 4.0); })};
+                    }});
   }
-  rows.push_back({"add_to_itself", {{{3, 5}}},
+  rows.push_back({"add_to_itself",
+                  {{{3, 5}}},
                   [](Context& ctx, const Tensors& in) { return Tensors{ops::add(ctx, in[0], in[0])}; },
                   [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return 2 * x; })}; }});
-  rows.push_back({"multiply_with_itself", {{{3, 5}}},
+  rows.push_back({"multiply_with_itself",
+                  {{{3, 5}}},
                   [](Context& ctx, const Tensors& in) { return Tensors{ops::multiply(ctx, in[0], in[0])}; },
                   [](const Arrays& in) { return Arrays{each(in[0], [](double x) { return x * x; })}; }});
   add_activations(rows);

@@ -43,15 +43,18 @@ std::vector<int64_t> targets_for(int64_t rows, int64_t classes) {
   return targets;
 }
 
-void add_cross_entropy(std::vector<OpRow>& rows, const std::string& name, int64_t n, int64_t classes, CrossEntropyOptions o) {
+void add_cross_entropy(std::vector<OpRow>& rows, const std::string& name, int64_t n, int64_t classes,
+                       CrossEntropyOptions o) {
   const auto targets = targets_for(n, classes);
-  rows.push_back({name, {{{n, classes}, 2.0}},
-                  [=](Context& ctx, const Tensors& in) { return Tensors{ops::cross_entropy(ctx, in[0], targets, o)}; },
-                  [=](const Arrays& in) { return Arrays{scalar(cross_entropy(in[0], targets, o))}; }});
+  rows.push_back(
+      {name,
+       {{{n, classes}, 2.0}},
+       [=](Context& ctx, const Tensors& in) { return Tensors{ops::cross_entropy(ctx, in[0], targets, o)}; },
+       [=](const Arrays& in) { return Arrays{scalar(cross_entropy(in[0], targets, o))}; }});
 }
 
-void add_linear_cross_entropy(std::vector<OpRow>& rows, const std::string& name, int64_t n, int64_t width, int64_t classes,
-                              bool bias, CrossEntropyOptions o) {
+void add_linear_cross_entropy(std::vector<OpRow>& rows, const std::string& name, int64_t n, int64_t width,
+                              int64_t classes, bool bias, CrossEntropyOptions o) {
   const auto targets = targets_for(n, classes);
   OpRow row{name, {{{n, width}}, {{classes, width}}}, {}, {}};
   if (bias) row.inputs.push_back({{classes}});
@@ -81,17 +84,21 @@ void add_loss_rows(std::vector<OpRow>& rows) {
   add_cross_entropy(rows, "cross_entropy_large", 130, 90, {0.1f, Reduction::kMean});
   add_linear_cross_entropy(rows, "linear_cross_entropy", 7, 12, 30, false, {});
   add_linear_cross_entropy(rows, "linear_cross_entropy_bias", 7, 12, 30, true, {0.1f, Reduction::kSum});
-  add_linear_cross_entropy(rows, "linear_cross_entropy_capped", 9, 12, 30, true, {0.0f, Reduction::kMean, 3.0f});
-  add_linear_cross_entropy(rows, "linear_cross_entropy_large", 130, 20, 90, true, {0.1f, Reduction::kMean, 5.0f});
+  add_linear_cross_entropy(rows, "linear_cross_entropy_capped", 9, 12, 30, true,
+                           {0.0f, Reduction::kMean, 3.0f});
+  add_linear_cross_entropy(rows, "linear_cross_entropy_large", 130, 20, 90, true,
+                           {0.1f, Reduction::kMean, 5.0f});
 
-  rows.push_back({"mse", {{{5, 7}}, {{5, 7}}},
+  rows.push_back({"mse",
+                  {{{5, 7}}, {{5, 7}}},
                   [](Context& ctx, const Tensors& in) { return Tensors{ops::mse_loss(ctx, in[0], in[1])}; },
                   [](const Arrays& in) {
                     double sum = 0;
                     for (int64_t i = 0; i < 35; ++i) sum += (in[0][i] - in[1][i]) * (in[0][i] - in[1][i]);
                     return Arrays{scalar(sum / 35)};
                   }});
-  rows.push_back({"bce", {{{5, 7}, 3.0}, {{5, 7}}},
+  rows.push_back({"bce",
+                  {{{5, 7}, 3.0}, {{5, 7}}},
                   [](Context& ctx, const Tensors& in) { return Tensors{ops::bce_loss(ctx, in[0], in[1])}; },
                   [](const Arrays& in) {
                     double sum = 0;
@@ -101,13 +108,15 @@ void add_loss_rows(std::vector<OpRow>& rows) {
                     }
                     return Arrays{scalar(sum / 35)};
                   }});
-  rows.push_back({"kl_divergence", {{{5, 7}}, {{5, 7}, 1.0, -1.0, false}},
-                  [](Context& ctx, const Tensors& in) { return Tensors{ops::kl_divergence(ctx, in[0], in[1])}; },
-                  [](const Arrays& in) {
-                    double sum = 0;
-                    for (int64_t i = 0; i < 35; ++i) sum += std::exp(in[1][i]) * (in[1][i] - in[0][i]);
-                    return Arrays{scalar(sum / 5)};
-                  }});
+  rows.push_back(
+      {"kl_divergence",
+       {{{5, 7}}, {{5, 7}, 1.0, -1.0, false}},
+       [](Context& ctx, const Tensors& in) { return Tensors{ops::kl_divergence(ctx, in[0], in[1])}; },
+       [](const Arrays& in) {
+         double sum = 0;
+         for (int64_t i = 0; i < 35; ++i) sum += std::exp(in[1][i]) * (in[1][i] - in[0][i]);
+         return Arrays{scalar(sum / 5)};
+       }});
 }
 
 }  // namespace makar::test

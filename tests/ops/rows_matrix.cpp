@@ -33,7 +33,9 @@ void add_linear(std::vector<OpRow>& rows, const Shape& x, int64_t out, bool bias
   OpRow row{name + "_to_" + std::to_string(out), {{x}, {{out, x[-1]}}}, {}, {}};
   row.inputs[1].type = type, row.inputs[1].differentiable = type == DType::kF32;
   if (bias) row.inputs.push_back({{out}});
-  row.run = [bias](Context& ctx, const Tensors& in) { return Tensors{ops::linear(ctx, in[0], in[1], bias ? in[2] : Tensor())}; };
+  row.run = [bias](Context& ctx, const Tensors& in) {
+    return Tensors{ops::linear(ctx, in[0], in[1], bias ? in[2] : Tensor())};
+  };
   row.reference = [bias, x, out](const Arrays& in) {
     Shape shape = x;
     shape[-1] = out;
@@ -77,7 +79,8 @@ void add_conv(std::vector<OpRow>& rows, const std::string& name, const Shape& x,
   };
   row.reference = [=](const Arrays& in) {
     const int64_t batch = x[0], channels = x[1], height = x[2], width = x[3];
-    const int64_t oh = (height + 2 * padding - kernel) / stride + 1, ow = (width + 2 * padding - kernel) / stride + 1;
+    const int64_t oh = (height + 2 * padding - kernel) / stride + 1,
+                  ow = (width + 2 * padding - kernel) / stride + 1;
     Array y({batch * oh * ow, out});
     for (int64_t b = 0; b < batch; ++b)
       for (int64_t r = 0; r < oh; ++r)
@@ -112,15 +115,25 @@ void add_matrix_rows(std::vector<OpRow>& rows) {
   }
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) add_packed(rows, type);
 
-  rows.push_back({"matmul", {{{11, 19}}, {{19, 23}}},
+  rows.push_back({"matmul",
+                  {{{11, 19}}, {{19, 23}}},
                   [](Context& ctx, const Tensors& in) { return Tensors{ops::matmul(ctx, in[0], in[1])}; },
-                  [](const Arrays& in) { return Arrays{product(in[0], transposed(in[1]), nullptr, {11, 23})}; }});
-  rows.push_back({"matmul_transposed", {{{40, 19}}, {{23, 19}}},
-                  [](Context& ctx, const Tensors& in) { return Tensors{ops::matmul(ctx, in[0], in[1], true)}; },
-                  [](const Arrays& in) { return Arrays{product(in[0], in[1], nullptr, {40, 23})}; }});
-  rows.push_back({"matmul_with_itself", {{{9, 9}}},
+                  [](const Arrays& in) {
+                    return Arrays{product(in[0], transposed(in[1]), nullptr, {11, 23})};
+                  }});
+  rows.push_back(
+      {"matmul_transposed",
+       {{{40, 19}}, {{23, 19}}},
+       [](Context& ctx, const Tensors& in) { return Tensors{ops::matmul(ctx, in[0], in[1], true)}; },
+       [](const Arrays& in) {
+         return Arrays{product(in[0], in[1], nullptr, {40, 23})};
+       }});
+  rows.push_back({"matmul_with_itself",
+                  {{{9, 9}}},
                   [](Context& ctx, const Tensors& in) { return Tensors{ops::matmul(ctx, in[0], in[0])}; },
-                  [](const Arrays& in) { return Arrays{product(in[0], transposed(in[0]), nullptr, {9, 9})}; }});
+                  [](const Arrays& in) {
+                    return Arrays{product(in[0], transposed(in[0]), nullptr, {9, 9})};
+                  }});
 
   add_embedding(rows, "embedding", 7, 5, {3, 3, 0, 6, 3}, DType::kF32);
   add_embedding(rows, "embedding_f16", 7, 5, {3, 1}, DType::kF16);

@@ -33,7 +33,8 @@ Array rms_norm(const Array& x, const Array& w, double eps, double offset) {
   return y;
 }
 
-void add_layer_norm(std::vector<OpRow>& rows, const std::string& name, const Shape& x, bool w, bool b, double centre) {
+void add_layer_norm(std::vector<OpRow>& rows, const std::string& name, const Shape& x, bool w, bool b,
+                    double centre) {
   OpRow row{name, {{x, 2.0, centre}}, {}, {}};
   if (w) row.inputs.push_back({{x[-1]}});
   if (b) row.inputs.push_back({{x[-1]}});
@@ -48,8 +49,11 @@ void add_layer_norm(std::vector<OpRow>& rows, const std::string& name, const Sha
 }
 
 void add_rms_norm(std::vector<OpRow>& rows, const std::string& name, const Shape& x, float offset) {
-  rows.push_back({name, {{x, 2.0}, {{x[-1]}}},
-                  [=](Context& ctx, const Tensors& in) { return Tensors{ops::rms_norm(ctx, in[0], in[1], 1e-6f, offset)}; },
+  rows.push_back({name,
+                  {{x, 2.0}, {{x[-1]}}},
+                  [=](Context& ctx, const Tensors& in) {
+                    return Tensors{ops::rms_norm(ctx, in[0], in[1], 1e-6f, offset)};
+                  },
                   [=](const Arrays& in) { return Arrays{rms_norm(in[0], in[1], 1e-6f, offset)}; }});
 }
 
@@ -65,7 +69,8 @@ void add_batch_norm(std::vector<OpRow>& rows, const std::string& name, const Sha
     for (int64_t j = 0; j < n; ++j) {
       double m = 0, v = 0;
       for (int64_t i = 0; i < count; ++i) m += in[0][i * n + j] / static_cast<double>(count);
-      for (int64_t i = 0; i < count; ++i) v += (in[0][i * n + j] - m) * (in[0][i * n + j] - m) / static_cast<double>(count);
+      for (int64_t i = 0; i < count; ++i)
+        v += (in[0][i * n + j] - m) * (in[0][i * n + j] - m) / static_cast<double>(count);
       const double used_m = training ? m : 0.3f, used_v = training ? v : 1.7f;
       for (int64_t i = 0; i < count; ++i)
         y[i * n + j] = (in[0][i * n + j] - used_m) / std::sqrt(used_v + 1e-5f) * in[1][j] + in[2][j];
@@ -82,7 +87,8 @@ Array softmax(const Array& x, bool log) {
     double top = x[r], sum = 0;
     for (int64_t i = 0; i < n; ++i) top = std::max(top, x[r + i]);
     for (int64_t i = 0; i < n; ++i) sum += std::exp(x[r + i] - top);
-    for (int64_t i = 0; i < n; ++i) y[r + i] = log ? x[r + i] - top - std::log(sum) : std::exp(x[r + i] - top) / sum;
+    for (int64_t i = 0; i < n; ++i)
+      y[r + i] = log ? x[r + i] - top - std::log(sum) : std::exp(x[r + i] - top) / sum;
   }
   return y;
 }
@@ -104,9 +110,11 @@ void add_rope(std::vector<OpRow>& rows, const std::string& name, int64_t tokens,
       for (int64_t h = 0; h < heads; ++h)
         for (int64_t i = 0; i < half; ++i) {
           const int64_t base = (t * heads + h) * dim;
-          const int64_t a = base + (options.interleaved ? 2 * i : i), b = base + (options.interleaved ? 2 * i + 1 : i + half);
-          const double angle = static_cast<double>(positions[static_cast<size_t>(t)]) / options.factor *
-                               std::pow(options.theta, -2.0 * static_cast<double>(i) / static_cast<double>(options.rotary));
+          const int64_t a = base + (options.interleaved ? 2 * i : i),
+                        b = base + (options.interleaved ? 2 * i + 1 : i + half);
+          const double angle =
+              static_cast<double>(positions[static_cast<size_t>(t)]) / options.factor *
+              std::pow(options.theta, -2.0 * static_cast<double>(i) / static_cast<double>(options.rotary));
           y[a] = in[0][a] * std::cos(angle) - in[0][b] * std::sin(angle);
           y[b] = in[0][b] * std::cos(angle) + in[0][a] * std::sin(angle);
         }
@@ -131,7 +139,8 @@ void add_norm_rows(std::vector<OpRow>& rows) {
   add_batch_norm(rows, "batch_norm_large", {300, 40}, true);
   for (const bool log : {false, true})
     for (const Shape& shape : {Shape{4, 3, 11}, Shape{1, 1}, Shape{7, 64}, Shape{120, 100}})
-      rows.push_back({std::string(log ? "log_softmax_" : "softmax_") + std::to_string(shape[-1]), {{shape, 3.0}},
+      rows.push_back({std::string(log ? "log_softmax_" : "softmax_") + std::to_string(shape[-1]),
+                      {{shape, 3.0}},
                       [log](Context& ctx, const Tensors& in) {
                         return Tensors{log ? ops::log_softmax(ctx, in[0]) : ops::softmax(ctx, in[0])};
                       },

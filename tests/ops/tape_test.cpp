@@ -63,7 +63,8 @@ TEST_F(TapeTest, ThroughReshapesTheBufferIsStillShared) {
   Tape tape;
   Context ctx{pool_, &tape};
   tape.watch(x);
-  const Tensor a = ops::scale(ctx, x, 1.0f), flat = ops::reshape(ctx, a, {6}), back = ops::reshape(ctx, flat, {3, 2});
+  const Tensor a = ops::scale(ctx, x, 1.0f), flat = ops::reshape(ctx, a, {6}),
+               back = ops::reshape(ctx, flat, {3, 2});
   const Tensor y = ops::add(ctx, ops::reshape(ctx, flat, {2, 3}), ops::scale(ctx, a, 2.0f));
   tape.backward(ops::add(ctx, ops::sum(ctx, y), ops::sum(ctx, ops::scale(ctx, back, 4.0f))));
   for (const float g : tape.gradient(x).span()) EXPECT_EQ(g, 7.0f);
@@ -106,7 +107,8 @@ TEST_F(TapeTest, WithoutATapeNothingIsKept) {
   EXPECT_TRUE(y.exclusive());
 }
 
-// A small network: blocks of norm, linear, dropout and residual, parameters inside, one tensor used by all blocks.
+// A small network: blocks of norm, linear, dropout and residual, parameters inside, one tensor used by all
+// blocks.
 struct Network {
   Tensor x = random({9, 16}, 1), memory = random({9, 16}, 2);
   std::vector<Tensor> weights;
@@ -120,8 +122,10 @@ struct Network {
   }
   Tensor block(Context& ctx, const Tensor& h, const Tensor& mem, size_t b) const {
     const Tensor n = ops::rms_norm(ctx, h, weights[3 * b], 1e-6f, 1.0f);
-    const Tensor up = ops::gated(ctx, ops::linear(ctx, n, weights[3 * b + 1]), ops::add(ctx, n, mem), ops::Activation::kSilu);
-    return ops::add(ctx, h, ops::dropout(ctx, ops::linear(ctx, ops::dropout(ctx, up, 0.2f), weights[3 * b + 2]), 0.2f));
+    const Tensor up = ops::gated(ctx, ops::linear(ctx, n, weights[3 * b + 1]), ops::add(ctx, n, mem),
+                                 ops::Activation::kSilu);
+    return ops::add(
+        ctx, h, ops::dropout(ctx, ops::linear(ctx, ops::dropout(ctx, up, 0.2f), weights[3 * b + 2]), 0.2f));
   }
   // Loss and all gradients; `depth` nests checkpoints: 0 none, 1 around each block, 2 around all of those.
   std::vector<Tensor> run(ThreadPool& pool, int depth) const {
@@ -134,10 +138,11 @@ struct Network {
       Tensor h = ops::scale(c, in[0], 1.5f);
       const Tensor mem = ops::scale(c, in[1], 0.5f);
       for (size_t b = 0; b < kBlocks; ++b)
-        h = depth == 0 ? block(c, h, mem, b)
-                       : ops::checkpoint(c, {h, mem}, [this, b](Context& inner, const std::vector<Tensor>& t) {
-                           return block(inner, t[0], t[1], b);
-                         });
+        h = depth == 0
+                ? block(c, h, mem, b)
+                : ops::checkpoint(c, {h, mem}, [this, b](Context& inner, const std::vector<Tensor>& t) {
+                    return block(inner, t[0], t[1], b);
+                  });
       return h;
     };
     const Tensor h = depth == 2 ? ops::checkpoint(ctx, {x, memory}, all) : all(ctx, {x, memory});
@@ -154,7 +159,8 @@ TEST_F(TapeTest, CheckpointsChangeNoBit) {
   const auto plain = net.run(pool_, 0);
   for (const int depth : {1, 2}) {
     const auto again = net.run(pool_, depth);
-    for (size_t i = 0; i < plain.size(); ++i) EXPECT_TRUE(same_bits(plain[i], again[i])) << "depth " << depth << ", tensor " << i;
+    for (size_t i = 0; i < plain.size(); ++i)
+      EXPECT_TRUE(same_bits(plain[i], again[i])) << "depth " << depth << ", tensor " << i;
   }
 }
 
@@ -164,7 +170,8 @@ TEST_F(TapeTest, ACheckpointMayHandItsInputThrough) {
   Context ctx{pool_, &tape};
   tape.watch(x);
   const Tensor h = ops::scale(ctx, x, 2.0f);
-  const Tensor y = ops::checkpoint(ctx, {h, h, Tensor()}, [](Context&, const std::vector<Tensor>& in) { return in[1]; });
+  const Tensor y =
+      ops::checkpoint(ctx, {h, h, Tensor()}, [](Context&, const std::vector<Tensor>& in) { return in[1]; });
   tape.backward(ops::sum(ctx, y));
   for (const float g : tape.gradient(x).span()) EXPECT_EQ(g, 2.0f);
 }
@@ -194,7 +201,8 @@ TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
   for (const int64_t held : {int64_t{1}, int64_t{7 * 50}, int64_t{36 * 50}})
     for (size_t i = 0; i < whole.size(); ++i) {
       EXPECT_TRUE(same_bits(whole[i], run(held, 0)[i])) << "blocks of " << held << " logits, tensor " << i;
-      EXPECT_TRUE(same_bits(capped[i], run(held, 3.0f)[i])) << "capped, blocks of " << held << " logits, tensor " << i;
+      EXPECT_TRUE(same_bits(capped[i], run(held, 3.0f)[i]))
+          << "capped, blocks of " << held << " logits, tensor " << i;
     }
   const auto parts = run(0, 0), capped_parts = run(0, 3.0f);
   EXPECT_TRUE(same_bits(whole[0], parts[0]));
@@ -231,7 +239,8 @@ TEST_F(TapeTest, BatchNormKeepsRunningStatistics) {
   for (int64_t j = 0; j < 3; ++j) {
     double mean = 0, var = 0;
     for (int64_t i = 0; i < 11; ++i) mean += x.f32()[i * 3 + j] / 11;
-    for (int64_t i = 0; i < 11; ++i) var += std::pow(x.f32()[i * 3 + j] - mean, 2) / 10;  // unbiased, as PyTorch keeps it
+    for (int64_t i = 0; i < 11; ++i)
+      var += std::pow(x.f32()[i * 3 + j] - mean, 2) / 10;  // unbiased, as PyTorch keeps it
     EXPECT_NEAR(state.running_mean.f32()[j], 0.45 + 0.1 * mean, 1e-6);
     EXPECT_NEAR(state.running_var.f32()[j], 1.8 + 0.1 * var, 1e-6);
   }

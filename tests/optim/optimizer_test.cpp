@@ -24,8 +24,11 @@ Tensor random(const Shape& shape, uint64_t salt) {
 struct Model {
   ParameterSet parameters;
   Model() {
-    for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{
-             {"embed.weight", {50, 24}}, {"layer.0.weight", {40, 24}}, {"layer.0.bias", {40}}, {"layer.1.weight", {24, 400}}, {"norm.weight", {24}}}) {
+    for (const auto& [name, shape] : std::vector<std::pair<std::string, Shape>>{{"embed.weight", {50, 24}},
+                                                                                {"layer.0.weight", {40, 24}},
+                                                                                {"layer.0.bias", {40}},
+                                                                                {"layer.1.weight", {24, 400}},
+                                                                                {"norm.weight", {24}}}) {
       Parameter* p = parameters.add(name, shape);
       p->value = random(shape, std::hash<std::string>{}(name));
     }
@@ -114,7 +117,8 @@ TEST(Optimizer, UnknownNamesAreAnswered) {
   o.name = "adamw_troch";
   const auto result = Optimizer::make(model.parameters, o);
   ASSERT_FALSE(result.ok());
-  EXPECT_NE(result.error().text().find("did you mean 'adamw_torch'"), std::string::npos) << result.error().text();
+  EXPECT_NE(result.error().text().find("did you mean 'adamw_torch'"), std::string::npos)
+      << result.error().text();
   for (const std::string& name : optimizer_names()) {
     o.name = name;
     EXPECT_TRUE(Optimizer::make(model.parameters, o).ok()) << name;
@@ -145,12 +149,14 @@ TEST(Optimizer, AdamWAdamAndLionFollowTheirDefinitions) {
         if (name == "adamw") value[i] *= 1 - lr * decay;
         m[i] = 0.9 * m[i] + 0.1 * g, v[i] = 0.999 * v[i] + 0.001 * g * g;
         const double t = static_cast<double>(step);
-        value[i] -= lr * (m[i] / (1 - std::pow(0.9, t))) / (std::sqrt(v[i] / (1 - std::pow(0.999, t))) + 1e-8);
+        value[i] -=
+            lr * (m[i] / (1 - std::pow(0.9, t))) / (std::sqrt(v[i] / (1 - std::pow(0.999, t))) + 1e-8);
       }
       optimizer.step(pool, lr, factor);
     }
     double worst = 0;
-    for (size_t i = 0; i < value.size(); ++i) worst = std::max(worst, std::fabs(value[i] - p->value.f32()[i]));
+    for (size_t i = 0; i < value.size(); ++i)
+      worst = std::max(worst, std::fabs(value[i] - p->value.f32()[i]));
     EXPECT_LT(worst, 2e-6) << name;
   }
 }
@@ -171,12 +177,16 @@ TEST(Optimizer, AdafactorFactorsMatrices) {
     const double g = p->grad.f32()[i], x = before.f32()[i];
     row[i / 4] += g * g / 4, col[i % 4] += g * g / 3, mean += g * g / 12, rms += x * x / 12;
   }
-  for (int i = 0; i < 12; ++i) update[i] = p->grad.f32()[i] / std::sqrt(row[i / 4] * col[i % 4] / mean), size += update[i] * update[i] / 12;
   for (int i = 0; i < 12; ++i)
-    EXPECT_NEAR(p->value.f32()[i], before.f32()[i] - 0.05 * std::sqrt(rms) * update[i] / std::max(1.0, std::sqrt(size)), 1e-6);
+    update[i] = p->grad.f32()[i] / std::sqrt(row[i / 4] * col[i % 4] / mean),
+    size += update[i] * update[i] / 12;
+  for (int i = 0; i < 12; ++i)
+    EXPECT_NEAR(p->value.f32()[i],
+                before.f32()[i] - 0.05 * std::sqrt(rms) * update[i] / std::max(1.0, std::sqrt(size)), 1e-6);
 }
 
-// Newton-Schulz brings every singular value near 1 (0.7 to 1.2 by its construction): X X^T is near the identity.
+// Newton-Schulz brings every singular value near 1 (0.7 to 1.2 by its construction): X X^T is near the
+// identity.
 TEST(Optimizer, MuonStepsAreNearlyOrthogonal) {
   ThreadPool pool(2);
   for (const Shape& shape : {Shape{12, 40}, Shape{40, 12}, Shape{16, 16}}) {
@@ -188,7 +198,9 @@ TEST(Optimizer, MuonStepsAreNearlyOrthogonal) {
     Optimizer::make(set, o).value().step(pool, 1.0);
     const int64_t rows = shape[0], cols = shape[1], n = std::min(rows, cols);
     const double ratio = std::sqrt(std::max(1.0, static_cast<double>(rows) / static_cast<double>(cols)));
-    const auto at = [&](int64_t i, int64_t k) { return -p->value.f32()[rows <= cols ? i * cols + k : k * cols + i] / ratio; };
+    const auto at = [&](int64_t i, int64_t k) {
+      return -p->value.f32()[rows <= cols ? i * cols + k : k * cols + i] / ratio;
+    };
     double trace = 0, off = 0;
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j) {
@@ -209,7 +221,9 @@ TEST(Optimizer, MuonLeavesTablesAndVectorsToAdamW) {
   optimizer.step(pool, 0.01);
   std::vector<std::string> names;
   for (const auto& [name, tensor] : optimizer.state()) names.push_back(name);
-  const auto has = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto has = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   EXPECT_TRUE(has("embed.weight.exp_avg") && has("norm.weight.exp_avg_sq") && has("layer.0.bias.exp_avg"));
   EXPECT_TRUE(has("layer.0.weight.momentum_buffer") && !has("layer.0.weight.exp_avg"));
 }
@@ -222,13 +236,16 @@ TEST(Optimizer, GroupsScaleAndDecay) {
     before[p->name] = p->value.clone();
     p->grad = Tensor::full(p->shape, 1.0f);
   }
-  model.parameters.find("layer.1.weight")->grad = Tensor();    // nothing reached it
+  model.parameters.find("layer.1.weight")->grad = Tensor();  // nothing reached it
   model.parameters.find("norm.weight")->trainable = false;
   OptimizerOptions o;
   o.name = "sgd", o.weight_decay = 0.5;
-  o.groups = {{"embed.*", {}, 2.0, 0.0}, {"", [](const Parameter& p) { return p.shape.rank() == 1; }, 0.5, {}}};
+  o.groups = {{"embed.*", {}, 2.0, 0.0},
+              {"", [](const Parameter& p) { return p.shape.rank() == 1; }, 0.5, {}}};
   Optimizer::make(model.parameters, o).value().step(pool, 0.1);
-  const auto moved = [&](const std::string& name) { return model.parameters.find(name)->value.f32()[0] - before[name].f32()[0]; };
+  const auto moved = [&](const std::string& name) {
+    return model.parameters.find(name)->value.f32()[0] - before[name].f32()[0];
+  };
   EXPECT_NEAR(moved("embed.weight"), -0.2, 1e-6);
   EXPECT_NEAR(moved("layer.0.weight"), -0.1 * (1 + 0.5 * before["layer.0.weight"].f32()[0]), 1e-6);
   EXPECT_NEAR(moved("layer.0.bias"), -0.05, 1e-6);
@@ -237,7 +254,8 @@ TEST(Optimizer, GroupsScaleAndDecay) {
 }
 
 TEST(Optimizer, PatternsMatchNames) {
-  EXPECT_TRUE(matches("*", "") && matches("*", "a.b") && matches("a.*.w", "a.b.c.w") && matches("*embed*", "model.embed_tokens.weight"));
+  EXPECT_TRUE(matches("*", "") && matches("*", "a.b") && matches("a.*.w", "a.b.c.w") &&
+              matches("*embed*", "model.embed_tokens.weight"));
   EXPECT_TRUE(matches("a*b*c", "aXbYbZc") && matches("abc", "abc") && matches("abc*", "abc"));
   EXPECT_FALSE(matches("abc", "abcd") || matches("*x", "abc") || matches("a*b", "abc") || matches("", "a"));
 }

@@ -8,7 +8,9 @@
 namespace makar {
 namespace {
 
-Tensor vector_of(const std::vector<float>& v) { return Tensor::from({static_cast<int64_t>(v.size())}, std::span<const float>(v)); }
+Tensor vector_of(const std::vector<float>& v) {
+  return Tensor::from({static_cast<int64_t>(v.size())}, std::span<const float>(v));
+}
 
 // From preference/dpo.json of the golden fixtures.
 const PreferencePairs kPairs = {vector_of({-58.18531036376953f, -33.24057388305664f, -27.099123001098633f}),
@@ -46,7 +48,8 @@ TEST(Preference, ClippedPolicyLossHasNoGradientBeyondTheClip) {
   ThreadPool pool(1);
   Tape tape;
   Context ctx{pool, &tape};
-  const Tensor now = vector_of({0.5f, -0.5f, 0.05f, 0.5f}), old = vector_of({0, 0, 0, 0}), advantage = vector_of({1, -1, 2, -1});
+  const Tensor now = vector_of({0.5f, -0.5f, 0.05f, 0.5f}), old = vector_of({0, 0, 0, 0}),
+               advantage = vector_of({1, -1, 2, -1});
   tape.watch(now);
   tape.backward(clipped_policy_loss(ctx, now, old, advantage, 0.2f));
   const Tensor g = tape.gradient(now);

@@ -37,6 +37,7 @@ Result<ModelSpec> read(const Config& config) {
   if (r.flag_or("alibi", false)) {
     a.bias = BiasKind::kAlibi;
     a.alibi_scale = a.scale;  // Falcon scales scores and bias together
+    a.alibi_rounded = true;
   } else {
     a.rope = r.rope(a.head_dim, 10000.0, m.max_positions);
   }

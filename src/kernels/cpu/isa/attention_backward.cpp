@@ -44,7 +44,7 @@ void row_gradient(const AttentionHead& a, const AttentionHeadBackward& g, int64_
   const Span v = visible_keys(a, i, j0, seen);
   adjust_scores(a, i, j0, v, p);
   const float lse = a.lse[i * a.lse_stride];
-  const float* bias = a.bias ? a.bias + (j0 - (a.past + i)) : nullptr;
+  const float* bias = a.bias ? bias_at(a, i, j0) : nullptr;
   float* dbias = g.dbias ? g.dbias + (j0 - (a.past + i)) : nullptr;
   std::fill_n(dp, v.begin, 0.0f), std::fill(dp + v.end, dp + seen, 0.0f);
   for (int64_t j = v.begin; j < v.end; ++j) {

@@ -48,6 +48,10 @@ inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t 
   return s;
 }
 
+inline const float* bias_at(const AttentionHead& a, int64_t i, int64_t j0) {
+  return a.bias + (a.bias_by_key ? j0 : j0 - (a.past + i));
+}
+
 // Raw products become scores: scale, soft cap, positional bias.
 inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const Span& seen, float* s) {
   for (int64_t j = seen.begin; j < seen.end; ++j) s[j] *= a.scale;
@@ -56,7 +60,7 @@ inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const S
     for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = a.soft_cap * tanh_of(s[j] * inv);
   }
   if (a.bias) {
-    const float* bias = a.bias + (j0 - (a.past + i));  // by distance key - query
+    const float* bias = bias_at(a, i, j0);
     for (int64_t j = seen.begin; j < seen.end; ++j) s[j] += bias[j];
   }
 }

@@ -8,7 +8,7 @@ namespace {
 constexpr float kSqrtHalf = 0.70710678f, kInvSqrt2Pi = 0.39894228f, kTanhA = 0.79788456f, kTanhB = 0.044715f;
 
 struct Relu {
-  static float value(float x) { return x > 0.0f ? x : 0.0f; }
+  static float value(float x) { return x < 0.0f ? 0.0f : x; }  // NaN stays NaN
   static float slope(float x) { return x > 0.0f ? 1.0f : 0.0f; }
 };
 struct Gelu {  // x * Phi(x)

@@ -108,7 +108,7 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
 // Panels taken together by the rows kernel: 12 to 24 accumulators.
 template <int M>
 constexpr int panels_at_once() {
-  return M == 1 ? 4 : M == 2 ? 4 : M <= 4 ? 2 : 1;
+  return M == 1 ? 4 : M == 2 ? 4 : M == 3 ? 2 : 1;
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

@@ -1,0 +1,46 @@
+// Any bytes as a chat template, rendered with a small conversation: an Error or a rendering whose segments
+// add up, in which no byte of the conversation's alphabet of marks is called the template's.
+#include "text/template/chat_template.h"
+
+using namespace makar;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  TemplateLimits limits;
+  limits.work = 20'000;  // keeps the fuzzer quick
+  limits.memory = 1 << 20;
+  auto t = ChatTemplate::parse({reinterpret_cast<const char*>(data), size}, "fuzz", limits);
+  if (!t.ok()) return 0;
+  t->set_token("bos_token", "<s>");
+  t->set_token("eos_token", "</s>");
+  ChatInput input;
+  // U+E000 marks the content. A template that spells the character itself is not judged.
+  const std::string mark = "\xEE\x80\x80";
+  input.messages = {{{"role", "system"}, {"content", mark}},
+                    {{"role", "user"}, {"content", mark + " " + mark}, {"n", 3}},
+                    {{"role", "assistant"},
+                     {"content", mark},
+                     {"tool_calls", {{{"function", {{"name", mark}, {"arguments", {{"a", 1.5}}}}}}}}}};
+  input.tools = {{{"type", "function"}, {"function", {{"name", mark}}}}};
+  input.now = 0;
+  input.add_generation_prompt = size & 1;
+  const auto r = t->render(input);
+  if (!r.ok()) {
+    check(r.error().text().size() < 5000, "a bounded message");
+    return 0;
+  }
+  const std::string_view source(reinterpret_cast<const char*>(data), size);
+  const bool spelled =
+      source.find(mark) != std::string_view::npos || source.find('\\') != std::string_view::npos;
+  for (size_t i = 0; i < r->segments.size(); ++i) {
+    const ChatSegment& s = r->segments[i];
+    check(!s.text.empty(), "no empty segments");
+    check(spelled || s.content || s.text.find(mark) == std::string::npos, "content is marked as content");
+    if (i)
+      check(s.content != r->segments[i - 1].content || s.assistant != r->segments[i - 1].assistant,
+            "neighbours differ");
+  }
+  input.add_generation_prompt = false;
+  input.continue_final_message = true;
+  (void)t->render(input).ok();
+  return 0;
+}

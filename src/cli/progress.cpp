@@ -1,0 +1,49 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace makar {
+
+Progress::Progress(bool quiet)
+    : quiet_(quiet), terminal_(isatty(STDERR_FILENO)), begin_(Clock::now()), last_(begin_) {}
+
+Progress::~Progress() {
+  if (open_) fmt::print(stderr, "\n");
+}
+
+void Progress::show(const std::string& name, uint64_t done, uint64_t total, const std::string& note) {
+  if (quiet_) return;
+  const auto now = Clock::now();
+  const bool fresh = name != name_;
+  if (fresh) {
+    if (open_) fmt::print(stderr, "\n");
+    name_ = name, begin_ = now, open_ = false;
+  }
+  // A terminal is redrawn ten times a second; a pipe gets a line every five seconds.
+  if (!fresh &&
+      now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000)) &&
+      done < total)
+    return;
+  last_ = now;
+  const double share = total ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 0;
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  const double left = share > 0.01 && share < 1 ? seconds * (1 - share) / share : 0;
+  const std::string eta =
+      left > 0 ? fmt::format(" | eta {}:{:02}", static_cast<int>(left) / 60, static_cast<int>(left) % 60)
+               : "";
+  if (!terminal_) {
+    fmt::print(stderr, "{} {:.0f}% | {} of {}{}{}{}\n", name, share * 100, done, total,
+               note.empty() ? "" : " | ", note, eta);
+    return;
+  }
+  const auto full = static_cast<size_t>(share * 30);
+  fmt::print(stderr, "\r\033[K{:<8} [{}{}] {:3.0f}%{}{}{}", name, std::string(full, '='),
+             std::string(30 - full, ' '), share * 100, note.empty() ? "" : " | ", note, eta);
+  open_ = true;
+}
+
+}  // namespace makar

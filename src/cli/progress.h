@@ -1,0 +1,25 @@
+// Progress for people: one line redrawn on a terminal, a plain line now and then in a pipe. Goes to standard
+// error.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+namespace makar {
+
+class Progress {
+ public:
+  explicit Progress(bool quiet = false);
+  ~Progress();
+  // Shows `done` of `total` under a name; `note` is appended. Cheap to call often.
+  void show(const std::string& name, uint64_t done, uint64_t total, const std::string& note = "");
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool quiet_, terminal_;
+  std::string name_;
+  Clock::time_point begin_, last_;
+  bool open_ = false;  // a line is on the terminal
+};
+
+}  // namespace makar

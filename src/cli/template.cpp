@@ -1,0 +1,195 @@
+// makar template render: a chat template and messages to text or segments.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <iostream>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "cli/run.h"
+#include "text/template/chat_template.h"
+
+namespace makar {
+namespace {
+
+struct RenderOptions {
+  std::string template_path, tokenizer, name, messages, tools, documents, set;
+  bool add_generation_prompt = false, continue_final_message = false, segments = false, json = false,
+       jsonl = false;
+};
+
+std::string read_all(std::istream& in) { return {std::istreambuf_iterator<char>(in), {}}; }
+
+Result<Json> read_data(const std::string& path) {
+  if (path == "-") return parse_json(read_all(std::cin), "standard input");
+  return read_json(path);
+}
+
+Json segments_json(const ChatRendering& rendering) {
+  Json out = Json::array();
+  for (const ChatSegment& s : rendering.segments)
+    out.push_back(
+        {{"text", s.text}, {"from", s.content ? "content" : "template"}, {"assistant", s.assistant}});
+  return out;
+}
+
+Json answer(const ChatRendering& rendering, bool segments) {
+  Json out = {{"text", rendering.text()}};
+  if (segments) out["segments"] = segments_json(rendering);
+  return out;
+}
+
+// A conversation is a list of messages, or an object with messages and perhaps tools and documents.
+void take_fields(const Json& data, ChatInput& input) {
+  if (!data.is_object()) {
+    input.messages = data;
+    return;
+  }
+  if (data.contains("messages")) input.messages = data["messages"];
+  if (data.contains("tools")) input.tools = data["tools"];
+  if (data.contains("documents")) input.documents = data["documents"];
+  if (data.contains("variables")) input.variables = data["variables"];
+  const auto flag = [&](const char* name, bool& to) {
+    if (data.contains(name) && data[name].is_boolean()) to = data[name].get<bool>();
+  };
+  flag("add_generation_prompt", input.add_generation_prompt);
+  flag("continue_final_message", input.continue_final_message);
+}
+
+Result<ChatTemplate> read_template(const RenderOptions& o) {
+  if (!o.template_path.empty()) {
+    MAKAR_TRY(const std::string source, read_file(o.template_path, size_t{1} << 20));
+    return ChatTemplate::parse(source, o.template_path);
+  }
+  return ChatTemplate::load(o.tokenizer, o.name);
+}
+
+Result<ChatInput> read_input(const RenderOptions& o) {
+  ChatInput input;
+  input.add_generation_prompt = o.add_generation_prompt;
+  input.continue_final_message = o.continue_final_message;
+  MAKAR_TRY(const Json data, read_data(o.messages));
+  take_fields(data, input);
+  if (!o.tools.empty()) {
+    MAKAR_TRY(input.tools, read_data(o.tools));
+  }
+  if (!o.documents.empty()) {
+    MAKAR_TRY(input.documents, read_data(o.documents));
+  }
+  if (!o.set.empty()) {
+    MAKAR_TRY(input.variables, parse_json(o.set, "--set"));
+  }
+  return input;
+}
+
+// One line: {"template"?, "messages", ...} in, {"text"} or {"error"} out.
+Result<Json> render_line(const std::string& line, const ChatTemplate* given, bool segments) {
+  MAKAR_TRY(const Json data, parse_json(line, "line"));
+  if (!data.is_object()) return error_at("line", "expected an object, found {}", data.type_name());
+  ChatInput input;
+  take_fields(data, input);
+  if (!data.contains("template")) {
+    if (!given) return error_at("line", "has no template, and none is given by --template or --tokenizer");
+    MAKAR_TRY(const ChatRendering rendering, given->render(input));
+    return answer(rendering, segments);
+  }
+  if (!data["template"].is_string()) return error_at("line", "template should be a string");
+  MAKAR_TRY(ChatTemplate own,
+            ChatTemplate::parse(data["template"].get_ref<const std::string&>(), "template"));
+  if (data.contains("tokens") && data["tokens"].is_object())
+    for (const auto& [name, token] : data["tokens"].items())
+      if (token.is_string()) own.set_token(name, token.get<std::string>());
+  MAKAR_TRY(const ChatRendering rendering, own.render(input));
+  return answer(rendering, segments);
+}
+
+int run_lines(const RenderOptions& o) {
+  std::optional<ChatTemplate> given;
+  if (!o.template_path.empty() || !o.tokenizer.empty()) {
+    auto loaded = read_template(o);
+    if (!loaded.ok()) return report(loaded.error());
+    given = *loaded;
+  }
+  int64_t number = 0;
+  for (std::string line; std::getline(std::cin, line);) {
+    ++number;
+    const auto result = render_line(line, given ? &*given : nullptr, o.segments);
+    const Json out = result.ok() ? *result
+                                 : Json{{"error",
+                                         {{"message", result.error().text()},
+                                          {"kind", name(result.error().kind)},
+                                          {"line", number}}}};
+    fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+  }
+  return 0;
+}
+
+// Template text plain, content in colour on a terminal; in a pipe one JSON object a segment.
+void print_segments(const ChatRendering& rendering) {
+  const bool colour = isatty(STDOUT_FILENO);
+  for (const ChatSegment& s : rendering.segments) {
+    if (colour)
+      fmt::print("{}{}\033[0m", s.content ? "\033[36m" : s.assistant ? "\033[33m" : "", s.text);
+    else
+      fmt::print(
+          "{}\n",
+          Json({{"text", s.text}, {"from", s.content ? "content" : "template"}, {"assistant", s.assistant}})
+              .dump());
+  }
+}
+
+int run_render(const std::vector<std::string>& arguments) {
+  RenderOptions o;
+  Options options("template render", "Renders messages through a chat template.",
+                  "makar template render --tokenizer model/ --messages chat.json --add-generation-prompt");
+  options.add("--template", &o.template_path, "a file with the template", "FILE");
+  options.add("--tokenizer -m --model", &o.tokenizer,
+              "a model folder with the template and its special tokens", "DIR");
+  options.add("--name", &o.name, "which template, where the folder has several", "NAME");
+  options.add(
+      "--messages", &o.messages,
+      "JSON: a list of messages, or an object with messages, tools, documents; - reads standard input",
+      "FILE");
+  options.add("--tools", &o.tools, "JSON: a list of tools", "FILE");
+  options.add("--documents", &o.documents, "JSON: a list of documents", "FILE");
+  options.add("--set", &o.set, "further variables as a JSON object", "JSON");
+  options.add("--add-generation-prompt", &o.add_generation_prompt,
+              "end with the opening of the assistant's answer");
+  options.add("--continue-final-message", &o.continue_final_message, "end inside the last message");
+  options.add("--segments", &o.segments, "tell apart what the template wrote and what the messages did");
+  options.add("--json", &o.json, "print one JSON object");
+  options.add("--jsonl", &o.jsonl, "read one JSON object a line from standard input, print one a line");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (o.jsonl) return run_lines(o);
+  if (o.messages.empty() || o.template_path.empty() == o.tokenizer.empty()) {
+    fmt::print(stderr, "makar: template render needs --messages and one of --template and --tokenizer\n");
+    return 2;
+  }
+  const auto t = read_template(o);
+  if (!t.ok()) return report(t.error());
+  const auto input = read_input(o);
+  if (!input.ok()) return report(input.error());
+  const auto rendering = t->render(*input);
+  if (!rendering.ok()) return report(rendering.error());
+  if (o.json)
+    fmt::print("{}\n", answer(*rendering, o.segments).dump());
+  else if (o.segments)
+    print_segments(*rendering);
+  else
+    std::fwrite(rendering->text().data(), 1, rendering->text().size(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+int run_template(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == "render")
+    return run_render({arguments.begin() + 1, arguments.end()});
+  const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
+  fmt::print(help ? stdout : stderr,
+             "usage: makar template render [options]\n\n`makar template render --help` explains it.\n");
+  return help ? 0 : 2;
+}
+
+}  // namespace makar

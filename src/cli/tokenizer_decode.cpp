@@ -1,0 +1,82 @@
+#include <cstdio>
+
+#include "base/json.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+
+namespace makar {
+namespace {
+
+Result<std::vector<uint32_t>> parse_ids(std::string_view text) {
+  std::vector<uint32_t> ids;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == ',' || c == '[' || c == ']') {
+      ++at;
+      continue;
+    }
+    uint64_t value = 0;
+    const size_t start = at;
+    for (; at < text.size() && text[at] >= '0' && text[at] <= '9' && value < UINT32_MAX; ++at)
+      value = value * 10 + static_cast<uint64_t>(text[at] - '0');
+    if (at == start || value >= UINT32_MAX) return error_at(fmt::format("byte {}", start), "expected an id");
+    ids.push_back(static_cast<uint32_t>(value));
+  }
+  return ids;
+}
+
+std::string decode_json_line(const Tokenizer& tokenizer, std::string_view line, size_t number, bool skip_special) {
+  const auto json = parse_json(line, "line");
+  if (!json.ok()) return error_line(json.error(), number);
+  if (!json->is_object() || !json->contains("ids") || !(*json)["ids"].is_array())
+    return error_line(error_at("ids", "expected {{\"ids\": [...]}}"), number);
+  std::vector<uint32_t> ids;
+  for (const Json& id : (*json)["ids"]) {
+    if (!id.is_number_unsigned() || id.get<uint64_t>() >= tokenizer.vocab_size())
+      return error_line(error_at("ids", "{} is not an id of this tokenizer (0 to {})", id.dump().substr(0, 40), tokenizer.vocab_size() - 1), number);
+    ids.push_back(id.get<uint32_t>());
+  }
+  return Json{{"text", tokenizer.decode(ids, skip_special)}}.dump() + "\n";
+}
+
+}  // namespace
+
+int run_tokenizer_decode(const std::vector<std::string>& arguments) {
+  TokenizerOptions shared;
+  bool jsonl = false, lines = false, skip_special = false;
+  Options options("tokenizer decode", "ids to text", "echo '15496 995' | makar tokenizer decode tokenizer.json");
+  shared.declare(options);
+  options.positional("TOKENIZER FILES...", &shared.words, "the tokenizer (unless -m names it), then files of ids").required = false;
+  options.add("--jsonl", &jsonl, "lines {\"ids\"} in, {\"text\"} out");
+  options.add("--lines", &lines, "each line by itself");
+  options.add("--skip-special", &skip_special, "leave special tokens out");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
+  const auto tokenizer = Tokenizer::load(shared.model);
+  if (!tokenizer.ok()) return report(tokenizer.error());
+  if (!jsonl && !lines) {
+    const auto text = read_whole(shared.words);
+    if (!text.ok()) return report(text.error());
+    const auto ids = parse_ids(*text);
+    if (!ids.ok()) return report(ids.error());
+    return print_out(tokenizer->decode_bytes(*ids, skip_special)) ? 0 : 1;
+  }
+  bool failed = false;
+  const Status status = each_lines(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
+    std::string out;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      if (jsonl) {
+        out += decode_json_line(*tokenizer, batch[i], first + i, skip_special);
+        continue;
+      }
+      const auto ids = parse_ids(batch[i]);
+      out += ids.ok() ? tokenizer->decode(*ids, skip_special) + "\n" : error_line(ids.error(), first + i);
+    }
+    failed = !print_out(out);
+    return !failed;
+  });
+  if (!status.ok()) return report(status.error());
+  return failed ? 1 : 0;
+}
+
+}  // namespace makar

@@ -1,0 +1,58 @@
+// Text that remembers where each of its bytes came from. Normalisers rewrite it; offsets into the original
+// survive every rewrite, with the conventions of the Hugging Face library (a changed character keeps the span of
+// the one it replaces, an inserted one that of its left neighbour).
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "text/tokenizer.h"
+#include "text/unicode.h"
+
+namespace makar {
+
+class AlignedText {
+ public:
+  AlignedText() = default;
+  // Unchanged, well-formed text that starts at byte `base` of the original.
+  AlignedText(std::string_view text, uint32_t base) : text_(text), base_(base) {}
+  AlignedText(std::string text, std::vector<Span> spans, uint32_t base)
+      : text_(std::move(text)), spans_(std::move(spans)), base_(base), changed_(true) {}
+
+  const std::string& text() const { return text_; }
+  uint32_t base() const { return base_; }
+  bool changed() const { return changed_; }
+
+  // The original bytes behind text()[begin, end).
+  Span original(size_t begin, size_t end) const;
+  // One span for each byte; made on demand.
+  const std::vector<Span>& spans();
+  AlignedText slice(size_t begin, size_t end) const;
+  void replace_with(std::string text, std::vector<Span> spans);
+
+ private:
+  std::string text_;
+  std::vector<Span> spans_;  // empty while !changed_
+  uint32_t base_ = 0;
+  bool changed_ = false;
+};
+
+// Rewrites an AlignedText from left to right, character by character.
+class Rewriter {
+ public:
+  explicit Rewriter(AlignedText& text);
+  // Puts `code`. change > 0: inserted; 0: replaces the next character; -n: replaces it and removes n more.
+  void put(char32_t code, int change);
+  void skip(size_t characters);  // removes characters before the first put
+  void finish();
+
+ private:
+  void advance();
+  AlignedText& source_;
+  const std::vector<Span>& spans_;
+  size_t at_ = 0;
+  std::string out_;
+  std::vector<Span> out_spans_;
+};
+
+}  // namespace makar

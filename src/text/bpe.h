@@ -1,0 +1,56 @@
+// Byte-pair encoding (Sennrich et al., 2016): the lowest-ranked pair merges first, the leftmost of equals.
+#pragma once
+#include <array>
+#include <optional>
+#include <string>
+
+#include "text/merge_table.h"
+#include "text/model.h"
+
+namespace makar {
+
+class Bpe : public Model {
+ public:
+  static Result<std::unique_ptr<const Model>> from_json(const Json& json, bool raw_bytes);
+
+  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override;
+  Status tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out) const override;
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  uint32_t unknown_id() const override { return unknown_; }
+  bool deterministic() const override { return dropout_ <= 0; }
+  bool splits_before(std::string_view mark) const override;
+  void write(Json& model) const override;
+
+  // One merge of the explanation of a word.
+  struct Step {
+    std::vector<ModelToken> tokens;  // after the merge; the first step holds the symbols before any
+    uint32_t rank = UINT32_MAX;
+  };
+  std::vector<Step> explain(std::string_view word) const;
+  // Byte-level fast path: the id of a whole word, kNoId when it is not in the vocabulary.
+  uint32_t whole_word(std::string_view word) const { return raw_ ? bytes_.find(word) : vocabulary_.find(word); }
+  bool raw_bytes() const { return raw_; }
+  // Raw: the bytes of a token, nothing for an id without any.
+  std::optional<std::string_view> bytes(uint32_t id) const { return bytes_.token(id); }
+
+ private:
+  Bpe() = default;
+  void symbols(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const;
+  Merge merge_of(uint32_t left, uint32_t right, const Banned* banned) const;
+  void merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
+  void merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
+  Status read_merges(const Json& json);
+
+  Vocabulary vocabulary_;
+  Vocabulary bytes_;                       // raw: the same tokens as bytes
+  std::array<uint32_t, 256> byte_ids_{};   // raw: the id of each single byte; byte fallback: of each <0xXX>
+  bool has_all_bytes_ = false;
+  MergeTable merges_;
+  std::vector<std::pair<uint32_t, uint32_t>> order_;  // the merges as written
+  bool raw_ = false, byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false, rank_by_piece_ = false;
+  double dropout_ = 0;
+  std::string prefix_, suffix_;
+  uint32_t unknown_ = kNoId;
+};
+
+}  // namespace makar

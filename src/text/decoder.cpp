@@ -1,0 +1,291 @@
+// Every decoder. One class each, a table at the end.
+#include "text/decoder.h"
+
+#include "base/nearest.h"
+#include "text/byte_alphabet.h"
+#include "text/field.h"
+#include "text/regex.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+using Made = Result<std::unique_ptr<const Decoder>>;
+using Tokens = std::vector<std::string>;
+
+std::string replace_all(std::string text, std::string_view what, std::string_view with) {
+  if (what.empty()) return text;
+  std::string out;
+  size_t at = 0;
+  for (size_t found; (found = text.find(what, at)) != std::string::npos; at = found + what.size())
+    out.append(text, at, found - at).append(with);
+  return at == 0 ? text : out.append(text, at);
+}
+
+// The English blanks that word-level tokenisation leaves.
+std::string clean_up(std::string text) {
+  constexpr std::pair<const char*, const char*> kRules[] = {
+      {" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
+      {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+  };
+  for (const auto& [what, with] : kRules) text = replace_all(std::move(text), what, with);
+  return text;
+}
+
+class ByteLevel : public Decoder {
+ public:
+  void apply(Tokens& tokens, bool raw) const override {
+    std::string bytes;
+    for (const std::string& token : tokens) bytes += letters_to_bytes(token).value_or(token);
+    tokens = {raw ? std::move(bytes) : to_valid_utf8(bytes)};
+  }
+  bool is_byte_level() const override { return true; }
+};
+
+class WordPiece : public Decoder {
+ public:
+  WordPiece(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
+  void apply(Tokens& tokens, bool) const override {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (i > 0) tokens[i] = tokens[i].starts_with(prefix_) ? tokens[i].substr(prefix_.size()) : " " + tokens[i];
+      if (cleanup_) tokens[i] = clean_up(std::move(tokens[i]));
+    }
+  }
+
+ private:
+  std::string prefix_;
+  bool cleanup_;
+};
+
+class Metaspace : public Decoder {
+ public:
+  Metaspace(std::string mark, bool prepends) : mark_(std::move(mark)), prepends_(prepends) {}
+  void apply(Tokens& tokens, bool) const override {
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = replace_all(std::move(tokens[i]), mark_, i == 0 && prepends_ ? "" : " ");
+  }
+
+ private:
+  std::string mark_;
+  bool prepends_;
+};
+
+class Bpe : public Decoder {
+ public:
+  explicit Bpe(std::string suffix) : suffix_(std::move(suffix)) {}
+  void apply(Tokens& tokens, bool) const override {
+    for (size_t i = 0; i < tokens.size(); ++i)
+      tokens[i] = replace_all(std::move(tokens[i]), suffix_, i + 1 == tokens.size() ? "" : " ");
+  }
+
+ private:
+  std::string suffix_;
+};
+
+class ByteFallback : public Decoder {
+ public:
+  void apply(Tokens& tokens, bool raw) const override {
+    Tokens out;
+    std::string bytes;
+    const auto flush = [&] {
+      if (bytes.empty()) return;
+      if (raw || is_valid_utf8(bytes)) out.push_back(bytes);
+      else
+        for (size_t i = 0; i < bytes.size(); ++i) out.push_back(utf8(kReplacement));
+      bytes.clear();
+    };
+    for (std::string& token : tokens) {
+      const int byte = byte_of(token);
+      if (byte >= 0) {
+        bytes.push_back(static_cast<char>(byte));
+      } else {
+        flush();
+        out.push_back(std::move(token));
+      }
+    }
+    flush();
+    tokens = std::move(out);
+  }
+
+ private:
+  static int byte_of(const std::string& token) {
+    if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
+    int value = 0;
+    for (const char c : {token[3], token[4]}) {
+      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+      if (digit < 0) return -1;
+      value = value * 16 + digit;
+    }
+    return value;
+  }
+};
+
+class Fuse : public Decoder {
+ public:
+  void apply(Tokens& tokens, bool) const override {
+    std::string all;
+    for (const std::string& token : tokens) all += token;
+    tokens = {std::move(all)};
+  }
+};
+
+class Strip : public Decoder {
+ public:
+  Strip(std::string content, uint64_t start, uint64_t stop) : content_(std::move(content)), start_(start), stop_(stop) {}
+  void apply(Tokens& tokens, bool) const override {
+    if (content_.empty()) return;
+    for (std::string& token : tokens) {
+      std::string_view view = token;
+      for (uint64_t i = 0; i < start_ && view.starts_with(content_); ++i) view.remove_prefix(content_.size());
+      for (uint64_t i = 0; i < stop_ && view.ends_with(content_); ++i) view.remove_suffix(content_.size());
+      token = std::string(view);
+    }
+  }
+
+ private:
+  std::string content_;
+  uint64_t start_, stop_;
+};
+
+class Replace : public Decoder {
+ public:
+  Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
+  void apply(Tokens& tokens, bool) const override {
+    std::vector<Span> matches;
+    for (std::string& token : tokens) {
+      matches.clear();
+      if (!is_valid_utf8(token) || !pattern_.find_all(token, matches).ok() || matches.empty()) continue;
+      std::string out;
+      size_t at = 0;
+      for (const Span match : matches) {
+        out.append(token, at, match.begin - at).append(content_);
+        at = match.end;
+      }
+      token = out.append(token, at);
+    }
+  }
+
+ private:
+  Regex pattern_;
+  std::string content_;
+};
+
+class Ctc : public Decoder {
+ public:
+  Ctc(std::string pad, std::string delimiter, bool cleanup)
+      : pad_(std::move(pad)), delimiter_(std::move(delimiter)), cleanup_(cleanup) {}
+  void apply(Tokens& tokens, bool) const override {
+    Tokens out;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (i > 0 && tokens[i] == tokens[i - 1]) continue;
+      std::string text = replace_all(tokens[i], pad_, "");
+      if (cleanup_) text = replace_all(clean_up(std::move(text)), delimiter_, " ");
+      if (!text.empty()) out.push_back(std::move(text));
+    }
+    tokens = std::move(out);
+  }
+
+ private:
+  std::string pad_, delimiter_;
+  bool cleanup_;
+};
+
+class Sequence : public Decoder {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<const Decoder>> parts) : parts_(std::move(parts)) {}
+  void apply(Tokens& tokens, bool raw) const override {
+    for (const auto& part : parts_) part->apply(tokens, raw);
+  }
+  bool is_byte_level() const override { return parts_.size() == 1 && parts_[0]->is_byte_level(); }
+
+ private:
+  std::vector<std::unique_ptr<const Decoder>> parts_;
+};
+
+template <class T, class... Args>
+Made make(Args&&... args) {
+  return Made(std::unique_ptr<const Decoder>(new T(std::forward<Args>(args)...)));
+}
+
+Made make_wordpiece(const Json& json) {
+  MAKAR_TRY(std::string prefix, string_field(json, "prefix", "##"));
+  MAKAR_TRY(const bool cleanup, bool_field(json, "cleanup", true));
+  return make<WordPiece>(std::move(prefix), cleanup);
+}
+
+Made make_metaspace(const Json& json) {
+  MAKAR_TRY(std::string mark, string_field(json, "replacement", "\u2581"));
+  MAKAR_TRY(const bool prefix, bool_field(json, "add_prefix_space", true));
+  MAKAR_TRY(const std::string scheme, string_field(json, "prepend_scheme", prefix ? "always" : "never"));
+  return make<Metaspace>(std::move(mark), scheme != "never");
+}
+
+Made make_bpe(const Json& json) {
+  MAKAR_TRY(std::string suffix, string_field(json, "suffix", "</w>"));
+  return make<Bpe>(std::move(suffix));
+}
+
+Made make_strip(const Json& json) {
+  MAKAR_TRY(std::string content, string_field(json, "content"));
+  MAKAR_TRY(const uint64_t start, count_field(json, "start", 0));
+  MAKAR_TRY(const uint64_t stop, count_field(json, "stop", 0));
+  return make<Strip>(std::move(content), start, stop);
+}
+
+Made make_replace(const Json& json) {
+  MAKAR_TRY(Regex pattern, pattern_field(json));
+  MAKAR_TRY(std::string content, string_field(json, "content"));
+  return make<Replace>(std::move(pattern), std::move(content));
+}
+
+Made make_ctc(const Json& json) {
+  MAKAR_TRY(std::string pad, string_field(json, "pad_token", "<pad>"));
+  MAKAR_TRY(std::string delimiter, string_field(json, "word_delimiter_token", "|"));
+  MAKAR_TRY(const bool cleanup, bool_field(json, "cleanup", true));
+  return make<Ctc>(std::move(pad), std::move(delimiter), cleanup);
+}
+
+Made make_sequence(const Json& json) {
+  MAKAR_TRY(const Json* list, list_field(json, "decoders"));
+  std::vector<std::unique_ptr<const Decoder>> parts;
+  for (const Json& one : *list) {
+    MAKAR_TRY(auto part, Decoder::from_json(one));
+    if (part) parts.push_back(std::move(part));
+  }
+  return make<Sequence>(std::move(parts));
+}
+
+struct Kind {
+  const char* name;
+  Made (*make)(const Json&);
+};
+const Kind kKinds[] = {
+    {"ByteLevel", [](const Json&) { return make<ByteLevel>(); }},
+    {"WordPiece", make_wordpiece},
+    {"Metaspace", make_metaspace},
+    {"BPEDecoder", make_bpe},
+    {"ByteFallback", [](const Json&) { return make<ByteFallback>(); }},
+    {"Fuse", [](const Json&) { return make<Fuse>(); }},
+    {"Strip", make_strip},
+    {"Replace", make_replace},
+    {"CTC", make_ctc},
+    {"Sequence", make_sequence},
+};
+
+}  // namespace
+
+Made Decoder::from_json(const Json& json) {
+  if (json.is_null()) return Made(std::unique_ptr<const Decoder>());
+  MAKAR_TRY(const std::string type, string_field(json, "type"));
+  std::vector<std::string> known;
+  for (const Kind& kind : kKinds) {
+    if (type == kind.name) {
+      Made made = kind.make(json);
+      return made.ok() ? std::move(made) : Made(made.error().in(type));
+    }
+    known.emplace_back(kind.name);
+  }
+  return error_of(Error::Kind::kUnsupported, "", "unknown decoder '{}'{}", type, did_you_mean(type, known));
+}
+
+}  // namespace makar

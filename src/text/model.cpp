@@ -1,0 +1,37 @@
+#include "text/model.h"
+
+#include "base/nearest.h"
+#include "text/bpe.h"
+#include "text/field.h"
+#include "text/unigram.h"
+#include "text/word_level.h"
+#include "text/wordpiece.h"
+
+namespace makar {
+namespace {
+
+// Older files leave the type out; what the section holds says which it is.
+std::string guess_type(const Json& json) {
+  if (find_field(json, "merges")) return "BPE";
+  if (const Json* vocab = find_field(json, "vocab"); vocab && vocab->is_array()) return "Unigram";
+  return find_field(json, "continuing_subword_prefix") ? "WordPiece" : "WordLevel";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<const Model>> Model::from_json(const Json& json, bool raw_bytes) {
+  if (!json.is_object()) return error_at("", "expected an object, found {}", json.type_name());
+  MAKAR_TRY(const std::string type, string_field(json, "type", guess_type(json)));
+  Result<std::unique_ptr<const Model>> made = Error{};
+  if (type == "BPE") made = Bpe::from_json(json, raw_bytes);
+  else if (type == "WordPiece") made = make_wordpiece(json);
+  else if (type == "Unigram") made = Unigram::from_json(json);
+  else if (type == "WordLevel") made = make_word_level(json);
+  else
+    return error_of(Error::Kind::kUnsupported, "", "unknown model '{}'{}", type,
+                    did_you_mean(type, {"BPE", "WordPiece", "Unigram", "WordLevel"}));
+  if (!made.ok()) return made.error().in(type);
+  return made;
+}
+
+}  // namespace makar

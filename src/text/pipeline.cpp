@@ -1,0 +1,271 @@
+#include "text/pipeline.h"
+
+#include <algorithm>
+
+#include "text/direct.h"
+#include "text/direct_words.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kTextLimit = size_t{1} << 31;  // offsets are 32 bits wide
+constexpr size_t kIdleWorkspaces = 64;
+
+// Text that is not UTF-8, made so that it is. Byte-level: bad bytes pass as escapes; else they become U+FFFD.
+AlignedText repair(std::string_view text, bool byte_level) {
+  std::string out;
+  std::vector<Span> spans;
+  for (size_t at = 0; at < text.size();) {
+    const CodePoint c = decode_utf8(text, at);
+    const auto put = [&](char32_t code, size_t from, size_t size) {
+      const size_t before = out.size();
+      append_utf8(out, code);
+      spans.insert(spans.end(), out.size() - before, {static_cast<uint32_t>(from), static_cast<uint32_t>(from + size)});
+    };
+    if (c.ok || !byte_level) put(c.code, at, c.size);
+    else
+      for (uint32_t i = 0; i < c.size; ++i) put(0xDC00 + static_cast<unsigned char>(text[at + i]), at + i, 1);
+    at += c.size;
+  }
+  return {std::move(out), std::move(spans), 0};
+}
+
+// Escaped bytes back into bytes, when the model takes bytes.
+void restore_bytes(Words& words) {
+  if (words.text.text().find('\xED') == std::string::npos) return;
+  const std::string& s = words.text.text();
+  const std::vector<Span>& spans = words.text.spans();
+  std::string text;
+  std::vector<Span> out_spans, ranges;
+  for (const Span range : words.ranges) {
+    const auto begin = static_cast<uint32_t>(text.size());
+    for (size_t at = range.begin; at < range.end;) {
+      const size_t from = at;
+      const char32_t code = next_code(s, at);
+      if (is_escaped_byte(code)) {
+        text.push_back(static_cast<char>(code - 0xDC00));
+        out_spans.push_back(spans[from]);
+      } else {
+        text.append(s, from, at - from);
+        out_spans.insert(out_spans.end(), spans.begin() + from, spans.begin() + at);
+      }
+    }
+    ranges.push_back({begin, static_cast<uint32_t>(text.size())});
+  }
+  words.text.replace_with(std::move(text), std::move(out_spans));
+  words.ranges = std::move(ranges);
+}
+
+// Cuts before every mark that follows something else.
+void cut_at_marks(Words& words, std::string_view mark) {
+  std::vector<Span> out;
+  const std::string_view text = words.text.text();
+  for (Span range : words.ranges) {
+    size_t from = range.begin + (text.substr(range.begin).starts_with(mark) ? mark.size() : 1);
+    while (true) {
+      const size_t found = text.find(mark, from);
+      if (found == std::string_view::npos || found >= range.end) break;
+      from = found + mark.size();
+      if (found >= range.begin + mark.size() && text.substr(found - mark.size(), mark.size()) == mark) continue;
+      out.push_back({range.begin, static_cast<uint32_t>(found)});
+      range.begin = static_cast<uint32_t>(found);
+    }
+    out.push_back(range);
+  }
+  words.ranges = std::move(out);
+}
+
+}  // namespace
+
+std::unique_ptr<Workspace> Tokenizer::Impl::take_workspace() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      auto workspace = std::move(idle_.back());
+      idle_.pop_back();
+      return workspace;
+    }
+  }
+  return std::make_unique<Workspace>();
+}
+
+void Tokenizer::Impl::give_back(std::unique_ptr<Workspace> workspace) const {
+  const std::lock_guard lock(mutex_);
+  if (idle_.size() < kIdleWorkspaces) idle_.push_back(std::move(workspace));
+}
+
+Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options, TokenSink sink) const {
+  if (text.empty()) return Done{};
+  if (text.size() >= kTextLimit)
+    return error_of(Error::Kind::kLimit, "text", "has {} bytes; at most {} are encoded at once: cut it into lines", text.size(), kTextLimit);
+  auto work = take_workspace();
+  const bool valid = is_valid_utf8(text);
+  AlignedText repaired;
+  if (!valid) repaired = repair(text, byte_level);
+  const std::string_view view = valid ? text : std::string_view(repaired.text());
+
+  if (options.special_text == SpecialText::kForbid) {
+    std::vector<AddedVocabulary::Part> found;
+    added.split(view, false, true, found);
+    added.split(view, true, true, found);
+    for (const auto& part : found)
+      if (part.token && part.token->special)
+        return error_at(fmt::format("byte {}", part.range.begin), "the text holds the special token '{}'; allow it or treat it as plain text",
+                        part.token->content);
+  }
+  const bool specials = options.special_text == SpecialText::kParse;
+  std::vector<AddedVocabulary::Part> parts;
+  if (added.any(false, specials)) added.split(view, false, specials, parts);
+  else parts.push_back({{0, static_cast<uint32_t>(view.size())}, nullptr});
+  Status status = Done{};
+  for (const auto& part : parts) {
+    if (part.token) {
+      sink.put(part.token->id, valid ? part.range : repaired.original(part.range.begin, part.range.end));
+      continue;
+    }
+    const std::string_view fragment = view.substr(part.range.begin, part.range.end - part.range.begin);
+    if (valid && options.short_ways) {
+      const auto done = run_short(fragment, part.range.begin, options, *work, sink);
+      if (!done.ok()) status = done.error();
+      if (!done.ok() || *done) {
+        if (!status.ok()) break;
+        continue;
+      }
+    }
+    status = run_fragment(valid ? AlignedText(fragment, part.range.begin) : repaired.slice(part.range.begin, part.range.end), options, *work, sink);
+    if (!status.ok()) break;
+  }
+  give_back(std::move(work));
+  return status;
+}
+
+Result<bool> Tokenizer::Impl::run_short(std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
+                                        TokenSink& sink) const {
+  if (added.any(true, options.special_text == SpecialText::kParse)) return false;
+  if (direct != Scanner::Kind::kNone && (!normalizer || normalizer->leaves(text))) {
+    MAKAR_CHECK_OK(run_direct(*this, direct, text, base, options, work, sink));
+    return true;
+  }
+  if (!direct_words) return false;
+  if (direct_words->kind == DirectWords::Kind::kMarked) {
+    if (text.find(mark) != std::string_view::npos) return false;
+    MAKAR_CHECK_OK(run_marked(*this, text, base, options, work, sink));
+    return true;
+  }
+  MAKAR_CHECK_OK(run_bert(*this, text, base, options, work, sink, [&](std::string_view part, uint32_t at) {
+    return run_fragment(AlignedText(part, at), options, work, sink);
+  }));
+  return true;
+}
+
+Status Tokenizer::Impl::run_parts(std::string_view text, const std::vector<AddedVocabulary::Part>& parts,
+                                  const EncodeOptions& options, TokenSink sink) const {
+  auto work = take_workspace();
+  Status status = Done{};
+  for (const auto& part : parts) {
+    const std::string_view range = text.substr(part.range.begin, part.range.end - part.range.begin);
+    if (part.token) sink.put(part.token->id, part.range);
+    else status = run_fragment(AlignedText(range, part.range.begin), options, *work, sink);
+    if (!status.ok()) break;
+  }
+  give_back(std::move(work));
+  return status;
+}
+
+Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink) const {
+  if (normalizer && !normalizer->leaves(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
+  const bool specials = options.special_text == SpecialText::kParse;
+  if (!added.any(true, specials)) {
+    Words words{std::move(text), {}};
+    if (!words.text.text().empty()) words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
+    MAKAR_CHECK_OK(pre_tokenize(words));
+    return run_words(words, options, work, sink);
+  }
+  std::vector<AddedVocabulary::Part> parts;
+  added.split(text.text(), true, specials, parts);
+  for (const auto& part : parts) {
+    if (part.token) {
+      sink.put(part.token->id, text.original(part.range.begin, part.range.end));
+      continue;
+    }
+    Words words{text.slice(part.range.begin, part.range.end), {{0, part.range.end - part.range.begin}}};
+    MAKAR_CHECK_OK(pre_tokenize(words));
+    MAKAR_CHECK_OK(run_words(words, options, work, sink));
+  }
+  return Done{};
+}
+
+Status Tokenizer::Impl::pre_tokenize(Words& words) const {
+  if (pre_tokenizer) MAKAR_CHECK_OK(pre_tokenizer->apply(words));
+  if (raw_bpe && words.text.changed()) restore_bytes(words);
+  if (!mark.empty()) cut_at_marks(words, mark);
+  return Done{};
+}
+
+WordCache& Tokenizer::Impl::cache_for(const EncodeOptions& options, Workspace& work) const {
+  if (!use_plain(options)) return work.cache;
+  if (!work.plain_cache) work.plain_cache = std::make_unique<WordCache>();
+  return *work.plain_cache;
+}
+
+Status Tokenizer::Impl::tokenize(std::string_view word, const EncodeOptions& options, Workspace& work) const {
+  work.tokens.clear();
+  if (!model->deterministic()) return model->tokenize_dropout(word, options.dropout_seed, work.tokens);
+  MAKAR_CHECK_OK(model->tokenize(word, nullptr, work.tokens));
+  if (!use_plain(options)) return Done{};
+  for (const ModelToken& token : work.tokens) {
+    if (token.id < banned.size() && banned[token.id]) {
+      work.tokens.clear();
+      return model->tokenize(word, &banned, work.tokens);
+    }
+  }
+  return Done{};
+}
+
+Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const {
+  const std::string& text = words.text.text();
+  const char* limit = text.data() + text.size();
+  WordCache* cache = &cache_for(options, work);
+  const bool cached = model->deterministic();
+  const auto emit = [&](const auto& entry, uint32_t base) {
+    uint32_t at = 0;
+    for (int i = 0; i < entry.count; ++i) {
+      sink.put(entry.ids[i], sink.offsets ? words.text.original(base + at, base + entry.ends[i]) : Span{});
+      at = entry.ends[i];
+    }
+  };
+  for (const Span range : words.ranges) {
+    const char* bytes = text.data() + range.begin;
+    const size_t size = range.end - range.begin;
+    if (cached && size <= 31 && size > 0) {
+      if (size <= 15) {
+        if (const auto* entry = cache->find_short(WordCache::short_key(bytes, size, limit))) {
+          emit(*entry, range.begin);
+          continue;
+        }
+      }
+      if (const auto* entry = cache->find_long(WordCache::long_key(bytes, size))) {
+        emit(*entry, range.begin);
+        continue;
+      }
+    }
+    MAKAR_CHECK_OK(tokenize({bytes, size}, options, work));
+    if (cached && size <= 31) cache->put({bytes, size}, work.tokens);
+    for (const ModelToken& token : work.tokens)
+      sink.put(token.id, sink.offsets ? words.text.original(range.begin + token.begin, range.begin + token.end) : Span{});
+  }
+  return Done{};
+}
+
+Result<std::vector<Words>> Tokenizer::Impl::words(std::string_view text, const EncodeOptions& options) const {
+  std::vector<Words> out;
+  AlignedText whole = is_valid_utf8(text) ? AlignedText(text, 0) : repair(text, byte_level);
+  if (normalizer) MAKAR_CHECK_OK(normalizer->apply(whole));
+  Words words{std::move(whole), {}};
+  if (!words.text.text().empty()) words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
+  MAKAR_CHECK_OK(pre_tokenize(words));
+  out.push_back(std::move(words));
+  return out;
+}
+
+}  // namespace makar

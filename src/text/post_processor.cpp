@@ -1,0 +1,253 @@
+// Every post-processor. One class each, a table at the end.
+#include "text/post_processor.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/nearest.h"
+#include "text/field.h"
+#include "text/unicode.h"
+
+namespace makar {
+
+void append(Encoding& encoding, const Encoding& other) {
+  const auto join = [](auto& a, const auto& b) { a.insert(a.end(), b.begin(), b.end()); };
+  join(encoding.ids, other.ids);
+  join(encoding.offsets, other.offsets);
+  join(encoding.type_ids, other.type_ids);
+  join(encoding.special_mask, other.special_mask);
+  join(encoding.attention_mask, other.attention_mask);
+}
+
+namespace {
+
+using Made = Result<std::unique_ptr<const PostProcessor>>;
+
+Encoding special_tokens(const std::vector<uint32_t>& ids, uint8_t type, bool offsets) {
+  Encoding e;
+  e.ids = ids;
+  if (offsets) e.offsets.assign(ids.size(), {});
+  e.type_ids.assign(ids.size(), type);
+  e.special_mask.assign(ids.size(), 1);
+  e.attention_mask.assign(ids.size(), 1);
+  return e;
+}
+
+// Takes the blanks at both ends of each token out of its offsets.
+void trim(Encoding& encoding, bool prefix_space, const PostProcessor::TokenOf& token_of) {
+  const auto blank = [](char32_t c) { return c == 0x120 || is_space(c); };
+  for (size_t i = 0; i < encoding.offsets.size(); ++i) {
+    const auto text = token_of(encoding.ids[i]);
+    if (!text) continue;
+    const std::u32string token = code_points(*text);
+    auto lead = static_cast<uint32_t>(std::find_if_not(token.begin(), token.end(), blank) - token.begin());
+    const auto trail = static_cast<uint32_t>(std::find_if_not(token.rbegin(), token.rend(), blank) - token.rbegin());
+    Span& span = encoding.offsets[i];
+    if (lead > 0) {
+      if ((i == 0 || span.begin == 0) && prefix_space && lead == 1) lead = 0;
+      span.begin = std::min(span.begin + lead, span.end);
+    }
+    if (trail > 0 && span.end >= trail) span.end = std::max(span.end - trail, span.begin);
+  }
+}
+
+class ByteLevel : public PostProcessor {
+ public:
+  ByteLevel(bool prefix_space, bool trims, TokenOf token_of)
+      : prefix_space_(prefix_space), trims_(trims), token_of_(std::move(token_of)) {}
+  size_t added(bool) const override { return 0; }
+  void apply(std::vector<Encoding>& parts, bool) const override {
+    if (!trims_) return;
+    for (Encoding& part : parts) trim(part, prefix_space_, token_of_);
+  }
+
+ private:
+  bool prefix_space_, trims_;
+  TokenOf token_of_;
+};
+
+class Template : public PostProcessor {
+ public:
+  struct Piece {
+    int sequence = -1;  // 0 or 1, or -1 for special tokens
+    std::vector<uint32_t> ids;
+    uint8_t type = 0;
+  };
+  Template(std::vector<Piece> single, std::vector<Piece> pair) : single_(std::move(single)), pair_(std::move(pair)) {}
+  size_t added(bool pair) const override {
+    size_t count = 0;
+    for (const Piece& piece : pair ? pair_ : single_) count += piece.sequence < 0 ? piece.ids.size() : 0;
+    return count;
+  }
+  void apply(std::vector<Encoding>& parts, bool add_special) const override {
+    const bool offsets = std::any_of(parts.begin(), parts.end(), [](const Encoding& e) { return e.offsets.size() == e.ids.size(); });
+    std::vector<Encoding> out;
+    for (const Piece& piece : parts.size() == 2 ? pair_ : single_) {
+      if (piece.sequence >= 0) {
+        if (static_cast<size_t>(piece.sequence) >= parts.size()) continue;
+        Encoding part = parts[piece.sequence];
+        part.type_ids.assign(part.ids.size(), piece.type);
+        out.push_back(std::move(part));
+      } else if (add_special) {
+        out.push_back(special_tokens(piece.ids, piece.type, offsets));
+      }
+    }
+    parts = std::move(out);
+  }
+
+ private:
+  std::vector<Piece> single_, pair_;
+};
+
+// [CLS] a [SEP] b [SEP], and RoBERTa's <s> a </s> </s> b </s> with type 0 throughout.
+class Bert : public PostProcessor {
+ public:
+  Bert(uint32_t cls, uint32_t sep, bool roberta, std::unique_ptr<const PostProcessor> trimmer)
+      : cls_(cls), sep_(sep), roberta_(roberta), trimmer_(std::move(trimmer)) {}
+  size_t added(bool pair) const override { return pair ? (roberta_ ? 4 : 3) : 2; }
+  void apply(std::vector<Encoding>& parts, bool add_special) const override {
+    if (trimmer_) trimmer_->apply(parts, add_special);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const uint8_t type = i == 1 && !roberta_ ? 1 : 0;
+      Encoding& e = parts[i];
+      if (roberta_ || add_special) e.type_ids.assign(e.ids.size(), type);
+      if (!add_special) continue;
+      const bool offsets = e.offsets.size() == e.ids.size();
+      std::vector<uint32_t> before;
+      if (i == 0) before = {cls_};
+      else if (roberta_) before = {sep_};
+      Encoding out = special_tokens(before, type, offsets);
+      append(out, e);
+      append(out, special_tokens({sep_}, type, offsets));
+      e = std::move(out);
+    }
+  }
+
+ private:
+  uint32_t cls_, sep_;
+  bool roberta_;
+  std::unique_ptr<const PostProcessor> trimmer_;
+};
+
+class Sequence : public PostProcessor {
+ public:
+  explicit Sequence(std::vector<std::unique_ptr<const PostProcessor>> parts) : parts_(std::move(parts)) {}
+  size_t added(bool pair) const override {
+    size_t count = 0;
+    for (const auto& part : parts_) count += part->added(pair);
+    return count;
+  }
+  void apply(std::vector<Encoding>& encodings, bool add_special) const override {
+    for (const auto& part : parts_) part->apply(encodings, add_special);
+  }
+
+ private:
+  std::vector<std::unique_ptr<const PostProcessor>> parts_;
+};
+
+template <class T, class... Args>
+Made make(Args&&... args) {
+  return Made(std::unique_ptr<const PostProcessor>(new T(std::forward<Args>(args)...)));
+}
+
+Made make_byte_level(const Json& json, const PostProcessor::TokenOf& token_of) {
+  MAKAR_TRY(const bool prefix, bool_field(json, "add_prefix_space", true));
+  MAKAR_TRY(const bool trims, bool_field(json, "trim_offsets", true));
+  return make<ByteLevel>(prefix, trims, token_of);
+}
+
+Result<uint32_t> pair_id(const Json& json, const char* key) {
+  const Json* pair = find_field(json, key);
+  if (!pair || !pair->is_array() || pair->size() != 2 || !(*pair)[1].is_number_unsigned())
+    return wrong_field(json, key, "[token, id]");
+  return (*pair)[1].get<uint32_t>();
+}
+
+Made make_bert(const Json& json, const PostProcessor::TokenOf&) {
+  MAKAR_TRY(const uint32_t cls, pair_id(json, "cls"));
+  MAKAR_TRY(const uint32_t sep, pair_id(json, "sep"));
+  return make<Bert>(cls, sep, false, nullptr);
+}
+
+Made make_roberta(const Json& json, const PostProcessor::TokenOf& token_of) {
+  MAKAR_TRY(const uint32_t cls, pair_id(json, "cls"));
+  MAKAR_TRY(const uint32_t sep, pair_id(json, "sep"));
+  MAKAR_TRY(auto trimmer, make_byte_level(json, token_of));
+  return make<Bert>(cls, sep, true, std::move(trimmer));
+}
+
+Result<std::vector<Template::Piece>> template_pieces(const Json& json, const char* key) {
+  std::vector<Template::Piece> pieces;
+  if (!find_field(json, key)) return pieces;
+  MAKAR_TRY(const Json* list, list_field(json, key));
+  const Json* specials = find_field(json, "special_tokens");
+  for (const Json& one : *list) {
+    Template::Piece piece;
+    const Json* sequence = find_field(one, "Sequence");
+    const Json* special = find_field(one, "SpecialToken");
+    if (!sequence && !special) return error_at(key, "expected Sequence or SpecialToken, found {}", one.dump().substr(0, 80));
+    const Json& body = sequence ? *sequence : *special;
+    MAKAR_TRY(const std::string id, string_field(body, "id"));
+    MAKAR_TRY(const uint64_t type, count_field(body, "type_id", 0));
+    if (type > 255) return error_at(key, "type_id {} is above 255", type);
+    piece.type = static_cast<uint8_t>(type);
+    if (sequence) {
+      if (id != "A" && id != "B") return error_at(key, "expected sequence A or B, found '{}'", id);
+      piece.sequence = id == "B";
+    } else {
+      const Json* entry = specials ? find_field(*specials, id.c_str()) : nullptr;
+      const Json* ids = entry ? find_field(*entry, "ids") : nullptr;
+      if (!ids || !ids->is_array()) return error_at(key, "special_tokens has no ids for '{}'", id);
+      for (const Json& value : *ids) {
+        if (!value.is_number_unsigned() || value.get<uint64_t>() >= UINT32_MAX)
+          return error_at(key, "special_tokens: '{}' has an id that is not a number", id);
+        piece.ids.push_back(value.get<uint32_t>());
+      }
+    }
+    pieces.push_back(std::move(piece));
+  }
+  return pieces;
+}
+
+Made make_template(const Json& json, const PostProcessor::TokenOf&) {
+  MAKAR_TRY(auto single, template_pieces(json, "single"));
+  MAKAR_TRY(auto pair, template_pieces(json, "pair"));
+  return make<Template>(std::move(single), std::move(pair));
+}
+
+Made make_sequence(const Json& json, const PostProcessor::TokenOf& token_of) {
+  MAKAR_TRY(const Json* list, list_field(json, "processors"));
+  std::vector<std::unique_ptr<const PostProcessor>> parts;
+  for (const Json& one : *list) {
+    MAKAR_TRY(auto part, PostProcessor::from_json(one, token_of));
+    if (part) parts.push_back(std::move(part));
+  }
+  return make<Sequence>(std::move(parts));
+}
+
+struct Kind {
+  const char* name;
+  Made (*make)(const Json&, const PostProcessor::TokenOf&);
+};
+const Kind kKinds[] = {
+    {"ByteLevel", make_byte_level}, {"TemplateProcessing", make_template}, {"BertProcessing", make_bert},
+    {"RobertaProcessing", make_roberta}, {"Sequence", make_sequence},
+};
+
+}  // namespace
+
+Made PostProcessor::from_json(const Json& json, const TokenOf& token_of) {
+  if (json.is_null()) return Made(std::unique_ptr<const PostProcessor>());
+  MAKAR_TRY(const std::string type, string_field(json, "type"));
+  std::vector<std::string> known;
+  for (const Kind& kind : kKinds) {
+    if (type == kind.name) {
+      Made made = kind.make(json, token_of);
+      return made.ok() ? std::move(made) : Made(made.error().in(type));
+    }
+    known.emplace_back(kind.name);
+  }
+  return error_of(Error::Kind::kUnsupported, "", "unknown post_processor '{}'{}", type, did_you_mean(type, known));
+}
+
+}  // namespace makar

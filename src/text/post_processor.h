@@ -1,0 +1,29 @@
+// Post-processors: what is put around the tokens of one or two sequences, and how offsets are trimmed.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "text/tokenizer.h"
+
+namespace makar {
+
+class PostProcessor {
+ public:
+  virtual ~PostProcessor() = default;
+  // How many tokens it adds around one sequence or two.
+  virtual size_t added(bool pair) const = 0;
+  // `parts`: the sequences (one or two) on entry of the first processor, a list to be joined on exit.
+  virtual void apply(std::vector<Encoding>& parts, bool add_special) const = 0;
+
+  // `token_of(id)` gives the text of a token, for trimming.
+  using TokenOf = std::function<std::optional<std::string_view>(uint32_t)>;
+  static Result<std::unique_ptr<const PostProcessor>> from_json(const Json& json, const TokenOf& token_of);
+};
+
+// Appends `other` to `encoding`.
+void append(Encoding& encoding, const Encoding& other);
+
+}  // namespace makar

@@ -1,0 +1,33 @@
+// Pre-tokenisers: the second stage of a pipeline, which cuts the normalised text into words.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "base/json.h"
+#include "text/aligned_text.h"
+
+namespace makar {
+
+// A text and the words it is cut into; bytes outside the words are dropped.
+struct Words {
+  AlignedText text;
+  std::vector<Span> ranges;  // in text.text()
+};
+
+// What to do with the parts a pattern matches.
+enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  virtual Status apply(Words& words) const = 0;
+
+  // From the "pre_tokenizer" section; a null section gives a null pointer. With `raw_bytes` the ByteLevel stage
+  // leaves bytes as they are, for a model whose vocabulary holds bytes too.
+  static Result<std::unique_ptr<const PreTokenizer>> from_json(const Json& json, bool raw_bytes);
+};
+
+// GPT-2's pattern, which the ByteLevel stage uses.
+extern const char* const kGpt2Pattern;
+
+}  // namespace makar

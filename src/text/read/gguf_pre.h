@@ -1,0 +1,16 @@
+// How llama.cpp's `tokenizer.ggml.pre` kinds cut text.
+#pragma once
+#include <string>
+
+#include "base/json.h"
+
+namespace makar {
+
+struct GgufPre {
+  Json pre_tokenizer;
+  bool ignore_merges = false;
+};
+// kUnsupported for a kind that is not known.
+Result<GgufPre> gguf_pre(const std::string& kind);
+
+}  // namespace makar

@@ -1,0 +1,178 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "text/regex.h"
+#include "text/field.h"
+#include "text/scan.h"
+#include "text/unicode.h"
+
+#include <pcre2.h>
+
+namespace makar {
+namespace {
+
+// Enough for every real pattern on a word of a megabyte, and about a second at the worst.
+constexpr uint32_t kMatchLimit = 20'000'000;
+constexpr uint32_t kHeapLimitKib = 64 << 10;
+constexpr size_t kJitStack = size_t{16} << 20;
+constexpr size_t kPatternLimit = 64 << 10;
+
+template <class T, void (*Free)(T*)>
+struct Freer {
+  void operator()(T* p) const { Free(p); }
+};
+using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data, pcre2_match_data_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context, pcre2_match_context_free>>;
+using JitStack = std::unique_ptr<pcre2_jit_stack, Freer<pcre2_jit_stack, pcre2_jit_stack_free>>;
+
+std::string pcre_message(int code) {
+  PCRE2_UCHAR buffer[256] = {};
+  pcre2_get_error_message(code, buffer, sizeof buffer);
+  return reinterpret_cast<const char*>(buffer);
+}
+
+}  // namespace
+
+struct Regex::Code {
+  pcre2_code* code = nullptr;
+  Scanner::Kind scanner = Scanner::Kind::kNone;  // runs instead, when the pattern has one
+  ~Code() { pcre2_code_free(code); }
+};
+
+Result<std::string> translate_pattern(const std::string& pattern) {
+  std::string out;
+  bool in_class = false;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '\\' && i + 1 < pattern.size()) {
+      const char next = pattern[++i];
+      // PCRE2 counts U+180E as white space, Unicode no longer does.
+      if (next == 's') out += in_class ? "\\x09-\\x0d\\x20\\x85\\p{Z}" : "[\\x09-\\x0d\\x20\\x85\\p{Z}]";
+      else if (next == 'S' && !in_class) out += "[^\\x09-\\x0d\\x20\\x85\\p{Z}]";
+      else if (next == 'h') out += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";  // a hexadecimal digit in Ruby
+      else if (next == 'H' && !in_class) out += "[^0-9a-fA-F]";
+      else out += {c, next};
+    } else if (in_class) {
+      if (c == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
+        const size_t end = pattern.find(":]", i);
+        if (end == std::string::npos) return error_at("pattern", "the class at byte {} does not end", i);
+        out.append(pattern, i, end + 2 - i);
+        i = end + 1;
+        continue;
+      }
+      if (c == '[' || (c == '&' && pattern.compare(i, 2, "&&") == 0))
+        return error_of(Error::Kind::kUnsupported, "pattern", "nested or intersected classes (byte {}) are not supported", i);
+      if (c == ']') in_class = false;
+      out += c;
+    } else if (c == '[') {
+      in_class = true;
+      out += c;
+      if (i + 1 < pattern.size() && pattern[i + 1] == '^') out += pattern[++i];
+      if (i + 1 < pattern.size() && pattern[i + 1] == ']') out += "\\]", ++i;
+    } else if (c == '}' && i + 1 < pattern.size() && pattern[i + 1] == '+') {
+      // x{n,m}+ repeats x{n,m} in Ruby, where PCRE2 reads a possessive quantifier: write x{n,}.
+      const size_t open = out.rfind('{');
+      if (open == std::string::npos || out.find_first_not_of("0123456789,", open + 1) != std::string::npos) {
+        out += c;  // the end of a property
+        continue;
+      }
+      out.resize(std::min(out.find(',', open), out.size()));
+      out += ",}";
+      ++i;
+    } else {
+      out += c;
+    }
+  }
+  return out;
+}
+
+Result<Regex> pattern_field(const Json& json) {
+  const Json* pattern = find_field(json, "pattern");
+  if (!pattern) return wrong_field(json, "pattern", "{\"Regex\": ...} or {\"String\": ...}");
+  if (pattern->is_string()) return Regex::compile(pattern->get<std::string>(), true);
+  if (find_field(*pattern, "Regex")) {
+    MAKAR_TRY(const std::string text, string_field(*pattern, "Regex"));
+    return Regex::compile(text);
+  }
+  MAKAR_TRY(const std::string text, string_field(*pattern, "String"));
+  return Regex::compile(text, true);
+}
+
+Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
+  if (pattern.size() > kPatternLimit)
+    return error_of(Error::Kind::kLimit, "pattern", "has {} bytes; at most {} are read", pattern.size(), kPatternLimit);
+  std::string source = pattern;
+  uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK;
+  if (literal) {
+    options |= PCRE2_LITERAL;
+  } else {
+    MAKAR_TRY(source, translate_pattern(pattern));
+    options |= PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+  }
+  int code = 0;
+  size_t where = 0;
+  auto compiled = std::make_shared<Code>();
+  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &code, &where, nullptr);
+  if (!compiled->code) return error_at("pattern", "'{}' does not compile: {} (at byte {})", pattern, pcre_message(code), where);
+  pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // without it the interpreter runs
+  if (!literal) compiled->scanner = Scanner::kind_of(pattern);
+  Regex regex;
+  regex.code_ = std::move(compiled);
+  regex.pattern_ = pattern;
+  return regex;
+}
+
+namespace {
+
+template <Scanner::Kind kKind>
+void scan_all(std::string_view text, std::vector<Span>& matches) {
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const Scanner scanner(end);
+  for (const char* p = begin; p < end;) {
+    const char* const word = p;
+    p = scanner.next<kKind>(p);
+    matches.push_back({static_cast<uint32_t>(word - begin), static_cast<uint32_t>(p - begin)});
+  }
+}
+
+}  // namespace
+
+Status Regex::find_all(std::string_view text, std::vector<Span>& matches) const {
+  switch (code_->scanner) {
+    case Scanner::Kind::kGpt2: return scan_all<Scanner::Kind::kGpt2>(text, matches), Done{};
+    case Scanner::Kind::kCl100k: return scan_all<Scanner::Kind::kCl100k>(text, matches), Done{};
+    case Scanner::Kind::kQwen2: return scan_all<Scanner::Kind::kQwen2>(text, matches), Done{};
+    case Scanner::Kind::kO200k: return scan_all<Scanner::Kind::kO200k>(text, matches), Done{};
+    case Scanner::Kind::kNone: return match_all(text, matches);
+  }
+  return Done{};
+}
+
+Status Regex::match_all(std::string_view text, std::vector<Span>& matches) const {
+  const MatchData data(pcre2_match_data_create(1, nullptr));
+  const MatchContext context(pcre2_match_context_create(nullptr));
+  if (!data || !context) throw std::bad_alloc();
+  pcre2_set_match_limit(context.get(), kMatchLimit);
+  pcre2_set_heap_limit(context.get(), kHeapLimitKib);
+  JitStack stack;
+  const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
+  for (size_t at = 0; at <= text.size();) {
+    int found = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    if (found == PCRE2_ERROR_JIT_STACKLIMIT && !stack) {
+      stack.reset(pcre2_jit_stack_create(64 << 10, kJitStack, nullptr));
+      pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
+      found = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    }
+    if (found == PCRE2_ERROR_NOMATCH) break;
+    if (found < 0)
+      return error_of(Error::Kind::kLimit, "pattern", "'{}' needs too many steps on this text ({}, at byte {})", pattern_,
+                      pcre_message(found), at);
+    const size_t* pair = pcre2_get_ovector_pointer(data.get());
+    const size_t begin = pair[0], end = pair[1];
+    if (begin > end || end > text.size()) return error_at("pattern", "'{}' matched backwards", pattern_);
+    matches.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
+    at = end > begin ? end : end < text.size() ? end + utf8_size(static_cast<unsigned char>(text[end])) : end + 1;
+  }
+  return Done{};
+}
+
+}  // namespace makar

@@ -1,0 +1,37 @@
+// Patterns of tokenizer files, run by PCRE2 with its compiler and with limits. The files are written for
+// Oniguruma's Ruby syntax; what differs is translated, or refused with an error.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "text/tokenizer.h"
+
+namespace makar {
+
+class Regex {
+ public:
+  static Result<Regex> compile(const std::string& pattern, bool literal = false);
+
+  // Appends every match (empty ones too), left to right. kLimit when the pattern needs too many steps or too much memory on this text.
+  Status find_all(std::string_view text, std::vector<Span>& matches) const;
+  // The same by PCRE2 even where a hand-written scanner exists.
+  Status match_all(std::string_view text, std::vector<Span>& matches) const;
+  const std::string& pattern() const { return pattern_; }
+
+ private:
+  struct Code;
+  std::shared_ptr<const Code> code_;
+  std::string pattern_;
+};
+
+// From {"pattern": {"Regex": ...}} or {"pattern": {"String": ...}}.
+Result<Regex> pattern_field(const Json& json);
+
+// The pattern in PCRE2's syntax.
+Result<std::string> translate_pattern(const std::string& pattern);
+
+}  // namespace makar

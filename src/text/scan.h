@@ -1,0 +1,220 @@
+// Hand-written scanners for the patterns that nearly all byte-level tokenizers use. Each takes well-formed text and
+// returns the end of the word that starts at `p`; tests hold them against PCRE2 on random text.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "text/unicode.h"
+
+namespace makar {
+
+// What the patterns ask of a character.
+enum CharClass : uint8_t {
+  kIsLetter = 1,   // \p{L}
+  kIsNumber = 2,   // \p{N}
+  kIsSpace = 4,    // \s
+  kIsUpper = 8,    // \p{Lu}\p{Lt}
+  kIsLower = 16,   // \p{Ll}
+  kIsCaseless = 32,  // \p{Lm}\p{Lo}\p{M}
+  kIsBreak = 64,   // \r \n
+};
+
+// Classes of all code points, in shared pages.
+struct CharClasses {
+  std::array<uint8_t, 256> ascii{};  // of single bytes; those from 0x80 on are 0 and must be decoded
+  std::vector<uint16_t> page;
+  std::vector<std::array<uint8_t, 256>> pages;
+  uint8_t of(char32_t code) const { return pages[page[code >> 8]][code & 0xFF]; }
+  static const CharClasses& get();
+};
+
+class Scanner {
+ public:
+  enum class Kind { kNone, kGpt2, kCl100k, kQwen2, kO200k };
+  // The kind for a pattern as files write it, kNone when it is another.
+  static Kind kind_of(const std::string& pattern);
+
+  Scanner(const char* end) : end_(end), classes_(CharClasses::get()) {}
+  template <Kind kKind>
+  const char* next(const char* p) const;
+
+ private:
+  struct Char {
+    uint8_t classes;
+    uint32_t size;
+  };
+  Char at(const char* p) const {
+    const auto byte = static_cast<unsigned char>(*p);
+    if (byte < 0x80) return {classes_.ascii[byte], 1};
+    size_t size = 0;
+    const char32_t code = next_code({p, 4}, size);
+    return {classes_.of(code), static_cast<uint32_t>(size)};
+  }
+  // Past all characters with one of the classes in `mask`, or (not) without any of them.
+  const char* run(const char* p, uint8_t mask) const {
+    while (p < end_) {
+      const auto byte = static_cast<unsigned char>(*p);
+      if (byte < 0x80) {
+        if (!(classes_.ascii[byte] & mask)) return p;
+        ++p;
+        continue;
+      }
+      const Char c = at(p);
+      if (!(c.classes & mask)) return p;
+      p += c.size;
+    }
+    return p;
+  }
+  // Past all letters. Eight ASCII bytes at a time: a byte is a letter when its lower case lies from a to z.
+  const char* letters(const char* p) const {
+    constexpr uint64_t kOnes = 0x0101010101010101u;
+    while (end_ - p >= 8) {
+      uint64_t word;
+      std::memcpy(&word, p, 8);
+      const uint64_t low = (word | 0x20 * kOnes) & 0x7F * kOnes;
+      const uint64_t from_a = low + (0x80 - 'a') * kOnes, past_z = low + (0x80 - 'z' - 1) * kOnes;
+      const uint64_t others = ~((from_a ^ past_z) & ~word) & 0x80 * kOnes;
+      if (others) {
+        p += __builtin_ctzll(others) >> 3;
+        return static_cast<unsigned char>(*p) < 0x80 ? p : run(p, kIsLetter);
+      }
+      p += 8;
+    }
+    return run(p, kIsLetter);
+  }
+  const char* run_other(const char* p) const {
+    constexpr uint8_t kMask = kIsSpace | kIsLetter | kIsNumber;
+    while (p < end_) {
+      const Char c = at(p);
+      if (c.classes & kMask) return p;
+      p += c.size;
+    }
+    return p;
+  }
+  const char* digits(const char* p, int most) const {
+    for (int i = 0; i < most && p < end_; ++i) {
+      const Char c = at(p);
+      if (!(c.classes & kIsNumber)) break;
+      p += c.size;
+    }
+    return p;
+  }
+  const char* contraction(const char* p, bool any_case) const;
+  const char* spaces(const char* p, bool breaks) const;
+  const char* cased_word(const char* p) const;
+
+  const char* end_;
+  const CharClasses& classes_;
+};
+
+// 's 't 're 've 'm 'll 'd after an apostrophe at p; p when there is none.
+inline const char* Scanner::contraction(const char* p, bool any_case) const {
+  if (p >= end_ || *p != '\'' || end_ - p < 2) return p;
+  const auto low = [&](char c) { return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  const char a = low(p[1]);
+  if (a == 's' || a == 't' || a == 'm' || a == 'd') return p + 2;
+  if (end_ - p < 3) return p;
+  if (any_case && p[1] == '\xC5' && p[2] == '\xBF') return p + 3;  // the long s is an s without case
+  const char b = low(p[2]);
+  if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l')) return p + 3;
+  return p;
+}
+
+// White space at p: with `breaks`, up to the last line break; else all but the character before a word.
+inline const char* Scanner::spaces(const char* p, bool breaks) const {
+  const char* last = p;       // the start of the last character
+  const char* after_break = nullptr;
+  const char* q = p;
+  while (q < end_) {
+    const Char c = at(q);
+    if (!(c.classes & kIsSpace)) break;
+    last = q;
+    q += c.size;
+    if (c.classes & kIsBreak) after_break = q;
+  }
+  if (breaks && after_break) return after_break;
+  return q == end_ || last == p ? q : last;
+}
+
+template <>
+inline const char* Scanner::next<Scanner::Kind::kGpt2>(const char* p) const {
+  if (*p == '\'') {
+    const char* q = contraction(p, false);
+    if (q != p) return q;
+  }
+  const char* word = p + (*p == ' ' && p + 1 < end_);
+  const Char c = at(word);
+  if (c.classes & kIsLetter) return letters(word + c.size);
+  if (c.classes & kIsNumber) return run(word + c.size, kIsNumber);
+  if (!(c.classes & kIsSpace)) return run_other(word + c.size);
+  return spaces(p, false);
+}
+
+template <>
+inline const char* Scanner::next<Scanner::Kind::kCl100k>(const char* p) const {
+  const Char c = at(p);
+  if (c.classes & kIsLetter) return letters(p + c.size);
+  if (c.classes & kIsNumber) return digits(p, 3);
+  if (*p == '\'') {
+    const char* q = contraction(p, true);
+    if (q != p) return q;
+  }
+  const char* after = p + c.size;
+  if (after < end_ && !(c.classes & kIsBreak)) {
+    const Char d = at(after);
+    if (d.classes & kIsLetter) return letters(after + d.size);
+    if (*p == ' ' && !(d.classes & (kIsSpace | kIsNumber))) return run(run_other(after), kIsBreak);
+  }
+  if (!(c.classes & kIsSpace)) return run(run_other(p), kIsBreak);
+  return spaces(p, true);
+}
+
+template <>
+inline const char* Scanner::next<Scanner::Kind::kQwen2>(const char* p) const {
+  const Char c = at(p);
+  if (c.classes & kIsNumber) return p + c.size;
+  return next<Kind::kCl100k>(p);
+}
+
+// Both word patterns of o200k from p on, without the character before: p when neither matches.
+inline const char* Scanner::cased_word(const char* p) const {
+  const char* upper_end = p;     // end of [Lu Lt Lm Lo M]*
+  const char* caseless_end = p;  // after the last Lm, Lo or M in it
+  while (upper_end < end_) {
+    const Char c = at(upper_end);
+    if (!(c.classes & (kIsUpper | kIsCaseless))) break;
+    upper_end += c.size;
+    if (c.classes & kIsCaseless) caseless_end = upper_end;
+  }
+  const char* lower_end = run(upper_end, kIsLower | kIsCaseless);
+  if (lower_end > upper_end) return lower_end;
+  return caseless_end;
+}
+
+template <>
+inline const char* Scanner::next<Scanner::Kind::kO200k>(const char* p) const {
+  const Char c = at(p);
+  const bool prefix = !(c.classes & (kIsBreak | kIsLetter | kIsNumber)) && p + c.size < end_;
+  const char* q = p;
+  if (prefix) q = cased_word(p + c.size) > p + c.size ? cased_word(p + c.size) : p;
+  if (q == p && !(c.classes & (kIsNumber | kIsSpace))) q = cased_word(p);
+  if (q == p) {  // capitals only
+    const char* start = prefix ? p + c.size : p;
+    const char* upper = run(start, kIsUpper);
+    if (upper > start) q = upper;
+  }
+  if (q > p) return contraction(q, true);
+  if (c.classes & kIsNumber) return digits(p, 3);
+  const auto tail = [&](const char* r) {
+    while (r < end_ && (*r == '\r' || *r == '\n' || *r == '/')) ++r;
+    return r;
+  };
+  if (*p == ' ' && p + 1 < end_ && !(at(p + 1).classes & (kIsSpace | kIsLetter | kIsNumber))) return tail(run_other(p + 1));
+  if (!(c.classes & kIsSpace)) return tail(run_other(p));
+  return spaces(p, true);
+}
+
+}  // namespace makar

@@ -1,0 +1,66 @@
+#include "text/split.h"
+
+#include <algorithm>
+
+namespace makar {
+namespace {
+
+struct Part {
+  Span span;
+  bool match;
+};
+
+}  // namespace
+
+void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior, bool invert,
+         std::vector<Span>& out) {
+  std::vector<Part> parts;
+  parts.reserve(matches.size() * 2 + 1);
+  uint32_t at = 0;
+  for (const Span match : matches) {
+    if (at != match.begin) parts.push_back({{at, match.begin}, invert});
+    parts.push_back({match, !invert});
+    at = match.end;
+  }
+  if (at != part.size()) parts.push_back({{at, static_cast<uint32_t>(part.size())}, invert});
+
+  std::vector<Span> kept;
+  kept.reserve(parts.size());
+  bool previous = false;
+  switch (behavior) {
+    case SplitBehavior::kRemoved:
+      for (const Part& p : parts)
+        if (!p.match) kept.push_back(p.span);
+      break;
+    case SplitBehavior::kIsolated:
+      for (const Part& p : parts) kept.push_back(p.span);
+      break;
+    case SplitBehavior::kContiguous:
+      for (const Part& p : parts) {
+        if (p.match == previous && !kept.empty()) kept.back().end = p.span.end;
+        else kept.push_back(p.span);
+        previous = p.match;
+      }
+      break;
+    case SplitBehavior::kMergedWithPrevious:
+      for (const Part& p : parts) {
+        if (p.match && !previous && !kept.empty()) kept.back().end = p.span.end;
+        else kept.push_back(p.span);
+        previous = p.match;
+      }
+      break;
+    case SplitBehavior::kMergedWithNext:
+      for (size_t i = parts.size(); i-- > 0;) {
+        const Part& p = parts[i];
+        if (p.match && !previous && !kept.empty()) kept.back().begin = p.span.begin;
+        else kept.push_back(p.span);
+        previous = p.match;
+      }
+      std::reverse(kept.begin(), kept.end());
+      break;
+  }
+  for (const Span span : kept)
+    if (span.begin < span.end) out.push_back({base + span.begin, base + span.end});
+}
+
+}  // namespace makar

@@ -1,0 +1,23 @@
+// Cutting a range by matches under a behaviour, with the conventions of the Hugging Face library.
+#pragma once
+#include <string_view>
+#include <vector>
+
+#include "text/pre_tokenizer.h"
+
+namespace makar {
+
+// `matches` are positions in `part`; the pieces that stay are appended to `out`, moved by `base`. Empty ones go.
+void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior, bool invert,
+         std::vector<Span>& out);
+
+// The spans of all characters for which `test` holds.
+template <class Test>
+void match_characters(std::string_view part, Test test, std::vector<Span>& matches) {
+  for (size_t at = 0; at < part.size();) {
+    const auto from = static_cast<uint32_t>(at);
+    if (test(next_code(part, at))) matches.push_back({from, static_cast<uint32_t>(at)});
+  }
+}
+
+}  // namespace makar

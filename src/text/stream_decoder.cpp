@@ -1,0 +1,57 @@
+#include "text/pipeline.h"
+#include "text/tokenizer.h"
+
+namespace makar {
+namespace {
+
+// Ids kept so that decoders which look at their neighbours see the same ones in the window as in the whole.
+constexpr size_t kContext = 6;
+
+bool ends_open(std::string_view text) { return text.ends_with("\xEF\xBF\xBD"); }
+
+}  // namespace
+
+StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special)
+    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
+
+std::string StreamDecoder::push(uint32_t id) {
+  const Decoder* decoder = tokenizer_.impl().decoder.get();
+  if (decoder && decoder->is_byte_level()) {
+    pending_ += tokenizer_.decode_bytes({&id, 1}, skip_special_);
+    const size_t ready = complete_utf8_prefix(pending_);
+    std::string out = to_valid_utf8(std::string_view(pending_).substr(0, ready));
+    pending_.erase(0, ready);
+    return out;
+  }
+  ids_.push_back(id);
+  const std::string before = tokenizer_.decode({ids_.data(), emitted_ids_}, skip_special_);
+  const std::string now = tokenizer_.decode(ids_, skip_special_);
+  // An open end may still become a character; more than its four bytes will not.
+  if (now.size() <= before.size() || (ends_open(now) && ids_.size() - emitted_ids_ < 4)) return "";
+  std::string out = now.starts_with(before) ? now.substr(before.size()) : "";
+  if (ids_.size() > 2 * kContext + 8) {
+    const size_t drop = ids_.size() - kContext;
+    // The window moves only where the decoder gives the same text without what is dropped.
+    const std::string tail = tokenizer_.decode({ids_.data() + drop, kContext}, skip_special_);
+    if (!tail.empty()) ids_.erase(ids_.begin(), ids_.begin() + static_cast<ptrdiff_t>(drop));
+  }
+  emitted_ids_ = ids_.size();
+  return out;
+}
+
+std::string StreamDecoder::finish() {
+  std::string out;
+  if (!pending_.empty()) {
+    out = to_valid_utf8(pending_);
+  } else if (emitted_ids_ < ids_.size()) {
+    const std::string before = tokenizer_.decode({ids_.data(), emitted_ids_}, skip_special_);
+    const std::string now = tokenizer_.decode(ids_, skip_special_);
+    if (now.size() > before.size() && now.starts_with(before)) out = now.substr(before.size());
+  }
+  pending_.clear();
+  ids_.clear();
+  emitted_ids_ = 0;
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,87 @@
+// What a rendering may use. Counted, not measured: the same template and data stop at the same place on every
+// machine; the clock is only a last resort.
+#pragma once
+#include <cstdint>
+#include <ctime>
+#include <stdexcept>
+#include <string>
+
+#include "base/error.h"
+
+namespace makar::jinja {
+
+struct Limits {
+  int64_t work = 400'000;    // evaluated nodes, plus one for each 64 bytes a string operation touches
+  int64_t memory = 1 << 20;  // bytes alive in values and output at one time
+  int64_t output = 1 << 20;  // bytes of the rendering
+  int64_t cpu_ms = 45;       // of the rendering thread
+  int depth = 96;            // nested macro calls, blocks and captures
+  int64_t template_bytes = 128 << 10;
+  int nodes = 8'000;  // expressions, and statements; four times as many tokens
+  int nesting = 100;  // of expressions and blocks in the source
+  // Granted on top for each byte of messages, tools and documents, so that long conversations fit.
+  int64_t work_per_byte = 8, memory_per_byte = 24, output_per_byte = 8;
+  double cpu_ms_per_kib = 0.5;
+};
+
+// Unwinds the interpreter; becomes an Error at the boundary (ChatTemplate).
+struct Failure : std::runtime_error {
+  Failure(Error::Kind k, const std::string& what, int l = 0, int c = 0)
+      : std::runtime_error(what), kind(k), line(l), column(c) {}
+  Error::Kind kind;
+  int line, column;  // 0: not known yet, filled in by the node that was being evaluated
+};
+
+[[noreturn]] inline void fail(const std::string& what) { throw Failure(Error::Kind::kInvalid, what); }
+[[noreturn]] inline void fail_limit(const std::string& what) { throw Failure(Error::Kind::kLimit, what); }
+
+class Budget {
+ public:
+  Budget(const Limits& limits, int64_t input_bytes)
+      : work_(limits.work + input_bytes * limits.work_per_byte),
+        memory_(limits.memory + input_bytes * limits.memory_per_byte),
+        output_(limits.output + input_bytes * limits.output_per_byte),
+        cpu_ms_(static_cast<double>(limits.cpu_ms) +
+                static_cast<double>(input_bytes >> 10) * limits.cpu_ms_per_kib),
+        start_(now_ms()) {}
+
+  void spend(int64_t work = 1) {
+    work_ -= work;
+    if (work_ < 0)
+      fail_limit("the template did not finish within its limit of work; is a loop endless or very long?");
+    if ((since_clock_ += work) > 4096) {
+      since_clock_ = 0;
+      if (now_ms() - start_ > cpu_ms_) fail_limit("the template did not finish within its limit of time");
+    }
+  }
+  // Work of touching `bytes` of text.
+  void touch(size_t bytes) { spend(1 + static_cast<int64_t>(bytes >> 6)); }
+
+  void take(size_t bytes) {
+    held_ += static_cast<int64_t>(bytes);
+    if (held_ > memory_) {
+      held_ -= static_cast<int64_t>(bytes);
+      fail_limit("the template holds more memory than its limit");
+    }
+  }
+  void give(size_t bytes) { held_ -= static_cast<int64_t>(bytes); }
+  // Fails before an allocation of `bytes` that could not be kept.
+  void foresee(size_t bytes) const {
+    if (bytes > static_cast<size_t>(memory_) || held_ + static_cast<int64_t>(bytes) > memory_)
+      fail_limit("the template holds more memory than its limit");
+  }
+  void check_output(size_t bytes) const {
+    if (static_cast<int64_t>(bytes) > output_) fail_limit("the rendering is longer than its limit");
+  }
+
+ private:
+  static double now_ms() {
+    timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+  }
+  int64_t work_, memory_, output_, held_ = 0, since_clock_ = 0;
+  double cpu_ms_, start_;
+};
+
+}  // namespace makar::jinja

@@ -1,0 +1,146 @@
+#include "text/template/chat_template.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "text/template/interpreter.h"
+#include "text/template/parser.h"
+
+namespace makar {
+namespace {
+
+using jinja::Heap;
+using jinja::Kind;
+using jinja::Origin;
+using jinja::Traced;
+using jinja::Value;
+
+// Stands behind the final message while it is rendered; found again by its mark, not by its spelling.
+constexpr const char* kMarker = "CONTINUE_FINAL_MESSAGE_TAG ";
+
+Error at(const std::string& place, const jinja::Failure& f) {
+  return {f.kind, f.line ? fmt::format("{}:{}:{}", place, f.line, f.column) : place, f.what()};
+}
+
+// A rough size of the data, for the limits that grow with it.
+int64_t size_of(const Json& json) {
+  if (json.is_string()) return static_cast<int64_t>(json.get_ref<const std::string&>().size()) + 16;
+  int64_t total = 16;
+  if (json.is_object())
+    for (const auto& [key, value] : json.items()) total += static_cast<int64_t>(key.size()) + size_of(value);
+  else if (json.is_array())
+    for (const auto& value : json) total += size_of(value);
+  return total;
+}
+
+// Appends the marker to the text of the last message; false where it has none.
+bool mark_end(const Value& messages, Heap& heap) {
+  if (!messages.is_sequence() || messages.items().empty() || !messages.items().back().is_dict()) return false;
+  const auto append = [&](Value& text) {
+    Traced t = text.traced();
+    t.append(kMarker, jinja::kFromContent | jinja::kFromMarker);
+    text = heap.string(std::move(t));
+  };
+  for (auto& [key, value] : messages.items().back().dict().items) {
+    if (key.text() != "content") continue;
+    if (value.is_string()) return append(value), true;
+    if (!value.is_sequence()) return false;
+    for (auto part = value.items().rbegin(); part != value.items().rend(); ++part) {
+      if (!part->is_dict()) continue;
+      for (auto& [k, v] : part->dict().items)
+        if (k.text() == "text" && v.is_string()) return append(v), true;
+    }
+  }
+  return false;
+}
+
+// Cuts the rendering where the final message ends.
+Result<Traced> cut_at_marker(const Traced& text, const std::string& place) {
+  size_t begin = 0, found = std::string::npos, end = 0;
+  for (const auto& run : text.runs()) {
+    if (run.origin & jinja::kFromMarker) {
+      if (found == std::string::npos || begin != end) found = begin;
+      end = run.end;
+    }
+    begin = run.end;
+  }
+  if (found == std::string::npos)
+    return error_at(place, "the template does not print the final message, so it cannot be continued");
+  // The blank at the marker's end is missing where the template trims: then the message was trimmed, too.
+  const bool trimmed = text.text().compare(found, end - found, kMarker) != 0;
+  return text.slice(
+      0,
+      trimmed ? jinja::strip_range(std::string_view(text.text()).substr(0, found), false, true).end : found);
+}
+
+std::vector<ChatSegment> segments_of(const Traced& text) {
+  std::vector<ChatSegment> out;
+  size_t begin = 0;
+  for (const auto& run : text.runs()) {
+    const bool content = run.origin & jinja::kFromContent, assistant = run.origin & jinja::kFromAssistant;
+    if (out.empty() || out.back().content != content || out.back().assistant != assistant)
+      out.push_back({"", content, assistant});
+    out.back().text += text.text().substr(begin, run.end - begin);
+    begin = run.end;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string ChatRendering::text() const {
+  std::string out;
+  for (const ChatSegment& s : segments) out += s.text;
+  return out;
+}
+
+Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const std::string& place,
+                                         const TemplateLimits& limits) {
+  ChatTemplate t;
+  t.limits_ = limits;
+  t.place_ = place;
+  try {
+    t.program_ = jinja::parse_template(source, limits);
+  } catch (const jinja::Failure& f) {
+    return at(place, f);
+  }
+  t.source_ = source;
+  return t;
+}
+
+bool ChatTemplate::has_generation() const { return program_->has_generation; }
+
+Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
+  if (!input.messages.is_array())
+    return error_at("messages", "expected a list of messages, found {}", input.messages.type_name());
+  if (!input.variables.is_object())
+    return error_at("variables", "expected an object, found {}", input.variables.type_name());
+  if (input.continue_final_message && input.add_generation_prompt)
+    return error_at("messages", "continue_final_message and add_generation_prompt exclude each other");
+  const int64_t size =
+      size_of(input.messages) + size_of(input.tools) + size_of(input.documents) + size_of(input.variables);
+  jinja::Budget budget(limits_, size);
+  try {
+    jinja::Interpreter interpreter(limits_, budget, input.now ? *input.now : std::time(nullptr));
+    Heap& heap = interpreter.heap;
+    const Value messages = heap.messages(input.messages);
+    if (input.continue_final_message && !mark_end(messages, heap))
+      return error_at("messages", "continue_final_message needs a last message with text");
+    interpreter.set("messages", messages);
+    interpreter.set("tools", heap.content(input.tools));
+    interpreter.set("documents", heap.content(input.documents));
+    interpreter.set("add_generation_prompt", Value::boolean(input.add_generation_prompt));
+    for (const auto& [name, text] : tokens_) interpreter.set(name, heap.string(text));
+    for (const auto& [name, value] : input.variables.items()) interpreter.set(name, heap.content(value));
+    Traced text = interpreter.run(*program_);
+    if (input.continue_final_message) {
+      MAKAR_TRY(text, cut_at_marker(text, place_));
+    }
+    return ChatRendering{segments_of(text)};
+  } catch (const jinja::Failure& f) {
+    return at(place_, f);
+  }
+}
+
+}  // namespace makar

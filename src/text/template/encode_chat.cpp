@@ -1,0 +1,88 @@
+#include "text/template/encode_chat.h"
+
+#include "text/pipeline.h"
+#include "text/template/traced.h"
+
+namespace makar {
+
+ChatEncoder::ChatEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {
+  for (const AddedToken& token : tokenizer_.added_tokens()) {
+    if (!token.special || token.content.empty()) continue;
+    finder_.add(token.content, static_cast<uint32_t>(control_.size()));
+    control_.push_back(token);
+  }
+}
+
+Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
+  const std::string text = rendering.text();
+  if (text.size() >= (size_t{1} << 31))
+    return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; at most 2^31 are encoded", text.size());
+  using Part = AddedVocabulary::Part;
+  // Control tokens, within each stretch of template text.
+  std::vector<Part> control;
+  size_t begin = 0, at = 0;
+  for (size_t i = 0; i < rendering.segments.size(); ++i) {
+    at += rendering.segments[i].text.size();
+    if (rendering.segments[i].content) {
+      begin = at;
+      continue;
+    }
+    if (i + 1 < rendering.segments.size() && !rendering.segments[i + 1].content)
+      continue;  // the stretch goes on
+    const std::string_view stretch = std::string_view(text).substr(begin, at - begin);
+    StringFinder::Found found;
+    for (size_t from = 0; !finder_.empty() && finder_.next(stretch, from, found); from = found.end) {
+      const AddedToken& token = control_[found.value];
+      // lstrip and rstrip take the blanks around the token, here those of the template only.
+      const size_t left =
+          token.lstrip ? from + jinja::strip_range(stretch.substr(from, found.begin - from), false, true).end
+                       : found.begin;
+      const size_t right = token.rstrip
+                               ? found.end + jinja::strip_range(stretch.substr(found.end), true, false).begin
+                               : found.end;
+      control.push_back(
+          {{static_cast<uint32_t>(begin + left), static_cast<uint32_t>(begin + right)}, &token});
+      found.end = right;
+    }
+    begin = at;
+  }
+  // The text between them, cut at added tokens that are not special.
+  const Tokenizer::Impl& impl = tokenizer_.impl();
+  std::vector<Part> parts, inner;
+  const auto put_text = [&](uint32_t from, uint32_t to) {
+    if (from >= to) return;
+    if (!impl.added.any(false, false)) return parts.push_back({{from, to}, nullptr});
+    inner.clear();
+    impl.added.split(std::string_view(text).substr(from, to - from), false, false, inner);
+    for (Part part : inner) {
+      part.range.begin += from, part.range.end += from;
+      parts.push_back(part);
+    }
+  };
+  uint32_t done = 0;
+  for (const Part& token : control) {
+    put_text(done, token.range.begin);
+    parts.push_back(token);
+    done = token.range.end;
+  }
+  put_text(done, static_cast<uint32_t>(text.size()));
+
+  ChatEncoding out;
+  EncodeOptions options;
+  options.special_text = SpecialText::kPlain;
+  MAKAR_CHECK_OK(impl.run_parts(text, parts, options, {out.ids, &out.offsets}));
+  // Tokens that touch an assistant's segment.
+  out.assistant.assign(out.ids.size(), 0);
+  size_t segment_begin = 0, first = 0;
+  for (const ChatSegment& s : rendering.segments) {
+    const size_t segment_end = segment_begin + s.text.size();
+    while (first < out.ids.size() && out.offsets[first].end <= segment_begin) ++first;
+    if (s.assistant)
+      for (size_t i = first; i < out.ids.size() && out.offsets[i].begin < segment_end; ++i)
+        out.assistant[i] |= out.offsets[i].end > segment_begin;
+    segment_begin = segment_end;
+  }
+  return out;
+}
+
+}  // namespace makar

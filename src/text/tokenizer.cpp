@@ -1,0 +1,174 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+
+#include "text/byte_alphabet.h"
+#include "text/pipeline.h"
+#include "text/truncate.h"
+
+namespace makar {
+namespace {
+
+Encoding start(Encoding encoding, uint8_t type) {
+  encoding.type_ids.assign(encoding.ids.size(), type);
+  encoding.special_mask.assign(encoding.ids.size(), 0);
+  encoding.attention_mask.assign(encoding.ids.size(), 1);
+  return encoding;
+}
+
+Encoding join(std::vector<Encoding> parts) {
+  if (parts.size() == 1) return std::move(parts[0]);
+  Encoding out;
+  for (const Encoding& part : parts) append(out, part);
+  return out;
+}
+
+// Special tokens around one set of windows.
+Encoding finish(std::vector<Encoding> parts, const PostProcessor* processor, bool add_special) {
+  for (Encoding& part : parts) part.overflow.clear();
+  if (processor) processor->apply(parts, add_special);
+  return join(std::move(parts));
+}
+
+Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor* processor, const EncodeOptions& options) {
+  if (options.truncation) {
+    const size_t added = processor && options.add_special ? processor->added(parts.size() == 2) : 0;
+    Truncation t = *options.truncation;
+    t.max_length = t.max_length > added ? t.max_length - added : 0;
+    MAKAR_CHECK_OK(truncate(parts, t));
+  }
+  std::vector<std::vector<Encoding>> windows;
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (Encoding& cut : parts[i].overflow) {
+      windows.push_back(parts);
+      windows.back()[i] = std::move(cut);
+    }
+  Encoding encoding = finish(std::move(parts), processor, options.add_special);
+  for (auto& window : windows) encoding.overflow.push_back(finish(std::move(window), processor, options.add_special));
+  if (options.padding && options.padding->length > 0) pad(encoding, *options.padding, options.padding->length);
+  return encoding;
+}
+
+}  // namespace
+
+Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  Encoding encoding;
+  MAKAR_CHECK_OK(impl_->run(text, options, {encoding.ids, options.offsets ? &encoding.offsets : nullptr}));
+  std::vector<Encoding> parts;
+  parts.push_back(start(std::move(encoding), 0));
+  return assemble(std::move(parts), impl_->post_processor.get(), options);
+}
+
+Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
+  std::vector<Encoding> parts(2);
+  for (size_t i = 0; i < 2; ++i) {
+    MAKAR_CHECK_OK(impl_->run(i == 0 ? first : second, options, {parts[i].ids, options.offsets ? &parts[i].offsets : nullptr}));
+    parts[i] = start(std::move(parts[i]), static_cast<uint8_t>(i));
+  }
+  return assemble(std::move(parts), impl_->post_processor.get(), options);
+}
+
+std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
+                                                      ThreadPool& pool) const {
+  std::vector<Result<Encoding>> out(texts.size(), Encoding{});
+  pool.for_ranges(static_cast<int64_t>(texts.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = encode(texts[i], options);
+  });
+  if (options.padding && options.padding->length == 0) {
+    size_t longest = 0;
+    for (const auto& one : out)
+      if (one.ok()) longest = std::max(longest, one->size());
+    for (auto& one : out)
+      if (one.ok()) pad(*one, *options.padding, longest);
+  }
+  return out;
+}
+
+Status Tokenizer::append_ids(std::string_view text, const EncodeOptions& options, std::vector<uint32_t>& ids) const {
+  if (options.add_special || options.truncation || options.padding) {
+    EncodeOptions without = options;
+    without.offsets = false;
+    MAKAR_TRY(const Encoding encoding, encode(text, without));
+    ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
+    return Done{};
+  }
+  return impl_->run(text, options, {ids, nullptr});
+}
+
+std::string Tokenizer::decode_bytes(std::span<const uint32_t> ids, bool skip_special) const {
+  const Impl& impl = *impl_;
+  if (impl.decoder && impl.decoder->is_byte_level()) {
+    std::string bytes;
+    for (const uint32_t id : ids) {
+      if (const AddedToken* token = impl.added.by_id(id)) {
+        if (!(skip_special && token->special)) bytes += letters_to_bytes(token->content).value_or(token->content);
+      } else if (impl.raw_bpe && impl.raw_bpe->bytes(id)) {
+        bytes += *impl.raw_bpe->bytes(id);
+      } else if (const auto text = impl.model->vocabulary().token(id)) {
+        bytes += letters_to_bytes(*text).value_or(std::string(*text));
+      }
+    }
+    return bytes;
+  }
+  return decode(ids, skip_special);
+}
+
+std::string Tokenizer::decode(std::span<const uint32_t> ids, bool skip_special) const {
+  const Impl& impl = *impl_;
+  if (impl.decoder && impl.decoder->is_byte_level()) return to_valid_utf8(decode_bytes(ids, skip_special));
+  std::vector<std::string> tokens;
+  for (const uint32_t id : ids) {
+    if (skip_special && impl.added.is_special(id)) continue;
+    if (auto text = token(id)) tokens.push_back(std::move(*text));
+  }
+  if (impl.decoder && !tokens.empty()) impl.decoder->apply(tokens, false);
+  std::string out;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    if (i > 0 && !impl.decoder) out += ' ';
+    out += tokens[i];
+  }
+  return to_valid_utf8(out);
+}
+
+size_t Tokenizer::vocab_size() const {
+  size_t size = impl_->model->vocabulary().size();
+  for (const AddedToken& token : impl_->added.tokens()) size = std::max<size_t>(size, token.id + 1);
+  return size;
+}
+
+std::optional<uint32_t> Tokenizer::id(std::string_view token) const {
+  if (const AddedToken* added = impl_->added.by_content(token)) return added->id;
+  const uint32_t id = impl_->model->vocabulary().find(token);
+  return id == kNoId ? std::nullopt : std::optional<uint32_t>(id);
+}
+
+std::optional<std::string> Tokenizer::token(uint32_t id) const {
+  if (const AddedToken* added = impl_->added.by_id(id)) return added->content;
+  if (const auto text = impl_->model->vocabulary().token(id)) return std::string(*text);
+  return std::nullopt;
+}
+
+bool Tokenizer::is_special(uint32_t id) const { return impl_->added.is_special(id); }
+const std::vector<AddedToken>& Tokenizer::added_tokens() const { return impl_->added.tokens(); }
+bool Tokenizer::byte_level() const { return impl_->byte_level; }
+const std::optional<Truncation>& Tokenizer::truncation() const { return impl_->truncation; }
+const std::optional<Padding>& Tokenizer::padding() const { return impl_->padding; }
+
+std::vector<Span> code_point_offsets(std::string_view text, const std::vector<Span>& offsets) {
+  // Starts of code points up to each byte; bad sequences count one each, as their replacement does.
+  std::vector<uint32_t> before(text.size() + 1);
+  uint32_t count = 0;
+  for (size_t at = 0; at < text.size(); ++count) {
+    const uint32_t size = decode_utf8(text, at).size;
+    for (uint32_t i = 0; i < size; ++i) before[at + i] = count;
+    at += size;
+  }
+  before[text.size()] = count;
+  std::vector<Span> out;
+  out.reserve(offsets.size());
+  for (const Span span : offsets)
+    out.push_back({before[std::min<size_t>(span.begin, text.size())], before[std::min<size_t>(span.end, text.size())]});
+  return out;
+}
+
+}  // namespace makar

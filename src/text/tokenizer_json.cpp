@@ -1,0 +1,162 @@
+// A Tokenizer from the parsed tokenizer.json, and back.
+#include <algorithm>
+
+#include "text/direct.h"
+#include "text/direct_words.h"
+#include "text/field.h"
+#include "text/pipeline.h"
+
+namespace makar {
+namespace {
+
+// Whether the words reach the model in the byte alphabet, from the last stage of the pre-tokenizer.
+bool ends_in_byte_level(const Json& json) {
+  if (!json.is_object()) return false;
+  const Json* type = find_field(json, "type");
+  if (!type || !type->is_string()) return false;
+  if (*type == "ByteLevel") return true;
+  const Json* parts = find_field(json, "pretokenizers");
+  if (!parts || !parts->is_array() || parts->empty()) return false;
+  for (size_t i = 0; i + 1 < parts->size(); ++i)
+    if (ends_in_byte_level((*parts)[i])) return false;
+  return ends_in_byte_level(parts->back());
+}
+
+bool holds_byte_level(const Json& json) {
+  if (!json.is_object()) return false;
+  const Json* type = find_field(json, "type");
+  if (type && *type == "ByteLevel") return true;
+  for (const char* key : {"pretokenizers", "normalizers"})
+    if (const Json* parts = find_field(json, key); parts && parts->is_array())
+      for (const Json& part : *parts)
+        if (holds_byte_level(part)) return true;
+  return false;
+}
+
+bool plain_bpe(const Json& model) {
+  const Json* type = find_field(model, "type");
+  if (type ? *type != "BPE" : !find_field(model, "merges")) return false;
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (const Json* text = find_field(model, key); text && *text != "") return false;
+  const Json* fallback = find_field(model, "byte_fallback");
+  return !fallback || *fallback == false;
+}
+
+Result<std::vector<AddedToken>> read_added(const Json& json) {
+  std::vector<AddedToken> tokens;
+  if (!find_field(json, "added_tokens")) return tokens;
+  MAKAR_TRY(const Json* list, list_field(json, "added_tokens"));
+  for (const Json& one : *list) {
+    AddedToken token;
+    MAKAR_TRY(const uint64_t id, count_field(one, "id"));
+    if (id > Vocabulary::kMaxId) return error_at("added_tokens", "the id {} is above {}", id, Vocabulary::kMaxId);
+    token.id = static_cast<uint32_t>(id);
+    MAKAR_TRY(token.content, string_field(one, "content"));
+    MAKAR_TRY(token.single_word, bool_field(one, "single_word", false));
+    MAKAR_TRY(token.lstrip, bool_field(one, "lstrip", false));
+    MAKAR_TRY(token.rstrip, bool_field(one, "rstrip", false));
+    MAKAR_TRY(token.special, bool_field(one, "special", false));
+    MAKAR_TRY(token.normalized, bool_field(one, "normalized", !token.special));
+    tokens.push_back(std::move(token));
+  }
+  return tokens;
+}
+
+Result<std::optional<Truncation>> read_truncation(const Json& json) {
+  const Json* section = find_field(json, "truncation");
+  if (!section) return std::optional<Truncation>();
+  Truncation t;
+  MAKAR_TRY(t.max_length, count_field(*section, "max_length", 512));
+  MAKAR_TRY(t.stride, count_field(*section, "stride", 0));
+  MAKAR_TRY(const std::string strategy, string_field(*section, "strategy", "LongestFirst"));
+  MAKAR_TRY(const std::string direction, string_field(*section, "direction", "Right"));
+  if (strategy == "OnlyFirst") t.strategy = Truncation::Strategy::kOnlyFirst;
+  else if (strategy == "OnlySecond") t.strategy = Truncation::Strategy::kOnlySecond;
+  else if (strategy != "LongestFirst")
+    return error_of(Error::Kind::kUnsupported, "truncation", "unknown strategy '{}'", strategy);
+  t.left = direction == "Left";
+  return std::optional<Truncation>(t);
+}
+
+Result<std::optional<Padding>> read_padding(const Json& json) {
+  const Json* section = find_field(json, "padding");
+  if (!section) return std::optional<Padding>();
+  Padding p;
+  if (const Json* strategy = find_field(*section, "strategy"); strategy && strategy->is_object()) {
+    MAKAR_TRY(p.length, count_field(*strategy, "Fixed"));
+  }
+  MAKAR_TRY(p.multiple_of, count_field(*section, "pad_to_multiple_of", 0));
+  MAKAR_TRY(const std::string direction, string_field(*section, "direction", "Right"));
+  MAKAR_TRY(const uint64_t id, count_field(*section, "pad_id", 0));
+  MAKAR_TRY(const uint64_t type, count_field(*section, "pad_type_id", 0));
+  MAKAR_TRY(p.token, string_field(*section, "pad_token", "[PAD]"));
+  p.left = direction == "Left";
+  p.id = static_cast<uint32_t>(id);
+  p.type_id = static_cast<uint8_t>(type);
+  return std::optional<Padding>(p);
+}
+
+template <class T>
+Result<T> in_section(Result<T> made, const std::string& place, const char* section) {
+  if (made.ok()) return made;
+  return made.error().in(place + ": " + section);
+}
+
+const Json& section(const Json& json, const char* key) {
+  static const Json kNull;
+  const Json* found = find_field(json, key);
+  return found ? *found : kNull;
+}
+
+}  // namespace
+
+Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
+  if (!json.is_object() || !find_field(json, "model"))
+    return error_at(place, "expected a tokenizer.json: an object with a \"model\"");
+  auto made = std::make_shared<Impl>();
+  const Json& pre = section(json, "pre_tokenizer");
+  const bool raw = ends_in_byte_level(pre) && plain_bpe(json["model"]);
+  made->byte_level = holds_byte_level(pre) || holds_byte_level(section(json, "normalizer"));
+  MAKAR_TRY(made->normalizer, in_section(Normalizer::from_json(section(json, "normalizer")), place, "normalizer"));
+  MAKAR_TRY(made->pre_tokenizer, in_section(PreTokenizer::from_json(pre, raw), place, "pre_tokenizer"));
+  MAKAR_TRY(made->model, in_section(Model::from_json(json["model"], raw), place, "model"));
+  MAKAR_TRY(made->decoder, in_section(Decoder::from_json(section(json, "decoder")), place, "decoder"));
+  MAKAR_TRY(auto added, in_section(read_added(json), place, "added_tokens"));
+  MAKAR_CHECK_OK(in_section(made->added.build(std::move(added), made->normalizer.get()), place, "added_tokens"));
+  Impl* impl = made.get();
+  const auto token_of = [impl](uint32_t token_id) -> std::optional<std::string_view> {
+    if (const AddedToken* found = impl->added.by_id(token_id)) return found->content;
+    return impl->model->vocabulary().token(token_id);
+  };
+  MAKAR_TRY(made->post_processor,
+            in_section(PostProcessor::from_json(section(json, "post_processor"), token_of), place, "post_processor"));
+  MAKAR_TRY(made->truncation, in_section(read_truncation(json), place, "truncation"));
+  MAKAR_TRY(made->padding, in_section(read_padding(json), place, "padding"));
+
+  if (raw) made->raw_bpe = static_cast<const Bpe*>(made->model.get());
+  if (raw && made->model->deterministic()) made->direct = direct_kind(pre);
+  constexpr const char* kBlankMark = "\u2581";
+  if (!made->byte_level && made->model->splits_before(kBlankMark)) made->mark = kBlankMark;
+  if (made->model->deterministic()) {
+    const DirectWords words = direct_words(section(json, "normalizer"), pre, made->mark);
+    if (words.kind != DirectWords::Kind::kNone) made->direct_words = std::make_shared<const DirectWords>(words);
+  }
+  made->banned = made->added.special();
+  if (made->model->unknown_id() < made->banned.size()) made->banned[made->model->unknown_id()] = false;
+  if (std::none_of(made->banned.begin(), made->banned.end(), [](bool b) { return b; })) made->banned.clear();
+
+  json["model"].erase("vocab");
+  json["model"].erase("merges");
+  made->rest = std::move(json);
+  return Tokenizer(std::move(made));
+}
+
+const Json& Tokenizer::pipeline() const { return impl_->rest; }
+
+Json Tokenizer::to_json() const {
+  Json json = impl_->rest;
+  impl_->model->write(json["model"]);
+  return json;
+}
+
+}  // namespace makar

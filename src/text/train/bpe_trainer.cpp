@@ -1,0 +1,306 @@
+#include "text/train/bpe_trainer.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <unordered_map>
+
+#include "text/byte_alphabet.h"
+#include "text/train/pair_index.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+// Tokens by id and ids by token.
+class Tokens {
+ public:
+  uint32_t add(const std::string& token) {
+    const auto [at, fresh] = ids_.emplace(token, static_cast<uint32_t>(all.size()));
+    if (fresh) all.push_back(token);
+    return at->second;
+  }
+  bool has(const std::string& token) const { return ids_.count(token) != 0; }
+  std::vector<std::string> all;
+
+ private:
+  std::unordered_map<std::string, uint32_t> ids_;
+};
+
+// The characters of a word; bytes appear as letters of the byte-level alphabet.
+template <class Visit>
+void each_character(std::string_view word, bool bytes, Visit visit) {
+  if (bytes) {
+    for (const char c : word) visit(byte_to_letter(static_cast<unsigned char>(c)));
+    return;
+  }
+  for (size_t at = 0; at < word.size();) visit(next_code(word, at));
+}
+
+// The characters to keep, by code point.
+std::vector<char32_t> alphabet_of(const std::vector<WordCount>& words, const BpeTraining& t) {
+  std::map<char32_t, uint64_t> counts;
+  if (t.bytes) {
+    uint64_t by_byte[256] = {};
+    for (const WordCount& w : words)
+      for (const char c : w.word) by_byte[static_cast<unsigned char>(c)] += w.count;
+    for (int b = 0; b < 256; ++b)
+      if (by_byte[b]) counts[byte_to_letter(static_cast<unsigned char>(b))] = by_byte[b];
+  } else {
+    std::unordered_map<char32_t, uint64_t> seen;
+    for (const WordCount& w : words) each_character(w.word, false, [&](char32_t c) { seen[c] += w.count; });
+    counts.insert(seen.begin(), seen.end());
+  }
+  for (const char32_t c : t.initial_alphabet) counts[c] = UINT64_MAX;
+  std::vector<std::pair<char32_t, uint64_t>> kept(counts.begin(), counts.end());
+  if (t.limit_alphabet && kept.size() > *t.limit_alphabet) {
+    // Among equally frequent characters the smaller code point stays.
+    std::stable_sort(kept.begin(), kept.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    kept.resize(*t.limit_alphabet);
+    std::sort(kept.begin(), kept.end());
+  }
+  std::vector<char32_t> out;
+  for (const auto& [c, count] : kept) out.push_back(c);
+  return out;
+}
+
+class Trainer {
+ public:
+  Trainer(const std::vector<WordCount>& words, const BpeTraining& t) : words_(words), t_(t) {}
+
+  Result<BpeTrained> run(const std::function<void(size_t, size_t)>& progress) {
+    for (const std::string& token : t_.special_tokens) tokens_.add(token);
+    for (const std::string& token : t_.initial_tokens) tokens_.add(token);
+    const std::vector<char32_t> alphabet = alphabet_of(words_, t_);
+    for (const char32_t c : alphabet) tokens_.add(utf8(c));
+    cut_words(alphabet);
+    if (tokens_.all.size() > t_.vocab_size)
+      return error_of(Error::Kind::kLimit, "vocab_size",
+                      "{} leaves no room: the special tokens and the alphabet alone are {}; raise it or "
+                      "limit the alphabet",
+                      t_.vocab_size, tokens_.all.size());
+    lengths_.assign(tokens_.all.size(), 1);
+    count_pairs();
+    merge_all(progress);
+    return BpeTrained{std::move(tokens_.all), std::move(merges_)};
+  }
+
+ private:
+  struct Entry {
+    double score;  // the count, or the likelihood score
+    uint64_t key;
+    uint32_t pair;
+    uint32_t list;  // of words, in lists_
+    bool operator<(const Entry& o) const { return score != o.score ? score < o.score : key > o.key; }
+  };
+
+  // Words to symbols, laid end to end.
+  void cut_words(const std::vector<char32_t>& alphabet) {
+    struct Forms {
+      uint32_t id[2][2] = {{UINT32_MAX, UINT32_MAX}, {UINT32_MAX, UINT32_MAX}};  // [not first][last]
+    };
+    std::unordered_map<char32_t, Forms> forms;
+    for (const char32_t c : alphabet) forms[c];
+    // Continuing and ending forms take ids in the order of the alphabet, whatever the order of the words.
+    const auto form = [&](char32_t c, bool continues, bool ends) {
+      return tokens_.add((continues ? t_.continuing_prefix : "") + utf8(c) + (ends ? t_.end_suffix : ""));
+    };
+    std::map<std::tuple<bool, bool, char32_t>, bool> needed;
+    const bool plain = t_.continuing_prefix.empty() && t_.end_suffix.empty();
+    if (!plain)
+      for (const WordCount& w : words_)
+        each_form(w, [&](char32_t c, bool first, bool last) { needed[{!first, last, c}] = true; });
+    for (const auto& [key, used] : needed) {
+      const auto [continues, ends, c] = key;
+      if (const auto at = forms.find(c); at != forms.end())
+        at->second.id[continues][ends] = form(c, continues, ends);
+    }
+    if (plain)
+      for (auto& [c, f] : forms) f.id[0][0] = f.id[0][1] = f.id[1][0] = f.id[1][1] = form(c, false, false);
+    uint32_t by_byte[256];
+    if (t_.bytes && plain)
+      for (int b = 0; b < 256; ++b) {
+        const auto at = forms.find(byte_to_letter(static_cast<unsigned char>(b)));
+        by_byte[b] = at == forms.end() ? UINT32_MAX : at->second.id[0][0];
+      }
+    starts_.reserve(words_.size() + 1);
+    for (const WordCount& w : words_) {
+      starts_.push_back(symbols_.size());
+      if (t_.bytes && plain) {
+        for (const char c : w.word)
+          if (const uint32_t id = by_byte[static_cast<unsigned char>(c)]; id != UINT32_MAX)
+            symbols_.push_back(id);
+      } else {
+        each_form(w, [&](char32_t c, bool first, bool last) {
+          if (const auto at = forms.find(c); at != forms.end())
+            symbols_.push_back(at->second.id[!first][last]);
+        });
+      }
+      sizes_.push_back(static_cast<uint32_t>(symbols_.size() - starts_.back()));
+    }
+  }
+
+  template <class Visit>
+  void each_form(const WordCount& w, Visit visit) {
+    scratch_.clear();
+    each_character(w.word, t_.bytes, [&](char32_t c) { scratch_.push_back(c); });
+    for (size_t i = 0; i < scratch_.size(); ++i) visit(scratch_[i], i == 0, i + 1 == scratch_.size());
+  }
+
+  void count_pairs() {
+    if (t_.score_by_likelihood) frequency_.assign(tokens_.all.size(), 0);
+    for (size_t w = 0; w < words_.size(); ++w) {
+      const uint32_t* s = symbols_.data() + starts_[w];
+      for (uint32_t i = 0; i + 1 < sizes_[w]; ++i) change(s[i], s[i + 1], static_cast<uint32_t>(w), 1);
+      if (t_.score_by_likelihood)
+        for (uint32_t i = 0; i < sizes_[w]; ++i) frequency_[s[i]] += words_[w].count;
+    }
+    queue_fresh();
+  }
+
+  // The pair (left, right) of word w appears once more (+1) or less (-1).
+  void change(uint32_t left, uint32_t right, uint32_t w, int sign) {
+    const uint32_t index = pairs_.find(PairIndex::key(left, right));
+    PairIndex::Pair& pair = pairs_[index];
+    pair.count += sign * static_cast<int64_t>(words_[w].count);
+    if (sign < 0) return;
+    if (pair.fresh.empty()) touched_.push_back(index);
+    if (pair.fresh.empty() || pair.fresh.back() != w) pair.fresh.push_back(w);
+  }
+
+  double score(const PairIndex::Pair& pair) const {
+    const auto count = static_cast<double>(pair.count);
+    if (!t_.score_by_likelihood) return count;
+    return count / (static_cast<double>(frequency_[pair.key >> 32]) *
+                    static_cast<double>(frequency_[pair.key & UINT32_MAX]));
+  }
+
+  void queue_fresh() {
+    for (const uint32_t index : touched_) {
+      PairIndex::Pair& pair = pairs_[index];
+      if (pair.count > 0) {
+        lists_.push_back(std::move(pair.fresh));
+        queue_.push({score(pair), pair.key, index, static_cast<uint32_t>(lists_.size() - 1)});
+        if (t_.score_by_likelihood) {
+          neighbours_.resize(tokens_.all.size());
+          const auto list = static_cast<uint32_t>(lists_.size() - 1);
+          for (const uint64_t symbol : {pair.key >> 32, pair.key & UINT32_MAX})
+            neighbours_[symbol].push_back({index, list});
+        }
+      }
+      pair.fresh = {};
+    }
+    touched_.clear();
+  }
+
+  void merge_all(const std::function<void(size_t, size_t)>& progress) {
+    while (tokens_.all.size() < t_.vocab_size && !queue_.empty()) {
+      const Entry top = queue_.top();
+      queue_.pop();
+      const PairIndex::Pair& pair = pairs_[top.pair];
+      if (lists_[top.list].empty()) continue;  // merged already, by a newer entry of the same list
+      if (const double now = score(pair); now != top.score) {
+        // By count, scores only fall, and an old entry is put back where it belongs. By likelihood they may
+        // rise, so every change queues a new entry and the old one goes.
+        if (!t_.score_by_likelihood) queue_.push({now, top.key, top.pair, top.list});
+        continue;
+      }
+      if (pair.count < 1 || static_cast<uint64_t>(pair.count) < t_.min_frequency) {
+        if (t_.score_by_likelihood) continue;
+        break;
+      }
+      const auto left = static_cast<uint32_t>(top.key >> 32), right = static_cast<uint32_t>(top.key);
+      const uint32_t merged = add_merged(left, right);
+      const std::vector<uint32_t> where = std::move(lists_[top.list]);
+      lists_[top.list] = {};
+      for (const uint32_t w : where) merge_in(w, left, right, merged);
+      queue_fresh();
+      if (t_.score_by_likelihood) requeue({left, right, merged});
+      if (progress && (merges_.size() & 255) == 0) progress(tokens_.all.size(), t_.vocab_size);
+    }
+  }
+
+  uint32_t add_merged(uint32_t left, uint32_t right) {
+    const std::string& b = tokens_.all[right];
+    const bool strip = !t_.continuing_prefix.empty() && b.starts_with(t_.continuing_prefix);
+    const uint32_t id = tokens_.add(tokens_.all[left] + (strip ? b.substr(t_.continuing_prefix.size()) : b));
+    if (id == lengths_.size()) lengths_.push_back(lengths_[left] + lengths_[right]);
+    if (t_.score_by_likelihood) frequency_.resize(tokens_.all.size(), 0);
+    merges_.emplace_back(left, right);
+    return id;
+  }
+
+  void merge_in(uint32_t w, uint32_t left, uint32_t right, uint32_t merged) {
+    uint32_t* s = symbols_.data() + starts_[w];
+    const uint32_t n = sizes_[w];
+    const auto fits = [&](uint32_t other) {
+      return t_.max_token_length == 0 || lengths_[other] + lengths_[merged] < t_.max_token_length;
+    };
+    uint32_t out = 0;
+    for (uint32_t i = 0; i < n; ++i) {
+      if (s[i] != left || i + 1 >= n || s[i + 1] != right) {
+        s[out++] = s[i];
+        continue;
+      }
+      if (out > 0) {
+        change(s[out - 1], left, w, -1);
+        if (fits(s[out - 1])) change(s[out - 1], merged, w, 1);
+      }
+      if (i + 2 < n) {
+        change(right, s[i + 2], w, -1);
+        if (fits(s[i + 2])) change(merged, s[i + 2], w, 1);
+      }
+      if (t_.score_by_likelihood) {
+        frequency_[left] -= words_[w].count, frequency_[right] -= words_[w].count;
+        frequency_[merged] += words_[w].count;
+      }
+      s[out++] = merged;
+      ++i;
+    }
+    sizes_[w] = out;
+  }
+
+  // New entries for every pair whose score the merge may have changed.
+  void requeue(std::initializer_list<uint32_t> symbols) {
+    for (const uint32_t symbol : symbols) {
+      if (symbol >= neighbours_.size()) continue;
+      auto& list = neighbours_[symbol];
+      list.erase(
+          std::remove_if(list.begin(), list.end(),
+                         [&](const auto& n) { return lists_[n.list].empty() || pairs_[n.pair].count <= 0; }),
+          list.end());
+      for (const Neighbour& n : list)
+        queue_.push({score(pairs_[n.pair]), pairs_[n.pair].key, n.pair, n.list});
+    }
+  }
+
+  struct Neighbour {
+    uint32_t pair, list;
+  };
+  const std::vector<WordCount>& words_;
+  const BpeTraining& t_;
+  Tokens tokens_;
+  std::vector<uint32_t> lengths_;  // of tokens, in characters
+  std::vector<uint32_t> symbols_, sizes_;
+  std::vector<size_t> starts_;
+  PairIndex pairs_;
+  std::vector<uint32_t> touched_;
+  std::vector<std::vector<uint32_t>> lists_;
+  std::priority_queue<Entry> queue_;
+  std::vector<std::pair<uint32_t, uint32_t>> merges_;
+  std::vector<char32_t> scratch_;
+  std::vector<uint64_t> frequency_;                 // of symbols, for the likelihood score
+  std::vector<std::vector<Neighbour>> neighbours_;  // pairs by symbol, likewise
+};
+
+}  // namespace
+
+Result<BpeTrained> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
+                             const std::function<void(size_t, size_t)>& progress) {
+  if (training.vocab_size > (size_t{1} << 30))
+    return error_of(Error::Kind::kLimit, "vocab_size", "at most 2^30, got {}", training.vocab_size);
+  return Trainer(words, training).run(progress);
+}
+
+}  // namespace makar

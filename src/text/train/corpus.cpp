@@ -1,0 +1,114 @@
+#include "text/train/corpus.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "base/json.h"
+#include "base/rng.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kBlockBytes = 1 << 20;
+constexpr size_t kMaxSequence = 1 << 20;
+constexpr size_t kMaxRecord = 64 << 20;  // of one JSONL line
+
+}  // namespace
+
+Result<Corpus> Corpus::open(const CorpusOptions& options) {
+  Corpus corpus;
+  corpus.options_ = options;
+  if (options.paths.empty()) return error_at("corpus", "no files are given");
+  if (!(options.sample > 0 && options.sample <= 1))
+    return error_at("sample", "expected a share above 0 and at most 1, got {}", options.sample);
+  for (const std::string& path : options.paths) {
+    if (path == "-") continue;
+    std::error_code code;
+    if (std::filesystem::is_directory(path, code)) return error_at(path, "is a folder; give the files in it");
+    const auto size = std::filesystem::file_size(path, code);
+    if (!code)
+      corpus.total_ += size;
+    else if (!std::filesystem::exists(path))
+      return error_of(Error::Kind::kNotFound, path, "there is no such file");
+  }
+  MAKAR_CHECK_OK(corpus.open_next());
+  return corpus;
+}
+
+Status Corpus::open_next() {
+  file_.reset();
+  if (next_path_ >= options_.paths.size()) return Done{};
+  path_ = options_.paths[next_path_++];
+  jsonl_ = options_.jsonl || path_.ends_with(".jsonl");
+  line_ = 0;
+  file_.reset(path_ == "-" ? stdin : std::fopen(path_.c_str(), "rb"));
+  if (!file_) return error_of(Error::Kind::kIo, path_, "cannot be opened: {}", std::strerror(errno));
+  return Done{};
+}
+
+void Corpus::put(std::string_view text, SequenceBlock& block) {
+  const uint64_t index = sequences_++;
+  if (options_.sample < 1 && Rng(options_.seed, Purpose::kSample).uniform_double(index) >= options_.sample)
+    return;
+  if (is_valid_utf8(text))
+    block.bytes += text;
+  else
+    block.bytes += to_valid_utf8(text);
+  block.ends.push_back(block.bytes.size());
+}
+
+Status Corpus::take(std::string_view line, SequenceBlock& block) {
+  ++line_;
+  std::string text;
+  if (jsonl_) {
+    if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return Done{};
+    const std::string place = fmt::format("{}:{}", path_, line_);
+    MAKAR_TRY(const Json record, parse_json(line, place));
+    if (!record.is_object() || !record.contains(options_.field) || !record[options_.field].is_string())
+      return error_at(place, "has no string under \"{}\"", options_.field);
+    text = record[options_.field].get<std::string>();
+    line = text;
+  }
+  while (line.size() > kMaxSequence) {
+    const size_t cut = complete_utf8_prefix(line.substr(0, kMaxSequence));
+    put(line.substr(0, cut ? cut : kMaxSequence), block);
+    line.remove_prefix(cut ? cut : kMaxSequence);
+  }
+  if (!line.empty()) put(line, block);
+  return Done{};
+}
+
+Result<bool> Corpus::next(SequenceBlock& block) {
+  block.bytes.clear(), block.ends.clear();
+  std::string buffer(kBlockBytes, '\0');
+  while (file_ && block.bytes.size() < kBlockBytes / 2) {
+    const size_t got = std::fread(buffer.data(), 1, buffer.size(), file_.get());
+    if (got == 0 && std::ferror(file_.get()))
+      return error_of(Error::Kind::kIo, path_, "reading failed: {}", std::strerror(errno));
+    read_ += got;
+    rest_.append(buffer, 0, got);
+    size_t begin = 0;
+    for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
+      MAKAR_CHECK_OK(take(std::string_view(rest_).substr(begin, end + 1 - begin), block));
+    rest_.erase(0, begin);
+    const size_t most = jsonl_ ? kMaxRecord : kMaxSequence;
+    if (rest_.size() > most) {
+      if (jsonl_)
+        return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path_, line_ + 1),
+                        "a record is longer than {} bytes", kMaxRecord);
+      const size_t cut = complete_utf8_prefix(std::string_view(rest_).substr(0, most));
+      put(std::string_view(rest_).substr(0, cut ? cut : most), block);
+      rest_.erase(0, cut ? cut : most);
+    }
+    if (got == 0) {
+      if (!rest_.empty()) MAKAR_CHECK_OK(take(rest_, block));
+      rest_.clear();
+      MAKAR_CHECK_OK(open_next());
+    }
+  }
+  return file_ != nullptr || !block.ends.empty();
+}
+
+}  // namespace makar

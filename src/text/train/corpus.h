@@ -1,0 +1,58 @@
+// Text files of any size as a stream of sequences: a sequence is a line with its line break, or the "text" of
+// one JSONL record. A sequence over 1 MiB is cut between characters, so memory stays bounded whatever the
+// file holds.
+#pragma once
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace makar {
+
+// Some sequences, laid end to end.
+struct SequenceBlock {
+  std::string bytes;
+  std::vector<size_t> ends;
+};
+
+struct CorpusOptions {
+  std::vector<std::string> paths;  // "-" is standard input
+  bool jsonl = false;              // also for files named *.jsonl
+  std::string field = "text";
+  double sample = 1;  // the share of the sequences to take, chosen by the seed
+  uint64_t seed = 0;
+};
+
+class Corpus {
+ public:
+  static Result<Corpus> open(const CorpusOptions& options);
+  // The next block of about 1 MiB; false at the end. Bytes that are not UTF-8 have become U+FFFD.
+  Result<bool> next(SequenceBlock& block);
+  uint64_t bytes_read() const { return read_; }
+  uint64_t bytes_total() const { return total_; }  // of the regular files
+  uint64_t sequences() const { return sequences_; }
+
+ private:
+  Corpus() = default;
+  Status open_next();
+  Status take(std::string_view line, SequenceBlock& block);
+  void put(std::string_view text, SequenceBlock& block);
+
+  CorpusOptions options_;
+  size_t next_path_ = 0;
+  struct Close {
+    void operator()(std::FILE* file) const {
+      if (file != stdin) std::fclose(file);
+    }
+  };
+  std::unique_ptr<std::FILE, Close> file_;
+  std::string path_, rest_;  // the file being read and its unfinished line
+  bool jsonl_ = false;
+  uint64_t read_ = 0, total_ = 0, sequences_ = 0, line_ = 0;
+};
+
+}  // namespace makar

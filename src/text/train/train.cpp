@@ -1,0 +1,185 @@
+#include "text/train/train.h"
+
+#include <algorithm>
+#include <set>
+
+#include "text/byte_alphabet.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+using Model = TrainSettings::Model;
+
+bool has_stage(const Json& stage, const char* type) {
+  if (!stage.is_object()) return false;
+  if (stage.value("type", "") == type) return true;
+  for (const char* list : {"pretokenizers", "normalizers"})
+    if (stage.contains(list) && stage[list].is_array())
+      for (const Json& inner : stage[list])
+        if (has_stage(inner, type)) return true;
+  return false;
+}
+
+Json vocabulary(const std::vector<std::string>& tokens) {
+  // Appended without ordered_json's search for equal keys: the tokens differ.
+  Json out = Json::object();
+  auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(out.get_ref<Json::object_t&>());
+  fields.reserve(tokens.size());
+  for (size_t i = 0; i < tokens.size(); ++i) fields.emplace_back(tokens[i], i);
+  return out;
+}
+
+Json or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
+BpeTraining bpe_settings(const TrainSettings& s) {
+  BpeTraining t = s.bpe;
+  t.vocab_size = s.vocab_size;
+  t.min_frequency = s.min_frequency;
+  t.special_tokens = s.special_tokens;
+  t.bytes = trains_on_bytes(s);
+  if (has_stage(s.pipeline.pre_tokenizer, "ByteLevel"))
+    for (int b = 0; b < 256; ++b) t.initial_alphabet.push_back(byte_to_letter(static_cast<unsigned char>(b)));
+  if (s.model == Model::kWordPiece && t.continuing_prefix.empty()) t.continuing_prefix = "##";
+  return t;
+}
+
+// The most frequent words or characters; equals in the order of their bytes.
+Json frequent(const std::vector<WordCount>& words, const TrainSettings& s, const std::string& unk) {
+  std::vector<WordCount> items;
+  if (s.model == Model::kCharacter) {
+    WordTable characters;
+    for (const WordCount& w : words)
+      for (size_t at = 0; at < w.word.size();) {
+        const size_t begin = at;
+        next_code(w.word, at);
+        characters.add(std::string_view(w.word).substr(begin, at - begin), w.count);
+      }
+    for (const auto& e : characters.entries()) items.push_back({std::string(characters.word(e)), e.count});
+  } else {
+    items = words;
+  }
+  std::sort(items.begin(), items.end(), [](const WordCount& a, const WordCount& b) {
+    return a.count != b.count ? a.count > b.count : a.word < b.word;
+  });
+  std::vector<std::string> tokens = s.special_tokens;
+  std::set<std::string> known(tokens.begin(), tokens.end());
+  if (known.insert(unk).second) tokens.insert(tokens.begin(), unk);
+  for (const WordCount& w : items) {
+    if (tokens.size() >= s.vocab_size || w.count < s.min_frequency) break;
+    if (known.insert(w.word).second) tokens.push_back(w.word);
+  }
+  return {{"type", "WordLevel"}, {"vocab", vocabulary(tokens)}, {"unk_token", unk}};
+}
+
+Json unigram_json(const UnigramTrained& trained) {
+  Json vocab = Json::array();
+  for (const auto& [piece, score] : trained.pieces) vocab.push_back(Json::array({piece, score}));
+  Json out = {
+      {"type", "Unigram"}, {"unk_id", nullptr}, {"vocab", std::move(vocab)}, {"byte_fallback", false}};
+  if (trained.unk_id) out["unk_id"] = *trained.unk_id;
+  return out;
+}
+
+Json added_tokens(const TrainSettings& settings, const Json& model) {
+  Json out = Json::array();
+  const auto add = [&](size_t id, const std::string& content) {
+    out.push_back({{"id", id},
+                   {"content", content},
+                   {"single_word", false},
+                   {"lstrip", false},
+                   {"rstrip", false},
+                   {"normalized", false},
+                   {"special", true}});
+  };
+  const std::set<std::string> special(settings.special_tokens.begin(), settings.special_tokens.end());
+  size_t id = 0;
+  if (model["type"] == "Unigram") {
+    for (const Json& piece : model["vocab"]) {
+      if (special.count(piece[0].get_ref<const std::string&>())) add(id, piece[0].get<std::string>());
+      ++id;
+    }
+  } else {
+    for (const auto& [token, number] : model["vocab"].items())
+      if (special.count(token)) add(number.get<size_t>(), token);
+  }
+  return out;
+}
+
+}  // namespace
+
+bool trains_on_bytes(const TrainSettings& s) {
+  return s.model == Model::kBpe && s.bpe.continuing_prefix.empty() && s.bpe.end_suffix.empty() &&
+         has_stage(s.pipeline.pre_tokenizer, "ByteLevel");
+}
+
+Result<Json> train_model(const std::vector<WordCount>& words, const TrainSettings& s, ThreadPool& pool,
+                         const std::function<void(const TrainStage&)>& progress, double* loss) {
+  if (words.empty()) return error_at("corpus", "holds no words to train on");
+  if (s.model == Model::kUnigram) {
+    UnigramTraining t = s.unigram;
+    t.vocab_size = s.vocab_size;
+    t.special_tokens = s.special_tokens;
+    if (!s.unk_token.empty()) t.unk_token = s.unk_token;
+    MAKAR_TRY(const UnigramTrained trained,
+              train_unigram(words, t, pool, [&](size_t pieces, size_t goal, double now) {
+                if (progress) progress({"prune", pieces, goal, now});
+              }));
+    if (loss) *loss = trained.loss;
+    return unigram_json(trained);
+  }
+  if (s.model == Model::kWord || s.model == Model::kCharacter)
+    return frequent(words, s, s.unk_token.empty() ? "[UNK]" : s.unk_token);
+  const BpeTraining t = bpe_settings(s);
+  MAKAR_TRY(const BpeTrained trained, train_bpe(words, t, [&](size_t tokens, size_t goal) {
+              if (progress) progress({"merge", tokens, goal});
+            }));
+  if (s.model == Model::kWordPiece)
+    return Json{{"type", "WordPiece"},
+                {"unk_token", s.unk_token.empty() ? "[UNK]" : s.unk_token},
+                {"continuing_subword_prefix", t.continuing_prefix},
+                {"max_input_chars_per_word", 100},
+                {"vocab", vocabulary(trained.tokens)}};
+  Json merges = Json::array();
+  for (const auto& [left, right] : trained.merges)
+    merges.push_back(Json::array({trained.tokens[left], trained.tokens[right]}));
+  Json out = {{"type", "BPE"},
+              {"dropout", nullptr},
+              {"unk_token", or_null(s.unk_token)},
+              {"continuing_subword_prefix", or_null(t.continuing_prefix)},
+              {"end_of_word_suffix", or_null(t.end_suffix)},
+              {"fuse_unk", false},
+              {"byte_fallback", false},
+              {"ignore_merges", false}};
+  out["vocab"] = vocabulary(trained.tokens);
+  out["merges"] = std::move(merges);
+  return out;
+}
+
+Result<TrainReport> train_tokenizer(Corpus& corpus, const TrainSettings& s, ThreadPool& pool,
+                                    const std::function<void(const TrainStage&)>& progress) {
+  for (size_t i = 0; i < s.special_tokens.size(); ++i)
+    if (s.special_tokens[i].empty() ||
+        std::count(s.special_tokens.begin(), s.special_tokens.end(), s.special_tokens[i]) > 1)
+      return error_at("special_tokens", "'{}' is empty or given twice", s.special_tokens[i]);
+  MAKAR_TRY(const WordCounts counts, count_words(corpus, s, pool, progress));
+  TrainReport report;
+  MAKAR_TRY(Json model, train_model(counts.words, s, pool, progress, &report.loss));
+  report.sequences = corpus.sequences(), report.bytes = corpus.bytes_read();
+  report.words = counts.total, report.different_words = counts.words.size();
+  report.dropped_words = counts.dropped_words, report.dropped_total = counts.dropped_total;
+  report.runs = counts.runs;
+  Json& out = report.tokenizer;
+  out = {{"version", "1.0"},
+         {"truncation", nullptr},
+         {"padding", nullptr},
+         {"added_tokens", added_tokens(s, model)}};
+  out["normalizer"] = s.pipeline.normalizer;
+  out["pre_tokenizer"] = s.pipeline.pre_tokenizer;
+  out["post_processor"] = s.pipeline.post_processor;
+  out["decoder"] = s.pipeline.decoder;
+  out["model"] = std::move(model);
+  return report;
+}
+
+}  // namespace makar

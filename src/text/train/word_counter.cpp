@@ -1,0 +1,167 @@
+#include "text/train/word_counter.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <map>
+
+namespace makar {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 16;
+constexpr size_t kWordOverhead = 96;  // of a word in training, whatever its length
+
+Error io_error(const std::string& folder, const char* what) {
+  return error_of(Error::Kind::kIo, folder, "{} failed: {}; set TMPDIR to a folder with room", what,
+                  std::strerror(errno));
+}
+
+// Calls visit(word, count) for every different word of the tables' runs, in the order of their bytes.
+Status merge_runs(std::vector<Run*>& runs, const std::function<void(const std::string&, uint64_t)>& visit) {
+  struct Head {
+    std::string word;
+    uint64_t count = 0;
+    Run* run = nullptr;
+  };
+  std::vector<Head> heap;
+  const auto later = [](const Head& a, const Head& b) { return a.word > b.word; };
+  for (Run* run : runs) {
+    run->rewind();
+    Head head;
+    head.run = run;
+    MAKAR_TRY(const bool more, run->next(head.word, head.count));
+    if (more) heap.push_back(std::move(head));
+  }
+  std::make_heap(heap.begin(), heap.end(), later);
+  std::string word;
+  uint64_t count = 0;
+  while (!heap.empty()) {
+    std::pop_heap(heap.begin(), heap.end(), later);
+    Head& head = heap.back();
+    if (count != 0 && head.word != word) {
+      visit(word, count);
+      count = 0;
+    }
+    if (count == 0) word = head.word;
+    count += head.count;
+    MAKAR_TRY(const bool more, head.run->next(head.word, head.count));
+    if (more)
+      std::push_heap(heap.begin(), heap.end(), later);
+    else
+      heap.pop_back();
+  }
+  if (count != 0) visit(word, count);
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Run>> Run::write(const WordTable& table, const std::string& folder) {
+  std::string path = folder + "/makar-words-XXXXXX";
+  const int descriptor = mkstemp(path.data());
+  if (descriptor < 0) return io_error(folder, "making a temporary file");
+  unlink(path.c_str());
+  std::FILE* file = fdopen(descriptor, "w+b");
+  if (!file) {
+    close(descriptor);
+    return io_error(folder, "opening a temporary file");
+  }
+  std::unique_ptr<Run> run(new Run(file));
+  std::setvbuf(file, nullptr, _IOFBF, kBufferBytes);
+  for (const uint32_t i : table.sorted()) {
+    const WordTable::Entry& e = table.entries()[i];
+    std::fwrite(&e.count, sizeof e.count, 1, file);
+    std::fwrite(&e.length, sizeof e.length, 1, file);
+    std::fwrite(table.word(e).data(), 1, e.length, file);
+  }
+  if (std::fflush(file) != 0 || std::ferror(file)) return io_error(folder, "writing a temporary file");
+  return run;
+}
+
+Run::~Run() { std::fclose(file_); }
+
+void Run::rewind() { std::rewind(file_); }
+
+Result<bool> Run::next(std::string& word, uint64_t& count) {
+  uint32_t length = 0;
+  if (std::fread(&count, sizeof count, 1, file_) != 1) {
+    if (std::feof(file_)) return false;
+    return io_error("temporary file", "reading");
+  }
+  if (std::fread(&length, sizeof length, 1, file_) != 1) return io_error("temporary file", "reading");
+  word.resize(length);
+  if (length && std::fread(word.data(), 1, length, file_) != length)
+    return io_error("temporary file", "reading");
+  return true;
+}
+
+Status WordCounter::add(std::string_view word, uint64_t count) {
+  table_.add(word, count);
+  if (table_.bytes() <= limit_ || table_.size() < 1024) return Done{};
+  MAKAR_TRY(auto run, Run::write(table_, folder_));
+  runs_.push_back(std::move(run));
+  table_.clear();
+  return Done{};
+}
+
+Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_t memory,
+                                       size_t bytes_per_byte) {
+  WordCounts out;
+  std::vector<Run*> runs;
+  for (WordCounter& c : counters)
+    for (const auto& run : c.runs_) runs.push_back(run.get());
+  out.runs = runs.size();
+  if (runs.empty()) {
+    // The common case: everything is in memory.
+    for (size_t i = 1; i < counters.size(); ++i) {
+      for (const auto& e : counters[i].table_.entries())
+        counters[0].table_.add(counters[i].table_.word(e), e.count);
+      counters[i].table_.clear();
+    }
+  }
+  for (WordCounter& c : counters) {
+    if (c.table_.size() == 0) continue;
+    if (runs.empty()) continue;
+    MAKAR_TRY(auto run, Run::write(c.table_, c.folder_));
+    c.runs_.push_back(std::move(run));
+    runs.push_back(c.runs_.back().get());
+    c.table_.clear();
+  }
+  const auto all = [&](const std::function<void(std::string_view, uint64_t)>& visit) -> Status {
+    if (!runs.empty())
+      return merge_runs(runs, [&](const std::string& word, uint64_t count) { visit(word, count); });
+    for (const uint32_t i : counters[0].table_.sorted()) {
+      const auto& e = counters[0].table_.entries()[i];
+      visit(counters[0].table_.word(e), e.count);
+    }
+    return Done{};
+  };
+  // First what the words would take by their counts, then those that fit, most frequent first.
+  std::map<uint64_t, size_t, std::greater<>> size_by_count;
+  MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
+    size_by_count[std::min<uint64_t>(count, 1 << 16)] += kWordOverhead + bytes_per_byte * word.size();
+    out.total += count;
+  }));
+  uint64_t least = 0;
+  size_t used = 0;
+  for (const auto& [count, bytes] : size_by_count) {
+    if (used + bytes > memory) {
+      least = count + 1;
+      break;
+    }
+    used += bytes;
+  }
+  MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
+    if (count >= least)
+      out.words.push_back({std::string(word), count});
+    else
+      ++out.dropped_words, out.dropped_total += count;
+  }));
+  for (WordCounter& c : counters) c.table_.clear(), c.runs_.clear();
+  return out;
+}
+
+}  // namespace makar

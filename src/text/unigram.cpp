@@ -1,0 +1,140 @@
+#include "text/unigram.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "text/field.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+constexpr double kUnknownPenalty = 10;  // below the rarest token, as SentencePiece sets it
+
+template <class Score>
+struct Node {
+  Score score = 0;
+  uint32_t begin = UINT32_MAX;
+  uint32_t id = kNoId;
+};
+
+}  // namespace
+
+Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
+  return sentencepiece_ ? viterbi<float>(word, banned, out) : viterbi<double>(word, banned, out);
+}
+
+template <class Score>
+Status Unigram::viterbi(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
+  const auto size = static_cast<uint32_t>(word.size());
+  std::vector<Node<Score>> best(size + 1);
+  for (uint32_t at = 0; at < size;) {
+    const uint32_t character = std::min(utf8_size(static_cast<unsigned char>(word[at])), size - at);
+    const Score here = best[at].score;
+    bool single = false;
+    const auto offer = [&](uint32_t end, Score score, uint32_t id) {
+      Node<Score>& node = best[end];
+      if (node.begin == UINT32_MAX || score > node.score) node = {score, at, id};
+    };
+    trie_.prefixes(word.substr(at), [&](size_t length, uint32_t id) {
+      if (banned && id < banned->size() && (*banned)[id]) return true;
+      offer(at + static_cast<uint32_t>(length), here + static_cast<Score>(scores_[id]), id);
+      single = single || length == character;
+      return true;
+    });
+    if (!single) {
+      if (unknown_ == kNoId) return error_at("unk_id", "a character is not in the vocabulary, and there is no unknown token");
+      offer(at + character, here + static_cast<Score>(unknown_score_), unknown_);
+    }
+    at += character;
+  }
+
+  const size_t first = out.size();
+  std::vector<ModelToken> pieces;
+  for (uint32_t end = size; end > 0; end = best[end].begin) {
+    const Node<Score>& node = best[end];
+    if (fuse_unknown_ && node.id == unknown_ && !pieces.empty() && pieces.back().id == unknown_) pieces.back().begin = node.begin;
+    else pieces.push_back({node.id, node.begin, end});
+  }
+  out.reserve(first + pieces.size());
+  for (size_t i = pieces.size(); i-- > 0;) emit(word, pieces[i], banned, out);
+  return Done{};
+}
+
+void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned, std::vector<ModelToken>& out) const {
+  auto [id, begin, end] = piece;
+  if (id == unknown_) {
+    const std::string_view part = word.substr(begin, end - begin);
+    const auto known = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNoId; };
+    // Unknown characters side by side may spell a token after all (the Hugging Face library looks it up).
+    if (const uint32_t whole = vocabulary_.find(part); whole != kNoId && !sentencepiece_ && !(banned && whole < banned->size() && (*banned)[whole])) {
+      id = whole;
+    } else if (byte_fallback_ && std::all_of(part.begin(), part.end(), known)) {
+      for (const char c : part) out.push_back({byte_ids_[static_cast<unsigned char>(c)], begin, end});
+      return;
+    }
+  }
+  out.push_back({id, begin, end});
+}
+
+bool Unigram::splits_before(std::string_view mark) const {
+  // In single precision the score of what came before decides between equals: the text must stay whole.
+  if (vocabulary_.find(mark) == kNoId || sentencepiece_) return false;
+  for (uint32_t id = 0; id < vocabulary_.size(); ++id) {
+    const auto token = vocabulary_.token(id);
+    if (!token) continue;
+    // Inside a token, a mark may only follow marks.
+    size_t lead = 0;
+    while (token->substr(lead).starts_with(mark)) lead += mark.size();
+    if (token->find(mark, lead) != std::string_view::npos) return false;
+  }
+  return true;
+}
+
+void Unigram::write(Json& model) const {
+  Json vocab = Json::array();
+  for (uint32_t id = 0; id < vocabulary_.size(); ++id)
+    vocab.push_back({std::string(vocabulary_.token(id).value_or("")), scores_[id]});
+  model["vocab"] = std::move(vocab);
+}
+
+Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
+  std::unique_ptr<Unigram> model(new Unigram());
+  MAKAR_TRY(const Json* list, list_field(json, "vocab"));
+  if (list->size() > Vocabulary::kMaxId) return error_of(Error::Kind::kLimit, "vocab", "has {} tokens", list->size());
+  double lowest = 0;
+  for (size_t id = 0; id < list->size(); ++id) {
+    const Json& one = (*list)[id];
+    if (!one.is_array() || one.size() != 2 || !one[0].is_string() || !one[1].is_number() || !std::isfinite(one[1].get<double>()))
+      return error_at(fmt::format("vocab[{}]", id), "expected [token, log-probability], found {}", one.dump().substr(0, 80));
+    model->vocabulary_.add(one[0].get_ref<const std::string&>(), static_cast<uint32_t>(id));
+    model->scores_.push_back(one[1].get<double>());
+    lowest = id == 0 ? model->scores_.back() : std::min(lowest, model->scores_.back());
+  }
+  model->unknown_score_ = lowest - kUnknownPenalty;
+  MAKAR_TRY(model->byte_fallback_, bool_field(json, "byte_fallback", false));
+  MAKAR_TRY(model->fuse_unknown_, bool_field(json, "fuse_unk", true));
+  if (find_field(json, "unk_id")) {
+    MAKAR_TRY(const uint64_t unknown, count_field(json, "unk_id"));
+    if (unknown >= list->size()) return error_at("unk_id", "is {}, but the vocabulary has {} tokens", unknown, list->size());
+    model->unknown_ = static_cast<uint32_t>(unknown);
+  }
+  model->byte_ids_.assign(256, kNoId);
+  if (model->byte_fallback_)
+    for (int b = 0; b < 256; ++b) model->byte_ids_[b] = model->vocabulary_.find(fmt::format("<0x{:02X}>", b));
+  // SentencePiece never finds its byte and unknown pieces in the text; the Hugging Face library does.
+  MAKAR_TRY(model->sentencepiece_, bool_field(json, "sentencepiece", false));
+  std::vector<bool> hidden(model->vocabulary_.size());
+  if (model->sentencepiece_) {
+    for (const uint32_t id : model->byte_ids_)
+      if (id != kNoId) hidden[id] = true;
+    if (model->unknown_ != kNoId) hidden[model->unknown_] = true;
+  }
+  std::vector<std::pair<std::string_view, uint32_t>> keys;
+  for (uint32_t id = 0; id < model->vocabulary_.size(); ++id)
+    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !hidden[id]) keys.emplace_back(*token, id);
+  model->trie_.build(std::move(keys));
+  return std::unique_ptr<const Model>(std::move(model));
+}
+
+}  // namespace makar

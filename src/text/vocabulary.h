@@ -1,0 +1,44 @@
+// Tokens and their ids, both ways.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/json.h"
+
+namespace makar {
+
+constexpr uint32_t kNoId = UINT32_MAX;
+
+class Vocabulary {
+ public:
+  static constexpr uint32_t kMaxId = (1u << 24) - 1;  // bounds the memory a hostile file can ask for
+
+  // Adds a token; a token added again takes the new id, an id used again names the new token.
+  void add(std::string_view token, uint32_t id);
+  uint32_t find(std::string_view token) const;  // kNoId when absent
+  std::optional<std::string_view> token(uint32_t id) const;
+  uint32_t size() const { return static_cast<uint32_t>(by_id_.size()); }  // one more than the largest id
+  size_t count() const { return entries_.size(); }
+
+  // {"token": id, ...}
+  static Result<Vocabulary> from_json(const Json& json);
+  Json to_json() const;  // in the order of the ids
+
+ private:
+  struct Entry {
+    uint32_t begin, size, id;
+  };
+  std::string_view view(const Entry& e) const { return std::string_view(bytes_).substr(e.begin, e.size); }
+  void grow();
+
+  std::string bytes_;
+  std::vector<Entry> entries_;
+  std::vector<uint32_t> slots_;  // index into entries_ + 1; a power of two
+  std::vector<uint32_t> by_id_;  // index into entries_ + 1
+};
+
+}  // namespace makar

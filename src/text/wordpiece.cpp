@@ -1,0 +1,79 @@
+// WordPiece: the longest token at each place, from left to right; a word that cannot be covered is unknown.
+#include "text/wordpiece.h"
+
+#include "text/field.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+class WordPiece : public Model {
+ public:
+  WordPiece(Vocabulary vocabulary, std::string unknown, std::string prefix, uint64_t limit)
+      : vocabulary_(std::move(vocabulary)), unknown_text_(std::move(unknown)), prefix_(std::move(prefix)), limit_(limit) {
+    unknown_ = vocabulary_.find(unknown_text_);
+    for (uint32_t id = 0; id < vocabulary_.size(); ++id)
+      if (const auto token = vocabulary_.token(id)) longest_ = std::max(longest_, token->size());
+  }
+
+  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override {
+    const size_t first = out.size();
+    if (word.size() > limit_ && count_code_points(word) > limit_) return unknown(word, out);
+    std::string buffer;
+    for (size_t begin = 0; begin < word.size();) {
+      const size_t room = begin == 0 ? longest_ : longest_ - std::min(longest_, prefix_.size());
+      size_t end = std::min(word.size(), begin + room);
+      while (end > begin && end < word.size() && inside(word[end])) --end;
+      buffer.assign(begin > 0 ? prefix_ : "").append(word.substr(begin, end - begin));
+      uint32_t id = kNoId;
+      while (end > begin) {
+        id = vocabulary_.find(buffer);
+        if (banned && id < banned->size() && (*banned)[id]) id = kNoId;
+        if (id != kNoId) break;
+        do {
+          --end;
+          buffer.pop_back();
+        } while (end > begin && inside(word[end]));
+      }
+      if (id == kNoId) {
+        out.resize(first);
+        return unknown(word, out);
+      }
+      out.push_back({id, static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
+      begin = end;
+    }
+    return Done{};
+  }
+
+  const Vocabulary& vocabulary() const override { return vocabulary_; }
+  uint32_t unknown_id() const override { return unknown_; }
+
+ private:
+  static bool inside(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+  Status unknown(std::string_view word, std::vector<ModelToken>& out) const {
+    if (unknown_ == kNoId)
+      return error_at("unk_token", "a word is not covered by the vocabulary, and '{}' is not in it either", unknown_text_);
+    out.push_back({unknown_, 0, static_cast<uint32_t>(word.size())});
+    return Done{};
+  }
+
+  Vocabulary vocabulary_;
+  std::string unknown_text_, prefix_;
+  uint64_t limit_;
+  uint32_t unknown_ = kNoId;
+  size_t longest_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<const Model>> make_wordpiece(const Json& json) {
+  const Json* vocab = find_field(json, "vocab");
+  if (!vocab) return wrong_field(json, "vocab", "an object of tokens and ids");
+  MAKAR_TRY(Vocabulary vocabulary, Vocabulary::from_json(*vocab));
+  MAKAR_TRY(std::string unknown, string_field(json, "unk_token", "[UNK]"));
+  MAKAR_TRY(std::string prefix, string_field(json, "continuing_subword_prefix", "##"));
+  MAKAR_TRY(const uint64_t limit, count_field(json, "max_input_chars_per_word", 100));
+  return std::unique_ptr<const Model>(new WordPiece(std::move(vocabulary), std::move(unknown), std::move(prefix), limit));
+}
+
+}  // namespace makar

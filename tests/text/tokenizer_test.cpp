@@ -1,0 +1,192 @@
+// Small tokenizers written here: every stage in a bare clone, without fixtures.
+#include "text/tokenizer.h"
+
+#include <gtest/gtest.h>
+
+#include "base/file.h"
+#include "text/read/read.h"
+#include "text/read/sentencepiece.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+Json word_level(const char* extra = "{}") {
+  Json json = Json::parse(R"({"version":"1.0","added_tokens":[{"id":0,"content":"[UNK]","special":true,"normalized":false},
+    {"id":1,"content":"<x>","special":true,"normalized":false,"lstrip":true},{"id":2,"content":"tag","special":false,"single_word":true,"normalized":false}],
+    "model":{"type":"WordLevel","unk_token":"[UNK]","vocab":{"[UNK]":0,"<x>":1,"tag":2,"hello":3,"world":4,"<":5,"x":6,">":7}},
+    "pre_tokenizer":{"type":"Whitespace"}})");
+  for (const auto& [key, value] : Json::parse(extra).items()) json[key] = value;
+  return json;
+}
+
+Json byte_bpe() {
+  Json json = {{"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+               {"decoder", {{"type", "ByteLevel"}}},
+               {"added_tokens", {{{"id", 300}, {"content", "<|end|>"}, {"special", true}, {"normalized", false}}}}};
+  Json vocab = Json::object();
+  for (int b = 0; b < 256; ++b) {
+    const bool printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
+    static char32_t next = 256;
+    if (b == 0) next = 256;
+    vocab[utf8(printable ? static_cast<char32_t>(b) : next++)] = b;
+  }
+  vocab["ab"] = 256, vocab["abc"] = 257, vocab["bc"] = 258;
+  json["model"] = {{"type", "BPE"}, {"vocab", vocab}, {"merges", {"b c", "a b", "ab c"}}};
+  return json;
+}
+
+std::vector<uint32_t> ids(const Tokenizer& t, std::string_view text, EncodeOptions options = {}) { return t.encode(text, options)->ids; }
+
+TEST(Tokenizer, SpecialTextIsPlainUnlessAsked) {
+  const auto t = Tokenizer::from_json(word_level(), "test");
+  ASSERT_TRUE(t.ok()) << t.error().text();
+  EXPECT_EQ(ids(*t, "hello <x> tag tags"), (std::vector<uint32_t>{3, 5, 6, 7, 2, 0}));
+  EncodeOptions options;
+  options.special_text = SpecialText::kParse;
+  EXPECT_EQ(ids(*t, "hello <x> tag", options), (std::vector<uint32_t>{3, 1, 2}));
+  EXPECT_EQ(t->encode("hello <x>", options)->offsets[1], (Span{5, 9}));  // lstrip takes the blank
+  options.special_text = SpecialText::kForbid;
+  EXPECT_FALSE(t->encode("hello <x>", options).ok());
+}
+
+TEST(Tokenizer, PlainTextNeverGivesAControlId) {
+  Json json = word_level(R"({"pre_tokenizer":{"type":"WhitespaceSplit"}})");
+  const auto t = Tokenizer::from_json(json, "test");
+  EXPECT_EQ(ids(*t, "hello <x>"), (std::vector<uint32_t>{3, 0}));
+}
+
+TEST(Tokenizer, BytesComeBack) {
+  const auto t = Tokenizer::from_json(byte_bpe(), "test");
+  ASSERT_TRUE(t.ok()) << t.error().text();
+  EXPECT_EQ(ids(*t, "abc abcab"), (std::vector<uint32_t>{'a', 258, ' ', 'a', 258, 256}));
+  for (const std::string& bytes : {std::string("a\xFF\x80" "b"), std::string("\xE2\x82"), std::string("\xED\xA0\x80"), std::string("\0\0", 2), std::string("\xF4\x90\x80\x80")}) {
+    EXPECT_EQ(t->decode_bytes(ids(*t, bytes)), bytes);
+    EXPECT_TRUE(is_valid_utf8(t->decode(ids(*t, bytes))));
+    EXPECT_EQ(t->encode(bytes)->offsets.size(), bytes.size());
+  }
+}
+
+TEST(Tokenizer, StreamsWholeCharacters) {
+  const auto t = Tokenizer::from_json(byte_bpe(), "test");
+  StreamDecoder stream(*t);
+  std::string all;
+  for (const uint32_t id : ids(*t, "a\u4E2D\U0001F600")) {
+    const std::string part = stream.push(id);
+    EXPECT_TRUE(is_valid_utf8(part));
+    EXPECT_EQ(part.find("\uFFFD"), std::string::npos);
+    all += part;
+  }
+  EXPECT_EQ(all + stream.finish(), "a\u4E2D\U0001F600");
+  stream.push(0xE2);
+  EXPECT_EQ(stream.finish(), "\uFFFD");
+}
+
+TEST(Tokenizer, PairsTruncationPadding) {
+  const auto json = bert_vocab_to_json("[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\nworld\n##s\n,\n", true, "vocab.txt");
+  ASSERT_TRUE(json.ok());
+  const auto t = Tokenizer::from_json(*json, "test");
+  ASSERT_TRUE(t.ok()) << t.error().text();
+  EncodeOptions options;
+  options.add_special = true;
+  const auto pair = t->encode_pair("Hello, WORLDS", "h\u00E9llo", options);
+  EXPECT_EQ(pair->ids, (std::vector<uint32_t>{2, 4, 7, 5, 6, 3, 4, 3}));
+  EXPECT_EQ(pair->type_ids, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(pair->special_mask, (std::vector<uint8_t>{1, 0, 0, 0, 0, 1, 0, 1}));
+  options.truncation = Truncation{.max_length = 4};
+  options.padding = Padding{.length = 6, .id = 0};
+  const auto cut = t->encode("hello world hello", options);
+  EXPECT_EQ(cut->ids, (std::vector<uint32_t>{2, 4, 5, 3, 0, 0}));
+  EXPECT_EQ(cut->attention_mask, (std::vector<uint8_t>{1, 1, 1, 1, 0, 0}));
+  ASSERT_EQ(cut->overflow.size(), 1u);
+  EXPECT_EQ(cut->overflow[0].ids, (std::vector<uint32_t>{2, 4, 3, 0, 0, 0}));
+}
+
+TEST(Tokenizer, BatchesAreTheSameAtAnyThreadCount) {
+  const auto t = Tokenizer::from_json(byte_bpe(), "test");
+  std::vector<std::string> texts;
+  for (int i = 0; i < 200; ++i) texts.push_back(std::string(i % 17, 'a') + "bc " + std::to_string(i));
+  const std::vector<std::string_view> views(texts.begin(), texts.end());
+  ThreadPool one(1), three(3);
+  const auto a = t->encode_batch(views, {}, one), b = t->encode_batch(views, {}, three);
+  for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(a[i]->ids, b[i]->ids);
+}
+
+TEST(Tokenizer, WritesItselfBack) {
+  const auto t = Tokenizer::from_json(byte_bpe(), "test");
+  const auto again = Tokenizer::from_json(t->to_json(), "again");
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ(ids(*again, "abc ab"), ids(*t, "abc ab"));
+}
+
+TEST(Tokenizer, SentencePieceBothWays) {
+  SentencePieceModel model;
+  model.kind = SentencePieceModel::kBpe;
+  model.remove_extra_whitespaces = false;
+  model.pieces = {{"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"\u2581a", -1, 1}, {"ab", -2, 1}, {"\u2581", -3, 1}, {"a", -4, 1}, {"b", -5, 1}};
+  const auto parsed = SentencePieceModel::parse(model.write());
+  ASSERT_TRUE(parsed.ok()) << parsed.error().text();
+  const auto json = sentencepiece_to_json(*parsed, "spm");
+  ASSERT_TRUE(json.ok()) << json.error().text();
+  const auto t = Tokenizer::from_json(*json, "spm");
+  ASSERT_TRUE(t.ok()) << t.error().text();
+  EXPECT_EQ(ids(*t, "ab b"), (std::vector<uint32_t>{3, 7, 5, 7}));
+  EXPECT_EQ(t->decode(ids(*t, "ab b")), "ab b");
+  const auto back = json_to_sentencepiece(t->to_json());
+  ASSERT_TRUE(back.ok()) << back.error().text();
+  const auto t2 = Tokenizer::from_json(*sentencepiece_to_json(*back, "back"), "back");
+  EXPECT_EQ(ids(*t2, "ab b<s>"), ids(*t, "ab b<s>"));
+}
+
+TEST(Tokenizer, UnknownComponentsAreNamed) {
+  for (const char* section : {"normalizer", "pre_tokenizer", "post_processor", "decoder", "model"}) {
+    Json json = word_level();
+    json[section] = {{"type", "Frobnicate"}};
+    const auto t = Tokenizer::from_json(json, "file.json");
+    ASSERT_FALSE(t.ok());
+    EXPECT_EQ(t.error().kind, Error::Kind::kUnsupported);
+    EXPECT_NE(t.error().text().find("Frobnicate"), std::string::npos) << t.error().text();
+    EXPECT_NE(t.error().text().find("file.json"), std::string::npos);
+  }
+}
+
+TEST(Tokenizer, BrokenFilesAreErrors) {
+  const char* const broken[] = {
+      R"({})", R"([])", R"({"model":null})", R"({"model":[]})", R"({"model":{"type":"BPE"}})", R"({"model":{"type":"BPE","vocab":[],"merges":[]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}})", R"({"model":{"type":"BPE","vocab":{"a":99999999999},"merges":[]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":"x"},"merges":[]}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[7]}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"unk_token":"b"}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"dropout":3}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"byte_fallback":1}})",
+      R"({"model":{"type":"WordPiece"}})", R"({"model":{"type":"WordPiece","vocab":{"a":1.5}}})", R"({"model":{"type":"Unigram","vocab":{}}})",
+      R"({"model":{"type":"Unigram","vocab":[["a"]]}})", R"({"model":{"type":"Unigram","vocab":[["a","b"]]}})", R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":4}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Replace"}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":7})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Sequence"}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Precompiled","precompiled_charsmap":"!"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Precompiled","precompiled_charsmap":"//8A/w=="}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Sometimes"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"Metaspace","replacement":"ab"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"FixedLength","length":0}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x","type_id":0}}]}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"post_processor":{"type":"BertProcessing","sep":1}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":{}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":[{"content":"x"}]})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":[{"id":4294967295,"content":"x"}]})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"truncation":{"max_length":-1}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"decoder":{"type":"Strip"}})",
+  };
+  for (const char* text : broken) {
+    const auto t = Tokenizer::from_json(Json::parse(text), "file.json");
+    EXPECT_FALSE(t.ok()) << text;
+    if (!t.ok()) EXPECT_LT(t.error().text().size(), 1000u);
+  }
+  for (const std::string& bytes : {std::string(""), std::string("\x0A\xFF"), std::string("\x0A\x03\x0A\x09x"), std::string("hello"), std::string("\x12\x00", 2)})
+    EXPECT_FALSE(sentencepiece_to_json(bytes, "x.model").ok());
+  for (const std::string& text : {std::string(""), std::string("x"), std::string("IQ== x"), std::string("%% 0"), std::string("IQ== 0\nIg==")})
+    EXPECT_FALSE(tiktoken_to_json(text, "gpt2", "x.tiktoken").ok()) << text;
+  for (const std::string& bytes : {std::string(""), std::string("GGUF"), std::string("GGUF\x07\0\0\0", 8), std::string("GGUF\x03\0\0\0\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 24)})
+    EXPECT_FALSE(gguf_to_json(bytes, "x.gguf").ok());
+  EXPECT_FALSE(vocab_merges_to_json("[]", "", "vocab.json").ok());
+  EXPECT_FALSE(bert_vocab_to_json("", true, "vocab.txt").ok());
+}
+
+}  // namespace
+}  // namespace makar
