@@ -1,5 +1,5 @@
-// What a model folder holds, from its config.json and the headers of its weight files: structure, sizes, costs.
-// No weight is read.
+// What a model folder holds, from its config.json and the headers of its weight files: structure, sizes,
+// costs. No weight is read.
 #pragma once
 #include <string>
 #include <vector>

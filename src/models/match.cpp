@@ -14,7 +14,8 @@ class FileNames {
   FileNames(const WeightFiles& files, const Family& family) : prefix_(family.prefix) {
     if (prefix_.empty()) return;
     const auto& names = files.names();
-    bare_ = std::none_of(names.begin(), names.end(), [&](const std::string& n) { return n.starts_with(prefix_); });
+    bare_ = std::none_of(names.begin(), names.end(),
+                         [&](const std::string& n) { return n.starts_with(prefix_); });
   }
   std::string operator()(const std::string& name) const {
     return bare_ && name.starts_with(prefix_) ? name.substr(prefix_.size()) : name;
@@ -26,7 +27,8 @@ class FileNames {
 };
 
 bool ignored(const Family& family, const std::string& name) {
-  return std::any_of(family.ignored.begin(), family.ignored.end(), [&](const std::string& end) { return name.ends_with(end); });
+  return std::any_of(family.ignored.begin(), family.ignored.end(),
+                     [&](const std::string& end) { return name.ends_with(end); });
 }
 
 // Fused experts are stored [experts, out, in] where ours lie end to end, [experts * out, in].
@@ -34,23 +36,28 @@ bool fits(const Shape& file, const NamedSlice& slice) {
   const Shape want = slice.shape();
   if (file == want) return true;
   return file.rank() == 3 && want.rank() == 2 && !slice.transpose && file[0] > 0 && file[2] == want[1] &&
-         static_cast<int64_t>(slice.ours.size()) % file[0] == 0 && file[1] == want[0] / file[0] && want[0] % file[0] == 0;
+         static_cast<int64_t>(slice.ours.size()) % file[0] == 0 && file[1] == want[0] / file[0] &&
+         want[0] % file[0] == 0;
 }
 
 Status check_tensor(const NamedSlice& slice, const std::string& name, const WeightFiles& files) {
   const auto* entry = files.entry(name);
   if (!entry)
-    return error_of(Error::Kind::kNotFound, files.place(),
-                    "tensor {} is missing: config.json asks for it with shape {}; the folder is incomplete or its "
-                    "config.json belongs to another model",
-                    shown(name), slice.shape().text());
+    return error_of(
+        Error::Kind::kNotFound, files.place(),
+        "tensor {} is missing: config.json asks for it with shape {}; the folder is incomplete or its "
+        "config.json belongs to another model",
+        shown(name), slice.shape().text());
   if (!is_float(entry->dtype) || entry->dtype == DType::kF64)
-    return error_of(Error::Kind::kUnsupported, files.place_of(name),
-                    "tensor {} has type {}; weights are f32, f16 or bf16: save the model again in one of them", shown(name),
-                    makar::name(entry->dtype));
+    return error_of(
+        Error::Kind::kUnsupported, files.place_of(name),
+        "tensor {} has type {}; weights are f32, f16 or bf16: save the model again in one of them",
+        shown(name), makar::name(entry->dtype));
   if (!fits(entry->shape, slice))
-    return error_at(files.place_of(name), "tensor {} has shape {} where config.json asks for {}; one of the two belongs to another model",
-                    shown(name), entry->shape.text(), slice.shape().text());
+    return error_at(
+        files.place_of(name),
+        "tensor {} has shape {} where config.json asks for {}; one of the two belongs to another model",
+        shown(name), entry->shape.text(), slice.shape().text());
   return Done{};
 }
 
@@ -65,7 +72,8 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   if (family.names_in_memory) {
     auto other = expand(family.names_in_memory(model.spec()), model.parameters());
     const auto missing = [&](const std::vector<NamedSlice>& list) {
-      return std::count_if(list.begin(), list.end(), [&](const NamedSlice& s) { return !files.has(file_name(s.theirs)); });
+      return std::count_if(list.begin(), list.end(),
+                           [&](const NamedSlice& s) { return !files.has(file_name(s.theirs)); });
     };
     if (missing(slices) > 0 && missing(other) == 0) slices = std::move(other);
   }
@@ -80,7 +88,8 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   }
   for (const std::string& name : files.names())
     if (!used.contains(name) && !ignored(family, name))
-      return error_at(files.place_of(name), "tensor {} does not belong to a {}; config.json and the weights disagree", shown(name),
+      return error_at(files.place_of(name),
+                      "tensor {} does not belong to a {}; config.json and the weights disagree", shown(name),
                       model.spec().architecture);
   return out;
 }
@@ -91,8 +100,11 @@ Status check_depth(const ModelSpec& spec, const Config& config, const WeightFile
     if (*stack) layers += (*stack)->groups > 0 ? (*stack)->groups : (*stack)->layers;
   const auto tensors = static_cast<int64_t>(files.names().size());
   if (layers <= tensors) return Done{};
-  return error_at(config.place(), "asks for {} layers but {} holds {} tensors in all; the folder is incomplete or its config.json "
-                  "belongs to another model", layers, files.place(), tensors);
+  return error_at(
+      config.place(),
+      "asks for {} layers but {} holds {} tensors in all; the folder is incomplete or its config.json "
+      "belongs to another model",
+      layers, files.place(), tensors);
 }
 
 }  // namespace makar

@@ -1,4 +1,5 @@
-// What a config asks for, joined with what the weight files hold, by names and shapes alone: no weight is read.
+// What a config asks for, joined with what the weight files hold, by names and shapes alone: no weight is
+// read.
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +15,8 @@ struct MatchedTensor {
   std::string name;  // as the files spell it
 };
 
-// Every tensor that the model needs is there with a float type and the right shape, and the files hold nothing
-// else. The first thing that does not hold is the error.
+// Every tensor that the model needs is there with a float type and the right shape, and the files hold
+// nothing else. The first thing that does not hold is the error.
 Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, const WeightFiles& files);
 
 // Before a model is built: a config with more layers than the files have tensors cannot be theirs.

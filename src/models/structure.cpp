@@ -7,7 +7,8 @@ namespace makar {
 namespace {
 
 bool is_number(const std::string& name) {
-  return !name.empty() && name.size() <= 9 && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !name.empty() && name.size() <= 9 &&
+         std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // A node while leaves are added, with its children by name beside their order.
@@ -26,7 +27,9 @@ struct Growing {
 bool alike(const StructureNode& a, const StructureNode& b) {
   return a.tensor == b.tensor && a.dtype == b.dtype && a.shape == b.shape &&
          std::equal(a.children.begin(), a.children.end(), b.children.begin(), b.children.end(),
-                    [](const StructureNode& x, const StructureNode& y) { return x.name == y.name && x.repeat == y.repeat && alike(x, y); });
+                    [](const StructureNode& x, const StructureNode& y) {
+                      return x.name == y.name && x.repeat == y.repeat && alike(x, y);
+                    });
 }
 
 // Numbered children that follow one another and are alike become one: 0, 1, 2 is 0..2.
@@ -56,7 +59,9 @@ StructureNode finish(Growing& growing) {
     node.parameters += c.parameters * c.repeat;
     // "layers" with nothing but numbers below it is left out: its children are layers.0..11.
     const bool list = !c.tensor && !c.children.empty() &&
-                      std::all_of(c.children.begin(), c.children.end(), [](const StructureNode& n) { return n.name[0] >= '0' && n.name[0] <= '9'; });
+                      std::all_of(c.children.begin(), c.children.end(), [](const StructureNode& n) {
+                        return n.name[0] >= '0' && n.name[0] <= '9';
+                      });
     if (!list || c.repeat > 1) {
       node.children.push_back(std::move(c));
       continue;

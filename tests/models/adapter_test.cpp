@@ -12,11 +12,13 @@ namespace makar {
 namespace {
 
 const std::string kPeft = std::string(MAKAR_TEST_GOLDEN) + "/peft/";
-const std::vector<std::string> kFolders = {"dora", "lora-all-linear-rslora", "lora-attention", "lora-embed-modules-to-save"};
+const std::vector<std::string> kFolders = {"dora", "lora-all-linear-rslora", "lora-attention",
+                                           "lora-embed-modules-to-save"};
 
 double relative_error(const Tensor& a, const Tensor& b) {
   double difference = 0, size = 0;
-  for (int64_t i = 0; i < a.count(); ++i) difference += std::pow(a.f32()[i] - b.f32()[i], 2), size += std::pow(b.f32()[i], 2);
+  for (int64_t i = 0; i < a.count(); ++i)
+    difference += std::pow(a.f32()[i] - b.f32()[i], 2), size += std::pow(b.f32()[i], 2);
   return std::sqrt(difference / size);
 }
 
@@ -79,7 +81,8 @@ TEST_F(Adapters, PeftFilesRoundTrip) {
     // The same tensors, name for name and bit for bit.
     ScratchFolder folder;
     ASSERT_TRUE(save_adapter(loaded, *config, folder.path()).ok());
-    const auto ours = Safetensors::open(folder / "adapter_model.safetensors"), theirs = Safetensors::open(kPeft + name + "/adapter_model.safetensors");
+    const auto ours = Safetensors::open(folder / "adapter_model.safetensors"),
+               theirs = Safetensors::open(kPeft + name + "/adapter_model.safetensors");
     ASSERT_TRUE(ours.ok() && theirs.ok());
     EXPECT_EQ((*ours)->names().size(), (*theirs)->names().size());
     for (const auto& tensor : (*theirs)->names()) {
@@ -116,7 +119,8 @@ TEST_F(Adapters, TrainingGoesOnFromASavedFile) {
     std::map<std::string, Tensor> before;
     for (const auto& p : loaded.model->parameters().all()) before[p->name] = p->value.clone();
     train(loaded, 2);
-    for (const auto& p : loaded.model->parameters().all()) EXPECT_EQ(same_bits(p->value, before[p->name]), !p->trainable) << p->name;
+    for (const auto& p : loaded.model->parameters().all())
+      EXPECT_EQ(same_bits(p->value, before[p->name]), !p->trainable) << p->name;
     expect_round_trip(loaded, *config, base());
   }
 }
@@ -182,7 +186,8 @@ TEST_F(Adapters, MergingForgetsWhatWasPacked) {
 TEST_F(Adapters, BrokenOnesAreErrors) {
   const auto broken = [&](const std::function<void(Json&)>& change) {
     ScratchFolder folder;
-    for (const char* file : {"adapter_config.json", "adapter_model.safetensors"}) std::filesystem::copy(kPeft + "lora-attention/" + file, folder / file);
+    for (const char* file : {"adapter_config.json", "adapter_model.safetensors"})
+      std::filesystem::copy(kPeft + "lora-attention/" + file, folder / file);
     auto json = read_json(folder / "adapter_config.json");
     change(*json);
     std::filesystem::remove(folder / "adapter_config.json");

@@ -1,5 +1,5 @@
-// The numbers contract on whole models, forward: a token's logits are the same bits alone or in a crowd, whole or in
-// chunks with a cache, packed or not, saved and loaded, at any number of threads.
+// The numbers contract on whole models, forward: a token's logits are the same bits alone or in a crowd,
+// whole or in chunks with a cache, packed or not, saved and loaded, at any number of threads.
 #include <cmath>
 
 #include "models/subjects.h"
@@ -12,7 +12,10 @@ namespace {
 
 class Bits : public testing::TestWithParam<std::string> {
  protected:
-  Bits() : loaded_(subject(GetParam())), model_(*loaded_.model), own_(random_ids(model_.spec(), longest(model_.spec()), 1)) {
+  Bits()
+      : loaded_(subject(GetParam())),
+        model_(*loaded_.model),
+        own_(random_ids(model_.spec(), longest(model_.spec()), 1)) {
     whole_.source.add(own_);
   }
   ThreadPool pool_{2};
@@ -40,13 +43,14 @@ TEST_P(Bits, WholeEqualsTokenByTokenEqualsChunks) {
       Inputs part;
       part.source.add({own_.begin() + past, own_.begin() + end}, past);
       part.source.sequences[0].past = past;
-      ASSERT_TRUE(same_bits(logits(model_, pool_, part, &cache), whole.slice(past, end))) << "chunks of " << chunk << " at " << past;
+      ASSERT_TRUE(same_bits(logits(model_, pool_, part, &cache), whole.slice(past, end)))
+          << "chunks of " << chunk << " at " << past;
     }
   }
 }
 
-// Three requests at different places of their sequences, served together step by step: one in chunks of 7, one token
-// by token, one that joins late.
+// Three requests at different places of their sequences, served together step by step: one in chunks of 7,
+// one token by token, one that joins late.
 TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
   const int64_t steps = std::min<int64_t>(longest(model_.spec()), 110);
   struct Request {
@@ -56,7 +60,11 @@ TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
   };
   std::vector<Request> requests;
   for (const int64_t chunk : {int64_t{7}, int64_t{1}, int64_t{3}}) {
-    Request r{random_ids(model_.spec(), steps, 50 + static_cast<uint64_t>(chunk)), chunk, chunk == 3 ? 20 : 0, 0, {}};
+    Request r{random_ids(model_.spec(), steps, 50 + static_cast<uint64_t>(chunk)),
+              chunk,
+              chunk == 3 ? 20 : 0,
+              0,
+              {}};
     Inputs in;
     in.source.add(r.ids);
     r.alone = logits(model_, pool_, in);
@@ -78,7 +86,8 @@ TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
     for (size_t k = 0; k < who.size(); ++k) {
       const Sequence& s = together.source.sequences[k];
       Request& r = requests[who[k]];
-      ASSERT_TRUE(same_bits(rows_of(all, s), r.alone.slice(s.past, s.past + s.length))) << "request " << who[k] << " at " << s.past;
+      ASSERT_TRUE(same_bits(rows_of(all, s), r.alone.slice(s.past, s.past + s.length)))
+          << "request " << who[k] << " at " << s.past;
       r.past += s.length;
     }
   }
@@ -136,7 +145,11 @@ TEST_P(Bits, HalfWeightsEqualTheirF32) {
 
 // --- encoders, and encoders with decoders ---
 
-const std::vector<std::string> kBoth = {"golden/t5-relu-tied", "golden/t5-gated-gelu-untied", "golden/bart", "golden/marian-sinusoidal", "small/t5",
+const std::vector<std::string> kBoth = {"golden/t5-relu-tied",
+                                        "golden/t5-gated-gelu-untied",
+                                        "golden/bart",
+                                        "golden/marian-sinusoidal",
+                                        "small/t5",
                                         "small/bart"};
 
 class EncoderBits : public testing::TestWithParam<std::string> {
@@ -145,7 +158,8 @@ class EncoderBits : public testing::TestWithParam<std::string> {
 };
 class CachedBits : public EncoderBits {};
 INSTANTIATE_TEST_SUITE_P(Encoders, EncoderBits,
-                         testing::Values("golden/bert-pretraining", "golden/roberta-mlm", "golden/distilbert-mlm", "golden/albert-mlm", "small/bert"),
+                         testing::Values("golden/bert-pretraining", "golden/roberta-mlm",
+                                         "golden/distilbert-mlm", "golden/albert-mlm", "small/bert"),
                          test_name);
 INSTANTIATE_TEST_SUITE_P(Both, EncoderBits, testing::ValuesIn(kBoth), test_name);
 INSTANTIATE_TEST_SUITE_P(Both, CachedBits, testing::ValuesIn(kBoth), test_name);
@@ -206,19 +220,22 @@ Tensor llama_by_hand(Context& ctx, const Model& model, const std::vector<int64_t
   const Tensor x = ops::embedding(ctx, value("decoder.embed.tokens.weight"), ids);
   const Tensor n = ops::rms_norm(ctx, x, value(at + "norm1.weight"), b.norm.eps, 0.0f);
   const Tensor q = ops::rope(ctx, ops::linear(ctx, n, value(at + "attn.q.weight")), a.heads, *a.rope, table);
-  const Tensor k = ops::rope(ctx, ops::linear(ctx, n, value(at + "attn.k.weight")), a.kv_heads, *a.rope, table);
+  const Tensor k =
+      ops::rope(ctx, ops::linear(ctx, n, value(at + "attn.k.weight")), a.kv_heads, *a.rope, table);
   const Tensor mixed = attend(q, k, ops::linear(ctx, n, value(at + "attn.v.weight")));
   const Tensor y = ops::add(ctx, x, ops::linear(ctx, mixed, value(at + "attn.o.weight")));
   const Tensor m = ops::rms_norm(ctx, y, value(at + "norm2.weight"), b.norm.eps, 0.0f);
-  const Tensor wide = ops::gated(ctx, ops::linear(ctx, m, value(at + "ffn.gate.weight")), ops::linear(ctx, m, value(at + "ffn.up.weight")),
-                                 b.feed_forward.activation);
+  const Tensor wide = ops::gated(ctx, ops::linear(ctx, m, value(at + "ffn.gate.weight")),
+                                 ops::linear(ctx, m, value(at + "ffn.up.weight")), b.feed_forward.activation);
   const Tensor z = ops::add(ctx, y, ops::linear(ctx, wide, value(at + "ffn.down.weight")));
   return model.lm_logits(ctx, ops::rms_norm(ctx, z, value("decoder.norm.weight"), b.norm.eps, 0.0f));
 }
 
-// Softmax over keys in tiles that begin at `origin`, running maximum and sum: right in exact arithmetic for every
-// origin. A decoder that lays its tiles from the start of a chunk instead of the start of the sequence does this.
-Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSpec& a, int64_t origin, int64_t tile) {
+// Softmax over keys in tiles that begin at `origin`, running maximum and sum: right in exact arithmetic for
+// every origin. A decoder that lays its tiles from the start of a chunk instead of the start of the sequence
+// does this.
+Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSpec& a,
+                       int64_t origin, int64_t tile) {
   Tensor out = Tensor::zeros(q.shape());
   const int64_t rows = q.dim(0), dim = a.head_dim, group = a.heads / a.kv_heads;
   for (int64_t h = 0; h < a.heads; ++h)
@@ -232,7 +249,8 @@ Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
         float local = top;
         for (int64_t j = begin; j < end; ++j) {
           float s = 0;
-          for (int64_t d = 0; d < dim; ++d) s = std::fma(query[d], k.f32()[j * k.dim(1) + h / group * dim + d], s);
+          for (int64_t d = 0; d < dim; ++d)
+            s = std::fma(query[d], k.f32()[j * k.dim(1) + h / group * dim + d], s);
           score.push_back(s * a.scale), local = std::max(local, score.back());
         }
         const float rescale = std::exp(top - local);
@@ -242,18 +260,21 @@ Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v, const 
           const float w = std::exp(score[static_cast<size_t>(j - begin)] - top);
           sum += w;
           for (int64_t d = 0; d < dim; ++d)
-            mix[static_cast<size_t>(d)] = std::fma(w, v.f32()[j * v.dim(1) + h / group * dim + d], mix[static_cast<size_t>(d)]);
+            mix[static_cast<size_t>(d)] =
+                std::fma(w, v.f32()[j * v.dim(1) + h / group * dim + d], mix[static_cast<size_t>(d)]);
         }
         begin = end;
       }
-      for (int64_t d = 0; d < dim; ++d) out.f32()[i * q.dim(1) + h * dim + d] = mix[static_cast<size_t>(d)] / sum;
+      for (int64_t d = 0; d < dim; ++d)
+        out.f32()[i * q.dim(1) + h * dim + d] = mix[static_cast<size_t>(d)] / sum;
     }
   return out;
 }
 
 double relative_error(const Tensor& a, const Tensor& b) {
   double difference = 0, size = 0;
-  for (int64_t i = 0; i < a.count(); ++i) difference += std::pow(a.f32()[i] - b.f32()[i], 2), size += std::pow(b.f32()[i], 2);
+  for (int64_t i = 0; i < a.count(); ++i)
+    difference += std::pow(a.f32()[i] - b.f32()[i], 2), size += std::pow(b.f32()[i], 2);
   return std::sqrt(difference / size);
 }
 
@@ -268,14 +289,18 @@ TEST(BrokenBits, AnotherOriginOfTheTilesIsSeen) {
   Inputs in;
   in.source.add(ids);
   const Tensor want = logits(*loaded.model, pool, in);
-  // Written out with our attention it is the model, to the bit: what follows differs in the order of keys alone.
-  const Tensor same = llama_by_hand(ctx, *loaded.model, ids, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
-    return ops::attention(ctx, q, k, v, {{0, 215, 0, 215, 0}}, {a.heads, a.kv_heads, a.head_dim, true, 0, a.scale, 0, 0});
-  });
+  // Written out with our attention it is the model, to the bit: what follows differs in the order of keys
+  // alone.
+  const Tensor same =
+      llama_by_hand(ctx, *loaded.model, ids, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+        return ops::attention(ctx, q, k, v, {{0, 215, 0, 215, 0}},
+                              {a.heads, a.kv_heads, a.head_dim, true, 0, a.scale, 0, 0});
+      });
   EXPECT_TRUE(same_bits(same, want));
   const auto tiled = [&](int64_t origin) {
-    return llama_by_hand(ctx, *loaded.model, ids,
-                         [&](const Tensor& q, const Tensor& k, const Tensor& v) { return tiled_attention(q, k, v, a, origin, 32); });
+    return llama_by_hand(ctx, *loaded.model, ids, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+      return tiled_attention(q, k, v, a, origin, 32);
+    });
   };
   const Tensor at_start = tiled(0), at_chunk = tiled(7);
   EXPECT_LT(relative_error(at_chunk, want), 1e-5);

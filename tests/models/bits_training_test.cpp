@@ -1,5 +1,5 @@
-// The numbers contract on whole models, backward: gradients and whole training runs are the same bits at any number
-// of threads, with and without activation checkpointing, and the second time.
+// The numbers contract on whole models, backward: gradients and whole training runs are the same bits at any
+// number of threads, with and without activation checkpointing, and the second time.
 #include <cmath>
 #include <map>
 
@@ -29,7 +29,8 @@ Example example(const ModelSpec& spec, const std::vector<int64_t>& lengths, uint
   Example out;
   for (size_t i = 0; i < lengths.size(); ++i) {
     out.inputs.source.add(random_ids(spec, lengths[i], salt + i));
-    if (spec.encoder && spec.decoder) out.inputs.target.add(random_ids(spec, lengths[lengths.size() - 1 - i], salt + 50 + i));
+    if (spec.encoder && spec.decoder)
+      out.inputs.target.add(random_ids(spec, lengths[lengths.size() - 1 - i], salt + 50 + i));
   }
   out.labels = labels_of(spec.encoder && spec.decoder ? out.inputs.target : out.inputs.source);
   return out;
@@ -49,7 +50,8 @@ double backward(const Model& model, ThreadPool& pool, const Example& e, const St
   return loss->f32()[0];
 }
 
-Gradients gradients(const Model& model, ThreadPool& pool, const std::vector<Example>& parts, const Step& step = {}) {
+Gradients gradients(const Model& model, ThreadPool& pool, const std::vector<Example>& parts,
+                    const Step& step = {}) {
   model.parameters().clear_gradients();
   for (const Example& e : parts) backward(model, pool, e, step);
   Gradients out;
@@ -72,7 +74,9 @@ void expect_same(const Gradients& got, const Gradients& want, const std::string&
 
 std::vector<std::string> trained() {
   auto all = decoders();
-  for (const char* more : {"golden/bert-pretraining", "golden/albert-mlm", "small/bert", "small/t5", "small/bart"}) all.push_back(more);
+  for (const char* more :
+       {"golden/bert-pretraining", "golden/albert-mlm", "small/bert", "small/t5", "small/bart"})
+    all.push_back(more);
   return all;
 }
 
@@ -102,7 +106,8 @@ TEST_P(TrainingBits, CheckpointingChangesNoGradient) {
     EXPECT_THROW(gradients(model_, pool_, {example_}, {.checkpoint = true}), ContractError);
     return;
   }
-  expect_same(gradients(model_, pool_, {example_}, {.checkpoint = true}), gradients(model_, pool_, {example_}), "checkpointed");
+  expect_same(gradients(model_, pool_, {example_}, {.checkpoint = true}),
+              gradients(model_, pool_, {example_}), "checkpointed");
 }
 
 // Five steps of AdamW with clipping: all weights and the optimiser's state at the end.
@@ -117,7 +122,8 @@ std::map<std::string, Tensor> train(const std::string& name, int threads) {
   std::map<std::string, Tensor> out;
   for (uint64_t step = 0; step < 5; ++step) {
     model.parameters().clear_gradients();
-    const double loss = backward(model, pool, example(model.spec(), {30, 9, 21, 30}, 1000 * step), {.number = step});
+    const double loss =
+        backward(model, pool, example(model.spec(), {30, 9, 21, 30}, 1000 * step), {.number = step});
     out[fmt::format("loss {}", step)] = Tensor::full({1}, static_cast<float>(loss));
     const double norm = gradient_norm(pool, model.parameters());
     optimizer->step(pool, 1e-2, clip_factor(norm, 1.0));
@@ -134,20 +140,23 @@ TEST_P(TrainingBits, TheSameRunTwiceAndAtOtherThreadCounts) {
   for (const int threads : {2, 1, 5}) {
     const auto got = train(GetParam(), threads);
     ASSERT_EQ(got.size(), want.size());
-    for (const auto& [name, t] : want) EXPECT_TRUE(same_bits(got.at(name), t)) << threads << " threads: " << name;
+    for (const auto& [name, t] : want)
+      EXPECT_TRUE(same_bits(got.at(name), t)) << threads << " threads: " << name;
   }
 }
 
-// Sums over tokens that are not one chain from the first token to the last, or that meet other terms on the way:
-// the output matrix adds up a batch apart from what came before; a tied table takes turns between head and look-up; the
-// T5 table and weights shared by layers are summed layer by layer.
+// Sums over tokens that are not one chain from the first token to the last, or that meet other terms on the
+// way: the output matrix adds up a batch apart from what came before; a tied table takes turns between head
+// and look-up; the T5 table and weights shared by layers are summed layer by layer.
 bool regroups(const ModelSpec& spec, const std::string& name) {
-  return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") || (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||
+  return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") ||
+         (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||
          (spec.main().groups > 0 && name.find(".layers.") != std::string::npos);
 }
 
-// Two micro-batches against one batch of both. A sum over tokens goes on where the first micro-batch stopped, so most
-// gradients are the same bits (norms: when a micro-batch is a multiple of their 64 rows); the others agree to rounding.
+// Two micro-batches against one batch of both. A sum over tokens goes on where the first micro-batch stopped,
+// so most gradients are the same bits (norms: when a micro-batch is a multiple of their 64 rows); the others
+// agree to rounding.
 TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
   const ModelSpec& spec = model_.spec();
   if (spec.router_loss > 0) return;  // the router's balance is not a mean over tokens

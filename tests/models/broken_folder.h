@@ -25,7 +25,9 @@ inline std::string slurp(const std::string& path) {
   out << in.rdbuf();
   return out.str();
 }
-inline void spill(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes; }
+inline void spill(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
 
 // --- any file ---
 
@@ -76,8 +78,10 @@ inline Edit json(const std::string& file, std::function<void(Json&)> change) {
 inline Edit set(const std::string& key, const Json& value) {
   return json(kConfig, [=](Json& c) { c[key] = value; });
 }
-inline Edit set_text(const std::string& key, const std::string& value) {  // a value that no JSON library would write
-  return bytes(kConfig, [=](std::string& all) { all.insert(all.find('{') + 1, "\"" + key + "\": " + value + ", "); });
+inline Edit set_text(const std::string& key,
+                     const std::string& value) {  // a value that no JSON library would write
+  return bytes(kConfig,
+               [=](std::string& all) { all.insert(all.find('{') + 1, "\"" + key + "\": " + value + ", "); });
 }
 inline Edit drop(const std::string& key) {
   return json(kConfig, [=](Json& c) { c.erase(key); });
@@ -91,7 +95,8 @@ inline std::string join_file(const std::string& header, const std::string& data)
   std::memcpy(out.data(), &length, 8);
   return out + header + data;
 }
-inline Edit header_text(std::function<void(std::string& header, std::string& data)> change, const std::string& file = kWeights) {
+inline Edit header_text(std::function<void(std::string& header, std::string& data)> change,
+                        const std::string& file = kWeights) {
   return bytes(file, [=](std::string& all) {
     uint64_t length = 0;
     std::memcpy(&length, all.data(), 8);
@@ -100,7 +105,8 @@ inline Edit header_text(std::function<void(std::string& header, std::string& dat
     all = join_file(header, data);
   });
 }
-inline Edit header(std::function<void(Json& header, std::string& data)> change, const std::string& file = kWeights) {
+inline Edit header(std::function<void(Json& header, std::string& data)> change,
+                   const std::string& file = kWeights) {
   return header_text(
       [=](std::string& text, std::string& data) {
         Json value = Json::parse(text);
@@ -137,7 +143,8 @@ inline Edit without(const std::string& name) {
     }
   });
 }
-inline Edit with(const std::string& name, const Json& shape, size_t size, const std::string& file = kWeights) {
+inline Edit with(const std::string& name, const Json& shape, size_t size,
+                 const std::string& file = kWeights) {
   return header(
       [=](Json& h, std::string& data) {
         h[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {data.size(), data.size() + size}}};

@@ -25,7 +25,8 @@ Inspection of_config(const Json& config, const InspectOptions& options = {}) {
 }
 
 TEST(Inspect, Gpt2HasItsPublishedSize) {
-  const Json config = Json::parse(R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_layer": 12,
+  const Json config = Json::parse(
+      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_layer": 12,
     "n_head": 12, "n_positions": 1024, "vocab_size": 50257})");
   const Inspection seen = of_config(config);
   EXPECT_EQ(seen.parameters, 124'439'808);
@@ -51,7 +52,8 @@ TEST(Inspect, Gpt2HasItsPublishedSize) {
 }
 
 TEST(Inspect, MixtralCountsTheExpertsATokenMeets) {
-  const Inspection seen = of_config(Json::parse(R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "hidden_size": 4096,
+  const Inspection seen = of_config(
+      Json::parse(R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "hidden_size": 4096,
     "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "num_local_experts": 8,
     "num_experts_per_tok": 2, "vocab_size": 32000, "max_position_embeddings": 32768, "tie_word_embeddings": false})"));
   EXPECT_EQ(seen.parameters, 46'702'792'704);

@@ -14,11 +14,12 @@
 namespace makar {
 
 inline bool same_bits(const Tensor& a, const Tensor& b) {
-  return a.defined() && b.defined() && a.dtype() == b.dtype() && a.shape() == b.shape() && !std::memcmp(a.raw(), b.raw(), a.bytes());
+  return a.defined() && b.defined() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         !std::memcmp(a.raw(), b.raw(), a.bytes());
 }
 
-// "golden/llama": the fixture's folder. "small/llama": random weights and 256 positions, so that sequences cross
-// the tiles of 96 keys more than once.
+// "golden/llama": the fixture's folder. "small/llama": random weights and 256 positions, so that sequences
+// cross the tiles of 96 keys more than once.
 inline LoadedModel subject(const std::string& name) {
   if (name.starts_with("small/")) return small_model(small_config(name.substr(6)));
   auto loaded = load_model(std::string(MAKAR_TEST_GOLDEN) + "/models/" + name.substr(7), {true});
@@ -27,8 +28,9 @@ inline LoadedModel subject(const std::string& name) {
 }
 
 inline std::vector<std::string> decoders() {
-  return {"golden/gpt2", "golden/llama", "golden/mixtral", "golden/gemma2", "golden/falcon-mqa", "golden/bloom-alibi", "golden/opt",
-          "golden/gpt-neox", "golden/qwen3", "small/gpt2", "small/llama", "small/mixtral", "small/gemma2", "small/bloom"};
+  return {"golden/gpt2",        "golden/llama",  "golden/mixtral",  "golden/gemma2", "golden/falcon-mqa",
+          "golden/bloom-alibi", "golden/opt",    "golden/gpt-neox", "golden/qwen3",  "small/gpt2",
+          "small/llama",        "small/mixtral", "small/gemma2",    "small/bloom"};
 }
 inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;
@@ -38,13 +40,16 @@ inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
 }
 
 // The longest sequence the tests give a model.
-inline int64_t longest(const ModelSpec& spec) { return spec.max_positions > 0 ? std::min<int64_t>(spec.max_positions, 215) : 215; }
+inline int64_t longest(const ModelSpec& spec) {
+  return spec.max_positions > 0 ? std::min<int64_t>(spec.max_positions, 215) : 215;
+}
 
 inline std::vector<int64_t> random_ids(const ModelSpec& spec, int64_t length, uint64_t salt) {
   std::vector<int64_t> ids;
   const Rng rng(salt, Purpose::kSynthetic);
   for (int64_t i = 0; i < length; ++i)
-    ids.push_back(3 + static_cast<int64_t>(rng.uniform(static_cast<uint64_t>(i)) * static_cast<float>(spec.vocab - 3)));
+    ids.push_back(
+        3 + static_cast<int64_t>(rng.uniform(static_cast<uint64_t>(i)) * static_cast<float>(spec.vocab - 3)));
   return ids;
 }
 
@@ -54,7 +59,8 @@ inline Tensor logits(const Model& model, ThreadPool& pool, const Inputs& inputs,
   Context ctx{pool};
   ForwardContext f{ctx, cache};
   const Tensor out = model.lm_logits(ctx, model.hidden(f, inputs));
-  for (const float x : out.span()) check(std::isfinite(x), "logits must be finite for their bits to mean something");
+  for (const float x : out.span())
+    check(std::isfinite(x), "logits must be finite for their bits to mean something");
   return out;
 }
 
@@ -74,8 +80,10 @@ inline Labels labels_of(const Batch& batch) {
   std::vector<int64_t> values(batch.sequences.size() * static_cast<size_t>(time), -100);
   for (size_t i = 0; i < batch.sequences.size(); ++i)
     for (int64_t t = 0; t < batch.sequences[i].length; ++t)
-      values[i * static_cast<size_t>(time) + static_cast<size_t>(t)] = batch.tokens[static_cast<size_t>(batch.sequences[i].start + t)];
-  return {{"labels", Tensor::from({static_cast<int64_t>(batch.sequences.size()), time}, std::span<const int64_t>(values))}};
+      values[i * static_cast<size_t>(time) + static_cast<size_t>(t)] =
+          batch.tokens[static_cast<size_t>(batch.sequences[i].start + t)];
+  return {{"labels", Tensor::from({static_cast<int64_t>(batch.sequences.size()), time},
+                                  std::span<const int64_t>(values))}};
 }
 
 }  // namespace makar
