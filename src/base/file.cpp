@@ -29,10 +29,17 @@ Error io_error(const std::string& path, const char* doing) {
 
 Result<size_t> open_regular(const std::string& path, Descriptor& file) {
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (file.fd < 0) return io_error(path, "open");
+  if (file.fd < 0) {
+    const int code = errno;
+    if (code == ENOENT && is_there(path))
+      return error_of(Error::Kind::kNotFound, path, "is a link to a file that does not exist; fetch that file or the model again");
+    errno = code;
+    return io_error(path, "open");
+  }
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) return io_error(path, "stat");
-  if (!S_ISREG(info.st_mode)) return error_at(path, "is not a regular file");
+  if (S_ISDIR(info.st_mode)) return error_at(path, "is a folder where a file is expected");
+  if (!S_ISREG(info.st_mode)) return error_at(path, "is a pipe, socket or device where a regular file is expected");
   return static_cast<size_t>(info.st_size);
 }
 
@@ -94,6 +101,10 @@ bool is_file(const std::string& path) {
 bool is_folder(const std::string& path) {
   std::error_code code;
   return std::filesystem::is_directory(path, code);
+}
+bool is_there(const std::string& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
 }
 
 }  // namespace makar

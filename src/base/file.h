@@ -37,5 +37,7 @@ Status write_file(const std::string& path, std::string_view bytes);
 Status make_folder(const std::string& path);
 bool is_file(const std::string& path);
 bool is_folder(const std::string& path);
+// Something stands there: a file, a folder, a pipe, even a link to nothing.
+bool is_there(const std::string& path);
 
 }  // namespace makar

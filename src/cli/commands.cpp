@@ -5,6 +5,7 @@ namespace makar {
 int run_demo(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
+int run_inspect(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
@@ -14,6 +15,7 @@ const std::vector<Command>& commands() {
       {"demo", "train a tiny model on a page of verse and let it write", run_demo},
       {"forward", "run a model on tensors of a file", run_forward},
       {"generate", "continue a prompt", run_generate},
+      {"inspect", "show a model's structure, sizes and costs", run_inspect},
       {"template", "render chat templates", run_template},
       {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer},
       {"version", "print the version", run_version},

@@ -39,6 +39,13 @@ bool get_number(const Json& v, double lo, double hi, double& out) {
   return lo <= out && out <= hi;
 }
 
+// What a file that is no JSON most likely is.
+std::string guess(std::string_view text) {
+  if (text.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
+  if (text.starts_with("<")) return "; it is a web page: the download failed";
+  return text.empty() ? "; the file is empty: fetch it again" : "";
+}
+
 std::string integer_text(int64_t lo, int64_t hi) { return fmt::format("an integer from {} to {}", lo, hi); }
 std::string number_text(double lo, double hi) { return fmt::format("a number from {} to {}", lo, hi); }
 
@@ -54,11 +61,15 @@ Result<Config> Config::read(const std::string& folder, const std::string& file) 
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
   const std::string path = folder + "/" + file;
-  if (!is_file(path))
+  if (!is_there(path))
     return error_of(Error::Kind::kNotFound, folder,
                     "has no {}; is it the folder of a model, and is its download complete?", file);
   MAKAR_TRY(const std::string text, read_file(path, kLimits.bytes));
-  return parse(text, path);
+  auto config = parse(text, path);
+  if (config.ok()) return config;
+  Error error = config.error();
+  error.message += guess(text);
+  return error;
 }
 
 Result<Config> Config::parse(std::string_view text, const std::string& place) {

@@ -89,7 +89,7 @@ Status check_shards_exist(const std::string& folder, const std::string& index,
   size_t missing = 0;
   std::string first;
   for (const auto& shard : shards)
-    if (!is_file(folder + "/" + shard) && missing++ == 0) first = shard;
+    if (!is_there(folder + "/" + shard) && missing++ == 0) first = shard;
   if (missing == 0) return Done{};
   return error_of(Error::Kind::kNotFound, index,
                   "names {} shards but {} of them are not in the folder, first {}; fetch them", shards.size(),
@@ -98,20 +98,24 @@ Status check_shards_exist(const std::string& folder, const std::string& index,
 
 }  // namespace
 
+bool WeightFiles::present(const std::string& folder) {
+  return is_there(folder + "/" + kSingle) || is_there(folder + "/" + kIndex);
+}
+
 Result<WeightFiles> WeightFiles::open(const std::string& folder) {
   if (is_file(folder))
     return error_at(folder,
                     "is a file; expected the folder of a model, with config.json and its weights in it");
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
-  if (const std::string single = folder + "/" + kSingle; is_file(single)) {
+  if (const std::string single = folder + "/" + kSingle; is_there(single)) {
     MAKAR_TRY(auto file, Safetensors::open(single));
     WeightFiles weights;
     weights.place_ = single;
     weights.add(std::move(file));
     return weights;
   }
-  if (const std::string index = folder + "/" + kIndex; is_file(index)) return open_sharded(folder, index);
+  if (const std::string index = folder + "/" + kIndex; is_there(index)) return open_sharded(folder, index);
   return nothing_found(folder);
 }
 

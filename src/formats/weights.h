@@ -14,6 +14,8 @@ namespace makar {
 class WeightFiles {
  public:
   static Result<WeightFiles> open(const std::string& folder);
+  // The folder has weights of ours, sound or not.
+  static bool present(const std::string& folder);
 
   const std::string& place() const { return place_; }  // the file, or the index
   const std::vector<std::string>& names() const { return names_; }

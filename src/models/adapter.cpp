@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/file.h"
 #include "base/rng.h"
@@ -27,7 +28,13 @@ struct Module {
 
 std::vector<Module> linear_modules(const LoadedModel& loaded) {
   std::unordered_map<const Parameter*, Linear*> by_weight;
-  loaded.model->each_linear([&](const std::string&, Linear& linear) { by_weight[linear.weight()] = &linear; });
+  // An output matrix that is the token table is no module of its own in the files.
+  std::unordered_set<const Parameter*> tables;
+  for (const Stack* stack : {loaded.model->encoder(), loaded.model->decoder()})
+    if (stack) tables.insert(stack->tokens());
+  loaded.model->each_linear([&](const std::string&, Linear& linear) {
+    if (!tables.contains(linear.weight())) by_weight[linear.weight()] = &linear;
+  });
   std::vector<Module> out;
   for (const NamedSlice& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
     if (!slice.theirs.ends_with(".weight")) continue;
@@ -40,7 +47,9 @@ std::vector<Module> linear_modules(const LoadedModel& loaded) {
 }
 
 bool is_target(const AdapterConfig& config, const std::string& name) {
-  if (config.targets.size() == 1 && config.targets[0] == "all-linear") return name != "lm_head" && !name.ends_with(".lm_head");
+  // As PEFT: every linear layer but the head.
+  if (config.targets.size() == 1 && config.targets[0] == "all-linear")
+    return !ends_with_module(name, "lm_head") && !ends_with_module(name, "score") && !ends_with_module(name, "classifier");
   return std::any_of(config.targets.begin(), config.targets.end(), [&](const std::string& t) { return ends_with_module(name, t); });
 }
 
@@ -194,8 +203,10 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
 Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, const std::string& folder) {
   MAKAR_CHECK_OK(make_folder(folder));
   std::vector<NamedTensor> tensors;
+  bool transposed = false;
   for (const Module& m : linear_modules(loaded)) {
     if (!m.linears[0]->adapter()) continue;
+    transposed = transposed || m.slice.transpose;
     std::vector<Parameter*> b, magnitude;
     for (const Linear* l : m.linears) b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
     const auto joined = [&](const std::vector<Parameter*>& parts) {
@@ -216,6 +227,7 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
   if (!json.contains("task_type")) json["task_type"] = "CAUSAL_LM";
   json["r"] = config.rank, json["lora_alpha"] = config.alpha, json["lora_dropout"] = config.dropout, json["bias"] = "none";
   json["use_rslora"] = config.rslora, json["use_dora"] = config.dora, json["target_modules"] = config.targets;
+  json["fan_in_fan_out"] = transposed;  // the base stores [in, out]
   if (!config.modules_to_save.empty()) json["modules_to_save"] = config.modules_to_save;
   return write_file(folder + "/adapter_config.json", json.dump(2) + "\n");
 }
@@ -226,6 +238,7 @@ void merge_adapter(const LoadedModel& loaded, ThreadPool& pool) {
     if (!linear.adapter()) return;
     linear.weight()->value = linear.merged(ctx).to(linear.weight()->value.dtype());
     linear.detach();
+    linear.unpack();  // what was packed is the weight before
   });
 }
 

@@ -22,8 +22,9 @@ struct LoadedModel {
 Result<LoadedModel> make_model(const Config& config);
 Result<LoadedModel> load_model(const std::string& folder, const LoadOptions& options = {});
 
-// Writes config.json and the weights under the family's names.
-Status save_model(const std::string& folder, const Model& model, const Family& family);
+// Writes config.json and the weights under the family's names, in shards when they are larger than max_shard_bytes.
+Status save_model(const std::string& folder, const Model& model, const Family& family,
+                  size_t max_shard_bytes = size_t{5} << 30);
 
 // Values under the family's file names (or its names in memory), one tensor for each that the file has; `value`
 // gives the tensor of a parameter: its weights, or its gradients.

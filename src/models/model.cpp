@@ -149,6 +149,7 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
   };
   for (Stack* stack : {encoder_.get(), decoder_.get()}) {
     if (!stack) continue;
+    for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
       for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.cross.q, &b.cross.k, &b.cross.v,
                         &b.cross.o, &b.feed_forward.router})

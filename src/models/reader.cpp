@@ -56,7 +56,7 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
   partial = r.has("partial_rotary_factor") ? r.number_or("partial_rotary_factor", partial, 0.0, 1.0)
                                            : number_or({"partial_rotary_factor", "rotary_pct"}, partial, 0.0, 1.0);
   o.rotary = static_cast<int64_t>(static_cast<double>(head_dim) * partial);
-  require(o.rotary % 2 == 0 && o.rotary > 0, "partial_rotary_factor",
+  require(o.rotary % 2 == 0 && o.rotary > 0, partial == 1.0 ? Config::Keys("head_dim") : Config::Keys({"partial_rotary_factor", "rotary_pct"}),
           fmt::format("turns {} of {} dimensions; an even number of at least 2 is needed", o.rotary, head_dim));
   const std::string kind = r.text_or({"rope_type", "type"}, "default");
   static const std::map<std::string, ops::RopeScaling> kinds = {
@@ -174,8 +174,8 @@ Result<ModelSpec> Reader::finish(ModelSpec spec) {
     require(f.experts == 0 || (f.experts_per_token >= 1 && f.experts_per_token <= f.experts), "num_experts_per_tok",
             fmt::format("is {} of {} experts", f.experts_per_token, f.experts));
     require(stack->layers * std::max<int64_t>(1, f.experts) <= 65536, "num_hidden_layers", "times the experts is beyond 65536");
-    require(stack->embedding.positions != PositionKind::kSinusoidal || stack->embedding.max_positions * stack->width <= (int64_t{1} << 28),
-            "max_position_embeddings", "makes a table of positions beyond 2^28 values");
+    require(stack->embedding.positions != PositionKind::kSinusoidal || stack->embedding.max_positions * stack->width <= (int64_t{1} << 24),
+            "max_position_embeddings", "makes a table of positions beyond 2^24 values");
   }
   if (error_) return *error_;
   spec.config = config_.json();

@@ -14,6 +14,7 @@ class Embedding {
             Parameter* tokens = nullptr);
   Tensor operator()(ForwardContext& f, const Batch& batch) const;
   Parameter* tokens() const { return tokens_; }
+  Linear& project() { return project_; }
 
  private:
   Tensor patches(Context& ctx, const Tensor& pixels) const;

@@ -20,6 +20,9 @@ class Stack {
   const StackSpec& spec() const { return spec_; }
   Parameter* tokens() const { return embedding_.tokens(); }
   std::vector<Block>& blocks() { return blocks_; }
+  // Around the blocks; undefined where the stack has none.
+  Linear& project_in() { return embedding_.project(); }
+  Linear& project_out() { return project_out_; }
   const std::vector<Block>& blocks() const { return blocks_; }
 
  private:

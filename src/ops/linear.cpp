@@ -1,5 +1,7 @@
 #include "ops/linear.h"
 
+#include <algorithm>
+
 namespace makar::ops {
 namespace {
 
@@ -9,17 +11,19 @@ using kernels::Operand;
 Operand along_columns(const Tensor& x, int64_t cols) { return {x.raw(), x.dtype(), cols, 1}; }
 Operand along_rows(const Tensor& x, int64_t cols) { return {x.raw(), x.dtype(), 1, cols}; }
 
-// out[cols] (+)= column sums of dy[rows, cols], in fixed chunks of rows so that threads change no bit.
+// out[cols] (+)= column sums of dy[rows, cols], rows in sequence: threads change no bit, and a second micro-batch goes
+// on where the first one stopped.
 void column_sums(Context& ctx, const Tensor& dy, int64_t rows, int64_t cols, const Tape::Target& to) {
   constexpr int64_t kColumns = 64;
   ctx.pool.run((cols + kColumns - 1) / kColumns, [&](int64_t block) {
     const int64_t j0 = block * kColumns, width = std::min(kColumns, cols - j0);
+    float* out = to.buffer.f32() + j0;
     float sum[kColumns] = {};
+    if (to.accumulate) std::copy_n(out, width, sum);
     const float* row = dy.f32() + j0;
     for (int64_t i = 0; i < rows; ++i, row += cols)
       for (int64_t j = 0; j < width; ++j) sum[j] += row[j];
-    float* out = to.buffer.f32() + j0;
-    for (int64_t j = 0; j < width; ++j) out[j] = to.accumulate ? out[j] + sum[j] : sum[j];
+    std::copy_n(sum, width, out);
   });
 }
 

@@ -1,0 +1,224 @@
+#include "models/inspect.h"
+
+#include <algorithm>
+#include <map>
+
+#include "models/match.h"
+#include "models/structure.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kThousand = 1024;  // tokens that the cache is given for
+constexpr int64_t kDefaultContext = 1024;
+
+bool is_expert(const Parameter& p) { return p.name.find(".experts.") != std::string::npos; }
+bool is_table(const Parameter& p) {
+  return p.name.ends_with(".embed.tokens.weight") || p.name.ends_with(".embed.positions.weight") ||
+         p.name.ends_with(".embed.types.weight") || p.name.ends_with(".embed.positions");
+}
+
+void count_parameters(const Model& model, Inspection& out) {
+  int64_t experts = 0;
+  for (const auto& p : model.parameters().all()) {
+    if (p->buffer) continue;
+    out.parameters += p->shape.count();
+    if (is_expert(*p)) experts += p->shape.count();
+    if (is_table(*p)) out.embedding += p->shape.count();
+  }
+  const auto& f = model.spec().main().block.feed_forward;
+  out.active = out.parameters - (f.experts > 0 ? experts / f.experts * (f.experts - f.experts_per_token) : 0);
+}
+
+// Weights of the matrices that one token meets in a layer.
+double layer_weights(const StackSpec& s) {
+  const AttentionSpec& a = s.block.attention;
+  const FeedForwardSpec& f = s.block.feed_forward;
+  const auto w = static_cast<double>(s.width);
+  double n = w * static_cast<double>(2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim);
+  if (s.block.cross) n += w * static_cast<double>(2 * s.block.cross->heads * s.block.cross->head_dim);
+  const double expert = w * static_cast<double>(f.width) * (f.gated ? 3 : 2);
+  return n + (f.experts > 0
+                  ? expert * static_cast<double>(f.experts_per_token) + w * static_cast<double>(f.experts)
+                  : expert);
+}
+
+// Keys and values that cross-attention makes of one token of the encoder.
+double cross_weights(const StackSpec& s) {
+  if (!s.block.cross) return 0;
+  return static_cast<double>(s.layers * s.width) *
+         static_cast<double>(2 * s.block.cross->kv_heads * s.block.cross->head_dim);
+}
+
+double embedding_weights(const StackSpec& s) {
+  double n = 0;
+  if (s.embedding.project) n += static_cast<double>(s.embedding.width * s.width);
+  if (const auto& p = s.embedding.patches)
+    n += static_cast<double>(s.width * p->channels) * static_cast<double>(p->patch * p->patch);
+  return n + static_cast<double>(s.project_out * s.width);
+}
+
+// Of the part of the head that sees every token; one vector a sequence is no cost of a token.
+double head_weights(const ModelSpec& spec) {
+  const HeadSpec& h = spec.head;
+  const auto width = static_cast<double>(spec.main().width);
+  switch (h.kind) {
+    case HeadKind::kCausalLm:
+    case HeadKind::kMaskedLm:
+    case HeadKind::kPretraining: {
+      const double in =
+          h.transform ? static_cast<double>(h.transform_width)
+                      : (spec.main().project_out > 0 ? static_cast<double>(spec.main().project_out) : width);
+      return in * static_cast<double>(spec.vocab) +
+             (h.transform ? width * static_cast<double>(h.transform_width) : 0);
+    }
+    case HeadKind::kTokenClass:
+      return width * static_cast<double>(h.labels);
+    case HeadKind::kQuestion:
+      return width * 2;
+    default:
+      return 0;
+  }
+}
+
+double attention_work(const StackSpec& s, int64_t context) {
+  const AttentionSpec& a = s.block.attention;
+  double keys = 0;
+  for (int64_t i = 0; i < s.layers; ++i) {
+    const int64_t window = s.windows.empty() ? 0 : s.windows[static_cast<size_t>(i)];
+    keys += static_cast<double>(window > 0 ? std::min(window, context) : context);
+  }
+  double work = 4.0 * static_cast<double>(a.heads * a.head_dim) * keys;
+  if (const auto& c = s.block.cross)
+    work += 4.0 * static_cast<double>(c->heads * c->head_dim) * static_cast<double>(s.layers * context);
+  return work;
+}
+
+void count_costs(const ModelSpec& spec, int64_t asked, Inspection& out) {
+  out.context = asked > 0 ? asked : spec.max_positions > 0 ? spec.max_positions : kDefaultContext;
+  const auto& patches = spec.main().embedding.patches;
+  if (patches)
+    out.context = (patches->image_height / patches->patch) * (patches->image_width / patches->patch) +
+                  (patches->distillation_token ? 2 : 1);
+  for (const auto* stack : {&spec.encoder, &spec.decoder}) {
+    if (!*stack) continue;
+    const StackSpec& s = **stack;
+    double weights = layer_weights(s) * static_cast<double>(s.layers) + embedding_weights(s);
+    if (stack == &spec.encoder && spec.decoder) weights += cross_weights(*spec.decoder);
+    if (&s == &spec.main()) weights += head_weights(spec);
+    out.costs.push_back({s.name, 2 * weights, attention_work(s, out.context)});
+  }
+  if (!spec.decoder) return;
+  const auto kept = [&](const AttentionSpec& a) {
+    return spec.decoder->layers * 2 * a.kv_heads * a.head_dim;
+  };
+  out.cache_values = kept(spec.decoder->block.attention);
+  if (const auto& c = spec.decoder->block.cross) out.cross_cache_values = kept(*c);
+}
+
+void read_files(const WeightFiles& files, Inspection& out) {
+  out.place = files.place();
+  out.files_bytes = static_cast<int64_t>(files.total_bytes());
+  std::map<std::string, int64_t> counts;
+  for (const auto& name : files.names())
+    counts[makar::name(files.entry(name)->dtype)] += files.entry(name)->shape.count();
+  out.dtypes.assign(counts.begin(), counts.end());
+  std::stable_sort(out.dtypes.begin(), out.dtypes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+}
+
+}  // namespace
+
+Result<Inspection> inspect_model(const std::string& folder, const InspectOptions& options) {
+  MAKAR_TRY(const Config config, Config::read(folder));
+  MAKAR_TRY(const Family* family, find_family(config));
+  MAKAR_TRY(ModelSpec spec, family->read(config));
+  Inspection out;
+  out.folder = folder;
+  std::vector<StructureLeaf> leaves;
+  auto files = WeightFiles::open(folder);
+  if (!files.ok() && WeightFiles::present(folder)) return files.error();
+  if (files.ok()) MAKAR_CHECK_OK(check_depth(spec, config, *files));
+  const LoadedModel loaded{family, std::make_unique<Model>(std::move(spec))};
+  if (files.ok()) {
+    MAKAR_TRY(const auto matched, match_weights(loaded, *files));
+    for (const auto& m : matched) {
+      const auto* entry = files->entry(m.name);
+      leaves.push_back({m.name, entry->shape, makar::name(entry->dtype)});
+    }
+    read_files(*files, out);
+  } else {
+    out.warning = files.error().text();
+    for (const auto& slice : expand(family->names(loaded.model->spec()), loaded.model->parameters()))
+      if (!slice.ours[0]->optional) leaves.push_back({slice.theirs, slice.shape(), ""});
+  }
+  out.spec = loaded.model->spec();
+  count_parameters(*loaded.model, out);
+  count_costs(out.spec, options.context, out);
+  const std::pair<const char*, double> precisions[] = {
+      {"f32", 4}, {"f16", 2}, {"bf16", 2}, {"q8_0", 34.0 / 32}, {"q4_0", 18.0 / 32}};
+  for (const auto& [name, bytes] : precisions)
+    out.memory.push_back({name, bytes, bytes * static_cast<double>(out.parameters)});
+  out.structure = make_structure(out.spec.architecture, leaves);
+  return out;
+}
+
+namespace {
+
+Json tree_json(const StructureNode& node) {
+  Json json = {{"name", node.name}, {"parameters", node.parameters}};
+  if (node.repeat > 1) json["repeat"] = node.repeat;
+  if (node.tensor) {
+    json["shape"] = std::vector<int64_t>(node.shape.begin(), node.shape.end());
+    if (!node.dtype.empty()) json["dtype"] = node.dtype;
+  }
+  for (const auto& c : node.children) json["children"].push_back(tree_json(c));
+  return json;
+}
+
+Json layers_json(const StackSpec& s) {
+  const AttentionSpec& a = s.block.attention;
+  const FeedForwardSpec& f = s.block.feed_forward;
+  Json json = {{"layers", s.layers},     {"width", s.width},       {"heads", a.heads},
+               {"kv_heads", a.kv_heads}, {"head_dim", a.head_dim}, {"feed_forward_width", f.width}};
+  if (f.experts > 0) json["experts"] = f.experts, json["experts_per_token"] = f.experts_per_token;
+  if (!s.windows.empty() && std::any_of(s.windows.begin(), s.windows.end(), [](int64_t w) { return w > 0; }))
+    json["windows"] = s.windows;
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const Inspection& i) {
+  const ModelSpec& spec = i.spec;
+  Json json = {{"model", i.folder}, {"family", spec.family}, {"architecture", spec.architecture}};
+  if (!i.warning.empty()) json["warning"] = i.warning;
+  json["parameters"] = {{"total", i.parameters}, {"active", i.active}, {"embedding", i.embedding}};
+  json["dtypes"] = Json::object();
+  for (const auto& [name, count] : i.dtypes) json["dtypes"][name] = count;
+  json["weights_bytes"] = i.files_bytes;
+  for (const auto& p : i.memory) json["memory_bytes"][p.name] = p.bytes;
+  json["cache_bytes_per_1024_tokens"] = {{"f32", i.cache_values * kThousand * 4},
+                                         {"f16", i.cache_values * kThousand * 2}};
+  if (i.cross_cache_values > 0)
+    json["cross_cache_bytes_per_1024_tokens"] = {{"f32", i.cross_cache_values * kThousand * 4},
+                                                 {"f16", i.cross_cache_values * kThousand * 2}};
+  json["flops_per_token"] = {{"context", i.context}};
+  for (const auto& c : i.costs)
+    json["flops_per_token"][c.stack] = {
+        {"products", c.products}, {"attention", c.attention}, {"total", c.total()}};
+  json["vocabulary"] = spec.vocab;
+  json["max_positions"] = spec.max_positions > 0 ? Json(spec.max_positions) : Json();
+  Json tokens = Json::object();
+  for (const auto& [name, id] :
+       {std::pair("bos", spec.bos), {"pad", spec.pad}, {"decoder_start", spec.decoder_start}})
+    if (id >= 0) tokens[name] = id;
+  if (!spec.eos.empty()) tokens["eos"] = spec.eos;
+  json["special_tokens"] = tokens;
+  if (spec.encoder) json["encoder"] = layers_json(*spec.encoder);
+  if (spec.decoder) json["decoder"] = layers_json(*spec.decoder);
+  json["structure"] = tree_json(i.structure);
+  return json;
+}
+
+}  // namespace makar

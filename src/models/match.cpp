@@ -1,0 +1,110 @@
+#include "models/match.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/shown.h"
+
+namespace makar {
+namespace {
+
+// The name a file uses: with the family's prefix, or without where the file holds a bare body.
+class FileNames {
+ public:
+  FileNames(const WeightFiles& files, const Family& family) : prefix_(family.prefix) {
+    if (prefix_.empty()) return;
+    const auto& names = files.names();
+    bare_ = std::none_of(names.begin(), names.end(),
+                         [&](const std::string& n) { return n.starts_with(prefix_); });
+  }
+  std::string operator()(const std::string& name) const {
+    return bare_ && name.starts_with(prefix_) ? name.substr(prefix_.size()) : name;
+  }
+
+ private:
+  std::string prefix_;
+  bool bare_ = false;
+};
+
+bool ignored(const Family& family, const std::string& name) {
+  return std::any_of(family.ignored.begin(), family.ignored.end(),
+                     [&](const std::string& end) { return name.ends_with(end); });
+}
+
+// Fused experts are stored [experts, out, in] where ours lie end to end, [experts * out, in].
+bool fits(const Shape& file, const NamedSlice& slice) {
+  const Shape want = slice.shape();
+  if (file == want) return true;
+  return file.rank() == 3 && want.rank() == 2 && !slice.transpose && file[0] > 0 && file[2] == want[1] &&
+         static_cast<int64_t>(slice.ours.size()) % file[0] == 0 && file[1] == want[0] / file[0] &&
+         want[0] % file[0] == 0;
+}
+
+Status check_tensor(const NamedSlice& slice, const std::string& name, const WeightFiles& files) {
+  const auto* entry = files.entry(name);
+  if (!entry)
+    return error_of(
+        Error::Kind::kNotFound, files.place(),
+        "tensor {} is missing: config.json asks for it with shape {}; the folder is incomplete or its "
+        "config.json belongs to another model",
+        shown(name), slice.shape().text());
+  if (!is_float(entry->dtype) || entry->dtype == DType::kF64)
+    return error_of(
+        Error::Kind::kUnsupported, files.place_of(name),
+        "tensor {} has type {}; weights are f32, f16 or bf16: save the model again in one of them",
+        shown(name), makar::name(entry->dtype));
+  if (!fits(entry->shape, slice))
+    return error_at(
+        files.place_of(name),
+        "tensor {} has shape {} where config.json asks for {}; one of the two belongs to another model",
+        shown(name), entry->shape.text(), slice.shape().text());
+  return Done{};
+}
+
+}  // namespace
+
+Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, const WeightFiles& files) {
+  const Family& family = *loaded.family;
+  const Model& model = *loaded.model;
+  const FileNames file_name(files, family);
+  auto slices = expand(family.names(model.spec()), model.parameters());
+  // A file may use the names transformers has in memory (fused experts, renamed layers).
+  if (family.names_in_memory) {
+    auto other = expand(family.names_in_memory(model.spec()), model.parameters());
+    const auto missing = [&](const std::vector<NamedSlice>& list) {
+      return std::count_if(list.begin(), list.end(),
+                           [&](const NamedSlice& s) { return !files.has(file_name(s.theirs)); });
+    };
+    if (missing(slices) > 0 && missing(other) == 0) slices = std::move(other);
+  }
+  std::vector<MatchedTensor> out;
+  std::unordered_set<std::string> used;
+  for (NamedSlice& slice : slices) {
+    const std::string name = file_name(slice.theirs);
+    if (slice.ours[0]->optional && !files.has(name)) continue;
+    MAKAR_CHECK_OK(check_tensor(slice, name, files));
+    used.insert(name);
+    out.push_back({std::move(slice), name});
+  }
+  for (const std::string& name : files.names())
+    if (!used.contains(name) && !ignored(family, name))
+      return error_at(files.place_of(name),
+                      "tensor {} does not belong to a {}; config.json and the weights disagree", shown(name),
+                      model.spec().architecture);
+  return out;
+}
+
+Status check_depth(const ModelSpec& spec, const Config& config, const WeightFiles& files) {
+  int64_t layers = 0;
+  for (const auto* stack : {&spec.encoder, &spec.decoder})
+    if (*stack) layers += (*stack)->groups > 0 ? (*stack)->groups : (*stack)->layers;
+  const auto tensors = static_cast<int64_t>(files.names().size());
+  if (layers <= tensors) return Done{};
+  return error_at(
+      config.place(),
+      "asks for {} layers but {} holds {} tensors in all; the folder is incomplete or its config.json "
+      "belongs to another model",
+      layers, files.place(), tensors);
+}
+
+}  // namespace makar

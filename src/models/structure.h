@@ -1,0 +1,29 @@
+// The tree of a model's tensors, from their dotted names.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "tensor/shape.h"
+
+namespace makar {
+
+struct StructureLeaf {
+  std::string name;
+  Shape shape;
+  std::string dtype;
+};
+
+// Siblings that are numbered one after another and alike are one node.
+struct StructureNode {
+  std::string name;        // "self_attn", "layers.0..11"
+  int64_t repeat = 1;      // how many alike are folded here
+  int64_t parameters = 0;  // of one of them, with everything below
+  bool tensor = false;     // a leaf, with:
+  Shape shape;
+  std::string dtype;  // "f32"; empty when it is not known
+  std::vector<StructureNode> children;
+};
+
+StructureNode make_structure(const std::string& name, const std::vector<StructureLeaf>& leaves);
+
+}  // namespace makar

@@ -1,0 +1,216 @@
+// Adapters in PEFT's form: beside the weights, merged into them, written and read again, trained further.
+#include "models/adapter.h"
+
+#include <cmath>
+
+#include "formats/safetensors.h"
+#include "models/subjects.h"
+#include "optim/optimizer.h"
+#include "scratch_folder.h"
+
+namespace makar {
+namespace {
+
+const std::string kPeft = std::string(MAKAR_TEST_GOLDEN) + "/peft/";
+const std::vector<std::string> kFolders = {"dora", "lora-all-linear-rslora", "lora-attention",
+                                           "lora-embed-modules-to-save"};
+
+double relative_error(const Tensor& a, const Tensor& b) {
+  double difference = 0, size = 0;
+  for (int64_t i = 0; i < a.count(); ++i)
+    difference += std::pow(a.f32()[i] - b.f32()[i], 2), size += std::pow(b.f32()[i], 2);
+  return std::sqrt(difference / size);
+}
+
+class Adapters : public testing::Test {
+ protected:
+  static LoadedModel base() {
+    auto loaded = load_model(kPeft + "base", {true});
+    check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());
+    return std::move(*loaded);
+  }
+  Inputs inputs(const LoadedModel& loaded) {
+    Inputs in;
+    in.source.add(random_ids(loaded.model->spec(), 40, 5));
+    in.source.add(random_ids(loaded.model->spec(), 9, 6));
+    return in;
+  }
+  Tensor run(const LoadedModel& loaded) { return logits(*loaded.model, pool_, inputs(loaded)); }
+  // A step of training on the parameters that are left to train.
+  void train(const LoadedModel& loaded, int steps) {
+    auto optimizer = Optimizer::make(loaded.model->parameters(), {});
+    ASSERT_TRUE(optimizer.ok());
+    const Inputs in = inputs(loaded);
+    for (int i = 0; i < steps; ++i) {
+      Tape tape;
+      loaded.model->parameters().clear_gradients();
+      loaded.model->parameters().watch(tape);
+      Context ctx{pool_, &tape};
+      ForwardContext f{ctx};
+      tape.backward(*head_loss(f, *loaded.model, in, labels_of(in.source)));
+      loaded.model->parameters().collect(tape);
+      optimizer->step(pool_, 1e-2);
+    }
+    loaded.model->parameters().clear_gradients();
+  }
+  // Written, read onto a fresh base: the same bits.
+  void expect_round_trip(const LoadedModel& loaded, const AdapterConfig& config, LoadedModel fresh) {
+    ScratchFolder folder;
+    const Status saved = save_adapter(loaded, config, folder.path());
+    ASSERT_TRUE(saved.ok()) << saved.error().text();
+    const auto again = load_adapter(fresh, folder.path(), pool_);
+    ASSERT_TRUE(again.ok()) << again.error().text();
+    EXPECT_TRUE(same_bits(run(fresh), run(loaded)));
+    EXPECT_EQ(again->rank, config.rank);
+    EXPECT_EQ(again->targets, config.targets);
+    EXPECT_EQ(again->scale(), config.scale());
+    EXPECT_EQ(again->dora, config.dora);
+  }
+  ThreadPool pool_{2};
+};
+
+TEST_F(Adapters, PeftFilesRoundTrip) {
+  for (const auto& name : kFolders) {
+    SCOPED_TRACE(name);
+    const LoadedModel loaded = base();
+    const Tensor plain = run(loaded);
+    const auto config = load_adapter(loaded, kPeft + name, pool_);
+    ASSERT_TRUE(config.ok()) << config.error().text();
+    EXPECT_FALSE(same_bits(run(loaded), plain)) << "the adapter does nothing";
+    expect_round_trip(loaded, *config, base());
+    // The same tensors, name for name and bit for bit.
+    ScratchFolder folder;
+    ASSERT_TRUE(save_adapter(loaded, *config, folder.path()).ok());
+    const auto ours = Safetensors::open(folder / "adapter_model.safetensors"),
+               theirs = Safetensors::open(kPeft + name + "/adapter_model.safetensors");
+    ASSERT_TRUE(ours.ok() && theirs.ok());
+    EXPECT_EQ((*ours)->names().size(), (*theirs)->names().size());
+    for (const auto& tensor : (*theirs)->names()) {
+      ASSERT_TRUE((*ours)->has(tensor)) << tensor;
+      EXPECT_TRUE(same_bits(*(*ours)->tensor(tensor), *(*theirs)->tensor(tensor))) << tensor;
+    }
+  }
+}
+
+TEST_F(Adapters, MergedEqualsBeside) {
+  for (const auto& name : kFolders) {
+    SCOPED_TRACE(name);
+    const LoadedModel loaded = base();
+    ASSERT_TRUE(load_adapter(loaded, kPeft + name, pool_).ok());
+    const Tensor beside = run(loaded);
+    merge_adapter(loaded, pool_);
+    const Tensor merged = run(loaded);
+    EXPECT_LT(relative_error(merged, beside), 2e-6);
+    // A merged model is a plain one: it saves and loads as such.
+    ScratchFolder folder;
+    ASSERT_TRUE(save_model(folder.path(), *loaded.model, *loaded.family).ok());
+    const auto again = load_model(folder.path());
+    ASSERT_TRUE(again.ok()) << again.error().text();
+    EXPECT_TRUE(same_bits(run(*again), merged));
+  }
+}
+
+TEST_F(Adapters, TrainingGoesOnFromASavedFile) {
+  for (const auto& name : kFolders) {
+    SCOPED_TRACE(name);
+    const LoadedModel loaded = base();
+    const auto config = load_adapter(loaded, kPeft + name, pool_);
+    ASSERT_TRUE(config.ok());
+    std::map<std::string, Tensor> before;
+    for (const auto& p : loaded.model->parameters().all()) before[p->name] = p->value.clone();
+    train(loaded, 2);
+    for (const auto& p : loaded.model->parameters().all())
+      EXPECT_EQ(same_bits(p->value, before[p->name]), !p->trainable) << p->name;
+    expect_round_trip(loaded, *config, base());
+  }
+}
+
+// GPT-2 keeps query, key and value in one matrix, stored [in, out]: one A for the three, B cut in three.
+TEST_F(Adapters, FusedGpt2AttentionTrainsMergesAndRoundTrips) {
+  for (const bool dora : {false, true}) {
+    const LoadedModel loaded = small_model(small_config("gpt2"));
+    const Tensor plain = run(loaded);
+    AdapterConfig config;
+    config.rank = 3, config.alpha = 6, config.targets = {"c_attn"}, config.dora = dora;
+    ASSERT_TRUE(add_adapter(loaded, config, pool_, 9).ok());
+    EXPECT_LT(relative_error(run(loaded), plain), 1e-6) << "B is zero: a new adapter changes nothing";
+    train(loaded, 3);
+    const Tensor trained = run(loaded);
+    EXPECT_GT(relative_error(trained, plain), 1e-4);
+    expect_round_trip(loaded, config, small_model(small_config("gpt2")));
+    ScratchFolder folder;
+    ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
+    const auto file = Safetensors::open(folder / "adapter_model.safetensors");
+    ASSERT_TRUE(file.ok());
+    const std::string at = "base_model.model.transformer.h.1.attn.c_attn.";
+    EXPECT_TRUE(((*file)->entry(at + "lora_A.weight")->shape == Shape{3, 32}));
+    EXPECT_TRUE(((*file)->entry(at + "lora_B.weight")->shape == Shape{96, 3}));
+    EXPECT_EQ((*file)->names().size(), dora ? 6u : 4u);
+    // PEFT needs to know that the base stores the matrix the other way round.
+    const auto json = read_json(folder / "adapter_config.json");
+    ASSERT_TRUE(json.ok());
+    EXPECT_TRUE((*json)["fan_in_fan_out"].get<bool>());
+    merge_adapter(loaded, pool_);
+    EXPECT_LT(relative_error(run(loaded), trained), 2e-6);
+  }
+}
+
+// "all-linear" takes every linear layer but the head, and never a table that is looked up.
+TEST_F(Adapters, AllLinearLeavesTablesAndHeadsAlone) {
+  for (const char* family : {"gpt2", "llama", "gemma2", "mixtral", "t5", "bert"}) {
+    SCOPED_TRACE(family);
+    const LoadedModel loaded = small_model(small_config(family));
+    AdapterConfig config;
+    config.targets = {"all-linear"};
+    ASSERT_TRUE(add_adapter(loaded, config, pool_, 1).ok());
+    int count = 0;
+    for (const auto& p : loaded.model->parameters().all()) {
+      if (!p->name.starts_with("adapter.")) continue;
+      for (const char* other : {"wte", "embed_tokens", "shared", "lm_head", "word_embeddings"})
+        EXPECT_EQ(p->name.find(other), std::string::npos) << p->name;
+      ++count;
+    }
+    EXPECT_GT(count, 8);
+  }
+}
+
+TEST_F(Adapters, MergingForgetsWhatWasPacked) {
+  const LoadedModel loaded = base();
+  loaded.model->pack(pool_);
+  ASSERT_TRUE(load_adapter(loaded, kPeft + "lora-attention", pool_).ok());
+  const Tensor beside = run(loaded);
+  merge_adapter(loaded, pool_);
+  EXPECT_LT(relative_error(run(loaded), beside), 2e-6);
+}
+
+TEST_F(Adapters, BrokenOnesAreErrors) {
+  const auto broken = [&](const std::function<void(Json&)>& change) {
+    ScratchFolder folder;
+    for (const char* file : {"adapter_config.json", "adapter_model.safetensors"})
+      std::filesystem::copy(kPeft + "lora-attention/" + file, folder / file);
+    auto json = read_json(folder / "adapter_config.json");
+    change(*json);
+    std::filesystem::remove(folder / "adapter_config.json");
+    folder.write("adapter_config.json", json->dump());
+    const auto loaded = load_adapter(base(), folder.path(), pool_);
+    return loaded.ok() ? std::string("it loads") : loaded.error().text();
+  };
+  const auto expect = [&](const std::function<void(Json&)>& change, const std::string& part) {
+    const std::string text = broken(change);
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  expect([](Json& c) { c["r"] = 0; }, "'r'");
+  expect([](Json& c) { c["r"] = 5; }, "lora_A.weight");
+  expect([](Json& c) { c["target_modules"] = {"x_proj"}; }, "x_proj");
+  expect([](Json& c) { c["target_modules"].push_back("down_proj"); }, "down_proj");
+  expect([](Json& c) { c["target_modules"] = {"q_proj"}; }, "explains");
+  expect([](Json& c) { c["target_modules"] = 7; }, "'target_modules'");
+  expect([](Json& c) { c["peft_type"] = "LOKR"; }, "LOKR");
+  expect([](Json& c) { c["rank_pattern"] = {{"q_proj", 2}}; }, "rank_pattern");
+  expect([](Json& c) { c["modules_to_save"] = {"nothing"}; }, "nothing");
+  expect([](Json& c) { c["use_dora"] = true; }, "lora_magnitude_vector");
+  expect([](Json& c) { c["bias"] = "all"; }, "'bias'");
+}
+
+}  // namespace
+}  // namespace makar

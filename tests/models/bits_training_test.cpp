@@ -1,0 +1,193 @@
+// The numbers contract on whole models, backward: gradients and whole training runs are the same bits at any
+// number of threads, with and without activation checkpointing, and the second time.
+#include <cmath>
+#include <map>
+
+#include "models/subjects.h"
+#include "optim/gradient_norm.h"
+#include "optim/optimizer.h"
+#include "scratch_folder.h"
+
+namespace makar {
+namespace {
+
+using Gradients = std::map<std::string, Tensor>;
+
+struct Step {
+  bool training = true;  // dropout is on
+  bool checkpoint = false;
+  float weight = 1.0f;  // of the loss
+  uint64_t number = 0;
+};
+
+// Inputs and labels of a few sequences; an encoder-decoder writes what a decoder alone would read.
+struct Example {
+  Inputs inputs;
+  Labels labels;
+};
+Example example(const ModelSpec& spec, const std::vector<int64_t>& lengths, uint64_t salt) {
+  Example out;
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    out.inputs.source.add(random_ids(spec, lengths[i], salt + i));
+    if (spec.encoder && spec.decoder)
+      out.inputs.target.add(random_ids(spec, lengths[lengths.size() - 1 - i], salt + 50 + i));
+  }
+  out.labels = labels_of(spec.encoder && spec.decoder ? out.inputs.target : out.inputs.source);
+  return out;
+}
+
+// One forward and backward; gradients are added to what the parameters hold.
+double backward(const Model& model, ThreadPool& pool, const Example& e, const Step& step = {}) {
+  Tape tape;
+  model.parameters().watch(tape);
+  Context ctx{pool, &tape, step.training, 11, step.number};
+  ForwardContext f{ctx};
+  f.checkpoint = step.checkpoint;
+  const auto loss = head_loss(f, model, e.inputs, e.labels);
+  check(loss.ok(), loss.ok() ? "" : loss.error().text());
+  tape.backward(step.weight == 1.0f ? *loss : ops::scale(ctx, *loss, step.weight));
+  model.parameters().collect(tape);
+  return loss->f32()[0];
+}
+
+Gradients gradients(const Model& model, ThreadPool& pool, const std::vector<Example>& parts,
+                    const Step& step = {}) {
+  model.parameters().clear_gradients();
+  for (const Example& e : parts) backward(model, pool, e, step);
+  Gradients out;
+  for (const auto& p : model.parameters().all())
+    if (p->grad.defined()) out[p->name] = p->grad.clone();
+  model.parameters().clear_gradients();
+  return out;
+}
+
+void expect_same(const Gradients& got, const Gradients& want, const std::string& what) {
+  ASSERT_FALSE(want.empty());
+  ASSERT_EQ(got.size(), want.size()) << what;
+  double size = 0;
+  for (const auto& [name, g] : want) {
+    EXPECT_TRUE(same_bits(got.at(name), g)) << what << ": " << name;
+    for (const float x : g.span()) size += std::fabs(x);
+  }
+  EXPECT_TRUE(std::isfinite(size) && size > 0);
+}
+
+std::vector<std::string> trained() {
+  auto all = decoders();
+  for (const char* more :
+       {"golden/bert-pretraining", "golden/albert-mlm", "small/bert", "small/t5", "small/bart"})
+    all.push_back(more);
+  return all;
+}
+
+class TrainingBits : public testing::TestWithParam<std::string> {
+ protected:
+  TrainingBits() : loaded_(subject(GetParam())), model_(*loaded_.model) {
+    const int64_t most = std::min<int64_t>(longest(model_.spec()) - 2, 130);
+    example_ = example(model_.spec(), {most, 3, 40, most - 1, 17, 1 + most / 2}, 300);
+  }
+  ThreadPool pool_{2};
+  LoadedModel loaded_;
+  Model& model_;
+  Example example_;
+};
+INSTANTIATE_TEST_SUITE_P(All, TrainingBits, testing::ValuesIn(trained()), test_name);
+
+TEST_P(TrainingBits, ThreadsChangeNoGradient) {
+  const Gradients want = gradients(model_, pool_, {example_});
+  for (const int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    expect_same(gradients(model_, pool, {example_}), want, fmt::format("{} threads", threads));
+  }
+}
+
+TEST_P(TrainingBits, CheckpointingChangesNoGradient) {
+  if (model_.spec().router_loss > 0) {  // the router's loss looks inside the blocks
+    EXPECT_THROW(gradients(model_, pool_, {example_}, {.checkpoint = true}), ContractError);
+    return;
+  }
+  expect_same(gradients(model_, pool_, {example_}, {.checkpoint = true}),
+              gradients(model_, pool_, {example_}), "checkpointed");
+}
+
+// Five steps of AdamW with clipping: all weights and the optimiser's state at the end.
+std::map<std::string, Tensor> train(const std::string& name, int threads) {
+  const LoadedModel loaded = subject(name);
+  const Model& model = *loaded.model;
+  ThreadPool pool(threads);
+  OptimizerOptions options;
+  options.weight_decay = 0.1;
+  auto optimizer = Optimizer::make(model.parameters(), options);
+  check(optimizer.ok(), "the optimiser's options");
+  std::map<std::string, Tensor> out;
+  for (uint64_t step = 0; step < 5; ++step) {
+    model.parameters().clear_gradients();
+    const double loss =
+        backward(model, pool, example(model.spec(), {30, 9, 21, 30}, 1000 * step), {.number = step});
+    out[fmt::format("loss {}", step)] = Tensor::full({1}, static_cast<float>(loss));
+    const double norm = gradient_norm(pool, model.parameters());
+    optimizer->step(pool, 1e-2, clip_factor(norm, 1.0));
+  }
+  for (const auto& p : model.parameters().all())
+    if (!p->optional) out[p->name] = p->value;
+  for (const auto& [key, t] : optimizer->state()) out["state " + key] = t;
+  return out;
+}
+
+TEST_P(TrainingBits, TheSameRunTwiceAndAtOtherThreadCounts) {
+  const auto want = train(GetParam(), 2);
+  EXPECT_FALSE(same_bits(want.at("loss 0"), want.at("loss 4"))) << "nothing was trained";
+  for (const int threads : {2, 1, 5}) {
+    const auto got = train(GetParam(), threads);
+    ASSERT_EQ(got.size(), want.size());
+    for (const auto& [name, t] : want)
+      EXPECT_TRUE(same_bits(got.at(name), t)) << threads << " threads: " << name;
+  }
+}
+
+// Sums over tokens that are not one chain from the first token to the last, or that meet other terms on the
+// way: the output matrix adds up a batch apart from what came before; a tied table takes turns between head
+// and look-up; the T5 table and weights shared by layers are summed layer by layer.
+bool regroups(const ModelSpec& spec, const std::string& name) {
+  return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") ||
+         (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||
+         (spec.main().groups > 0 && name.find(".layers.") != std::string::npos);
+}
+
+// Two micro-batches against one batch of both. A sum over tokens goes on where the first micro-batch stopped,
+// so most gradients are the same bits (norms: when a micro-batch is a multiple of their 64 rows); the others
+// agree to rounding.
+TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
+  const ModelSpec& spec = model_.spec();
+  if (spec.router_loss > 0) return;  // the router's balance is not a mean over tokens
+  const Example one = example(spec, std::vector<int64_t>(8, 16), 300);
+  const auto half = [&](size_t begin) {
+    Example part;
+    const auto take = [&](const Batch& from, Batch& to) {
+      for (size_t i = begin; i < std::min(begin + 4, from.sequences.size()); ++i) {
+        const Sequence& s = from.sequences[i];
+        to.add({from.tokens.begin() + s.start, from.tokens.begin() + s.start + s.length});
+      }
+    };
+    take(one.inputs.source, part.inputs.source), take(one.inputs.target, part.inputs.target);
+    part.labels = labels_of(spec.encoder && spec.decoder ? part.inputs.target : part.inputs.source);
+    return part;
+  };
+  // Without dropout: its masks hang on the place in the batch.
+  const Gradients want = gradients(model_, pool_, {one}, {.training = false});
+  const Gradients got = gradients(model_, pool_, {half(0), half(4)}, {.training = false, .weight = 0.5f});
+  double largest = 0;
+  for (const auto& [name, g] : want)
+    for (const float x : g.span()) largest = std::max<double>(largest, std::fabs(x));
+  ASSERT_EQ(got.size(), want.size());
+  for (const auto& [name, g] : want) {
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < g.count(); ++i)
+      difference += std::pow(g.f32()[i] - got.at(name).f32()[i], 2), size += std::pow(g.f32()[i], 2);
+    EXPECT_LT(std::sqrt(difference), 1e-5 * std::sqrt(size) + 1e-6 * largest) << name;
+    if (!regroups(spec, name)) EXPECT_TRUE(same_bits(got.at(name), g)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace makar

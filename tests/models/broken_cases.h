@@ -1,0 +1,29 @@
+// The table of broken model folders.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "models/broken_folder.h"
+
+namespace makar::broken {
+
+struct Case {
+  std::string name;
+  std::string base;  // the sound folder it starts from
+  Edit edit;
+  std::vector<std::string> expected;  // parts of the message
+  bool config_is_sound = false;       // inspect shows the config, with a warning
+};
+
+std::vector<Case> config_files();
+std::vector<Case> config_fields();
+std::vector<Case> weight_files();
+std::vector<Case> tensors();
+std::vector<Case> shards();
+
+inline std::string nested(int depth) {
+  const auto n = static_cast<size_t>(depth);
+  return "{\"a\":" + std::string(n, '[') + std::string(n, ']') + "}";
+}
+
+}  // namespace makar::broken

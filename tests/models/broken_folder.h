@@ -1,0 +1,156 @@
+// Edits that break a sound model folder in one place.
+#pragma once
+#include <sys/stat.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+
+#include "base/json.h"
+
+namespace makar::broken {
+
+using Edit = std::function<void(const std::string& folder)>;
+
+inline constexpr const char* kConfig = "config.json";
+inline constexpr const char* kWeights = "model.safetensors";
+inline constexpr const char* kIndex = "model.safetensors.index.json";
+
+inline std::string slurp(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+inline void spill(const std::string& path, const std::string& bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+}
+
+// --- any file ---
+
+inline Edit text(const std::string& file, const std::string& bytes) {
+  return [=](const std::string& folder) { spill(folder + "/" + file, bytes); };
+}
+inline Edit bytes(const std::string& file, std::function<void(std::string&)> change) {
+  return [=](const std::string& folder) {
+    std::string all = slurp(folder + "/" + file);
+    change(all);
+    spill(folder + "/" + file, all);
+  };
+}
+inline Edit gone(const std::string& file) {
+  return [=](const std::string& folder) { std::filesystem::remove(folder + "/" + file); };
+}
+inline Edit renamed(const std::string& file, const std::string& to) {
+  return [=](const std::string& folder) { std::filesystem::rename(folder + "/" + file, folder + "/" + to); };
+}
+inline Edit becomes_folder(const std::string& file) {
+  return [=](const std::string& folder) {
+    std::filesystem::remove(folder + "/" + file);
+    std::filesystem::create_directory(folder + "/" + file);
+  };
+}
+inline Edit becomes_pipe(const std::string& file) {
+  return [=](const std::string& folder) {
+    std::filesystem::remove(folder + "/" + file);
+    if (::mkfifo((folder + "/" + file).c_str(), 0600) != 0) std::abort();
+  };
+}
+inline Edit becomes_link(const std::string& file, const std::string& to) {
+  return [=](const std::string& folder) {
+    std::filesystem::remove(folder + "/" + file);
+    std::filesystem::create_symlink(to, folder + "/" + file);
+  };
+}
+
+// --- JSON files ---
+
+inline Edit json(const std::string& file, std::function<void(Json&)> change) {
+  return bytes(file, [=](std::string& all) {
+    Json value = Json::parse(all);
+    change(value);
+    all = value.dump();
+  });
+}
+inline Edit set(const std::string& key, const Json& value) {
+  return json(kConfig, [=](Json& c) { c[key] = value; });
+}
+inline Edit set_text(const std::string& key,
+                     const std::string& value) {  // a value that no JSON library would write
+  return bytes(kConfig,
+               [=](std::string& all) { all.insert(all.find('{') + 1, "\"" + key + "\": " + value + ", "); });
+}
+inline Edit drop(const std::string& key) {
+  return json(kConfig, [=](Json& c) { c.erase(key); });
+}
+
+// --- safetensors ---
+
+inline std::string join_file(const std::string& header, const std::string& data) {
+  const uint64_t length = header.size();
+  std::string out(8, '\0');
+  std::memcpy(out.data(), &length, 8);
+  return out + header + data;
+}
+inline Edit header_text(std::function<void(std::string& header, std::string& data)> change,
+                        const std::string& file = kWeights) {
+  return bytes(file, [=](std::string& all) {
+    uint64_t length = 0;
+    std::memcpy(&length, all.data(), 8);
+    std::string header = all.substr(8, length), data = all.substr(8 + length);
+    change(header, data);
+    all = join_file(header, data);
+  });
+}
+inline Edit header(std::function<void(Json& header, std::string& data)> change,
+                   const std::string& file = kWeights) {
+  return header_text(
+      [=](std::string& text, std::string& data) {
+        Json value = Json::parse(text);
+        change(value, data);
+        text = value.dump();
+      },
+      file);
+}
+inline Edit tensor(const std::string& name, std::function<void(Json& entry)> change) {
+  return header([=](Json& h, std::string&) {
+    if (!h.contains(name)) std::abort();  // the table names a tensor that the sound folder lacks
+    change(h[name]);
+  });
+}
+inline Edit retyped(const std::string& name, const std::string& dtype, const Json& shape) {
+  return tensor(name, [=](Json& e) { e["dtype"] = dtype, e["shape"] = shape; });
+}
+inline Edit reshaped(const std::string& name, const Json& shape) {
+  return tensor(name, [=](Json& e) { e["shape"] = shape; });
+}
+inline Edit header_length(uint64_t length) {
+  return bytes(kWeights, [=](std::string& all) { std::memcpy(all.data(), &length, 8); });
+}
+// Takes a tensor and its bytes out of the file.
+inline Edit without(const std::string& name) {
+  return header([=](Json& h, std::string& data) {
+    if (!h.contains(name)) std::abort();
+    const size_t begin = h[name]["data_offsets"][0], end = h[name]["data_offsets"][1];
+    data.erase(begin, end - begin);
+    h.erase(name);
+    for (auto& [other, e] : h.items()) {
+      if (!e.contains("data_offsets") || e["data_offsets"][0].get<size_t>() < end) continue;
+      for (auto& at : e["data_offsets"]) at = at.get<size_t>() - (end - begin);
+    }
+  });
+}
+inline Edit with(const std::string& name, const Json& shape, size_t size,
+                 const std::string& file = kWeights) {
+  return header(
+      [=](Json& h, std::string& data) {
+        h[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {data.size(), data.size() + size}}};
+        data.append(size, '\0');
+      },
+      file);
+}
+
+}  // namespace makar::broken

@@ -1,0 +1,112 @@
+// What inspect says about models whose numbers are known.
+#include "models/inspect.h"
+
+#include <gtest/gtest.h>
+
+#include "models/small_models.h"
+#include "scratch_folder.h"
+
+namespace makar {
+namespace {
+
+const StructureNode* find(const StructureNode& node, const std::string& name) {
+  for (const auto& c : node.children)
+    if (c.name == name) return &c;
+  return nullptr;
+}
+
+Inspection of_config(const Json& config, const InspectOptions& options = {}) {
+  ScratchFolder folder;
+  folder.write("config.json", config.dump());
+  auto seen = inspect_model(folder.path(), options);
+  check(seen.ok(), seen.ok() ? "" : seen.error().text());
+  EXPECT_NE(seen->warning.find("has neither model.safetensors"), std::string::npos);
+  return *seen;
+}
+
+TEST(Inspect, Gpt2HasItsPublishedSize) {
+  const Json config = Json::parse(
+      R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_layer": 12,
+    "n_head": 12, "n_positions": 1024, "vocab_size": 50257})");
+  const Inspection seen = of_config(config);
+  EXPECT_EQ(seen.parameters, 124'439'808);
+  EXPECT_EQ(seen.active, seen.parameters);
+  EXPECT_EQ(seen.embedding, (50257 + 1024) * 768);
+  EXPECT_EQ(seen.cache_values, 12 * 2 * 768);
+  EXPECT_EQ(seen.context, 1024);
+  ASSERT_EQ(seen.costs.size(), 1u);
+  const double products = 2.0 * (12 * 12 * 768 * 768 + 50257.0 * 768);
+  EXPECT_EQ(seen.costs[0].products, products);
+  EXPECT_EQ(seen.costs[0].attention, 12 * 4.0 * 768 * 1024);
+  EXPECT_EQ(of_config(config, {100}).costs[0].attention, 12 * 4.0 * 768 * 100);
+  EXPECT_EQ(seen.structure.parameters, seen.parameters);
+  const StructureNode* body = find(seen.structure, "transformer");
+  ASSERT_NE(body, nullptr);
+  const StructureNode* layers = find(*body, "h.0..11");
+  ASSERT_NE(layers, nullptr);
+  EXPECT_EQ(layers->repeat, 12);
+  EXPECT_EQ(layers->parameters, 7'087'872);
+  EXPECT_EQ(seen.memory[0].bytes, 4.0 * 124'439'808);
+  EXPECT_EQ(seen.memory.back().name, "q4_0");
+  EXPECT_EQ(seen.memory.back().bytes, 124'439'808 * 18.0 / 32);
+}
+
+TEST(Inspect, MixtralCountsTheExpertsATokenMeets) {
+  const Inspection seen = of_config(
+      Json::parse(R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "hidden_size": 4096,
+    "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "num_local_experts": 8,
+    "num_experts_per_tok": 2, "vocab_size": 32000, "max_position_embeddings": 32768, "tie_word_embeddings": false})"));
+  EXPECT_EQ(seen.parameters, 46'702'792'704);
+  EXPECT_EQ(seen.active, 12'879'925'248);
+  // Every active weight but the look-up table and the norms is met once.
+  EXPECT_EQ(seen.costs[0].products, 2.0 * static_cast<double>(seen.active - 32000 * 4096 - 65 * 4096));
+}
+
+TEST(Inspect, WindowsAndCrossAttentionCount) {
+  const Inspection gemma = of_config(small_config("gemma2"), {250});
+  EXPECT_EQ(gemma.costs[0].attention, 4.0 * 32 * (100 + 250));
+  const Inspection t5 = of_config(small_config("t5"), {10});
+  ASSERT_EQ(t5.costs.size(), 2u);
+  EXPECT_EQ(t5.costs[0].stack, "encoder");
+  EXPECT_EQ(t5.costs[0].attention, 2 * 4.0 * 32 * 10);
+  EXPECT_EQ(t5.costs[1].attention, 2 * 2 * 4.0 * 32 * 10);
+  EXPECT_EQ(t5.cross_cache_values, 2 * 2 * 32);
+  // The keys and values of cross-attention are made of the encoder's tokens.
+  EXPECT_EQ(t5.costs[0].products, 2.0 * 2 * (4 * 32 * 32 + 3 * 32 * 48 + 2 * 32 * 32));
+}
+
+TEST(Inspect, AgreesWithTheFilesOfEveryFixture) {
+  int seen_models = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(MAKAR_TEST_GOLDEN) + "/models")) {
+    SCOPED_TRACE(entry.path().string());
+    const auto seen = inspect_model(entry.path().string());
+    ASSERT_TRUE(seen.ok()) << seen.error().text();
+    const auto loaded = load_model(entry.path().string());
+    ASSERT_TRUE(loaded.ok());
+    EXPECT_EQ(seen->parameters, loaded->model->parameters().count());
+    EXPECT_TRUE(seen->warning.empty());
+    EXPECT_EQ(seen->dtypes.size(), 1u);
+    const Json json = to_json(*seen);
+    EXPECT_EQ(json["parameters"]["total"], seen->parameters);
+    EXPECT_EQ(json["architecture"], loaded->model->spec().architecture);
+    EXPECT_TRUE(json["structure"]["children"].is_array());
+    ++seen_models;
+  }
+  EXPECT_GE(seen_models, 20);
+}
+
+TEST(Inspect, SaysTheTypesOfTheFile) {
+  const LoadedModel made = small_model(small_config("llama"));
+  for (const auto& p : made.model->parameters().all())
+    if (p->shape.rank() == 2) p->value = p->value.to(DType::kBF16);
+  ScratchFolder folder;
+  ASSERT_TRUE(save_model(folder.path(), *made.model, *made.family).ok());
+  const auto seen = inspect_model(folder.path());
+  ASSERT_TRUE(seen.ok());
+  ASSERT_EQ(seen->dtypes.size(), 2u);
+  EXPECT_EQ(seen->dtypes[0].first, "bf16");
+  EXPECT_EQ(seen->dtypes[1], (std::pair<std::string, int64_t>("f32", 5 * 32)));
+}
+
+}  // namespace
+}  // namespace makar

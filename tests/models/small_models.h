@@ -1,0 +1,76 @@
+// Small models of several families, made from configs written here, with random weights.
+#pragma once
+#include <string>
+
+#include "models/load.h"
+
+namespace makar {
+
+inline Json small_config(const std::string& family) {
+  if (family == "gpt2")
+    return Json::parse(
+        R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 32, "n_layer": 2, "n_head": 4,
+      "n_positions": 256, "vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2, "attn_pdrop": 0.0, "embd_pdrop": 0.0,
+      "resid_pdrop": 0.0})");
+  if (family == "llama" || family == "mixtral" || family == "gemma2") {
+    Json c = Json::parse(
+        R"({"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+      "head_dim": 8, "intermediate_size": 48, "hidden_act": "silu", "max_position_embeddings": 256, "vocab_size": 60,
+      "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
+      "tie_word_embeddings": false, "attention_dropout": 0.0})");
+    c["model_type"] = family;
+    c["architectures"] = {family == "llama"     ? "LlamaForCausalLM"
+                          : family == "mixtral" ? "MixtralForCausalLM"
+                                                : "Gemma2ForCausalLM"};
+    if (family == "mixtral") c["num_local_experts"] = 4, c["num_experts_per_tok"] = 2;
+    if (family == "gemma2") {
+      c["tie_word_embeddings"] = true, c["hidden_activation"] = "gelu_pytorch_tanh",
+      c["sliding_window"] = 100;
+      c["layer_types"] = {"sliding_attention", "full_attention"};
+      c["query_pre_attn_scalar"] = 8, c["attn_logit_softcapping"] = 50.0, c["final_logit_softcapping"] = 30.0;
+    }
+    return c;
+  }
+  if (family == "bloom")
+    return Json::parse(
+        R"({"model_type": "bloom", "architectures": ["BloomForCausalLM"], "hidden_size": 32, "n_layer": 2,
+      "n_head": 4, "vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0, "hidden_dropout": 0.0,
+      "attention_dropout": 0.0})");
+  if (family == "bert")
+    return Json::parse(
+        R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_size": 32, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "intermediate_size": 48, "hidden_act": "gelu", "vocab_size": 60, "type_vocab_size": 2,
+      "max_position_embeddings": 160, "pad_token_id": 0, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})");
+  if (family == "t5")
+    return Json::parse(
+        R"({"model_type": "t5", "architectures": ["T5ForConditionalGeneration"], "d_model": 32, "d_kv": 8, "d_ff": 48,
+      "num_layers": 2, "num_heads": 4, "vocab_size": 60, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": false,
+      "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20, "decoder_start_token_id": 0, "pad_token_id": 0,
+      "eos_token_id": 1, "dropout_rate": 0.0})");
+  if (family == "bart")
+    return Json::parse(
+        R"({"model_type": "bart", "architectures": ["BartForConditionalGeneration"], "d_model": 32,
+      "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
+      "decoder_ffn_dim": 48, "max_position_embeddings": 160, "vocab_size": 60, "activation_function": "gelu",
+      "decoder_start_token_id": 2, "bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2, "dropout": 0.0})");
+  if (family == "vit")
+    return Json::parse(
+        R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": 32,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "hidden_act": "gelu", "image_size": 16,
+      "patch_size": 8, "num_channels": 3, "id2label": {"0": "cat", "1": "dog", "2": "fish"}})");
+  check(false, "no small config for " + family);
+  return Json();
+}
+
+// Random weights, larger than a fresh model's so that every part of it matters.
+inline LoadedModel small_model(const Json& config, uint64_t seed = 7) {
+  auto loaded = make_model(Config(config, "config.json"));
+  check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());
+  initialize(*loaded->model, seed);
+  for (const auto& p : loaded->model->parameters().all())
+    if (p->shape.rank() >= 2 && !p->optional)
+      for (float& x : p->value.span()) x *= 8.0f;
+  return std::move(*loaded);
+}
+
+}  // namespace makar

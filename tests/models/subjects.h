@@ -1,0 +1,89 @@
+// The models that the tests of bits run on, and what those tests share.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/rng.h"
+#include "models/small_models.h"
+#include "train/objective.h"
+
+namespace makar {
+
+inline bool same_bits(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a.dtype() == b.dtype() && a.shape() == b.shape() &&
+         !std::memcmp(a.raw(), b.raw(), a.bytes());
+}
+
+// "golden/llama": the fixture's folder. "small/llama": random weights and 256 positions, so that sequences
+// cross the tiles of 96 keys more than once.
+inline LoadedModel subject(const std::string& name) {
+  if (name.starts_with("small/")) return small_model(small_config(name.substr(6)));
+  auto loaded = load_model(std::string(MAKAR_TEST_GOLDEN) + "/models/" + name.substr(7), {true});
+  check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());
+  return std::move(*loaded);
+}
+
+inline std::vector<std::string> decoders() {
+  return {"golden/gpt2",        "golden/llama",  "golden/mixtral",  "golden/gemma2", "golden/falcon-mqa",
+          "golden/bloom-alibi", "golden/opt",    "golden/gpt-neox", "golden/qwen3",  "small/gpt2",
+          "small/llama",        "small/mixtral", "small/gemma2",    "small/bloom"};
+}
+inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  return name;
+}
+
+// The longest sequence the tests give a model.
+inline int64_t longest(const ModelSpec& spec) {
+  return spec.max_positions > 0 ? std::min<int64_t>(spec.max_positions, 215) : 215;
+}
+
+inline std::vector<int64_t> random_ids(const ModelSpec& spec, int64_t length, uint64_t salt) {
+  std::vector<int64_t> ids;
+  const Rng rng(salt, Purpose::kSynthetic);
+  for (int64_t i = 0; i < length; ++i)
+    ids.push_back(
+        3 + static_cast<int64_t>(rng.uniform(static_cast<uint64_t>(i)) * static_cast<float>(spec.vocab - 3)));
+  return ids;
+}
+
+inline Tensor rows_of(const Tensor& all, const Sequence& s) { return all.slice(s.start, s.start + s.length); }
+
+inline Tensor logits(const Model& model, ThreadPool& pool, const Inputs& inputs, KvCache* cache = nullptr) {
+  Context ctx{pool};
+  ForwardContext f{ctx, cache};
+  const Tensor out = model.lm_logits(ctx, model.hidden(f, inputs));
+  for (const float x : out.span())
+    check(std::isfinite(x), "logits must be finite for their bits to mean something");
+  return out;
+}
+
+// 33 sequences of many lengths; number 17 is `own`.
+constexpr size_t kOwn = 17;
+inline Batch crowd(const ModelSpec& spec, const std::vector<int64_t>& own, int64_t most, uint64_t salt) {
+  Batch batch;
+  for (size_t s = 0; s < 33; ++s)
+    batch.add(s == kOwn ? own : random_ids(spec, 1 + static_cast<int64_t>(s) * 37 % most, salt + s));
+  return batch;
+}
+
+// The batch's own tokens as labels [sequences, time], -100 beside them.
+inline Labels labels_of(const Batch& batch) {
+  int64_t time = 0;
+  for (const Sequence& s : batch.sequences) time = std::max(time, s.length);
+  std::vector<int64_t> values(batch.sequences.size() * static_cast<size_t>(time), -100);
+  for (size_t i = 0; i < batch.sequences.size(); ++i)
+    for (int64_t t = 0; t < batch.sequences[i].length; ++t)
+      values[i * static_cast<size_t>(time) + static_cast<size_t>(t)] =
+          batch.tokens[static_cast<size_t>(batch.sequences[i].start + t)];
+  return {{"labels", Tensor::from({static_cast<int64_t>(batch.sequences.size()), time},
+                                  std::span<const int64_t>(values))}};
+}
+
+}  // namespace makar
