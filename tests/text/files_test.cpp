@@ -132,7 +132,14 @@ std::string gguf(const std::vector<std::string>& entries) {
 
 std::string rebuild(const std::string& damaged, const std::string& model, const std::string& pre) {
   const std::string prefix = "tokenizer.ggml.";
-  const auto tokens = salvage(damaged, prefix + "tokens");
+  auto tokens = salvage(damaged, prefix + "tokens");
+  auto merges = salvage(damaged, prefix + "merges");
+  if (pre == "gpt-2") {  // some of its long merges are past saving; the same ones stand in its tokenizer.json
+    const Json json = Json::parse(read_packed(assets() + "/tokenizers/hf/gpt2/tokenizer.json"));
+    tokens.resize(json["model"]["vocab"].size());
+    for (const auto& [token, id] : json["model"]["vocab"].items()) tokens[id.get<size_t>()] = token;
+    merges = json["model"]["merges"].get<std::vector<std::string>>();
+  }
   std::vector<int32_t> types;
   std::vector<float> scores;
   for (size_t i = 0; i < tokens.size(); ++i) {
@@ -151,7 +158,7 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
   std::vector<std::string> entries = {text_entry(prefix + "model", model), text_entry(prefix + "pre", pre),
                                       list_entry(prefix + "tokens", tokens), numbers_entry(prefix + "token_type", 5, types)};
   if (model == "llama") entries.push_back(numbers_entry(prefix + "scores", 6, scores));
-  if (model == "gpt2") entries.push_back(list_entry(prefix + "merges", salvage(damaged, prefix + "merges")));
+  if (model == "gpt2") entries.push_back(list_entry(prefix + "merges", merges));
   return gguf(entries);
 }
 

@@ -16,7 +16,8 @@ Json word_level(const char* extra = "{}") {
     {"id":1,"content":"<x>","special":true,"normalized":false,"lstrip":true},{"id":2,"content":"tag","special":false,"single_word":true,"normalized":false}],
     "model":{"type":"WordLevel","unk_token":"[UNK]","vocab":{"[UNK]":0,"<x>":1,"tag":2,"hello":3,"world":4,"<":5,"x":6,">":7}},
     "pre_tokenizer":{"type":"Whitespace"}})");
-  for (const auto& [key, value] : Json::parse(extra).items()) json[key] = value;
+  const Json more = Json::parse(extra);
+  for (const auto& [key, value] : more.items()) json[key] = value;
   return json;
 }
 
