@@ -19,6 +19,7 @@ class Bpe : public Model {
   uint32_t unknown_id() const override { return unknown_; }
   bool deterministic() const override { return dropout_ <= 0; }
   bool splits_before(std::string_view mark) const override;
+  const Joins* joins() const override { return joins_.get(); }
   void write(Json& model) const override;
 
   // One merge of the explanation of a word.
@@ -40,6 +41,7 @@ class Bpe : public Model {
   void merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   void merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   Status read_merges(const Json& json);
+  void find_joins();
 
   Vocabulary vocabulary_;
   Vocabulary bytes_;                       // raw: the same tokens as bytes
@@ -51,6 +53,7 @@ class Bpe : public Model {
   double dropout_ = 0;
   std::string prefix_, suffix_;
   uint32_t unknown_ = kNoId;
+  std::unique_ptr<Joins> joins_;
 };
 
 }  // namespace makar

@@ -2,6 +2,7 @@
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
 #include "text/field.h"
+#include "text/unicode.h"
 
 namespace makar {
 
@@ -30,6 +31,7 @@ Status Bpe::read_merges(const Json& json) {
       return error_at(fmt::format("merges[{}]", rank), "'{}' is shorter than the subword prefix '{}'", right, prefix_);
     joined.assign(left).append(prefix_.empty() ? right : right.substr(prefix_.size()));
     const uint32_t a = vocabulary_.find(left), b = vocabulary_.find(right), c = vocabulary_.find(joined);
+    if (left.empty() || right.empty()) return error_at(fmt::format("merges[{}]", rank), "one of the two tokens is empty");
     if (a == kNoId || b == kNoId || c == kNoId)
       return error_at(fmt::format("merges[{}]", rank), "'{}' + '{}': '{}' is not in the vocabulary", left, right,
                       a == kNoId ? left : b == kNoId ? right : std::string_view(joined));
@@ -43,6 +45,28 @@ Status Bpe::read_merges(const Json& json) {
     order_.emplace_back(a, b);
   }
   return Done{};
+}
+
+void Bpe::find_joins() {
+  if (raw_ || !prefix_.empty() || !suffix_.empty() || ignore_merges_ || dropout_ > 0) return;
+  joins_ = std::make_unique<Joins>();
+  const auto column = [](std::string_view character) {
+    if (character == "\u2581") return kMarkColumn;
+    return character.size() == 1 ? static_cast<int>(static_cast<unsigned char>(character[0])) : -1;
+  };
+  for (const auto& [left, right] : order_) {
+    const std::string_view a = *vocabulary_.token(left), b = *vocabulary_.token(right);
+    size_t last = a.size() - 1;
+    while (last > 0 && (static_cast<unsigned char>(a[last]) & 0xC0) == 0x80) --last;
+    const int x = column(a.substr(last)), y = column(b.substr(0, utf8_size(static_cast<unsigned char>(b[0]))));
+    if (x >= 0 && y >= 0) (*joins_)[x][y] = 1;
+  }
+  // Unknown characters run together, or leave the offsets, unless each has its own byte token.
+  for (int c = 0; c < kColumns; ++c) {
+    const std::string text = c == kMarkColumn ? std::string("\u2581") : std::string(1, static_cast<char>(c));
+    if (vocabulary_.find(text) != kNoId || (byte_fallback_ && c < kMarkColumn && byte_ids_[c] != kNoId)) continue;
+    for (int d = 0; d < kColumns; ++d) (*joins_)[c][d] = (*joins_)[d][c] = 1;
+  }
 }
 
 Result<std::unique_ptr<const Model>> Bpe::from_json(const Json& json, bool raw_bytes) {
@@ -82,6 +106,7 @@ Result<std::unique_ptr<const Model>> Bpe::from_json(const Json& json, bool raw_b
   } else if (model->byte_fallback_) {
     for (int b = 0; b < 256; ++b) model->byte_ids_[b] = model->vocabulary_.find(fmt::format("<0x{:02X}>", b));
   }
+  model->find_joins();
   return std::unique_ptr<const Model>(std::move(model));
 }
 

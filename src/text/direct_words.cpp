@@ -44,6 +44,21 @@ bool is_marked(const Json& normalizer, const Json& pre, DirectWords& out) {
   return is_type(pre, "Split") && text && *text == " " && !pre.value("invert", false);
 }
 
+// The end of the text at p that merges can reach: a blank, or a seam that no merge crosses.
+const char* word_end(const char* p, const char* end, const Model::Joins* joins) {
+  if (!joins || p == end) {
+    while (p < end && *p != ' ') ++p;
+    return p;
+  }
+  auto previous = static_cast<unsigned char>(*p++);
+  for (; p < end && *p != ' '; ++p) {
+    const auto c = static_cast<unsigned char>(*p);
+    if (previous < 0x80 && c < 0x80 && !(*joins)[previous][c]) return p;
+    previous = c;
+  }
+  return p;
+}
+
 // Finds the word in the cache or asks the model; calls emit(id, begin, end) for each token.
 template <class Emit>
 Status each_token(const Tokenizer::Impl& impl, std::string_view word, const char* limit, WordCache& cache,
@@ -94,7 +109,7 @@ Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t b
     while (p < end && *p == ' ') ++p;
     const auto blanks = static_cast<size_t>(p - word);
     const char* const rest = p;
-    while (p < end && *p != ' ') ++p;
+    p = word_end(p, end, impl.model->joins());
     buffer.clear();
     for (size_t i = 0; i < blanks + extra; ++i) buffer += kBlankMark;
     buffer.append(rest, static_cast<size_t>(p - rest));

@@ -1,5 +1,6 @@
 // Models: the third stage of a pipeline, which cuts one word into tokens.
 #pragma once
+#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,11 @@ class Model {
   }
   // Whether a run of text can be cut before every `mark` that follows another character without changing a token.
   virtual bool splits_before(std::string_view mark) const { return false; }
+  // Between which neighbours a merge can reach across: [left][right] of ASCII characters and kMarkColumn for U+2581.
+  // Text may be cut anywhere else. Null when not known.
+  static constexpr int kMarkColumn = 128, kColumns = 129;
+  using Joins = std::array<std::array<uint8_t, kColumns>, kColumns>;
+  virtual const Joins* joins() const { return nullptr; }
   // The "model" section: the parts that are large, put back into what was read.
   virtual void write(Json& model) const { model["vocab"] = vocabulary().to_json(); }
 
