@@ -1,6 +1,9 @@
-// Tokenizer speed, one JSON object a line: {"bench","case","threads","ours","peer","theirs","unit","ratio","spread"}.
+// Tokenizer speed, one JSON object a line:
+// {"bench","case","threads","ours","peer","theirs","unit","ratio","spread"}.
 //   tokenizer TOKENIZER TEXT [--threads N] [--runs N] [--peer NAME --theirs MB_PER_S]
 // "ours" is the median in MB/s of text; the peer's figure, measured in the same run, is given from outside.
+#include "text/tokenizer.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +16,6 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/thread_pool.h"
-#include "text/tokenizer.h"
 
 namespace {
 
@@ -62,7 +64,11 @@ Times measure(size_t bytes, int runs, F f) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return std::fprintf(stderr, "usage: %s TOKENIZER TEXT [--threads N] [--runs N] [--peer NAME --theirs MB_PER_S]\n", argv[0]), 2;
+  if (argc < 3)
+    return std::fprintf(stderr,
+                        "usage: %s TOKENIZER TEXT [--threads N] [--runs N] [--peer NAME --theirs MB_PER_S]\n",
+                        argv[0]),
+           2;
   int threads = 1, runs = 5;
   std::string peer;
   double theirs = 0;
@@ -83,8 +89,17 @@ int main(int argc, char** argv) {
   const auto parts = chunks(*text);
   size_t tokens = 0;
   const auto print = [&](const std::string& name, Times times) {
-    Json line = {{"bench", "tokenizer"}, {"case", name}, {"threads", threads}, {"ours", times.median()}, {"peer", peer}, {"theirs", theirs},
-                 {"unit", "MB/s"}, {"ratio", theirs > 0 ? times.median() / theirs : 0.0}, {"spread", times.spread()}, {"tokens", tokens}, {"load_s", load.count()}};
+    Json line = {{"bench", "tokenizer"},
+                 {"case", name},
+                 {"threads", threads},
+                 {"ours", times.median()},
+                 {"peer", peer},
+                 {"theirs", theirs},
+                 {"unit", "MB/s"},
+                 {"ratio", theirs > 0 ? times.median() / theirs : 0.0},
+                 {"spread", times.spread()},
+                 {"tokens", tokens},
+                 {"load_s", load.count()}};
     fmt::print("{}\n", line.dump());
     std::fflush(stdout);
   };
@@ -109,7 +124,8 @@ int main(int argc, char** argv) {
   options.offsets = true;
   const auto batch = [&] {
     tokens = 0;
-    for (const auto& one : tokenizer->encode_batch(parts, options, pool)) tokens += one.ok() ? one->size() : 0;
+    for (const auto& one : tokenizer->encode_batch(parts, options, pool))
+      tokens += one.ok() ? one->size() : 0;
   };
   print("1 KB parts, batch with offsets", measure(text->size(), runs, batch));
   return 0;

@@ -1,4 +1,5 @@
-// Any bytes as text for a byte-level BPE tokenizer: the bytes come back, and the short way agrees with the pipeline.
+// Any bytes as text for a byte-level BPE tokenizer: the bytes come back, and the short way agrees with the
+// pipeline.
 #include "base/json.h"
 #include "text/byte_alphabet.h"
 #include "text/read/build_json.h"
@@ -13,7 +14,8 @@ namespace {
 Tokenizer make(const char* pattern) {
   Json json = empty_tokenizer();
   Json vocab = Json::object();
-  for (uint32_t b = 0; b < 256; ++b) put_token(vocab, bytes_to_letters(std::string(1, static_cast<char>(b))), b);
+  for (uint32_t b = 0; b < 256; ++b)
+    put_token(vocab, bytes_to_letters(std::string(1, static_cast<char>(b))), b);
   const char* const merges[] = {"t h", "th e", "a a", "aa aa", "\u0120 the", "i n", "in g", "\u00E2 \u0124"};
   Json list = Json::array();
   uint32_t next = 256;
@@ -23,7 +25,8 @@ Tokenizer make(const char* pattern) {
     list.push_back(merge);
   }
   json["model"] = {{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", std::move(list)}};
-  json["pre_tokenizer"] = sequence_stage("pretokenizers", Json::array({split_stage(pattern), byte_level_stage(false, false)}));
+  json["pre_tokenizer"] =
+      sequence_stage("pretokenizers", Json::array({split_stage(pattern), byte_level_stage(false, false)}));
   json["decoder"] = byte_level_stage(false, false);
   json["added_tokens"] = Json::array({added_token(300, "<|end|>", true), added_token(301, "aaa", false)});
   auto made = Tokenizer::from_json(std::move(json), "fuzz");

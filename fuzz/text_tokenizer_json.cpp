@@ -12,17 +12,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!json.ok()) return 0;
   const auto tokenizer = Tokenizer::from_json(std::move(*json), "fuzz");
   if (!tokenizer.ok()) {
-    check(!tokenizer.error().message.empty() && tokenizer.error().text().size() < 4000, "an error has a bounded message");
+    check(!tokenizer.error().message.empty() && tokenizer.error().text().size() < 4000,
+          "an error has a bounded message");
     return 0;
   }
-  for (const std::string_view text : {"Hello, world! 123  don't <s>[CLS]", "\u00C4pfel \u4E2D\u6587 e\u0301 \U0001F600", "\xFF\xE2\x82 a"}) {
+  for (const std::string_view text : {"Hello, world! 123  don't <s>[CLS]",
+                                      "\u00C4pfel \u4E2D\u6587 e\u0301 \U0001F600", "\xFF\xE2\x82 a"}) {
     EncodeOptions options;
     options.special_text = SpecialText::kParse;
     options.add_special = true;
     const auto encoding = tokenizer->encode(text, options);
     if (!encoding.ok()) continue;
     check(encoding->ids.size() == encoding->offsets.size(), "an offset for each id");
-    for (const Span span : encoding->offsets) check(span.begin <= span.end && span.end <= text.size(), "offsets lie in the text");
+    for (const Span span : encoding->offsets)
+      check(span.begin <= span.end && span.end <= text.size(), "offsets lie in the text");
     check(is_valid_utf8(tokenizer->decode(encoding->ids)), "decoded text is UTF-8");
   }
   return 0;

@@ -30,7 +30,9 @@ const std::vector<Command>& subcommands() {
 }
 
 void print_help(FILE* out) {
-  fmt::print(out, "text to ids and back, with any tokenizer file\n\nusage: makar tokenizer SUBCOMMAND [options]\n\n");
+  fmt::print(
+      out,
+      "text to ids and back, with any tokenizer file\n\nusage: makar tokenizer SUBCOMMAND [options]\n\n");
   for (const Command& one : subcommands()) fmt::print(out, "  {:<12} {}\n", one.name, one.summary);
   fmt::print(out, "\nexample: echo 'Hello world' | makar tokenizer encode tokenizer.json\n");
 }
@@ -47,7 +49,8 @@ int run_tokenizer(const std::vector<std::string>& arguments) {
     if (arguments[0] == one.name) return one.run({arguments.begin() + 1, arguments.end()});
     known.emplace_back(one.name);
   }
-  fmt::print(stderr, "makar tokenizer: unknown subcommand '{}'{}\n", arguments[0], did_you_mean(arguments[0], known));
+  fmt::print(stderr, "makar tokenizer: unknown subcommand '{}'{}\n", arguments[0],
+             did_you_mean(arguments[0], known));
   return 2;
 }
 

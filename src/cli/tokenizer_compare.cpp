@@ -20,15 +20,18 @@ std::vector<std::string> pieces(const Tokenizer& tokenizer, const Encoding& e, s
 }
 
 // Walks both encodings; between places where both have a boundary, the cuts must be the same.
-std::vector<Difference> differences(const Tokenizer& a, const Encoding& x, const Tokenizer& b, const Encoding& y) {
+std::vector<Difference> differences(const Tokenizer& a, const Encoding& x, const Tokenizer& b,
+                                    const Encoding& y) {
   std::vector<Difference> out;
   size_t i = 0, j = 0;
   while (i < x.size() || j < y.size()) {
     const size_t i0 = i, j0 = j;
     do {
       const uint32_t end_x = i > i0 ? x.offsets[i - 1].end : 0, end_y = j > j0 ? y.offsets[j - 1].end : 0;
-      if (i < x.size() && (j >= y.size() || end_x <= end_y)) ++i;
-      else if (j < y.size()) ++j;
+      if (i < x.size() && (j >= y.size() || end_x <= end_y))
+        ++i;
+      else if (j < y.size())
+        ++j;
     } while ((i < x.size() || j < y.size()) &&
              (i == i0 || j == j0 || x.offsets[i - 1].end != y.offsets[j - 1].end));
     if (i - i0 == 1 && j - j0 == 1) continue;
@@ -40,7 +43,8 @@ std::vector<Difference> differences(const Tokenizer& a, const Encoding& x, const
     };
     if (spans_equal()) continue;
     Difference d;
-    d.bytes.begin = std::min(i0 < x.size() ? x.offsets[i0].begin : UINT32_MAX, j0 < y.size() ? y.offsets[j0].begin : UINT32_MAX);
+    d.bytes.begin = std::min(i0 < x.size() ? x.offsets[i0].begin : UINT32_MAX,
+                             j0 < y.size() ? y.offsets[j0].begin : UINT32_MAX);
     d.bytes.end = std::max(i > i0 ? x.offsets[i - 1].end : 0, j > j0 ? y.offsets[j - 1].end : 0);
     d.first = pieces(a, x, i0, i);
     d.second = pieces(b, y, j0, j);
@@ -56,7 +60,8 @@ int run_tokenizer_compare(const std::vector<std::string>& arguments) {
   std::vector<std::string> files;
   bool json = false;
   int64_t show = 20;
-  Options options("tokenizer compare", "where two tokenizers differ on a text", "makar tokenizer compare a/tokenizer.json b/tokenizer.json book.txt");
+  Options options("tokenizer compare", "where two tokenizers differ on a text",
+                  "makar tokenizer compare a/tokenizer.json b/tokenizer.json book.txt");
   options.positional("A", &a_path, "the first tokenizer");
   options.positional("B", &b_path, "the second tokenizer");
   options.positional("FILES...", &files, "text; standard input when there is none").required = false;
@@ -72,17 +77,23 @@ int run_tokenizer_compare(const std::vector<std::string>& arguments) {
   if (!x.ok()) return report(x.error());
   if (!y.ok()) return report(y.error());
   const auto list = differences(*a, *x, *b, *y);
-  Json out = {{"bytes", text->size()}, {"tokens", {x->size(), y->size()}}, {"same_ids", x->ids == y->ids}, {"differences", list.size()}};
+  Json out = {{"bytes", text->size()},
+              {"tokens", {x->size(), y->size()}},
+              {"same_ids", x->ids == y->ids},
+              {"differences", list.size()}};
   if (json) {
     out["shown"] = Json::array();
     for (size_t i = 0; i < list.size() && static_cast<int64_t>(i) < show; ++i)
-      out["shown"].push_back({{"bytes", {list[i].bytes.begin, list[i].bytes.end}}, {"first", list[i].first}, {"second", list[i].second}});
+      out["shown"].push_back({{"bytes", {list[i].bytes.begin, list[i].bytes.end}},
+                              {"first", list[i].first},
+                              {"second", list[i].second}});
     return print_out(out.dump() + "\n") ? 0 : 1;
   }
-  fmt::print("{} bytes: {} tokens and {} tokens, {} stretches cut differently, ids {}\n", text->size(), x->size(), y->size(), list.size(),
-             x->ids == y->ids ? "equal" : "not equal");
+  fmt::print("{} bytes: {} tokens and {} tokens, {} stretches cut differently, ids {}\n", text->size(),
+             x->size(), y->size(), list.size(), x->ids == y->ids ? "equal" : "not equal");
   for (size_t i = 0; i < list.size() && static_cast<int64_t>(i) < show; ++i)
-    fmt::print("  bytes {}..{}\n    A {}\n    B {}\n", list[i].bytes.begin, list[i].bytes.end, fmt::join(list[i].first, " | "), fmt::join(list[i].second, " | "));
+    fmt::print("  bytes {}..{}\n    A {}\n    B {}\n", list[i].bytes.begin, list[i].bytes.end,
+               fmt::join(list[i].first, " | "), fmt::join(list[i].second, " | "));
   return 0;
 }
 

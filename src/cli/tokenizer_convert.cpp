@@ -8,8 +8,10 @@ namespace makar {
 
 int run_tokenizer_convert(const std::vector<std::string>& arguments) {
   std::string from, to;
-  Options options("tokenizer convert", "any tokenizer file into tokenizer.json, or into a SentencePiece .model where that can hold it",
-                  "makar tokenizer convert tokenizer.model tokenizer.json");
+  Options options(
+      "tokenizer convert",
+      "any tokenizer file into tokenizer.json, or into a SentencePiece .model where that can hold it",
+      "makar tokenizer convert tokenizer.model tokenizer.json");
   options.positional("FROM", &from, "a tokenizer file of any kind, or a model folder");
   options.positional("TO", &to, "the file to write: .json or .model");
   if (const auto code = parse_or_exit(options, arguments)) return *code;

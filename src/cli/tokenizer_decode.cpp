@@ -25,7 +25,8 @@ Result<std::vector<uint32_t>> parse_ids(std::string_view text) {
   return ids;
 }
 
-std::string decode_json_line(const Tokenizer& tokenizer, std::string_view line, size_t number, bool skip_special) {
+std::string decode_json_line(const Tokenizer& tokenizer, std::string_view line, size_t number,
+                             bool skip_special) {
   const auto json = parse_json(line, "line");
   if (!json.ok()) return error_line(json.error(), number);
   if (!json->is_object() || !json->contains("ids") || !(*json)["ids"].is_array())
@@ -33,7 +34,9 @@ std::string decode_json_line(const Tokenizer& tokenizer, std::string_view line, 
   std::vector<uint32_t> ids;
   for (const Json& id : (*json)["ids"]) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= tokenizer.vocab_size())
-      return error_line(error_at("ids", "{} is not an id of this tokenizer (0 to {})", id.dump().substr(0, 40), tokenizer.vocab_size() - 1), number);
+      return error_line(error_at("ids", "{} is not an id of this tokenizer (0 to {})",
+                                 id.dump().substr(0, 40), tokenizer.vocab_size() - 1),
+                        number);
     ids.push_back(id.get<uint32_t>());
   }
   return Json{{"text", tokenizer.decode(ids, skip_special)}}.dump() + "\n";
@@ -44,9 +47,13 @@ std::string decode_json_line(const Tokenizer& tokenizer, std::string_view line, 
 int run_tokenizer_decode(const std::vector<std::string>& arguments) {
   TokenizerOptions shared;
   bool jsonl = false, lines = false, skip_special = false;
-  Options options("tokenizer decode", "ids to text", "echo '15496 995' | makar tokenizer decode tokenizer.json");
+  Options options("tokenizer decode", "ids to text",
+                  "echo '15496 995' | makar tokenizer decode tokenizer.json");
   shared.declare(options);
-  options.positional("TOKENIZER FILES...", &shared.words, "the tokenizer (unless -m names it), then files of ids").required = false;
+  options
+      .positional("TOKENIZER FILES...", &shared.words,
+                  "the tokenizer (unless -m names it), then files of ids")
+      .required = false;
   options.add("--jsonl", &jsonl, "lines {\"ids\"} in, {\"text\"} out");
   options.add("--lines", &lines, "each line by itself");
   options.add("--skip-special", &skip_special, "leave special tokens out");
@@ -62,19 +69,20 @@ int run_tokenizer_decode(const std::vector<std::string>& arguments) {
     return print_out(tokenizer->decode_bytes(*ids, skip_special)) ? 0 : 1;
   }
   bool failed = false;
-  const Status status = each_lines(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
-    std::string out;
-    for (size_t i = 0; i < batch.size(); ++i) {
-      if (jsonl) {
-        out += decode_json_line(*tokenizer, batch[i], first + i, skip_special);
-        continue;
-      }
-      const auto ids = parse_ids(batch[i]);
-      out += ids.ok() ? tokenizer->decode(*ids, skip_special) + "\n" : error_line(ids.error(), first + i);
-    }
-    failed = !print_out(out);
-    return !failed;
-  });
+  const Status status =
+      each_lines(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
+        std::string out;
+        for (size_t i = 0; i < batch.size(); ++i) {
+          if (jsonl) {
+            out += decode_json_line(*tokenizer, batch[i], first + i, skip_special);
+            continue;
+          }
+          const auto ids = parse_ids(batch[i]);
+          out += ids.ok() ? tokenizer->decode(*ids, skip_special) + "\n" : error_line(ids.error(), first + i);
+        }
+        failed = !print_out(out);
+        return !failed;
+      });
   if (!status.ok()) return report(status.error());
   return failed ? 1 : 0;
 }

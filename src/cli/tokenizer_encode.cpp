@@ -14,14 +14,17 @@ namespace {
 void append_spans(std::string& out, const std::vector<Span>& spans) {
   out += '[';
   for (size_t i = 0; i < spans.size(); ++i)
-    fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}[{},{}]"), i ? "," : "", spans[i].begin, spans[i].end);
+    fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}[{},{}]"), i ? "," : "", spans[i].begin,
+                   spans[i].end);
   out += ']';
 }
 
 template <class List>
 void append_list(std::string& out, const List& list) {
   out += '[';
-  for (size_t i = 0; i < list.size(); ++i) fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}{}"), i ? "," : "", static_cast<uint32_t>(list[i]));
+  for (size_t i = 0; i < list.size(); ++i)
+    fmt::format_to(std::back_inserter(out), FMT_COMPILE("{}{}"), i ? "," : "",
+                   static_cast<uint32_t>(list[i]));
   out += ']';
 }
 
@@ -41,15 +44,17 @@ std::string json_line(std::string_view text, const Encoding& encoding, bool pair
   return out + "}\n";
 }
 
-std::string encode_json_line(const Tokenizer& tokenizer, std::string_view line, size_t number, const EncodeOptions& options) {
+std::string encode_json_line(const Tokenizer& tokenizer, std::string_view line, size_t number,
+                             const EncodeOptions& options) {
   const auto json = parse_json(line, "line");
   if (!json.ok()) return error_line(json.error(), number);
   if (!json->is_object() || !json->contains("text") || !(*json)["text"].is_string())
     return error_line(error_at("text", "expected {{\"text\": \"...\"}}"), number);
   const auto& text = (*json)["text"].get_ref<const std::string&>();
   const bool pair = json->contains("pair") && (*json)["pair"].is_string();
-  const auto encoding = pair ? tokenizer.encode_pair(text, (*json)["pair"].get_ref<const std::string&>(), options)
-                             : tokenizer.encode(text, options);
+  const auto encoding =
+      pair ? tokenizer.encode_pair(text, (*json)["pair"].get_ref<const std::string&>(), options)
+           : tokenizer.encode(text, options);
   if (!encoding.ok()) return error_line(encoding.error(), number);
   return json_line(text, *encoding, pair);
 }
@@ -68,19 +73,22 @@ Result<std::string> explain(const Tokenizer& tokenizer, std::string_view text, c
   std::vector<ModelToken> tokens;
   const auto show = [&](const std::vector<ModelToken>& list) {
     std::string line;
-    for (const ModelToken& token : list) line += (line.empty() ? "" : " | ") + tokenizer.token(token.id).value_or("?");
+    for (const ModelToken& token : list)
+      line += (line.empty() ? "" : " | ") + tokenizer.token(token.id).value_or("?");
     return line;
   };
   for (const Words& words : all)
     for (const Span range : words.ranges) {
-      const std::string_view word = std::string_view(words.text.text()).substr(range.begin, range.end - range.begin);
+      const std::string_view word =
+          std::string_view(words.text.text()).substr(range.begin, range.end - range.begin);
       const Span from = words.text.original(range.begin, range.end);
       out += fmt::format("word {} bytes {}..{}\n", Json(to_valid_utf8(word)).dump(), from.begin, from.end);
       if (word.size() > 4096) {
         out += "  (too long to show)\n";
       } else if (bpe) {
         for (const Bpe::Step& step : bpe->explain(word))
-          out += step.rank == UINT32_MAX ? fmt::format("  {}\n", show(step.tokens)) : fmt::format("  {}   (merge {})\n", show(step.tokens), step.rank);
+          out += step.rank == UINT32_MAX ? fmt::format("  {}\n", show(step.tokens))
+                                         : fmt::format("  {}   (merge {})\n", show(step.tokens), step.rank);
       } else {
         tokens.clear();
         MAKAR_CHECK_OK(tokenizer.impl().model->tokenize(word, nullptr, tokens));
@@ -97,13 +105,19 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   bool lines = false, jsonl = false, json = false, pieces = false, explains = false;
   std::string text_given;
   int64_t threads = 0, max_length = 0;
-  Options options("tokenizer encode", "text to ids: standard input or files, whole, by lines or as JSON lines",
+  Options options("tokenizer encode",
+                  "text to ids: standard input or files, whole, by lines or as JSON lines",
                   "echo 'Hello world' | makar tokenizer encode tokenizer.json");
   shared.declare(options);
-  options.positional("TOKENIZER FILES...", &shared.words, "the tokenizer (unless -m names it), then files of text").required = false;
+  options
+      .positional("TOKENIZER FILES...", &shared.words,
+                  "the tokenizer (unless -m names it), then files of text")
+      .required = false;
   options.add("--text", &text_given, "encode this text", "TEXT");
   options.add("--lines", &lines, "each line by itself");
-  options.add("--jsonl", &jsonl, "lines {\"text\"} in, {\"ids\",\"offsets\"} out; offsets in code points, byte_offsets in bytes");
+  options.add(
+      "--jsonl", &jsonl,
+      "lines {\"text\"} in, {\"ids\",\"offsets\"} out; offsets in code points, byte_offsets in bytes");
   options.add("--json", &json, "print JSON with offsets");
   options.add("--pieces", &pieces, "print the tokens instead of the ids");
   options.add("--explain", &explains, "show the merges of each word step by step");
@@ -137,23 +151,24 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   }
   ThreadPool pool(static_cast<int>(threads));
   bool failed = false;
-  const Status status = each_lines(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
-    std::vector<std::string> out(batch.size());
-    pool.for_ranges(static_cast<int64_t>(batch.size()), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if (jsonl) {
-          out[i] = encode_json_line(*tokenizer, batch[i], first + i, encode);
-        } else {
-          const auto line = one(batch[i]);
-          out[i] = line.ok() ? *line : error_line(line.error(), first + i);
-        }
-      }
-    });
-    std::string joined;
-    for (const std::string& line : out) joined += line;
-    failed = !print_out(joined);
-    return !failed;
-  });
+  const Status status =
+      each_lines(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
+        std::vector<std::string> out(batch.size());
+        pool.for_ranges(static_cast<int64_t>(batch.size()), 1, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            if (jsonl) {
+              out[i] = encode_json_line(*tokenizer, batch[i], first + i, encode);
+            } else {
+              const auto line = one(batch[i]);
+              out[i] = line.ok() ? *line : error_line(line.error(), first + i);
+            }
+          }
+        });
+        std::string joined;
+        for (const std::string& line : out) joined += line;
+        failed = !print_out(joined);
+        return !failed;
+      });
   if (!status.ok()) return report(status.error());
   return failed ? 1 : 0;
 }

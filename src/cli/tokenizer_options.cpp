@@ -30,7 +30,8 @@ Result<size_t> read_some(int file, const std::string& name, std::string& buffer)
 }  // namespace
 
 void TokenizerOptions::declare(Options& options) {
-  options.add("-m --model --tokenizer", &model, "the tokenizer: a file of any kind, or a model folder", "PATH");
+  options.add("-m --model --tokenizer", &model, "the tokenizer: a file of any kind, or a model folder",
+              "PATH");
 }
 
 void TokenizerOptions::declare_special(Options& options) {
@@ -50,7 +51,9 @@ Status TokenizerOptions::settle() {
 EncodeOptions TokenizerOptions::encode_options() const {
   EncodeOptions options;
   options.add_special = special;
-  options.special_text = parse_special ? SpecialText::kParse : forbid_special ? SpecialText::kForbid : SpecialText::kPlain;
+  options.special_text = parse_special    ? SpecialText::kParse
+                         : forbid_special ? SpecialText::kForbid
+                                          : SpecialText::kPlain;
   return options;
 }
 

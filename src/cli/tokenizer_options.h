@@ -11,8 +11,8 @@
 namespace makar {
 
 struct TokenizerOptions {
-  std::string model;                 // -m
-  std::vector<std::string> words;    // the tokenizer, unless -m gives it, then files
+  std::string model;               // -m
+  std::vector<std::string> words;  // the tokenizer, unless -m gives it, then files
   bool special = false, parse_special = false, forbid_special = false;
 
   void declare(Options& options);
@@ -21,8 +21,9 @@ struct TokenizerOptions {
   EncodeOptions encode_options() const;
 };
 
-// Calls f with each batch of complete lines as soon as they arrive from the files, or from standard input when there
-// are none; `first` is the number of the first line, from 1. Lines end in \n or \r\n; f returns false to stop.
+// Calls f with each batch of complete lines as soon as they arrive from the files, or from standard input
+// when there are none; `first` is the number of the first line, from 1. Lines end in \n or \r\n; f returns
+// false to stop.
 Status each_lines(const std::vector<std::string>& files,
                   const std::function<bool(const std::vector<std::string_view>& lines, size_t first)>& f);
 // All files joined, or standard input.

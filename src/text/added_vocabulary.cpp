@@ -21,7 +21,8 @@ void StringFinder::add(std::string_view text, uint32_t value) {
   for (const char c : text) {
     const auto label = static_cast<unsigned char>(c);
     auto& next = nodes_[node].next;
-    const auto it = std::find_if(next.begin(), next.end(), [&](const auto& edge) { return edge.first == label; });
+    const auto it =
+        std::find_if(next.begin(), next.end(), [&](const auto& edge) { return edge.first == label; });
     if (it != next.end()) {
       node = it->second;
       continue;
@@ -56,7 +57,8 @@ bool StringFinder::next(std::string_view text, size_t from, Found& found) const 
       if (i >= text.size()) break;
       const auto label = static_cast<unsigned char>(text[i]);
       const auto& edges = nodes_[node].next;
-      const auto it = std::find_if(edges.begin(), edges.end(), [&](const auto& edge) { return edge.first == label; });
+      const auto it =
+          std::find_if(edges.begin(), edges.end(), [&](const auto& edge) { return edge.first == label; });
       if (it == edges.end()) break;
       node = it->second;
     }
@@ -98,7 +100,8 @@ const AddedToken* AddedVocabulary::by_content(std::string_view content) const {
   return index == kNoId ? nullptr : &tokens_[index];
 }
 
-void AddedVocabulary::split(std::string_view text, bool normalized, bool specials, std::vector<Part>& parts) const {
+void AddedVocabulary::split(std::string_view text, bool normalized, bool specials,
+                            std::vector<Part>& parts) const {
   const StringFinder& finder = finders_[normalized][specials];
   size_t done = 0;
   StringFinder::Found found{};
@@ -109,7 +112,9 @@ void AddedVocabulary::split(std::string_view text, bool normalized, bool special
     if (begin < done) continue;  // the blanks that the token before took
     if (token.single_word) {
       size_t after = end;
-      if ((begin > 0 && is_word(code_before(text, begin))) || (end < text.size() && is_word(next_code(text, after)))) continue;
+      if ((begin > 0 && is_word(code_before(text, begin))) ||
+          (end < text.size() && is_word(next_code(text, after))))
+        continue;
     }
     if (token.lstrip)
       while (begin > done && is_space(code_before(text, begin))) {
@@ -122,7 +127,8 @@ void AddedVocabulary::split(std::string_view text, bool normalized, bool special
     parts.push_back({{static_cast<uint32_t>(begin), static_cast<uint32_t>(end)}, &token});
     done = end;
   }
-  if (done < text.size()) parts.push_back({{static_cast<uint32_t>(done), static_cast<uint32_t>(text.size())}, nullptr});
+  if (done < text.size())
+    parts.push_back({{static_cast<uint32_t>(done), static_cast<uint32_t>(text.size())}, nullptr});
 }
 
 }  // namespace makar

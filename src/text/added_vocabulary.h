@@ -46,8 +46,8 @@ class AddedVocabulary {
     Span range;
     const AddedToken* token = nullptr;  // null for text
   };
-  // Cuts the text at its added tokens. `normalized`: by the tokens that match after normalisation, else by those
-  // that match before. `specials`: false leaves special tokens in the text.
+  // Cuts the text at its added tokens. `normalized`: by the tokens that match after normalisation, else by
+  // those that match before. `specials`: false leaves special tokens in the text.
   void split(std::string_view text, bool normalized, bool specials, std::vector<Part>& parts) const;
   // Whether split() could find anything.
   bool any(bool normalized, bool specials) const { return !finders_[normalized][specials].empty(); }

@@ -5,7 +5,9 @@ namespace makar {
 Span AlignedText::original(size_t begin, size_t end) const {
   if (changed_) {
     if (begin < end) return {spans_[begin].begin, spans_[end - 1].end};
-    const uint32_t at = begin < spans_.size() ? spans_[begin].begin : spans_.empty() ? base_ : spans_.back().end;
+    const uint32_t at = begin < spans_.size() ? spans_[begin].begin
+                        : spans_.empty()      ? base_
+                                              : spans_.back().end;
     return {at, at};
   }
   const auto inside = [&](size_t i) { return (static_cast<unsigned char>(text_[i]) & 0xC0) == 0x80; };
@@ -57,8 +59,10 @@ void Rewriter::put(char32_t code, int change) {
   if (change > 0) {
     if (at_ > 0) span = spans_[at_ - 1];
   } else {
-    if (at_ < spans_.size()) span = spans_[at_];
-    else if (!spans_.empty()) span = spans_.back();
+    if (at_ < spans_.size())
+      span = spans_[at_];
+    else if (!spans_.empty())
+      span = spans_.back();
     for (int i = 0; i <= -change; ++i) advance();
   }
   const size_t before = out_.size();

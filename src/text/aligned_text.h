@@ -1,6 +1,6 @@
 // Text that remembers where each of its bytes came from. Normalisers rewrite it; offsets into the original
-// survive every rewrite, with the conventions of the Hugging Face library (a changed character keeps the span of
-// the one it replaces, an inserted one that of its left neighbour).
+// survive every rewrite, with the conventions of the Hugging Face library (a changed character keeps the span
+// of the one it replaces, an inserted one that of its left neighbour).
 #pragma once
 #include <string>
 #include <string_view>

@@ -33,8 +33,9 @@ void Bpe::symbols(std::string_view word, const Banned* banned, std::vector<Model
   uint32_t unknown_size = 0;
   std::string buffer;
   for (size_t i = 0; i < word.size();) {
-    const uint32_t size =
-        raw_ ? 1 : std::min<uint32_t>(utf8_size(static_cast<unsigned char>(word[i])), static_cast<uint32_t>(word.size() - i));
+    const uint32_t size = raw_ ? 1
+                               : std::min<uint32_t>(utf8_size(static_cast<unsigned char>(word[i])),
+                                                    static_cast<uint32_t>(word.size() - i));
     std::string_view symbol = word.substr(i, size);
     if ((i > 0 && !prefix_.empty()) || (i + size == word.size() && !suffix_.empty())) {
       buffer.clear();
@@ -51,8 +52,9 @@ void Bpe::symbols(std::string_view word, const Banned* banned, std::vector<Model
       put(id, size);
       continue;
     }
-    if (byte_fallback_ &&
-        std::all_of(symbol.begin(), symbol.end(), [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNoId; })) {
+    if (byte_fallback_ && std::all_of(symbol.begin(), symbol.end(), [&](char c) {
+          return byte_ids_[static_cast<unsigned char>(c)] != kNoId;
+        })) {
       for (const char c : symbol) put(byte_ids_[static_cast<unsigned char>(c)], 1);
       continue;
     }
@@ -146,8 +148,10 @@ Status Bpe::tokenize(std::string_view word, const Banned* banned, std::vector<Mo
   symbols(word, banned, out);
   const size_t count = out.size() - first;
   if (count < 2) return Done{};
-  if (count <= kShort) merge_short(banned, out, first);
-  else merge_long(banned, out, first);
+  if (count <= kShort)
+    merge_short(banned, out, first);
+  else
+    merge_long(banned, out, first);
   return Done{};
 }
 

@@ -19,6 +19,7 @@ class Bpe : public Model {
   uint32_t unknown_id() const override { return unknown_; }
   bool deterministic() const override { return dropout_ <= 0; }
   bool splits_before(std::string_view mark) const override;
+  const Joins* joins() const override { return joins_.get(); }
   void write(Json& model) const override;
 
   // One merge of the explanation of a word.
@@ -28,7 +29,9 @@ class Bpe : public Model {
   };
   std::vector<Step> explain(std::string_view word) const;
   // Byte-level fast path: the id of a whole word, kNoId when it is not in the vocabulary.
-  uint32_t whole_word(std::string_view word) const { return raw_ ? bytes_.find(word) : vocabulary_.find(word); }
+  uint32_t whole_word(std::string_view word) const {
+    return raw_ ? bytes_.find(word) : vocabulary_.find(word);
+  }
   bool raw_bytes() const { return raw_; }
   // Raw: the bytes of a token, nothing for an id without any.
   std::optional<std::string_view> bytes(uint32_t id) const { return bytes_.token(id); }
@@ -40,17 +43,20 @@ class Bpe : public Model {
   void merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   void merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   Status read_merges(const Json& json);
+  void find_joins();
 
   Vocabulary vocabulary_;
-  Vocabulary bytes_;                       // raw: the same tokens as bytes
-  std::array<uint32_t, 256> byte_ids_{};   // raw: the id of each single byte; byte fallback: of each <0xXX>
+  Vocabulary bytes_;                      // raw: the same tokens as bytes
+  std::array<uint32_t, 256> byte_ids_{};  // raw: the id of each single byte; byte fallback: of each <0xXX>
   bool has_all_bytes_ = false;
   MergeTable merges_;
   std::vector<std::pair<uint32_t, uint32_t>> order_;  // the merges as written
-  bool raw_ = false, byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false, rank_by_piece_ = false;
+  bool raw_ = false, byte_fallback_ = false, fuse_unknown_ = false, ignore_merges_ = false,
+       rank_by_piece_ = false;
   double dropout_ = 0;
   std::string prefix_, suffix_;
   uint32_t unknown_ = kNoId;
+  std::unique_ptr<Joins> joins_;
 };
 
 }  // namespace makar

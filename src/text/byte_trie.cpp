@@ -47,7 +47,8 @@ void ByteTrie::build(std::vector<std::pair<std::string_view, uint32_t>> keys) {
     for (const auto& [label, begin] : children) units_[base + label].check = job.node;
     for (size_t c = 0; c < children.size(); ++c) {
       const size_t end = c + 1 < children.size() ? children[c + 1].second : job.end;
-      jobs.push_back({static_cast<uint32_t>(base + children[c].first), children[c].second, end, job.depth + 1});
+      jobs.push_back(
+          {static_cast<uint32_t>(base + children[c].first), children[c].second, end, job.depth + 1});
     }
   }
 }

@@ -12,7 +12,8 @@ class ByteTrie {
   // The keys may come in any order; of equal keys the last wins. Empty keys are left out.
   void build(std::vector<std::pair<std::string_view, uint32_t>> keys);
 
-  // Calls f(length, value) for every key that is a prefix of text, shortest first; stops when f returns false.
+  // Calls f(length, value) for every key that is a prefix of text, shortest first; stops when f returns
+  // false.
   template <class F>
   void prefixes(std::string_view text, F f) const {
     if (units_.empty()) return;

@@ -56,24 +56,30 @@ class Precompiled : public Normalizer {
       const size_t from = at;
       const char32_t code = next_code(grapheme, at);
       const std::string_view part = grapheme.substr(from, at - from);
-      if (const auto match = map_.shortest(part)) replace(out, part, match->replacement);
-      else out.characters.emplace_back(code, 0);
+      if (const auto match = map_.shortest(part))
+        replace(out, part, match->replacement);
+      else
+        out.characters.emplace_back(code, 0);
     }
   }
 
   static void replace(Out& out, std::string_view source, std::string_view target) {
-    const int before = static_cast<int>(count_code_points(source)), after = static_cast<int>(count_code_points(target));
+    const int before = static_cast<int>(count_code_points(source)),
+              after = static_cast<int>(count_code_points(target));
     for (size_t at = 0; at < target.size();) out.characters.emplace_back(next_code(target, at), 0);
     if (after > before) {
       for (int i = 0; i < after - before; ++i) out.characters[out.characters.size() - 1 - i].second = 1;
     } else if (after < before) {
-      if (out.characters.empty()) out.leading += before - after;
-      else out.characters.back().second += after - before;
+      if (out.characters.empty())
+        out.leading += before - after;
+      else
+        out.characters.back().second += after - before;
     }
   }
 
   static size_t grapheme_size(std::string_view text) {
-    if (text.size() >= 2 && static_cast<unsigned char>(text[0]) < 0x80 && static_cast<unsigned char>(text[1]) < 0x80)
+    if (text.size() >= 2 && static_cast<unsigned char>(text[0]) < 0x80 &&
+        static_cast<unsigned char>(text[1]) < 0x80)
       return text[0] == '\r' && text[1] == '\n' ? 2 : 1;
     size_t at = 0;
     utf8proc_int32_t state = 0;
@@ -81,7 +87,8 @@ class Precompiled : public Normalizer {
     while (at < text.size()) {
       size_t next = at;
       const char32_t code = next_code(text, next);
-      if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous), static_cast<utf8proc_int32_t>(code), &state))
+      if (utf8proc_grapheme_break_stateful(static_cast<utf8proc_int32_t>(previous),
+                                           static_cast<utf8proc_int32_t>(code), &state))
         break;
       previous = code;
       at = next;
@@ -107,8 +114,8 @@ Result<CharacterMap> CharacterMap::parse(std::string_view bytes) {
   return map;
 }
 
-// Units of darts-clone: bit 8 a leaf follows, bits 10.. the offset (shifted by 8 when bit 9 is set), bits 0-7 and
-// 31 the label; a leaf unit holds a value in bits 0-30.
+// Units of darts-clone: bit 8 a leaf follows, bits 10.. the offset (shifted by 8 when bit 9 is set), bits 0-7
+// and 31 the label; a leaf unit holds a value in bits 0-30.
 std::optional<CharacterMap::Match> CharacterMap::find(std::string_view text, bool first) const {
   if (trie_.empty()) return std::nullopt;
   const auto offset = [](uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); };
@@ -126,7 +133,8 @@ std::optional<CharacterMap::Match> CharacterMap::find(std::string_view text, boo
       const size_t at = trie_[node] & 0x7FFFFFFF;
       if (at >= pool_.size()) break;
       const size_t end = pool_.find('\0', at);
-      const std::string_view target = std::string_view(pool_).substr(at, (end == std::string::npos ? pool_.size() : end) - at);
+      const std::string_view target =
+          std::string_view(pool_).substr(at, (end == std::string::npos ? pool_.size() : end) - at);
       if (!is_valid_utf8(target)) break;
       // A source that ends inside a character can only come from a broken map.
       if (i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xC0) == 0x80) continue;

@@ -28,9 +28,9 @@ class CharacterMap {
   std::string pool_;
 };
 
-// The normaliser. With "longest_match": true (written by our SentencePiece reader, ignored by others) it maps the
-// longest source at every position, as SentencePiece does; without it, it goes by grapheme clusters as the
-// Hugging Face library does.
+// The normaliser. With "longest_match": true (written by our SentencePiece reader, ignored by others) it maps
+// the longest source at every position, as SentencePiece does; without it, it goes by grapheme clusters as
+// the Hugging Face library does.
 Result<std::unique_ptr<const Normalizer>> make_character_map(const Json& json);
 
 }  // namespace makar

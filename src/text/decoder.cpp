@@ -2,6 +2,7 @@
 #include "text/decoder.h"
 
 #include "base/nearest.h"
+#include "base/shown.h"
 #include "text/byte_alphabet.h"
 #include "text/field.h"
 #include "text/regex.h"
@@ -25,8 +26,8 @@ std::string replace_all(std::string text, std::string_view what, std::string_vie
 // The English blanks that word-level tokenisation leaves.
 std::string clean_up(std::string text) {
   constexpr std::pair<const char*, const char*> kRules[] = {
-      {" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","}, {" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"},
-      {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
+      {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
+      {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
   };
   for (const auto& [what, with] : kRules) text = replace_all(std::move(text), what, with);
   return text;
@@ -47,7 +48,8 @@ class WordPiece : public Decoder {
   WordPiece(std::string prefix, bool cleanup) : prefix_(std::move(prefix)), cleanup_(cleanup) {}
   void apply(Tokens& tokens, bool) const override {
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (i > 0) tokens[i] = tokens[i].starts_with(prefix_) ? tokens[i].substr(prefix_.size()) : " " + tokens[i];
+      if (i > 0)
+        tokens[i] = tokens[i].starts_with(prefix_) ? tokens[i].substr(prefix_.size()) : " " + tokens[i];
       if (cleanup_) tokens[i] = clean_up(std::move(tokens[i]));
     }
   }
@@ -89,7 +91,8 @@ class ByteFallback : public Decoder {
     std::string bytes;
     const auto flush = [&] {
       if (bytes.empty()) return;
-      if (raw || is_valid_utf8(bytes)) out.push_back(bytes);
+      if (raw || is_valid_utf8(bytes))
+        out.push_back(bytes);
       else
         for (size_t i = 0; i < bytes.size(); ++i) out.push_back(utf8(kReplacement));
       bytes.clear();
@@ -112,7 +115,10 @@ class ByteFallback : public Decoder {
     if (token.size() != 6 || !token.starts_with("<0x") || token[5] != '>') return -1;
     int value = 0;
     for (const char c : {token[3], token[4]}) {
-      const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'A' && c <= 'F' ? c - 'A' + 10 : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+      const int digit = c >= '0' && c <= '9'   ? c - '0'
+                        : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                        : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                               : -1;
       if (digit < 0) return -1;
       value = value * 16 + digit;
     }
@@ -131,7 +137,8 @@ class Fuse : public Decoder {
 
 class Strip : public Decoder {
  public:
-  Strip(std::string content, uint64_t start, uint64_t stop) : content_(std::move(content)), start_(start), stop_(stop) {}
+  Strip(std::string content, uint64_t start, uint64_t stop)
+      : content_(std::move(content)), start_(start), stop_(stop) {}
   void apply(Tokens& tokens, bool) const override {
     if (content_.empty()) return;
     for (std::string& token : tokens) {
@@ -155,6 +162,8 @@ class Replace : public Decoder {
     for (std::string& token : tokens) {
       matches.clear();
       if (!is_valid_utf8(token) || !pattern_.find_all(token, matches).ok() || matches.empty()) continue;
+      // Stages that each double a token would fill the memory; such a one stays as it is.
+      if (matches.size() * content_.size() > (size_t{16} << 20)) continue;
       std::string out;
       size_t at = 0;
       for (const Span match : matches) {
@@ -285,7 +294,8 @@ Made Decoder::from_json(const Json& json) {
     }
     known.emplace_back(kind.name);
   }
-  return error_of(Error::Kind::kUnsupported, "", "unknown decoder '{}'{}", type, did_you_mean(type, known));
+  return error_of(Error::Kind::kUnsupported, "", "unknown decoder {}{}", shown(type),
+                  did_you_mean(type.substr(0, 80), known));
 }
 
 }  // namespace makar

@@ -10,8 +10,8 @@ namespace {
 bool inside(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
 
 template <Scanner::Kind kKind, bool kOffsets>
-Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
-            TokenSink& sink) {
+Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options,
+            Workspace& work, TokenSink& sink) {
   const char* const begin = text.data();
   const char* const end = begin + text.size();
   const Scanner scanner(end);
@@ -24,7 +24,8 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
   const auto span = [&](const char* from, const char* to) {
     while (from > begin && inside(*from)) --from;
     while (to < end && inside(*to)) ++to;
-    sink.offsets->push_back({base + static_cast<uint32_t>(from - begin), base + static_cast<uint32_t>(to - begin)});
+    sink.offsets->push_back(
+        {base + static_cast<uint32_t>(from - begin), base + static_cast<uint32_t>(to - begin)});
   };
   const auto spans_of = [&](const auto& entry, const char* word) {
     const char* from = word;
@@ -34,7 +35,8 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
     }
   };
   const auto room = [&](size_t more) {
-    if (count + more <= ids.size()) [[likely]] return;
+    if (count + more <= ids.size()) [[likely]]
+      return;
     ids.resize(ids.size() + std::max(kBlock + more, ids.size() / 2));
     out = ids.data();
   };
@@ -98,8 +100,8 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
 }
 
 template <Scanner::Kind kKind>
-Status either(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
-              TokenSink& sink) {
+Status either(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options,
+              Workspace& work, TokenSink& sink) {
   return sink.offsets ? loop<kKind, true>(impl, text, base, options, work, sink)
                       : loop<kKind, false>(impl, text, base, options, work, sink);
 }
@@ -114,17 +116,20 @@ Scanner::Kind direct_kind(const Json& json) {
     return found && found->is_boolean() ? found->get<bool>() : fallback;
   };
   if (*type == "ByteLevel")
-    return flag(json, "use_regex", true) && !flag(json, "add_prefix_space", true) ? Scanner::Kind::kGpt2 : Scanner::Kind::kNone;
+    return flag(json, "use_regex", true) && !flag(json, "add_prefix_space", true) ? Scanner::Kind::kGpt2
+                                                                                  : Scanner::Kind::kNone;
   const Json* parts = find_field(json, "pretokenizers");
   if (*type != "Sequence" || !parts || !parts->is_array() || parts->size() != 2) return Scanner::Kind::kNone;
   const Json &split = (*parts)[0], &bytes = (*parts)[1];
   const Json *split_type = find_field(split, "type"), *bytes_type = find_field(bytes, "type");
-  if (!split_type || *split_type != "Split" || !bytes_type || *bytes_type != "ByteLevel") return Scanner::Kind::kNone;
+  if (!split_type || *split_type != "Split" || !bytes_type || *bytes_type != "ByteLevel")
+    return Scanner::Kind::kNone;
   if (flag(bytes, "add_prefix_space", true) || flag(bytes, "use_regex", true)) return Scanner::Kind::kNone;
   // These patterns match everything, so keeping the matches and isolating them is the same.
   const Json* behavior = find_field(split, "behavior");
   const bool invert = flag(split, "invert", false);
-  if (!behavior || !((*behavior == "Isolated") || (*behavior == "Removed" && invert))) return Scanner::Kind::kNone;
+  if (!behavior || !((*behavior == "Isolated") || (*behavior == "Removed" && invert)))
+    return Scanner::Kind::kNone;
   const Json* pattern = find_field(split, "pattern");
   const Json* regex = pattern ? find_field(*pattern, "Regex") : nullptr;
   return regex && regex->is_string() ? Scanner::kind_of(regex->get<std::string>()) : Scanner::Kind::kNone;
@@ -133,11 +138,16 @@ Scanner::Kind direct_kind(const Json& json) {
 Status run_direct(const Tokenizer::Impl& impl, Scanner::Kind kind, std::string_view text, uint32_t base,
                   const EncodeOptions& options, Workspace& work, TokenSink& sink) {
   switch (kind) {
-    case Scanner::Kind::kGpt2: return either<Scanner::Kind::kGpt2>(impl, text, base, options, work, sink);
-    case Scanner::Kind::kCl100k: return either<Scanner::Kind::kCl100k>(impl, text, base, options, work, sink);
-    case Scanner::Kind::kQwen2: return either<Scanner::Kind::kQwen2>(impl, text, base, options, work, sink);
-    case Scanner::Kind::kO200k: return either<Scanner::Kind::kO200k>(impl, text, base, options, work, sink);
-    case Scanner::Kind::kNone: break;
+    case Scanner::Kind::kGpt2:
+      return either<Scanner::Kind::kGpt2>(impl, text, base, options, work, sink);
+    case Scanner::Kind::kCl100k:
+      return either<Scanner::Kind::kCl100k>(impl, text, base, options, work, sink);
+    case Scanner::Kind::kQwen2:
+      return either<Scanner::Kind::kQwen2>(impl, text, base, options, work, sink);
+    case Scanner::Kind::kO200k:
+      return either<Scanner::Kind::kO200k>(impl, text, base, options, work, sink);
+    case Scanner::Kind::kNone:
+      break;
   }
   check(false, "run_direct without a scanner");
   return Done{};

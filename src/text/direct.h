@@ -1,5 +1,5 @@
-// The short way for byte-level BPE: scan a word, look it up, write its ids. No normalised copy, no spans, no list of
-// words; the same result as the pipeline, which tests hold it against.
+// The short way for byte-level BPE: scan a word, look it up, write its ids. No normalised copy, no spans, no
+// list of words; the same result as the pipeline, which tests hold it against.
 #pragma once
 #include "text/pipeline.h"
 #include "text/scan.h"

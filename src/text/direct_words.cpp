@@ -44,6 +44,21 @@ bool is_marked(const Json& normalizer, const Json& pre, DirectWords& out) {
   return is_type(pre, "Split") && text && *text == " " && !pre.value("invert", false);
 }
 
+// The end of the text at p that merges can reach: a blank, or a seam that no merge crosses.
+const char* word_end(const char* p, const char* end, const Model::Joins* joins) {
+  if (!joins || p == end) {
+    while (p < end && *p != ' ') ++p;
+    return p;
+  }
+  auto previous = static_cast<unsigned char>(*p++);
+  for (; p < end && *p != ' '; ++p) {
+    const auto c = static_cast<unsigned char>(*p);
+    if (previous < 0x80 && c < 0x80 && !(*joins)[previous][c]) return p;
+    previous = c;
+  }
+  return p;
+}
+
 // Finds the word in the cache or asks the model; calls emit(id, begin, end) for each token.
 template <class Emit>
 Status each_token(const Tokenizer::Impl& impl, std::string_view word, const char* limit, WordCache& cache,
@@ -56,9 +71,11 @@ Status each_token(const Tokenizer::Impl& impl, std::string_view word, const char
     }
   };
   if (word.size() <= 15)
-    if (const auto* entry = cache.find_short(WordCache::short_key(word.data(), word.size(), limit))) return from_entry(*entry), Done{};
+    if (const auto* entry = cache.find_short(WordCache::short_key(word.data(), word.size(), limit)))
+      return from_entry(*entry), Done{};
   if (word.size() <= 31)
-    if (const auto* entry = cache.find_long(WordCache::long_key(word.data(), word.size()))) return from_entry(*entry), Done{};
+    if (const auto* entry = cache.find_long(WordCache::long_key(word.data(), word.size())))
+      return from_entry(*entry), Done{};
   MAKAR_CHECK_OK(impl.tokenize(word, options, work));
   if (word.size() <= 31) cache.put(word, work.tokens);
   for (const ModelToken& token : work.tokens) emit(token.id, token.begin, token.end);
@@ -71,7 +88,8 @@ DirectWords direct_words(const Json& normalizer, const Json& pre, const std::str
   DirectWords out;
   if (!mark.empty() && !normalizer.is_null() && is_marked(normalizer, pre, out)) {
     out.kind = DirectWords::Kind::kMarked;
-  } else if (is_type(normalizer, "BertNormalizer") && is_type(pre, "BertPreTokenizer") && normalizer.value("clean_text", true)) {
+  } else if (is_type(normalizer, "BertNormalizer") && is_type(pre, "BertPreTokenizer") &&
+             normalizer.value("clean_text", true)) {
     out = {};
     out.kind = DirectWords::Kind::kBert;
     out.lowercase = normalizer.value("lowercase", true);
@@ -81,8 +99,8 @@ DirectWords direct_words(const Json& normalizer, const Json& pre, const std::str
   return out;
 }
 
-Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options,
-                  Workspace& work, TokenSink& sink) {
+Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t base,
+                  const EncodeOptions& options, Workspace& work, TokenSink& sink) {
   WordCache& cache = impl.cache_for(options, work);
   const char* const begin = text.data();
   const char* const end = begin + text.size();
@@ -94,7 +112,7 @@ Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t b
     while (p < end && *p == ' ') ++p;
     const auto blanks = static_cast<size_t>(p - word);
     const char* const rest = p;
-    while (p < end && *p != ' ') ++p;
+    p = word_end(p, end, impl.model->joins());
     buffer.clear();
     for (size_t i = 0; i < blanks + extra; ++i) buffer += kBlankMark;
     buffer.append(rest, static_cast<size_t>(p - rest));
@@ -103,21 +121,26 @@ Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t b
     const auto first_size = static_cast<uint32_t>(utf8_size(static_cast<unsigned char>(*word)));
     const auto inside = [](const char* c) { return (static_cast<unsigned char>(*c) & 0xC0) == 0x80; };
     const auto start_of = [&](uint32_t at) -> uint32_t {
-      if (at < marks) return static_cast<uint32_t>(word - begin) + (at / 3 >= extra ? static_cast<uint32_t>(at / 3 - extra) : 0);
+      if (at < marks)
+        return static_cast<uint32_t>(word - begin) +
+               (at / 3 >= extra ? static_cast<uint32_t>(at / 3 - extra) : 0);
       const char* c = rest + (at - marks);
       while (c > rest && inside(c)) --c;
       return static_cast<uint32_t>(c - begin);
     };
     const auto end_of = [&](uint32_t at) -> uint32_t {  // of the character that holds the byte before `at`
       if (at <= extra * 3) return static_cast<uint32_t>(word - begin) + first_size;
-      if (at <= marks) return static_cast<uint32_t>(word - begin) + static_cast<uint32_t>((at - 1) / 3 - extra) + 1;
+      if (at <= marks)
+        return static_cast<uint32_t>(word - begin) + static_cast<uint32_t>((at - 1) / 3 - extra) + 1;
       const char* c = rest + (at - marks);
       while (c < end && inside(c)) ++c;
       return static_cast<uint32_t>(c - begin);
     };
-    MAKAR_CHECK_OK(each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work, [&](uint32_t id, uint32_t from, uint32_t to) {
-      sink.put(id, sink.offsets ? Span{base + start_of(from), base + end_of(to)} : Span{});
-    }));
+    MAKAR_CHECK_OK(
+        each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work,
+                   [&](uint32_t id, uint32_t from, uint32_t to) {
+                     sink.put(id, sink.offsets ? Span{base + start_of(from), base + end_of(to)} : Span{});
+                   }));
     extra = 0;
   }
   return Done{};
@@ -130,16 +153,21 @@ enum : uint8_t { kWordByte, kBlank, kPunctuationByte, kOtherByte };
 constexpr std::array<uint8_t, 256> kBertBytes = [] {
   std::array<uint8_t, 256> table{};
   for (int b = 0; b < 256; ++b) {
-    const bool punctuation = (b >= 33 && b <= 47) || (b >= 58 && b <= 64) || (b >= 91 && b <= 96) || (b >= 123 && b <= 126);
-    table[b] = b == ' ' || b == '\t' || b == '\n' || b == '\r' ? kBlank : b < 32 || b >= 127 ? kOtherByte : punctuation ? kPunctuationByte : kWordByte;
+    const bool punctuation =
+        (b >= 33 && b <= 47) || (b >= 58 && b <= 64) || (b >= 91 && b <= 96) || (b >= 123 && b <= 126);
+    table[b] = b == ' ' || b == '\t' || b == '\n' || b == '\r' ? kBlank
+               : b < 32 || b >= 127                            ? kOtherByte
+               : punctuation                                   ? kPunctuationByte
+                                                               : kWordByte;
   }
   return table;
 }();
 
 }  // namespace
 
-Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
-                TokenSink& sink, const std::function<Status(std::string_view, uint32_t)>& other) {
+Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t base,
+                const EncodeOptions& options, Workspace& work, TokenSink& sink,
+                const std::function<Status(std::string_view, uint32_t)>& other) {
   WordCache& cache = impl.cache_for(options, work);
   const bool lower = impl.direct_words->lowercase;
   const auto kind = [](char c) { return kBertBytes[static_cast<unsigned char>(c)]; };
@@ -151,7 +179,8 @@ Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t bas
     }
     size_t stop = at;
     bool plain = true;
-    for (; stop < text.size() && kind(text[stop]) != kBlank; ++stop) plain = plain && kind(text[stop]) != kOtherByte;
+    for (; stop < text.size() && kind(text[stop]) != kBlank; ++stop)
+      plain = plain && kind(text[stop]) != kOtherByte;
     if (!plain) {
       MAKAR_CHECK_OK(other(text.substr(at, stop - at), base + static_cast<uint32_t>(at)));
       at = stop;
@@ -165,9 +194,10 @@ Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t bas
       if (lower)
         for (char& c : buffer) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
       const auto from = static_cast<uint32_t>(base + at);
-      MAKAR_CHECK_OK(each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work, [&](uint32_t id, uint32_t b, uint32_t e) {
-        sink.put(id, {from + b, from + e});
-      }));
+      MAKAR_CHECK_OK(each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work,
+                                [&](uint32_t id, uint32_t b, uint32_t e) {
+                                  sink.put(id, {from + b, from + e});
+                                }));
       at = end;
     }
   }

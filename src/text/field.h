@@ -18,24 +18,28 @@ inline Error wrong_field(const Json& object, const char* key, const char* expect
   return error_at(key, "expected {}, found {}", expected, found ? found->type_name() : "nothing");
 }
 
-inline Result<bool> bool_field(const Json& object, const char* key, std::optional<bool> fallback = std::nullopt) {
+inline Result<bool> bool_field(const Json& object, const char* key,
+                               std::optional<bool> fallback = std::nullopt) {
   const Json* found = find_field(object, key);
   if (!found && fallback) return *fallback;
   if (!found || !found->is_boolean()) return wrong_field(object, key, "true or false");
   return found->get<bool>();
 }
 
-inline Result<std::string> string_field(const Json& object, const char* key, std::optional<std::string> fallback = std::nullopt) {
+inline Result<std::string> string_field(const Json& object, const char* key,
+                                        std::optional<std::string> fallback = std::nullopt) {
   const Json* found = find_field(object, key);
   if (!found && fallback) return *fallback;
   if (!found || !found->is_string()) return wrong_field(object, key, "a string");
   return found->get<std::string>();
 }
 
-inline Result<uint64_t> count_field(const Json& object, const char* key, std::optional<uint64_t> fallback = std::nullopt) {
+inline Result<uint64_t> count_field(const Json& object, const char* key,
+                                    std::optional<uint64_t> fallback = std::nullopt) {
   const Json* found = find_field(object, key);
   if (!found && fallback) return *fallback;
-  if (!found || !found->is_number_integer() || (found->is_number_integer() && !found->is_number_unsigned() && found->get<int64_t>() < 0))
+  if (!found || !found->is_number_integer() ||
+      (found->is_number_integer() && !found->is_number_unsigned() && found->get<int64_t>() < 0))
     return wrong_field(object, key, "a whole number that is not negative");
   return found->get<uint64_t>();
 }

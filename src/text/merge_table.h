@@ -43,7 +43,8 @@ class MergeTable {
   size_t place(uint32_t left, uint32_t right) const {
     const size_t mask = slots_.size() - 1;
     size_t at = (hash_pair(left, right) >> 32) & mask;
-    while (slots_[at].merge.rank != UINT32_MAX && (slots_[at].left != left || slots_[at].right != right)) at = (at + 1) & mask;
+    while (slots_[at].merge.rank != UINT32_MAX && (slots_[at].left != left || slots_[at].right != right))
+      at = (at + 1) & mask;
     return at;
   }
   std::vector<Slot> slots_;

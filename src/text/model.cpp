@@ -1,6 +1,7 @@
 #include "text/model.h"
 
 #include "base/nearest.h"
+#include "base/shown.h"
 #include "text/bpe.h"
 #include "text/field.h"
 #include "text/unigram.h"
@@ -23,13 +24,17 @@ Result<std::unique_ptr<const Model>> Model::from_json(const Json& json, bool raw
   if (!json.is_object()) return error_at("", "expected an object, found {}", json.type_name());
   MAKAR_TRY(const std::string type, string_field(json, "type", guess_type(json)));
   Result<std::unique_ptr<const Model>> made = Error{};
-  if (type == "BPE") made = Bpe::from_json(json, raw_bytes);
-  else if (type == "WordPiece") made = make_wordpiece(json);
-  else if (type == "Unigram") made = Unigram::from_json(json);
-  else if (type == "WordLevel") made = make_word_level(json);
+  if (type == "BPE")
+    made = Bpe::from_json(json, raw_bytes);
+  else if (type == "WordPiece")
+    made = make_wordpiece(json);
+  else if (type == "Unigram")
+    made = Unigram::from_json(json);
+  else if (type == "WordLevel")
+    made = make_word_level(json);
   else
-    return error_of(Error::Kind::kUnsupported, "", "unknown model '{}'{}", type,
-                    did_you_mean(type, {"BPE", "WordPiece", "Unigram", "WordLevel"}));
+    return error_of(Error::Kind::kUnsupported, "", "unknown model {}{}", shown(type),
+                    did_you_mean(type.substr(0, 80), {"BPE", "WordPiece", "Unigram", "WordLevel"}));
   if (!made.ok()) return made.error().in(type);
   return made;
 }

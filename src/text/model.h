@@ -1,5 +1,6 @@
 // Models: the third stage of a pipeline, which cuts one word into tokens.
 #pragma once
+#include <array>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,8 @@ using Banned = std::vector<bool>;
 class Model {
  public:
   virtual ~Model() = default;
-  virtual Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const = 0;
+  virtual Status tokenize(std::string_view word, const Banned* banned,
+                          std::vector<ModelToken>& out) const = 0;
 
   virtual const Vocabulary& vocabulary() const = 0;
   virtual uint32_t unknown_id() const { return kNoId; }
@@ -30,12 +32,19 @@ class Model {
   virtual Status tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out) const {
     return tokenize(word, nullptr, out);
   }
-  // Whether a run of text can be cut before every `mark` that follows another character without changing a token.
+  // Whether a run of text can be cut before every `mark` that follows another character without changing a
+  // token.
   virtual bool splits_before(std::string_view mark) const { return false; }
+  // Between which neighbours a merge can reach across: [left][right] of ASCII characters and kMarkColumn for
+  // U+2581. Text may be cut anywhere else. Null when not known.
+  static constexpr int kMarkColumn = 128, kColumns = 129;
+  using Joins = std::array<std::array<uint8_t, kColumns>, kColumns>;
+  virtual const Joins* joins() const { return nullptr; }
   // The "model" section: the parts that are large, put back into what was read.
   virtual void write(Json& model) const { model["vocab"] = vocabulary().to_json(); }
 
-  // From the "model" section. `raw_bytes`: words come as bytes, the vocabulary is written in the byte alphabet.
+  // From the "model" section. `raw_bytes`: words come as bytes, the vocabulary is written in the byte
+  // alphabet.
   static Result<std::unique_ptr<const Model>> from_json(const Json& json, bool raw_bytes);
 };
 

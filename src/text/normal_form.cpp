@@ -16,24 +16,28 @@ struct Item {
 // 0 when the pair does not compose.
 char32_t compose(char32_t a, char32_t b) {
   utf8proc_int32_t pair[2] = {static_cast<utf8proc_int32_t>(a), static_cast<utf8proc_int32_t>(b)};
-  const auto left = utf8proc_normalize_utf32(pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+  const auto left =
+      utf8proc_normalize_utf32(pair, 2, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
   return left == 1 ? static_cast<char32_t>(pair[0]) : 0;
 }
 
 std::vector<Item> decompose(std::string_view text, bool compatible) {
-  const auto options = static_cast<utf8proc_option_t>(compatible ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE);
+  const auto options =
+      static_cast<utf8proc_option_t>(compatible ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE);
   std::vector<Item> items;
   items.reserve(text.size());
   size_t settled = 0;  // items before this are in canonical order
   const auto settle = [&](size_t end) {
-    std::stable_sort(items.begin() + settled, items.begin() + end, [](const Item& a, const Item& b) { return a.ccc < b.ccc; });
+    std::stable_sort(items.begin() + settled, items.begin() + end,
+                     [](const Item& a, const Item& b) { return a.ccc < b.ccc; });
     settled = end;
   };
   for (size_t at = 0; at < text.size();) {
     const char32_t code = next_code(text, at);
     utf8proc_int32_t parts[32];
     int last_boundclass = 0;
-    auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts, 32, options, &last_boundclass);
+    auto count =
+        utf8proc_decompose_char(static_cast<utf8proc_int32_t>(code), parts, 32, options, &last_boundclass);
     if (count <= 0 || count > 32) parts[0] = static_cast<utf8proc_int32_t>(code), count = 1;
     for (utf8proc_ssize_t i = 0; i < count; ++i) {
       const auto part = static_cast<char32_t>(parts[i]);
@@ -47,7 +51,8 @@ std::vector<Item> decompose(std::string_view text, bool compatible) {
   return items;
 }
 
-// Canonical composition: each mark joins the last starter unless one of the same or a higher class stands between.
+// Canonical composition: each mark joins the last starter unless one of the same or a higher class stands
+// between.
 void recompose(std::vector<Item>& items) {
   size_t out = 0;
   size_t starter = SIZE_MAX;
@@ -86,8 +91,8 @@ std::vector<FormedChar> normal_form(std::string_view text, NormalForm form) {
 
 namespace {
 
-// For each code point below U+30000: bit 0, NFC may change it or join it to what stands before; bit 1, it has a
-// combining class.
+// For each code point below U+30000: bit 0, NFC may change it or join it to what stands before; bit 1, it has
+// a combining class.
 struct QuickCheck {
   std::vector<uint8_t> bits = std::vector<uint8_t>(0x30000);
   QuickCheck() {
@@ -97,11 +102,13 @@ struct QuickCheck {
       if (c < 0xC0 || (c >= 0xAC00 && c <= 0xD7A3)) continue;
       utf8proc_int32_t parts[32];
       int boundclass = 0;
-      const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 32, UTF8PROC_DECOMPOSE, &boundclass);
+      const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts, 32,
+                                                 UTF8PROC_DECOMPOSE, &boundclass);
       if (count == 1 && parts[0] == static_cast<utf8proc_int32_t>(c)) continue;
       utf8proc_int32_t again[32];
       std::copy(parts, parts + count, again);
-      const auto left = utf8proc_normalize_utf32(again, count, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
+      const auto left = utf8proc_normalize_utf32(
+          again, count, static_cast<utf8proc_option_t>(UTF8PROC_COMPOSE | UTF8PROC_STABLE));
       if (left != 1 || again[0] != static_cast<utf8proc_int32_t>(c)) bits[c] |= 1;
       for (utf8proc_ssize_t i = 1; i < count; ++i)
         if (static_cast<size_t>(parts[i]) < bits.size()) bits[parts[i]] |= 1;

@@ -1,5 +1,5 @@
-// NFC, NFD, NFKC and NFKD (Unicode Standard Annex 15) with, for each character that comes out, how it relates to
-// the characters that went in: what AlignedText needs.
+// NFC, NFD, NFKC and NFKD (Unicode Standard Annex 15) with, for each character that comes out, how it relates
+// to the characters that went in: what AlignedText needs.
 #pragma once
 #include <string_view>
 #include <vector>

@@ -2,6 +2,7 @@
 #include "text/normalizer.h"
 
 #include "base/nearest.h"
+#include "base/shown.h"
 #include "text/byte_alphabet.h"
 #include "text/character_map.h"
 #include "text/field.h"
@@ -90,13 +91,15 @@ class Nmt : public Normalizer {
  public:
   Status apply(AlignedText& text) const override {
     filter(text, [](char32_t c) {
-      return !((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F || c == 0x9F);
+      return !((c >= 1 && c <= 8) || c == 0xB || (c >= 0xE && c <= 0x1F) || c == 0x7F || c == 0x8F ||
+               c == 0x9F);
     });
     const std::u32string codes = code_points(text.text());
     Rewriter out(text);
     for (const char32_t c : codes) {
-      const bool blank = c == 9 || c == 10 || c == 12 || c == 13 || c == 0x1680 || (c >= 0x200B && c <= 0x200F) ||
-                         c == 0x2028 || c == 0x2029 || c == 0x2581 || c == 0xFEFF || c == 0xFFFD;
+      const bool blank = c == 9 || c == 10 || c == 12 || c == 13 || c == 0x1680 ||
+                         (c >= 0x200B && c <= 0x200F) || c == 0x2028 || c == 0x2029 || c == 0x2581 ||
+                         c == 0xFEFF || c == 0xFFFD;
       out.put(blank ? U' ' : c, 0);
     }
     return out.finish(), Done{};
@@ -151,7 +154,11 @@ class Replace : public Normalizer {
     std::string out;
     std::vector<Span> out_spans;
     uint32_t at = 0;
+    // Stages that each double the text would fill the memory: a bound by the size of the original.
+    const size_t limit = (size_t{64} << 20) + size_t{16} * (text.original(0, s.size()).end - text.base());
     for (const Span match : matches) {
+      if (out.size() + content_.size() > limit)
+        return error_of(Error::Kind::kLimit, "Replace", "the text grows beyond {} bytes", limit);
       out.append(s, at, match.begin - at);
       out_spans.insert(out_spans.end(), spans.begin() + at, spans.begin() + match.begin);
       const Span span = match.end == 0 ? Span{text.base(), text.base()} : spans[match.end - 1];
@@ -183,7 +190,10 @@ class Bert : public Normalizer {
     if (chinese_) isolate_chinese(text);
     if (strip_) {
       form(text, NormalForm::kNfd);
-      if (!is_ascii(text.text())) filter(text, [](char32_t c) { return c < 0x300 || category(c) != Category::kMn || came_after_unicode8(c); });
+      if (!is_ascii(text.text()))
+        filter(text, [](char32_t c) {
+          return c < 0x300 || category(c) != Category::kMn || came_after_unicode8(c);
+        });
     }
     if (lowercase_) lower(text);
     return Done{};
@@ -193,7 +203,9 @@ class Bert : public Normalizer {
   static void clean(AlignedText& text) {
     filter(text, [](char32_t c) {
       if (c == '\t' || c == '\n' || c == '\r') return true;
-      return !(c == 0 || c == kReplacement || (in(c, detail::mask({Category::kCc, Category::kCf, Category::kCo})) && !came_after_unicode8(c)));
+      return !(
+          c == 0 || c == kReplacement ||
+          (in(c, detail::mask({Category::kCc, Category::kCf, Category::kCo})) && !came_after_unicode8(c)));
     });
     const std::u32string codes = code_points(text.text());
     Rewriter out(text);
@@ -205,11 +217,14 @@ class Bert : public Normalizer {
     const std::u32string codes = code_points(text.text());
     Rewriter out(text);
     for (const char32_t c : codes) {
-      const bool chinese = (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) || (c >= 0x20000 && c <= 0x2A6DF) ||
-                           (c >= 0x2A700 && c <= 0x2B73F) || (c >= 0x2B740 && c <= 0x2B81F) ||
-                           (c >= 0x2B920 && c <= 0x2CEAF) || (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
-      if (chinese) out.put(U' ', 0), out.put(c, 1), out.put(U' ', 1);
-      else out.put(c, 0);
+      const bool chinese = (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
+                           (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
+                           (c >= 0x2B740 && c <= 0x2B81F) || (c >= 0x2B920 && c <= 0x2CEAF) ||
+                           (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
+      if (chinese)
+        out.put(U' ', 0), out.put(c, 1), out.put(U' ', 1);
+      else
+        out.put(c, 0);
     }
     out.finish();
   }
@@ -308,7 +323,8 @@ Made Normalizer::from_json(const Json& json) {
     }
     known.emplace_back(kind.name);
   }
-  return error_of(Error::Kind::kUnsupported, "", "unknown normalizer '{}'{}", type, did_you_mean(type, known));
+  return error_of(Error::Kind::kUnsupported, "", "unknown normalizer {}{}", shown(type),
+                  did_you_mean(type.substr(0, 80), known));
 }
 
 }  // namespace makar

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/shown.h"
 #include "text/direct.h"
 #include "text/direct_words.h"
 
@@ -20,9 +21,11 @@ AlignedText repair(std::string_view text, bool byte_level) {
     const auto put = [&](char32_t code, size_t from, size_t size) {
       const size_t before = out.size();
       append_utf8(out, code);
-      spans.insert(spans.end(), out.size() - before, {static_cast<uint32_t>(from), static_cast<uint32_t>(from + size)});
+      spans.insert(spans.end(), out.size() - before,
+                   {static_cast<uint32_t>(from), static_cast<uint32_t>(from + size)});
     };
-    if (c.ok || !byte_level) put(c.code, at, c.size);
+    if (c.ok || !byte_level)
+      put(c.code, at, c.size);
     else
       for (uint32_t i = 0; i < c.size; ++i) put(0xDC00 + static_cast<unsigned char>(text[at + i]), at + i, 1);
     at += c.size;
@@ -66,7 +69,8 @@ void cut_at_marks(Words& words, std::string_view mark) {
       const size_t found = text.find(mark, from);
       if (found == std::string_view::npos || found >= range.end) break;
       from = found + mark.size();
-      if (found >= range.begin + mark.size() && text.substr(found - mark.size(), mark.size()) == mark) continue;
+      if (found >= range.begin + mark.size() && text.substr(found - mark.size(), mark.size()) == mark)
+        continue;
       out.push_back({range.begin, static_cast<uint32_t>(found)});
       range.begin = static_cast<uint32_t>(found);
     }
@@ -97,7 +101,9 @@ void Tokenizer::Impl::give_back(std::unique_ptr<Workspace> workspace) const {
 Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options, TokenSink sink) const {
   if (text.empty()) return Done{};
   if (text.size() >= kTextLimit)
-    return error_of(Error::Kind::kLimit, "text", "has {} bytes; at most {} are encoded at once: cut it into lines", text.size(), kTextLimit);
+    return error_of(Error::Kind::kLimit, "text",
+                    "has {} bytes; at most {} are encoded at once: cut it into lines", text.size(),
+                    kTextLimit);
   auto work = take_workspace();
   const bool valid = is_valid_utf8(text);
   AlignedText repaired;
@@ -110,13 +116,16 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
     added.split(view, true, true, found);
     for (const auto& part : found)
       if (part.token && part.token->special)
-        return error_at(fmt::format("byte {}", part.range.begin), "the text holds the special token '{}'; allow it or treat it as plain text",
-                        part.token->content);
+        return error_at(fmt::format("byte {}", part.range.begin),
+                        "the text holds the special token {}; allow it or treat it as plain text",
+                        shown(part.token->content));
   }
   const bool specials = options.special_text == SpecialText::kParse;
   std::vector<AddedVocabulary::Part> parts;
-  if (added.any(false, specials)) added.split(view, false, specials, parts);
-  else parts.push_back({{0, static_cast<uint32_t>(view.size())}, nullptr});
+  if (added.any(false, specials))
+    added.split(view, false, specials, parts);
+  else
+    parts.push_back({{0, static_cast<uint32_t>(view.size())}, nullptr});
   Status status = Done{};
   for (const auto& part : parts) {
     if (part.token) {
@@ -132,15 +141,17 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
         continue;
       }
     }
-    status = run_fragment(valid ? AlignedText(fragment, part.range.begin) : repaired.slice(part.range.begin, part.range.end), options, *work, sink);
+    status = run_fragment(
+        valid ? AlignedText(fragment, part.range.begin) : repaired.slice(part.range.begin, part.range.end),
+        options, *work, sink);
     if (!status.ok()) break;
   }
   give_back(std::move(work));
   return status;
 }
 
-Result<bool> Tokenizer::Impl::run_short(std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
-                                        TokenSink& sink) const {
+Result<bool> Tokenizer::Impl::run_short(std::string_view text, uint32_t base, const EncodeOptions& options,
+                                        Workspace& work, TokenSink& sink) const {
   if (added.any(true, options.special_text == SpecialText::kParse)) return false;
   if (direct != Scanner::Kind::kNone && (!normalizer || normalizer->leaves(text))) {
     MAKAR_CHECK_OK(run_direct(*this, direct, text, base, options, work, sink));
@@ -177,7 +188,8 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
   const bool specials = options.special_text == SpecialText::kParse;
   if (!added.any(true, specials)) {
     Words words{std::move(text), {}};
-    if (!words.text.text().empty()) words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
+    if (!words.text.text().empty())
+      words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
     MAKAR_CHECK_OK(pre_tokenize(words));
     return run_words(words, options, work, sink);
   }
@@ -222,7 +234,8 @@ Status Tokenizer::Impl::tokenize(std::string_view word, const EncodeOptions& opt
   return Done{};
 }
 
-Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const {
+Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& options, Workspace& work,
+                                  TokenSink& sink) const {
   const std::string& text = words.text.text();
   const char* limit = text.data() + text.size();
   WordCache* cache = &cache_for(options, work);
@@ -252,7 +265,9 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
     MAKAR_CHECK_OK(tokenize({bytes, size}, options, work));
     if (cached && size <= 31) cache->put({bytes, size}, work.tokens);
     for (const ModelToken& token : work.tokens)
-      sink.put(token.id, sink.offsets ? words.text.original(range.begin + token.begin, range.begin + token.end) : Span{});
+      sink.put(token.id, sink.offsets
+                             ? words.text.original(range.begin + token.begin, range.begin + token.end)
+                             : Span{});
   }
   return Done{};
 }
@@ -262,7 +277,8 @@ Result<std::vector<Words>> Tokenizer::Impl::words(std::string_view text, const E
   AlignedText whole = is_valid_utf8(text) ? AlignedText(text, 0) : repair(text, byte_level);
   if (normalizer) MAKAR_CHECK_OK(normalizer->apply(whole));
   Words words{std::move(whole), {}};
-  if (!words.text.text().empty()) words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
+  if (!words.text.text().empty())
+    words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
   MAKAR_CHECK_OK(pre_tokenize(words));
   out.push_back(std::move(words));
   return out;

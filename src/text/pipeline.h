@@ -18,7 +18,7 @@ namespace makar {
 
 // What one running encode needs; kept and used again.
 struct Workspace {
-  WordCache cache;         // every id allowed
+  WordCache cache;                         // every id allowed
   std::unique_ptr<WordCache> plain_cache;  // made when a plain word met a banned id
   std::vector<ModelToken> tokens;
   std::vector<AddedVocabulary::Part> parts;
@@ -50,7 +50,7 @@ struct Tokenizer::Impl {
   bool byte_level = false;
   std::string mark;  // a run of text may be cut before this (Model::splits_before); "" when not
   Banned banned;     // special ids but the unknown one
-  Scanner::Kind direct = Scanner::Kind::kNone;  // the short way of direct.h
+  Scanner::Kind direct = Scanner::Kind::kNone;      // the short way of direct.h
   std::shared_ptr<const DirectWords> direct_words;  // those of direct_words.h, null for none
 
   // Appends the tokens of a text, without those of the post-processor.
@@ -70,11 +70,14 @@ struct Tokenizer::Impl {
 
  private:
   // A short way for unchanged, well-formed text; false when there is none and the pipeline must run.
-  Result<bool> run_short(std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
+  Result<bool> run_short(std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
+                         TokenSink& sink) const;
   Status run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
   Status pre_tokenize(Words& words) const;
   Status run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
-  bool use_plain(const EncodeOptions& options) const { return options.special_text != SpecialText::kParse && !banned.empty(); }
+  bool use_plain(const EncodeOptions& options) const {
+    return options.special_text != SpecialText::kParse && !banned.empty();
+  }
 
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Workspace>> idle_;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/nearest.h"
+#include "base/shown.h"
 #include "text/field.h"
 #include "text/unicode.h"
 
@@ -41,7 +42,8 @@ void trim(Encoding& encoding, bool prefix_space, const PostProcessor::TokenOf& t
     if (!text) continue;
     const std::u32string token = code_points(*text);
     auto lead = static_cast<uint32_t>(std::find_if_not(token.begin(), token.end(), blank) - token.begin());
-    const auto trail = static_cast<uint32_t>(std::find_if_not(token.rbegin(), token.rend(), blank) - token.rbegin());
+    const auto trail =
+        static_cast<uint32_t>(std::find_if_not(token.rbegin(), token.rend(), blank) - token.rbegin());
     Span& span = encoding.offsets[i];
     if (lead > 0) {
       if ((i == 0 || span.begin == 0) && prefix_space && lead == 1) lead = 0;
@@ -73,14 +75,16 @@ class Template : public PostProcessor {
     std::vector<uint32_t> ids;
     uint8_t type = 0;
   };
-  Template(std::vector<Piece> single, std::vector<Piece> pair) : single_(std::move(single)), pair_(std::move(pair)) {}
+  Template(std::vector<Piece> single, std::vector<Piece> pair)
+      : single_(std::move(single)), pair_(std::move(pair)) {}
   size_t added(bool pair) const override {
     size_t count = 0;
     for (const Piece& piece : pair ? pair_ : single_) count += piece.sequence < 0 ? piece.ids.size() : 0;
     return count;
   }
   void apply(std::vector<Encoding>& parts, bool add_special) const override {
-    const bool offsets = std::any_of(parts.begin(), parts.end(), [](const Encoding& e) { return e.offsets.size() == e.ids.size(); });
+    const bool offsets = std::any_of(parts.begin(), parts.end(),
+                                     [](const Encoding& e) { return e.offsets.size() == e.ids.size(); });
     std::vector<Encoding> out;
     for (const Piece& piece : parts.size() == 2 ? pair_ : single_) {
       if (piece.sequence >= 0) {
@@ -114,8 +118,10 @@ class Bert : public PostProcessor {
       if (!add_special) continue;
       const bool offsets = e.offsets.size() == e.ids.size();
       std::vector<uint32_t> before;
-      if (i == 0) before = {cls_};
-      else if (roberta_) before = {sep_};
+      if (i == 0)
+        before = {cls_};
+      else if (roberta_)
+        before = {sep_};
       Encoding out = special_tokens(before, type, offsets);
       append(out, e);
       append(out, special_tokens({sep_}, type, offsets));
@@ -185,22 +191,23 @@ Result<std::vector<Template::Piece>> template_pieces(const Json& json, const cha
     Template::Piece piece;
     const Json* sequence = find_field(one, "Sequence");
     const Json* special = find_field(one, "SpecialToken");
-    if (!sequence && !special) return error_at(key, "expected Sequence or SpecialToken, found {}", one.dump().substr(0, 80));
+    if (!sequence && !special)
+      return error_at(key, "expected Sequence or SpecialToken, found {}", one.dump().substr(0, 80));
     const Json& body = sequence ? *sequence : *special;
     MAKAR_TRY(const std::string id, string_field(body, "id"));
     MAKAR_TRY(const uint64_t type, count_field(body, "type_id", 0));
     if (type > 255) return error_at(key, "type_id {} is above 255", type);
     piece.type = static_cast<uint8_t>(type);
     if (sequence) {
-      if (id != "A" && id != "B") return error_at(key, "expected sequence A or B, found '{}'", id);
+      if (id != "A" && id != "B") return error_at(key, "expected sequence A or B, found {}", shown(id));
       piece.sequence = id == "B";
     } else {
       const Json* entry = specials ? find_field(*specials, id.c_str()) : nullptr;
       const Json* ids = entry ? find_field(*entry, "ids") : nullptr;
-      if (!ids || !ids->is_array()) return error_at(key, "special_tokens has no ids for '{}'", id);
+      if (!ids || !ids->is_array()) return error_at(key, "special_tokens has no ids for {}", shown(id));
       for (const Json& value : *ids) {
         if (!value.is_number_unsigned() || value.get<uint64_t>() >= UINT32_MAX)
-          return error_at(key, "special_tokens: '{}' has an id that is not a number", id);
+          return error_at(key, "special_tokens: {} has an id that is not a number", shown(id));
         piece.ids.push_back(value.get<uint32_t>());
       }
     }
@@ -230,7 +237,7 @@ struct Kind {
   Made (*make)(const Json&, const PostProcessor::TokenOf&);
 };
 const Kind kKinds[] = {
-    {"ByteLevel", make_byte_level}, {"TemplateProcessing", make_template}, {"BertProcessing", make_bert},
+    {"ByteLevel", make_byte_level},      {"TemplateProcessing", make_template}, {"BertProcessing", make_bert},
     {"RobertaProcessing", make_roberta}, {"Sequence", make_sequence},
 };
 
@@ -247,7 +254,8 @@ Made PostProcessor::from_json(const Json& json, const TokenOf& token_of) {
     }
     known.emplace_back(kind.name);
   }
-  return error_of(Error::Kind::kUnsupported, "", "unknown post_processor '{}'{}", type, did_you_mean(type, known));
+  return error_of(Error::Kind::kUnsupported, "", "unknown post_processor {}{}", shown(type),
+                  did_you_mean(type.substr(0, 80), known));
 }
 
 }  // namespace makar

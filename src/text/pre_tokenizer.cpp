@@ -2,6 +2,7 @@
 #include "text/pre_tokenizer.h"
 
 #include "base/nearest.h"
+#include "base/shown.h"
 #include "text/byte_alphabet.h"
 #include "text/field.h"
 #include "text/regex.h"
@@ -11,7 +12,8 @@
 
 namespace makar {
 
-const char* const kGpt2Pattern = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+const char* const kGpt2Pattern =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
 namespace {
 
@@ -23,7 +25,8 @@ Status cut_words(Words& words, Find find, SplitBehavior behavior, bool invert) {
   std::vector<Span> out, matches;
   out.reserve(words.ranges.size());
   for (const Span range : words.ranges) {
-    const std::string_view part = std::string_view(words.text.text()).substr(range.begin, range.end - range.begin);
+    const std::string_view part =
+        std::string_view(words.text.text()).substr(range.begin, range.end - range.begin);
     matches.clear();
     MAKAR_CHECK_OK(find(part, matches));
     cut(part, range.begin, matches, behavior, invert, out);
@@ -35,7 +38,8 @@ Status cut_words(Words& words, Find find, SplitBehavior behavior, bool invert) {
 template <class Test>
 Status cut_characters(Words& words, Test test, SplitBehavior behavior) {
   return cut_words(
-      words, [&](std::string_view part, std::vector<Span>& matches) -> Status {
+      words,
+      [&](std::string_view part, std::vector<Span>& matches) -> Status {
         match_characters(part, test, matches);
         return Done{};
       },
@@ -74,7 +78,8 @@ class Split : public PreTokenizer {
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
   Status apply(Words& words) const override {
     return cut_words(
-        words, [&](std::string_view part, std::vector<Span>& matches) { return pattern_.find_all(part, matches); },
+        words,
+        [&](std::string_view part, std::vector<Span>& matches) { return pattern_.find_all(part, matches); },
         behavior_, invert_);
   }
 
@@ -99,7 +104,10 @@ class ByteLevel : public PreTokenizer {
     }
     if (pattern_)
       MAKAR_CHECK_OK(cut_words(
-          words, [&](std::string_view part, std::vector<Span>& matches) { return pattern_->find_all(part, matches); },
+          words,
+          [&](std::string_view part, std::vector<Span>& matches) {
+            return pattern_->find_all(part, matches);
+          },
           SplitBehavior::kIsolated, false));
     if (!raw_) rewrite_words(words, [](AlignedText& word) { to_byte_alphabet(word); });
     return Done{};
@@ -114,16 +122,19 @@ class ByteLevel : public PreTokenizer {
 class Metaspace : public PreTokenizer {
  public:
   enum class Prepend { kAlways, kFirst, kNever };
-  Metaspace(std::string mark, Prepend scheme, bool split) : mark_(std::move(mark)), scheme_(scheme), split_(split) {}
+  Metaspace(std::string mark, Prepend scheme, bool split)
+      : mark_(std::move(mark)), scheme_(scheme), split_(split) {}
   Status apply(Words& words) const override {
     rewrite_words(words, [&](AlignedText& word) {
       if (word.text().find(' ') != std::string::npos) mark_blanks(word);
       if (word.text().starts_with(mark_)) return;
-      if (scheme_ == Prepend::kAlways || (scheme_ == Prepend::kFirst && word.original(0, 1).begin == 0)) prepend(word, mark_);
+      if (scheme_ == Prepend::kAlways || (scheme_ == Prepend::kFirst && word.original(0, 1).begin == 0))
+        prepend(word, mark_);
     });
     if (!split_) return Done{};
     const char32_t mark = decode_utf8(mark_).code;
-    return cut_characters(words, [&](char32_t c) { return c == mark; }, SplitBehavior::kMergedWithNext);
+    return cut_characters(
+        words, [&](char32_t c) { return c == mark; }, SplitBehavior::kMergedWithNext);
   }
 
  private:
@@ -151,14 +162,17 @@ class Whitespace : public PreTokenizer {  // \w+|[^\w\s]+
  public:
   Status apply(Words& words) const override {
     return cut_words(
-        words, [](std::string_view part, std::vector<Span>& matches) -> Status {
+        words,
+        [](std::string_view part, std::vector<Span>& matches) -> Status {
           const auto kind = [](char32_t c) { return is_word(c) ? 1 : is_space(c) ? 0 : 2; };
           int last = 0;
           for (size_t at = 0; at < part.size();) {
             const auto from = static_cast<uint32_t>(at);
             const int k = kind(next_code(part, at));
-            if (k != 0 && k == last) matches.back().end = static_cast<uint32_t>(at);
-            else if (k != 0) matches.push_back({from, static_cast<uint32_t>(at)});
+            if (k != 0 && k == last)
+              matches.back().end = static_cast<uint32_t>(at);
+            else if (k != 0)
+              matches.push_back({from, static_cast<uint32_t>(at)});
             last = k;
           }
           return Done{};
@@ -169,7 +183,9 @@ class Whitespace : public PreTokenizer {  // \w+|[^\w\s]+
 
 class WhitespaceSplit : public PreTokenizer {
  public:
-  Status apply(Words& words) const override { return cut_characters(words, is_space, SplitBehavior::kRemoved); }
+  Status apply(Words& words) const override {
+    return cut_characters(words, is_space, SplitBehavior::kRemoved);
+  }
 };
 
 bool is_punctuation(char32_t c) {
@@ -186,7 +202,8 @@ class Bert : public PreTokenizer {
 
 class Characters : public PreTokenizer {  // Punctuation, Digits, CharDelimiterSplit
  public:
-  Characters(std::function<bool(char32_t)> test, SplitBehavior behavior) : test_(std::move(test)), behavior_(behavior) {}
+  Characters(std::function<bool(char32_t)> test, SplitBehavior behavior)
+      : test_(std::move(test)), behavior_(behavior) {}
   Status apply(Words& words) const override { return cut_characters(words, test_, behavior_); }
 
  private:
@@ -199,7 +216,8 @@ class FixedLength : public PreTokenizer {
   explicit FixedLength(uint64_t length) : length_(length) {}
   Status apply(Words& words) const override {
     return cut_words(
-        words, [&](std::string_view part, std::vector<Span>& matches) -> Status {
+        words,
+        [&](std::string_view part, std::vector<Span>& matches) -> Status {
           for (size_t at = 0; at < part.size();) {
             const auto from = static_cast<uint32_t>(at);
             for (uint64_t i = 0; i < length_ && at < part.size(); ++i) next_code(part, at);
@@ -233,15 +251,18 @@ Made make(Args&&... args) {
 
 Result<SplitBehavior> behavior_field(const Json& json, std::optional<std::string> fallback = std::nullopt) {
   MAKAR_TRY(const std::string name, string_field(json, "behavior", fallback));
-  const std::vector<std::string> names = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext", "Contiguous"};
+  const std::vector<std::string> names = {"Removed", "Isolated", "MergedWithPrevious", "MergedWithNext",
+                                          "Contiguous"};
   for (size_t i = 0; i < names.size(); ++i)
     if (name == names[i]) return static_cast<SplitBehavior>(i);
-  return error_of(Error::Kind::kUnsupported, "behavior", "unknown behaviour '{}'{}", name, did_you_mean(name, names));
+  return error_of(Error::Kind::kUnsupported, "behavior", "unknown behaviour {}{}", shown(name),
+                  did_you_mean(name.substr(0, 80), names));
 }
 
 Result<std::string> character_field(const Json& json, const char* key) {
   MAKAR_TRY(std::string text, string_field(json, key));
-  if (text.empty() || decode_utf8(text).size != text.size()) return error_at(key, "expected one character, found '{}'", text);
+  if (text.empty() || decode_utf8(text).size != text.size())
+    return error_at(key, "expected one character, found {}", shown(text));
   return text;
 }
 
@@ -270,7 +291,8 @@ Made make_metaspace(const Json& json, bool) {
   if (scheme == "always") return make<Metaspace>(mark, Metaspace::Prepend::kAlways, split);
   if (scheme == "first") return make<Metaspace>(mark, Metaspace::Prepend::kFirst, split);
   if (scheme == "never") return make<Metaspace>(mark, Metaspace::Prepend::kNever, split);
-  return error_of(Error::Kind::kUnsupported, "prepend_scheme", "expected always, first or never, found '{}'", scheme);
+  return error_of(Error::Kind::kUnsupported, "prepend_scheme", "expected always, first or never, found {}",
+                  shown(scheme));
 }
 
 Made make_punctuation(const Json& json, bool) {
@@ -286,7 +308,8 @@ Made make_digits(const Json& json, bool) {
 
 Made make_delimiter(const Json& json, bool) {
   MAKAR_TRY(const std::string delimiter, character_field(json, "delimiter"));
-  return make<Characters>([code = decode_utf8(delimiter).code](char32_t c) { return c == code; }, SplitBehavior::kRemoved);
+  return make<Characters>([code = decode_utf8(delimiter).code](char32_t c) { return c == code; },
+                          SplitBehavior::kRemoved);
 }
 
 Made make_scripts(const Json&, bool) {
@@ -343,7 +366,8 @@ Made PreTokenizer::from_json(const Json& json, bool raw_bytes) {
     }
     known.emplace_back(kind.name);
   }
-  return error_of(Error::Kind::kUnsupported, "", "unknown pre_tokenizer '{}'{}", type, did_you_mean(type, known));
+  return error_of(Error::Kind::kUnsupported, "", "unknown pre_tokenizer {}{}", shown(type),
+                  did_you_mean(type.substr(0, 80), known));
 }
 
 }  // namespace makar

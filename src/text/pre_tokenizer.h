@@ -22,8 +22,8 @@ class PreTokenizer {
   virtual ~PreTokenizer() = default;
   virtual Status apply(Words& words) const = 0;
 
-  // From the "pre_tokenizer" section; a null section gives a null pointer. With `raw_bytes` the ByteLevel stage
-  // leaves bytes as they are, for a model whose vocabulary holds bytes too.
+  // From the "pre_tokenizer" section; a null section gives a null pointer. With `raw_bytes` the ByteLevel
+  // stage leaves bytes as they are, for a model whose vocabulary holds bytes too.
   static Result<std::unique_ptr<const PreTokenizer>> from_json(const Json& json, bool raw_bytes);
 };
 

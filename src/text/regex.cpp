@@ -1,10 +1,12 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "text/regex.h"
+
+#include <pcre2.h>
+
+#include "base/shown.h"
 #include "text/field.h"
 #include "text/scan.h"
 #include "text/unicode.h"
-
-#include <pcre2.h>
 
 namespace makar {
 namespace {
@@ -20,7 +22,8 @@ struct Freer {
   void operator()(T* p) const { Free(p); }
 };
 using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data, pcre2_match_data_free>>;
-using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context, pcre2_match_context_free>>;
+using MatchContext =
+    std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context, pcre2_match_context_free>>;
 using JitStack = std::unique_ptr<pcre2_jit_stack, Freer<pcre2_jit_stack, pcre2_jit_stack_free>>;
 
 std::string pcre_message(int code) {
@@ -45,11 +48,16 @@ Result<std::string> translate_pattern(const std::string& pattern) {
     if (c == '\\' && i + 1 < pattern.size()) {
       const char next = pattern[++i];
       // PCRE2 counts U+180E as white space, Unicode no longer does.
-      if (next == 's') out += in_class ? "\\x09-\\x0d\\x20\\x85\\p{Z}" : "[\\x09-\\x0d\\x20\\x85\\p{Z}]";
-      else if (next == 'S' && !in_class) out += "[^\\x09-\\x0d\\x20\\x85\\p{Z}]";
-      else if (next == 'h') out += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";  // a hexadecimal digit in Ruby
-      else if (next == 'H' && !in_class) out += "[^0-9a-fA-F]";
-      else out += {c, next};
+      if (next == 's')
+        out += in_class ? "\\x09-\\x0d\\x20\\x85\\p{Z}" : "[\\x09-\\x0d\\x20\\x85\\p{Z}]";
+      else if (next == 'S' && !in_class)
+        out += "[^\\x09-\\x0d\\x20\\x85\\p{Z}]";
+      else if (next == 'h')
+        out += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";  // a hexadecimal digit in Ruby
+      else if (next == 'H' && !in_class)
+        out += "[^0-9a-fA-F]";
+      else
+        out += {c, next};
     } else if (in_class) {
       if (c == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
         const size_t end = pattern.find(":]", i);
@@ -59,7 +67,8 @@ Result<std::string> translate_pattern(const std::string& pattern) {
         continue;
       }
       if (c == '[' || (c == '&' && pattern.compare(i, 2, "&&") == 0))
-        return error_of(Error::Kind::kUnsupported, "pattern", "nested or intersected classes (byte {}) are not supported", i);
+        return error_of(Error::Kind::kUnsupported, "pattern",
+                        "nested or intersected classes (byte {}) are not supported", i);
       if (c == ']') in_class = false;
       out += c;
     } else if (c == '[') {
@@ -98,7 +107,8 @@ Result<Regex> pattern_field(const Json& json) {
 
 Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
   if (pattern.size() > kPatternLimit)
-    return error_of(Error::Kind::kLimit, "pattern", "has {} bytes; at most {} are read", pattern.size(), kPatternLimit);
+    return error_of(Error::Kind::kLimit, "pattern", "has {} bytes; at most {} are read", pattern.size(),
+                    kPatternLimit);
   std::string source = pattern;
   uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK;
   if (literal) {
@@ -110,8 +120,11 @@ Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
   int code = 0;
   size_t where = 0;
   auto compiled = std::make_shared<Code>();
-  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &code, &where, nullptr);
-  if (!compiled->code) return error_at("pattern", "'{}' does not compile: {} (at byte {})", pattern, pcre_message(code), where);
+  compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &code,
+                                 &where, nullptr);
+  if (!compiled->code)
+    return error_at("pattern", "{} does not compile: {} (at byte {})", shown(pattern), pcre_message(code),
+                    where);
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // without it the interpreter runs
   if (!literal) compiled->scanner = Scanner::kind_of(pattern);
   Regex regex;
@@ -138,11 +151,16 @@ void scan_all(std::string_view text, std::vector<Span>& matches) {
 
 Status Regex::find_all(std::string_view text, std::vector<Span>& matches) const {
   switch (code_->scanner) {
-    case Scanner::Kind::kGpt2: return scan_all<Scanner::Kind::kGpt2>(text, matches), Done{};
-    case Scanner::Kind::kCl100k: return scan_all<Scanner::Kind::kCl100k>(text, matches), Done{};
-    case Scanner::Kind::kQwen2: return scan_all<Scanner::Kind::kQwen2>(text, matches), Done{};
-    case Scanner::Kind::kO200k: return scan_all<Scanner::Kind::kO200k>(text, matches), Done{};
-    case Scanner::Kind::kNone: return match_all(text, matches);
+    case Scanner::Kind::kGpt2:
+      return scan_all<Scanner::Kind::kGpt2>(text, matches), Done{};
+    case Scanner::Kind::kCl100k:
+      return scan_all<Scanner::Kind::kCl100k>(text, matches), Done{};
+    case Scanner::Kind::kQwen2:
+      return scan_all<Scanner::Kind::kQwen2>(text, matches), Done{};
+    case Scanner::Kind::kO200k:
+      return scan_all<Scanner::Kind::kO200k>(text, matches), Done{};
+    case Scanner::Kind::kNone:
+      return match_all(text, matches);
   }
   return Done{};
 }
@@ -156,21 +174,25 @@ Status Regex::match_all(std::string_view text, std::vector<Span>& matches) const
   JitStack stack;
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
   for (size_t at = 0; at <= text.size();) {
-    int found = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    int found =
+        pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
     if (found == PCRE2_ERROR_JIT_STACKLIMIT && !stack) {
       stack.reset(pcre2_jit_stack_create(64 << 10, kJitStack, nullptr));
       pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
-      found = pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+      found =
+          pcre2_match(code_->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
     }
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
-      return error_of(Error::Kind::kLimit, "pattern", "'{}' needs too many steps on this text ({}, at byte {})", pattern_,
-                      pcre_message(found), at);
+      return error_of(Error::Kind::kLimit, "pattern", "{} needs too many steps on this text ({}, at byte {})",
+                      shown(pattern_), pcre_message(found), at);
     const size_t* pair = pcre2_get_ovector_pointer(data.get());
     const size_t begin = pair[0], end = pair[1];
-    if (begin > end || end > text.size()) return error_at("pattern", "'{}' matched backwards", pattern_);
+    if (begin > end || end > text.size()) return error_at("pattern", "{} matched backwards", shown(pattern_));
     matches.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
-    at = end > begin ? end : end < text.size() ? end + utf8_size(static_cast<unsigned char>(text[end])) : end + 1;
+    at = end > begin         ? end
+         : end < text.size() ? end + utf8_size(static_cast<unsigned char>(text[end]))
+                             : end + 1;
   }
   return Done{};
 }

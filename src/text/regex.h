@@ -16,7 +16,8 @@ class Regex {
  public:
   static Result<Regex> compile(const std::string& pattern, bool literal = false);
 
-  // Appends every match (empty ones too), left to right. kLimit when the pattern needs too many steps or too much memory on this text.
+  // Appends every match (empty ones too), left to right. kLimit when the pattern needs too many steps or too
+  // much memory on this text.
   Status find_all(std::string_view text, std::vector<Span>& matches) const;
   // The same by PCRE2 even where a hand-written scanner exists.
   Status match_all(std::string_view text, std::vector<Span>& matches) const;

@@ -1,5 +1,5 @@
-// Hand-written scanners for the patterns that nearly all byte-level tokenizers use. Each takes well-formed text and
-// returns the end of the word that starts at `p`; tests hold them against PCRE2 on random text.
+// Hand-written scanners for the patterns that nearly all byte-level tokenizers use. Each takes well-formed
+// text and returns the end of the word that starts at `p`; tests hold them against PCRE2 on random text.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,13 +13,13 @@ namespace makar {
 
 // What the patterns ask of a character.
 enum CharClass : uint8_t {
-  kIsLetter = 1,   // \p{L}
-  kIsNumber = 2,   // \p{N}
-  kIsSpace = 4,    // \s
-  kIsUpper = 8,    // \p{Lu}\p{Lt}
-  kIsLower = 16,   // \p{Ll}
+  kIsLetter = 1,     // \p{L}
+  kIsNumber = 2,     // \p{N}
+  kIsSpace = 4,      // \s
+  kIsUpper = 8,      // \p{Lu}\p{Lt}
+  kIsLower = 16,     // \p{Ll}
   kIsCaseless = 32,  // \p{Lm}\p{Lo}\p{M}
-  kIsBreak = 64,   // \r \n
+  kIsBreak = 64,     // \r \n
 };
 
 // Classes of all code points, in shared pages.
@@ -125,7 +125,7 @@ inline const char* Scanner::contraction(const char* p, bool any_case) const {
 
 // White space at p: with `breaks`, up to the last line break; else all but the character before a word.
 inline const char* Scanner::spaces(const char* p, bool breaks) const {
-  const char* last = p;       // the start of the last character
+  const char* last = p;  // the start of the last character
   const char* after_break = nullptr;
   const char* q = p;
   while (q < end_) {
@@ -212,7 +212,8 @@ inline const char* Scanner::next<Scanner::Kind::kO200k>(const char* p) const {
     while (r < end_ && (*r == '\r' || *r == '\n' || *r == '/')) ++r;
     return r;
   };
-  if (*p == ' ' && p + 1 < end_ && !(at(p + 1).classes & (kIsSpace | kIsLetter | kIsNumber))) return tail(run_other(p + 1));
+  if (*p == ' ' && p + 1 < end_ && !(at(p + 1).classes & (kIsSpace | kIsLetter | kIsNumber)))
+    return tail(run_other(p + 1));
   if (!(c.classes & kIsSpace)) return tail(run_other(p));
   return spaces(p, true);
 }

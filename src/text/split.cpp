@@ -12,8 +12,8 @@ struct Part {
 
 }  // namespace
 
-void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior, bool invert,
-         std::vector<Span>& out) {
+void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior,
+         bool invert, std::vector<Span>& out) {
   std::vector<Part> parts;
   parts.reserve(matches.size() * 2 + 1);
   uint32_t at = 0;
@@ -37,23 +37,29 @@ void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches,
       break;
     case SplitBehavior::kContiguous:
       for (const Part& p : parts) {
-        if (p.match == previous && !kept.empty()) kept.back().end = p.span.end;
-        else kept.push_back(p.span);
+        if (p.match == previous && !kept.empty())
+          kept.back().end = p.span.end;
+        else
+          kept.push_back(p.span);
         previous = p.match;
       }
       break;
     case SplitBehavior::kMergedWithPrevious:
       for (const Part& p : parts) {
-        if (p.match && !previous && !kept.empty()) kept.back().end = p.span.end;
-        else kept.push_back(p.span);
+        if (p.match && !previous && !kept.empty())
+          kept.back().end = p.span.end;
+        else
+          kept.push_back(p.span);
         previous = p.match;
       }
       break;
     case SplitBehavior::kMergedWithNext:
       for (size_t i = parts.size(); i-- > 0;) {
         const Part& p = parts[i];
-        if (p.match && !previous && !kept.empty()) kept.back().begin = p.span.begin;
-        else kept.push_back(p.span);
+        if (p.match && !previous && !kept.empty())
+          kept.back().begin = p.span.begin;
+        else
+          kept.push_back(p.span);
         previous = p.match;
       }
       std::reverse(kept.begin(), kept.end());

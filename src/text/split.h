@@ -7,9 +7,10 @@
 
 namespace makar {
 
-// `matches` are positions in `part`; the pieces that stay are appended to `out`, moved by `base`. Empty ones go.
-void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior, bool invert,
-         std::vector<Span>& out);
+// `matches` are positions in `part`; the pieces that stay are appended to `out`, moved by `base`. Empty ones
+// go.
+void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior,
+         bool invert, std::vector<Span>& out);
 
 // The spans of all characters for which `test` holds.
 template <class Test>

@@ -30,7 +30,8 @@ Encoding finish(std::vector<Encoding> parts, const PostProcessor* processor, boo
   return join(std::move(parts));
 }
 
-Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor* processor, const EncodeOptions& options) {
+Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor* processor,
+                          const EncodeOptions& options) {
   if (options.truncation) {
     const size_t added = processor && options.add_special ? processor->added(parts.size() == 2) : 0;
     Truncation t = *options.truncation;
@@ -44,8 +45,10 @@ Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor* proc
       windows.back()[i] = std::move(cut);
     }
   Encoding encoding = finish(std::move(parts), processor, options.add_special);
-  for (auto& window : windows) encoding.overflow.push_back(finish(std::move(window), processor, options.add_special));
-  if (options.padding && options.padding->length > 0) pad(encoding, *options.padding, options.padding->length);
+  for (auto& window : windows)
+    encoding.overflow.push_back(finish(std::move(window), processor, options.add_special));
+  if (options.padding && options.padding->length > 0)
+    pad(encoding, *options.padding, options.padding->length);
   return encoding;
 }
 
@@ -59,17 +62,19 @@ Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& o
   return assemble(std::move(parts), impl_->post_processor.get(), options);
 }
 
-Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options) const {
+Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view second,
+                                        const EncodeOptions& options) const {
   std::vector<Encoding> parts(2);
   for (size_t i = 0; i < 2; ++i) {
-    MAKAR_CHECK_OK(impl_->run(i == 0 ? first : second, options, {parts[i].ids, options.offsets ? &parts[i].offsets : nullptr}));
+    MAKAR_CHECK_OK(impl_->run(i == 0 ? first : second, options,
+                              {parts[i].ids, options.offsets ? &parts[i].offsets : nullptr}));
     parts[i] = start(std::move(parts[i]), static_cast<uint8_t>(i));
   }
   return assemble(std::move(parts), impl_->post_processor.get(), options);
 }
 
-std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
-                                                      ThreadPool& pool) const {
+std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::string_view> texts,
+                                                      const EncodeOptions& options, ThreadPool& pool) const {
   std::vector<Result<Encoding>> out(texts.size(), Encoding{});
   pool.for_ranges(static_cast<int64_t>(texts.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) out[i] = encode(texts[i], options);
@@ -84,7 +89,8 @@ std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::strin
   return out;
 }
 
-Status Tokenizer::append_ids(std::string_view text, const EncodeOptions& options, std::vector<uint32_t>& ids) const {
+Status Tokenizer::append_ids(std::string_view text, const EncodeOptions& options,
+                             std::vector<uint32_t>& ids) const {
   if (options.add_special || options.truncation || options.padding) {
     EncodeOptions without = options;
     without.offsets = false;
@@ -101,7 +107,8 @@ std::string Tokenizer::decode_bytes(std::span<const uint32_t> ids, bool skip_spe
     std::string bytes;
     for (const uint32_t id : ids) {
       if (const AddedToken* token = impl.added.by_id(id)) {
-        if (!(skip_special && token->special)) bytes += letters_to_bytes(token->content).value_or(token->content);
+        if (!(skip_special && token->special))
+          bytes += letters_to_bytes(token->content).value_or(token->content);
       } else if (impl.raw_bpe && impl.raw_bpe->bytes(id)) {
         bytes += *impl.raw_bpe->bytes(id);
       } else if (const auto text = impl.model->vocabulary().token(id)) {
@@ -167,7 +174,8 @@ std::vector<Span> code_point_offsets(std::string_view text, const std::vector<Sp
   std::vector<Span> out;
   out.reserve(offsets.size());
   for (const Span span : offsets)
-    out.push_back({before[std::min<size_t>(span.begin, text.size())], before[std::min<size_t>(span.end, text.size())]});
+    out.push_back(
+        {before[std::min<size_t>(span.begin, text.size())], before[std::min<size_t>(span.end, text.size())]});
   return out;
 }
 

@@ -1,6 +1,6 @@
-// A tokenizer: text to ids and back, by interpreting the pipeline of a tokenizer.json. Every other kind of file
-// (SentencePiece, tiktoken, vocab.txt, GGUF) is read into the same pipeline. A Tokenizer is an immutable handle:
-// copies share, and any number of threads may use one at once.
+// A tokenizer: text to ids and back, by interpreting the pipeline of a tokenizer.json. Every other kind of
+// file (SentencePiece, tiktoken, vocab.txt, GGUF) is read into the same pipeline. A Tokenizer is an immutable
+// handle: copies share, and any number of threads may use one at once.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -24,9 +24,9 @@ struct Span {
 
 struct Encoding {
   std::vector<uint32_t> ids;
-  std::vector<Span> offsets;          // bytes; whole characters; (0, 0) for tokens the post-processor added
-  std::vector<uint8_t> type_ids;      // 0 for the first sequence, 1 for the second, as the post-processor says
-  std::vector<uint8_t> special_mask;  // 1 for tokens the post-processor or padding added
+  std::vector<Span> offsets;      // bytes; whole characters; (0, 0) for tokens the post-processor added
+  std::vector<uint8_t> type_ids;  // 0 for the first sequence, 1 for the second, as the post-processor says
+  std::vector<uint8_t> special_mask;    // 1 for tokens the post-processor or padding added
   std::vector<uint8_t> attention_mask;  // 0 for padding
   std::vector<Encoding> overflow;       // what truncation cut off, in windows of the same length
 
@@ -81,10 +81,11 @@ class Tokenizer {
   static Result<Tokenizer> from_json(Json json, const std::string& place);
 
   Result<Encoding> encode(std::string_view text, const EncodeOptions& options = {}) const;
-  Result<Encoding> encode_pair(std::string_view first, std::string_view second, const EncodeOptions& options = {}) const;
+  Result<Encoding> encode_pair(std::string_view first, std::string_view second,
+                               const EncodeOptions& options = {}) const;
   // One result a text, in order, the same at any number of threads. Padding to the longest happens here.
-  std::vector<Result<Encoding>> encode_batch(std::span<const std::string_view> texts, const EncodeOptions& options,
-                                             ThreadPool& pool) const;
+  std::vector<Result<Encoding>> encode_batch(std::span<const std::string_view> texts,
+                                             const EncodeOptions& options, ThreadPool& pool) const;
   // Appends the ids alone: the fast way for training data and servers.
   Status append_ids(std::string_view text, const EncodeOptions& options, std::vector<uint32_t>& ids) const;
 
@@ -99,7 +100,8 @@ class Tokenizer {
   bool is_special(uint32_t id) const;
   const std::vector<AddedToken>& added_tokens() const;
   bool byte_level() const;  // every byte sequence has ids of its own
-  const std::optional<Truncation>& truncation() const;  // as the file says; applied only when put in the options
+  const std::optional<Truncation>& truncation()
+      const;  // as the file says; applied only when put in the options
   const std::optional<Padding>& padding() const;
 
   // The whole tokenizer as a tokenizer.json value, and the same without the vocabulary and the merges.
@@ -127,9 +129,9 @@ class StreamDecoder {
  private:
   Tokenizer tokenizer_;
   bool skip_special_;
-  std::vector<uint32_t> ids_;   // the window still needed to decode the next id
-  size_t emitted_ids_ = 0;      // of the window, how many ids are already text
-  std::string pending_;         // byte-level: bytes of an incomplete character
+  std::vector<uint32_t> ids_;  // the window still needed to decode the next id
+  size_t emitted_ids_ = 0;     // of the window, how many ids are already text
+  std::string pending_;        // byte-level: bytes of an incomplete character
 };
 
 }  // namespace makar

@@ -1,6 +1,7 @@
 // A Tokenizer from the parsed tokenizer.json, and back.
 #include <algorithm>
 
+#include "base/shown.h"
 #include "text/direct.h"
 #include "text/direct_words.h"
 #include "text/field.h"
@@ -49,7 +50,8 @@ Result<std::vector<AddedToken>> read_added(const Json& json) {
   for (const Json& one : *list) {
     AddedToken token;
     MAKAR_TRY(const uint64_t id, count_field(one, "id"));
-    if (id > Vocabulary::kMaxId) return error_at("added_tokens", "the id {} is above {}", id, Vocabulary::kMaxId);
+    if (id > Vocabulary::kMaxId)
+      return error_at("added_tokens", "the id {} is above {}", id, Vocabulary::kMaxId);
     token.id = static_cast<uint32_t>(id);
     MAKAR_TRY(token.content, string_field(one, "content"));
     MAKAR_TRY(token.single_word, bool_field(one, "single_word", false));
@@ -70,10 +72,12 @@ Result<std::optional<Truncation>> read_truncation(const Json& json) {
   MAKAR_TRY(t.stride, count_field(*section, "stride", 0));
   MAKAR_TRY(const std::string strategy, string_field(*section, "strategy", "LongestFirst"));
   MAKAR_TRY(const std::string direction, string_field(*section, "direction", "Right"));
-  if (strategy == "OnlyFirst") t.strategy = Truncation::Strategy::kOnlyFirst;
-  else if (strategy == "OnlySecond") t.strategy = Truncation::Strategy::kOnlySecond;
+  if (strategy == "OnlyFirst")
+    t.strategy = Truncation::Strategy::kOnlyFirst;
+  else if (strategy == "OnlySecond")
+    t.strategy = Truncation::Strategy::kOnlySecond;
   else if (strategy != "LongestFirst")
-    return error_of(Error::Kind::kUnsupported, "truncation", "unknown strategy '{}'", strategy);
+    return error_of(Error::Kind::kUnsupported, "truncation", "unknown strategy {}", shown(strategy));
   t.left = direction == "Left";
   return std::optional<Truncation>(t);
 }
@@ -117,19 +121,22 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   const Json& pre = section(json, "pre_tokenizer");
   const bool raw = ends_in_byte_level(pre) && plain_bpe(json["model"]);
   made->byte_level = holds_byte_level(pre) || holds_byte_level(section(json, "normalizer"));
-  MAKAR_TRY(made->normalizer, in_section(Normalizer::from_json(section(json, "normalizer")), place, "normalizer"));
+  MAKAR_TRY(made->normalizer,
+            in_section(Normalizer::from_json(section(json, "normalizer")), place, "normalizer"));
   MAKAR_TRY(made->pre_tokenizer, in_section(PreTokenizer::from_json(pre, raw), place, "pre_tokenizer"));
   MAKAR_TRY(made->model, in_section(Model::from_json(json["model"], raw), place, "model"));
   MAKAR_TRY(made->decoder, in_section(Decoder::from_json(section(json, "decoder")), place, "decoder"));
   MAKAR_TRY(auto added, in_section(read_added(json), place, "added_tokens"));
-  MAKAR_CHECK_OK(in_section(made->added.build(std::move(added), made->normalizer.get()), place, "added_tokens"));
+  MAKAR_CHECK_OK(
+      in_section(made->added.build(std::move(added), made->normalizer.get()), place, "added_tokens"));
   Impl* impl = made.get();
   const auto token_of = [impl](uint32_t token_id) -> std::optional<std::string_view> {
     if (const AddedToken* found = impl->added.by_id(token_id)) return found->content;
     return impl->model->vocabulary().token(token_id);
   };
   MAKAR_TRY(made->post_processor,
-            in_section(PostProcessor::from_json(section(json, "post_processor"), token_of), place, "post_processor"));
+            in_section(PostProcessor::from_json(section(json, "post_processor"), token_of), place,
+                       "post_processor"));
   MAKAR_TRY(made->truncation, in_section(read_truncation(json), place, "truncation"));
   MAKAR_TRY(made->padding, in_section(read_padding(json), place, "padding"));
 
@@ -139,7 +146,8 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   if (!made->byte_level && made->model->splits_before(kBlankMark)) made->mark = kBlankMark;
   if (made->model->deterministic()) {
     const DirectWords words = direct_words(section(json, "normalizer"), pre, made->mark);
-    if (words.kind != DirectWords::Kind::kNone) made->direct_words = std::make_shared<const DirectWords>(words);
+    if (words.kind != DirectWords::Kind::kNone)
+      made->direct_words = std::make_shared<const DirectWords>(words);
   }
   made->banned = made->added.special();
   if (made->model->unknown_id() < made->banned.size()) made->banned[made->model->unknown_id()] = false;

@@ -28,7 +28,8 @@ Status cut(Encoding& encoding, size_t length, const Truncation& t) {
     return Done{};
   }
   if (t.stride >= length)
-    return error_at("truncation", "the stride {} must be smaller than the {} tokens left after special ones", t.stride, length);
+    return error_at("truncation", "the stride {} must be smaller than the {} tokens left after special ones",
+                    t.stride, length);
   std::vector<Encoding> windows;
   const size_t step = length - t.stride;
   for (size_t i = 0; i < size; i += step) {
@@ -68,9 +69,11 @@ Status truncate(std::vector<Encoding>& parts, const Truncation& t) {
     return cut(parts[1], large, t);
   }
   const size_t which = t.strategy == Truncation::Strategy::kOnlyFirst ? 0 : 1;
-  if (which >= parts.size()) return error_at("truncation", "only the second sequence may be cut, but there is one only");
+  if (which >= parts.size())
+    return error_at("truncation", "only the second sequence may be cut, but there is one only");
   if (parts[which].size() <= remove)
-    return error_at("truncation", "the sequence has {} tokens, too few to cut {} of them", parts[which].size(), remove);
+    return error_at("truncation", "the sequence has {} tokens, too few to cut {} of them",
+                    parts[which].size(), remove);
   return cut(parts[which], parts[which].size() - remove, t);
 }
 
@@ -79,7 +82,9 @@ void pad(Encoding& encoding, const Padding& p, size_t length) {
   const size_t size = encoding.size();
   if (length <= size) return;
   const bool offsets = encoding.offsets.size() == size;
-  const auto fill = [&](auto& list, auto value) { list.insert(p.left ? list.begin() : list.end(), length - size, value); };
+  const auto fill = [&](auto& list, auto value) {
+    list.insert(p.left ? list.begin() : list.end(), length - size, value);
+  };
   fill(encoding.ids, p.id);
   if (offsets) fill(encoding.offsets, Span{});
   fill(encoding.type_ids, p.type_id);

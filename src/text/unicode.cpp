@@ -54,7 +54,8 @@ CodePoint decode_utf8_multibyte(const char* at, const char* end) {
   if (a < 0xF0)
     return {static_cast<char32_t>((a & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F)), 3, true};
   if (left < 4 || !continuation(p[3])) return {kReplacement, 3, false};
-  return {static_cast<char32_t>((a & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F)), 4, true};
+  return {static_cast<char32_t>((a & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F)),
+          4, true};
 }
 
 void append_utf8(std::string& out, char32_t c) {
@@ -123,8 +124,10 @@ std::string to_valid_utf8(std::string_view text) {
   out.reserve(text.size() + 16);
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = decode_utf8(text, at);
-    if (c.ok) out.append(text, at, c.size);
-    else append_utf8(out, kReplacement);
+    if (c.ok)
+      out.append(text, at, c.size);
+    else
+      append_utf8(out, kReplacement);
     at += c.size;
   }
   return out;
@@ -149,9 +152,11 @@ std::string escape_bytes(std::string_view text) {
   out.reserve(text.size() + 16);
   for (size_t at = 0; at < text.size();) {
     const CodePoint c = decode_utf8(text, at);
-    if (c.ok) out.append(text, at, c.size);
+    if (c.ok)
+      out.append(text, at, c.size);
     else
-      for (uint32_t i = 0; i < c.size; ++i) append_utf8(out, 0xDC00 + static_cast<unsigned char>(text[at + i]));
+      for (uint32_t i = 0; i < c.size; ++i)
+        append_utf8(out, 0xDC00 + static_cast<unsigned char>(text[at + i]));
     at += c.size;
   }
   return out;
@@ -185,6 +190,8 @@ std::u32string lowercase(char32_t code) {
   return {static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code)))};
 }
 
-int combining_class(char32_t code) { return utf8proc_get_property(static_cast<utf8proc_int32_t>(code))->combining_class; }
+int combining_class(char32_t code) {
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(code))->combining_class;
+}
 
 }  // namespace makar

@@ -1,4 +1,5 @@
-// UTF-8 and the Unicode character database (through utf8proc, whose tables are packed here into one page table).
+// UTF-8 and the Unicode character database (through utf8proc, whose tables are packed here into one page
+// table).
 #pragma once
 #include <cstdint>
 #include <string>
@@ -32,29 +33,60 @@ inline char32_t next_code(std::string_view text, size_t& at) {
   if (p[0] < 0xE0) return at += 2, static_cast<char32_t>((p[0] & 0x1F) << 6 | (p[1] & 0x3F));
   if (p[0] < 0xF0)
     return at += 3, static_cast<char32_t>((p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F));
-  return at += 4, static_cast<char32_t>((p[0] & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F));
+  return at += 4, static_cast<char32_t>((p[0] & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 |
+                                        (p[3] & 0x3F));
 }
-inline uint32_t utf8_size(unsigned char first) { return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4; }
+inline uint32_t utf8_size(unsigned char first) {
+  return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+}
 
 void append_utf8(std::string& out, char32_t code);
 std::string utf8(char32_t code);
 std::u32string code_points(std::string_view text);  // malformed parts become U+FFFD
-size_t count_code_points(std::string_view text);     // of well-formed text
+size_t count_code_points(std::string_view text);    // of well-formed text
 bool is_ascii(std::string_view text);
 bool is_valid_utf8(std::string_view text);
 std::string to_valid_utf8(std::string_view text);  // malformed parts become U+FFFD
 // The length of the longest prefix that does not end inside a character; for streams.
 size_t complete_utf8_prefix(std::string_view text);
 
-// Bytes that are not UTF-8 travel through a byte-level pipeline as U+DC00 + byte, encoded in three bytes: such
-// surrogates cannot occur in well-formed text, so the way back is exact.
+// Bytes that are not UTF-8 travel through a byte-level pipeline as U+DC00 + byte, encoded in three bytes:
+// such surrogates cannot occur in well-formed text, so the way back is exact.
 std::string escape_bytes(std::string_view text);
 inline bool is_escaped_byte(char32_t code) { return code >= 0xDC80 && code <= 0xDCFF; }
 
 // General categories in utf8proc's order.
 enum class Category : uint8_t {
-  kCn, kLu, kLl, kLt, kLm, kLo, kMn, kMc, kMe, kNd, kNl, kNo, kPc, kPd, kPs, kPe, kPi, kPf, kPo,
-  kSm, kSc, kSk, kSo, kZs, kZl, kZp, kCc, kCf, kCs, kCo,
+  kCn,
+  kLu,
+  kLl,
+  kLt,
+  kLm,
+  kLo,
+  kMn,
+  kMc,
+  kMe,
+  kNd,
+  kNl,
+  kNo,
+  kPc,
+  kPd,
+  kPs,
+  kPe,
+  kPi,
+  kPf,
+  kPo,
+  kSm,
+  kSc,
+  kSk,
+  kSo,
+  kZs,
+  kZl,
+  kZp,
+  kCc,
+  kCf,
+  kCs,
+  kCo,
 };
 Category category(char32_t code);
 
@@ -71,12 +103,13 @@ constexpr CategoryMask kLetter =
 constexpr CategoryMask kMark = detail::mask({Category::kMn, Category::kMc, Category::kMe});
 constexpr CategoryMask kNumber = detail::mask({Category::kNd, Category::kNl, Category::kNo});
 constexpr CategoryMask kPunctuation =
-    detail::mask({Category::kPc, Category::kPd, Category::kPs, Category::kPe, Category::kPi, Category::kPf, Category::kPo});
+    detail::mask({Category::kPc, Category::kPd, Category::kPs, Category::kPe, Category::kPi, Category::kPf,
+                  Category::kPo});
 constexpr CategoryMask kSymbol = detail::mask({Category::kSm, Category::kSc, Category::kSk, Category::kSo});
 inline bool in(char32_t code, CategoryMask m) { return m >> static_cast<int>(category(code)) & 1; }
 
-bool is_space(char32_t code);             // White_Space
-bool is_word(char32_t code);              // \w: Alphabetic, marks, decimal digits, connectors, joiners
+bool is_space(char32_t code);  // White_Space
+bool is_word(char32_t code);   // \w: Alphabetic, marks, decimal digits, connectors, joiners
 bool is_ascii_punctuation(char32_t code);
 std::u32string lowercase(char32_t code);  // full mapping without context
 int combining_class(char32_t code);

@@ -1,5 +1,5 @@
-// The Hugging Face library asks a table of Unicode 8 for punctuation, nonspacing marks and format characters in its
-// BERT stages. Code points of these categories that came later are not in it.
+// The Hugging Face library asks a table of Unicode 8 for punctuation, nonspacing marks and format characters
+// in its BERT stages. Code points of these categories that came later are not in it.
 #pragma once
 
 namespace makar {

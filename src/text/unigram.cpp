@@ -43,7 +43,8 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, std::vector
       return true;
     });
     if (!single) {
-      if (unknown_ == kNoId) return error_at("unk_id", "a character is not in the vocabulary, and there is no unknown token");
+      if (unknown_ == kNoId)
+        return error_at("unk_id", "a character is not in the vocabulary, and there is no unknown token");
       offer(at + character, here + static_cast<Score>(unknown_score_), unknown_);
     }
     at += character;
@@ -53,21 +54,25 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, std::vector
   std::vector<ModelToken> pieces;
   for (uint32_t end = size; end > 0; end = best[end].begin) {
     const Node<Score>& node = best[end];
-    if (fuse_unknown_ && node.id == unknown_ && !pieces.empty() && pieces.back().id == unknown_) pieces.back().begin = node.begin;
-    else pieces.push_back({node.id, node.begin, end});
+    if (fuse_unknown_ && node.id == unknown_ && !pieces.empty() && pieces.back().id == unknown_)
+      pieces.back().begin = node.begin;
+    else
+      pieces.push_back({node.id, node.begin, end});
   }
   out.reserve(first + pieces.size());
   for (size_t i = pieces.size(); i-- > 0;) emit(word, pieces[i], banned, out);
   return Done{};
 }
 
-void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned, std::vector<ModelToken>& out) const {
+void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned,
+                   std::vector<ModelToken>& out) const {
   auto [id, begin, end] = piece;
   if (id == unknown_) {
     const std::string_view part = word.substr(begin, end - begin);
     const auto known = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNoId; };
     // Unknown characters side by side may spell a token after all (the Hugging Face library looks it up).
-    if (const uint32_t whole = vocabulary_.find(part); whole != kNoId && !sentencepiece_ && !(banned && whole < banned->size() && (*banned)[whole])) {
+    if (const uint32_t whole = vocabulary_.find(part);
+        whole != kNoId && !sentencepiece_ && !(banned && whole < banned->size() && (*banned)[whole])) {
       id = whole;
     } else if (byte_fallback_ && std::all_of(part.begin(), part.end(), known)) {
       for (const char c : part) out.push_back({byte_ids_[static_cast<unsigned char>(c)], begin, end});
@@ -101,12 +106,15 @@ void Unigram::write(Json& model) const {
 Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
   std::unique_ptr<Unigram> model(new Unigram());
   MAKAR_TRY(const Json* list, list_field(json, "vocab"));
-  if (list->size() > Vocabulary::kMaxId) return error_of(Error::Kind::kLimit, "vocab", "has {} tokens", list->size());
+  if (list->size() > Vocabulary::kMaxId)
+    return error_of(Error::Kind::kLimit, "vocab", "has {} tokens", list->size());
   double lowest = 0;
   for (size_t id = 0; id < list->size(); ++id) {
     const Json& one = (*list)[id];
-    if (!one.is_array() || one.size() != 2 || !one[0].is_string() || !one[1].is_number() || !std::isfinite(one[1].get<double>()))
-      return error_at(fmt::format("vocab[{}]", id), "expected [token, log-probability], found {}", one.dump().substr(0, 80));
+    if (!one.is_array() || one.size() != 2 || !one[0].is_string() || !one[1].is_number() ||
+        !std::isfinite(one[1].get<double>()))
+      return error_at(fmt::format("vocab[{}]", id), "expected [token, log-probability], found {}",
+                      one.dump().substr(0, 80));
     model->vocabulary_.add(one[0].get_ref<const std::string&>(), static_cast<uint32_t>(id));
     model->scores_.push_back(one[1].get<double>());
     lowest = id == 0 ? model->scores_.back() : std::min(lowest, model->scores_.back());
@@ -116,7 +124,8 @@ Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
   MAKAR_TRY(model->fuse_unknown_, bool_field(json, "fuse_unk", true));
   if (find_field(json, "unk_id")) {
     MAKAR_TRY(const uint64_t unknown, count_field(json, "unk_id"));
-    if (unknown >= list->size()) return error_at("unk_id", "is {}, but the vocabulary has {} tokens", unknown, list->size());
+    if (unknown >= list->size())
+      return error_at("unk_id", "is {}, but the vocabulary has {} tokens", unknown, list->size());
     model->unknown_ = static_cast<uint32_t>(unknown);
   }
   model->byte_ids_.assign(256, kNoId);
@@ -132,7 +141,8 @@ Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
   }
   std::vector<std::pair<std::string_view, uint32_t>> keys;
   for (uint32_t id = 0; id < model->vocabulary_.size(); ++id)
-    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !hidden[id]) keys.emplace_back(*token, id);
+    if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !hidden[id])
+      keys.emplace_back(*token, id);
   model->trie_.build(std::move(keys));
   return std::unique_ptr<const Model>(std::move(model));
 }

@@ -19,7 +19,8 @@ class Unigram : public Model {
   Unigram() = default;
   template <class Score>
   Status viterbi(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const;
-  void emit(std::string_view word, ModelToken piece, const Banned* banned, std::vector<ModelToken>& out) const;
+  void emit(std::string_view word, ModelToken piece, const Banned* banned,
+            std::vector<ModelToken>& out) const;
 
   Vocabulary vocabulary_;
   std::vector<double> scores_;

@@ -1,5 +1,6 @@
 #include "text/vocabulary.h"
 
+#include "base/shown.h"
 #include "text/hash.h"
 
 namespace makar {
@@ -46,11 +47,13 @@ std::optional<std::string_view> Vocabulary::token(uint32_t id) const {
 }
 
 Result<Vocabulary> Vocabulary::from_json(const Json& json) {
-  if (!json.is_object()) return error_at("vocab", "expected an object of tokens and ids, found {}", json.type_name());
+  if (!json.is_object())
+    return error_at("vocab", "expected an object of tokens and ids, found {}", json.type_name());
   Vocabulary vocabulary;
   for (const auto& [token, id] : json.items()) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<uint64_t>() > kMaxId)
-      return error_at("vocab", "the id of '{}' must be a whole number from 0 to {}, found {}", token, kMaxId, id.dump());
+      return error_at("vocab", "the id of {} must be a whole number from 0 to {}, found {}", shown(token),
+                      kMaxId, id.dump().substr(0, 40));
     vocabulary.add(token, id.get<uint32_t>());
   }
   return vocabulary;

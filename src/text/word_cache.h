@@ -1,5 +1,5 @@
-// Words already cut, in fixed tables of 4 MB and 1 MB: words of up to 15 bytes with up to 3 tokens, and of up to 31
-// bytes with up to 6. A newer word replaces the older one in its place.
+// Words already cut, in fixed tables of 4 MB and 1 MB: words of up to 15 bytes with up to 3 tokens, and of up
+// to 31 bytes with up to 6. A newer word replaces the older one in its place.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -61,8 +61,8 @@ class WordCache {
     return key;
   }
 
-  // Null when the word is not here. Sizes from 1 to 15 and to 31. The slot of a short word can be asked for first and
-  // fetched ahead.
+  // Null when the word is not here. Sizes from 1 to 15 and to 31. The slot of a short word can be asked for
+  // first and fetched ahead.
   static uint32_t slot(const Key<2>& key) { return static_cast<uint32_t>(key.hash() >> (64 - kShortBits)); }
   void fetch(uint32_t slot) const { __builtin_prefetch(&shorts_[slot]); }
   const Short* find_short(const Key<2>& key, uint32_t slot) const {

@@ -1,6 +1,7 @@
 // WordLevel: a word is a token, or unknown.
 #include "text/word_level.h"
 
+#include "base/shown.h"
 #include "text/field.h"
 
 namespace makar {
@@ -9,13 +10,16 @@ namespace {
 class WordLevel : public Model {
  public:
   WordLevel(Vocabulary vocabulary, std::string unknown)
-      : vocabulary_(std::move(vocabulary)), unknown_text_(std::move(unknown)), unknown_(vocabulary_.find(unknown_text_)) {}
+      : vocabulary_(std::move(vocabulary)),
+        unknown_text_(std::move(unknown)),
+        unknown_(vocabulary_.find(unknown_text_)) {}
 
   Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override {
     uint32_t id = vocabulary_.find(word);
     if (id == kNoId || (banned && id < banned->size() && (*banned)[id])) id = unknown_;
     if (id == kNoId)
-      return error_at("unk_token", "a word is not in the vocabulary, and '{}' is not in it either", unknown_text_);
+      return error_at("unk_token", "a word is not in the vocabulary, and {} is not in it either",
+                      shown(unknown_text_));
     out.push_back({id, 0, static_cast<uint32_t>(word.size())});
     return Done{};
   }

@@ -1,6 +1,7 @@
 // WordPiece: the longest token at each place, from left to right; a word that cannot be covered is unknown.
 #include "text/wordpiece.h"
 
+#include "base/shown.h"
 #include "text/field.h"
 #include "text/unicode.h"
 
@@ -10,7 +11,10 @@ namespace {
 class WordPiece : public Model {
  public:
   WordPiece(Vocabulary vocabulary, std::string unknown, std::string prefix, uint64_t limit)
-      : vocabulary_(std::move(vocabulary)), unknown_text_(std::move(unknown)), prefix_(std::move(prefix)), limit_(limit) {
+      : vocabulary_(std::move(vocabulary)),
+        unknown_text_(std::move(unknown)),
+        prefix_(std::move(prefix)),
+        limit_(limit) {
     unknown_ = vocabulary_.find(unknown_text_);
     for (uint32_t id = 0; id < vocabulary_.size(); ++id)
       if (const auto token = vocabulary_.token(id)) longest_ = std::max(longest_, token->size());
@@ -52,7 +56,8 @@ class WordPiece : public Model {
   static bool inside(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
   Status unknown(std::string_view word, std::vector<ModelToken>& out) const {
     if (unknown_ == kNoId)
-      return error_at("unk_token", "a word is not covered by the vocabulary, and '{}' is not in it either", unknown_text_);
+      return error_at("unk_token", "a word is not covered by the vocabulary, and {} is not in it either",
+                      shown(unknown_text_));
     out.push_back({unknown_, 0, static_cast<uint32_t>(word.size())});
     return Done{};
   }
@@ -73,7 +78,8 @@ Result<std::unique_ptr<const Model>> make_wordpiece(const Json& json) {
   MAKAR_TRY(std::string unknown, string_field(json, "unk_token", "[UNK]"));
   MAKAR_TRY(std::string prefix, string_field(json, "continuing_subword_prefix", "##"));
   MAKAR_TRY(const uint64_t limit, count_field(json, "max_input_chars_per_word", 100));
-  return std::unique_ptr<const Model>(new WordPiece(std::move(vocabulary), std::move(unknown), std::move(prefix), limit));
+  return std::unique_ptr<const Model>(
+      new WordPiece(std::move(vocabulary), std::move(unknown), std::move(prefix), limit));
 }
 
 }  // namespace makar

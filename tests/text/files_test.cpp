@@ -8,20 +8,22 @@
 namespace makar {
 namespace {
 
-void expect_ids(const Tokenizer& tokenizer, const std::string& text, const std::vector<uint32_t>& ids, int& wrong) {
+void expect_ids(const Tokenizer& tokenizer, const std::string& text, const std::vector<uint32_t>& ids,
+                int& wrong) {
   const auto encoding = tokenizer.encode(text);
   ASSERT_TRUE(encoding.ok()) << encoding.error().text();
   if (encoding->ids != ids && ++wrong <= 3)
-    ADD_FAILURE() << Json(text.substr(0, 500)).dump() << "\n theirs " << Json(ids).dump().substr(0, 500) << "\n ours   "
-                  << Json(encoding->ids).dump().substr(0, 500);
+    ADD_FAILURE() << Json(text.substr(0, 500)).dump() << "\n theirs " << Json(ids).dump().substr(0, 500)
+                  << "\n ours   " << Json(encoding->ids).dump().substr(0, 500);
 }
 
 class SentencePieceGolden : public testing::TestWithParam<std::pair<const char*, const char*>> {};
 
 TEST_P(SentencePieceGolden, SameIdsAndText) {
   const std::string golden = shared_golden() + "/tokenizers/sentencepiece/" + GetParam().first;
-  const std::string model = GetParam().second[0] == '/' ? assets() + "/tokenizers/sentencepiece" + GetParam().second
-                                                        : shared_golden() + "/tokenizers/sentencepiece/" + GetParam().second;
+  const std::string model = GetParam().second[0] == '/'
+                                ? assets() + "/tokenizers/sentencepiece" + GetParam().second
+                                : shared_golden() + "/tokenizers/sentencepiece/" + GetParam().second;
   if (!is_file(golden)) GTEST_SKIP() << golden << " is not here";
   const auto tokenizer = Tokenizer::load(model);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
@@ -34,7 +36,8 @@ TEST_P(SentencePieceGolden, SameIdsAndText) {
     expect_ids(*tokenizer, (*json)["text"], ids, wrong);
     const std::string decoded = tokenizer->decode(ids);
     if (decoded != (*json)["decoded"].get<std::string>() && ++wrong_text <= 3)
-      ADD_FAILURE() << "theirs " << (*json)["decoded"].dump().substr(0, 500) << "\nours   " << Json(decoded).dump().substr(0, 500);
+      ADD_FAILURE() << "theirs " << (*json)["decoded"].dump().substr(0, 500) << "\nours   "
+                    << Json(decoded).dump().substr(0, 500);
   }
   EXPECT_EQ(wrong, 0) << "of " << count;
   EXPECT_EQ(wrong_text, 0) << "of " << count;
@@ -43,9 +46,11 @@ TEST_P(SentencePieceGolden, SameIdsAndText) {
 INSTANTIATE_TEST_SUITE_P(
     Text, SentencePieceGolden,
     testing::Values(std::pair("botchan-bpe-1500/golden.jsonl.gz", "botchan-bpe-1500/spm.model"),
-                    std::pair("botchan-bpe-bytefallback-1500/golden.jsonl.gz", "botchan-bpe-bytefallback-1500/spm.model"),
+                    std::pair("botchan-bpe-bytefallback-1500/golden.jsonl.gz",
+                              "botchan-bpe-bytefallback-1500/spm.model"),
                     std::pair("botchan-unigram-1500/golden.jsonl.gz", "botchan-unigram-1500/spm.model"),
-                    std::pair("botchan-unigram-bytefallback-1500/golden.jsonl.gz", "botchan-unigram-bytefallback-1500/spm.model"),
+                    std::pair("botchan-unigram-bytefallback-1500/golden.jsonl.gz",
+                              "botchan-unigram-bytefallback-1500/spm.model"),
                     std::pair("llama2-tokenizer.model.jsonl.gz", "/llama2-tokenizer.model"),
                     std::pair("test_ja_model.model.jsonl.gz", "/test_ja_model.model"),
                     std::pair("test_model.model.jsonl.gz", "/test_model.model")),
@@ -81,8 +86,8 @@ void expect_vocab_test(const Tokenizer& tokenizer, const std::string& stem) {
   EXPECT_GT(i, 30u);
 }
 
-// The vocabulary files of the fixtures went through a text filter once: bytes that are not UTF-8 were replaced, so
-// numbers are damaged while strings are whole. This finds the strings of a list again.
+// The vocabulary files of the fixtures went through a text filter once: bytes that are not UTF-8 were
+// replaced, so numbers are damaged while strings are whole. This finds the strings of a list again.
 std::vector<std::string> salvage(const std::string& bytes, const std::string& key) {
   const size_t at = bytes.find(key);
   if (at == std::string::npos) return {};
@@ -90,14 +95,19 @@ std::vector<std::string> salvage(const std::string& bytes, const std::string& ke
   for (size_t skip = 8 + 8; skip < 8 + 8 + 24; ++skip) {  // type, element type, and a count of damaged width
     std::vector<std::string> list;
     const auto header = [&](size_t p) {  // 0 when none, else its width
-      if (bytes.compare(p, 3, "\xEF\xBF\xBD") == 0 && bytes.compare(p + 3, 7, std::string(7, '\0')) == 0) return 10;
-      return bytes.compare(p + 1, 7, std::string(7, '\0')) == 0 && static_cast<unsigned char>(bytes[p]) < 0x80 ? 8 : 0;
+      if (bytes.compare(p, 3, "\xEF\xBF\xBD") == 0 && bytes.compare(p + 3, 7, std::string(7, '\0')) == 0)
+        return 10;
+      return bytes.compare(p + 1, 7, std::string(7, '\0')) == 0 && static_cast<unsigned char>(bytes[p]) < 0x80
+                 ? 8
+                 : 0;
     };
     for (size_t p = at + key.size() + skip; p + 8 < bytes.size();) {
       size_t size = static_cast<unsigned char>(bytes[p]);
       if (!header(p)) break;
       if (header(p) == 10) {  // a size from 128 to 255: the one after which another header follows
-        for (size = 128; size < 256 && !(header(p + 10 + size) && bytes.substr(p + 10, size).find('\0') == std::string::npos); ++size) {
+        for (size = 128; size < 256 && !(header(p + 10 + size) &&
+                                         bytes.substr(p + 10, size).find('\0') == std::string::npos);
+             ++size) {
         }
         p += 2;
       }
@@ -111,9 +121,13 @@ std::vector<std::string> salvage(const std::string& bytes, const std::string& ke
   return best;
 }
 
-std::string number(uint64_t value, int size) { return {reinterpret_cast<const char*>(&value), static_cast<size_t>(size)}; }
+std::string number(uint64_t value, int size) {
+  return {reinterpret_cast<const char*>(&value), static_cast<size_t>(size)};
+}
 std::string counted(const std::string& text) { return number(text.size(), 8) + text; }
-std::string text_entry(const std::string& key, const std::string& value) { return counted(key) + number(8, 4) + counted(value); }
+std::string text_entry(const std::string& key, const std::string& value) {
+  return counted(key) + number(8, 4) + counted(value);
+}
 std::string list_entry(const std::string& key, const std::vector<std::string>& list) {
   std::string out = counted(key) + number(9, 4) + number(8, 4) + number(list.size(), 8);
   for (const std::string& one : list) out += counted(one);
@@ -145,18 +159,21 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
   for (size_t i = 0; i < tokens.size(); ++i) {
     const std::string& t = tokens[i];
     const bool byte = model == "llama" && t.size() == 6 && t.starts_with("<0x");
-    const bool control = model != "gpt2" ? t == "<s>" || t == "</s>" || (t.starts_with("<|") && t.ends_with("|>")) ||
-                                               (model == "bert" && t.starts_with("[") && t.ends_with("]") && t.size() > 2)
-                                         : t.starts_with("<|");
+    const bool control = model != "gpt2"
+                             ? t == "<s>" || t == "</s>" || (t.starts_with("<|") && t.ends_with("|>")) ||
+                                   (model == "bert" && t.starts_with("[") && t.ends_with("]") && t.size() > 2)
+                             : t.starts_with("<|");
     types.push_back(byte ? 6 : t == "<unk>" ? 2 : control ? 3 : 1);
     scores.push_back(-static_cast<float>(i));
   }
   // The scores are those of the SentencePiece model that these vocabularies come from.
-  const auto spm = SentencePieceModel::parse(read_packed(assets() + "/tokenizers/sentencepiece/llama2-tokenizer.model"));
+  const auto spm =
+      SentencePieceModel::parse(read_packed(assets() + "/tokenizers/sentencepiece/llama2-tokenizer.model"));
   if (spm.ok())
     for (size_t i = 0; i < std::min(scores.size(), spm->pieces.size()); ++i) scores[i] = spm->pieces[i].score;
   std::vector<std::string> entries = {text_entry(prefix + "model", model), text_entry(prefix + "pre", pre),
-                                      list_entry(prefix + "tokens", tokens), numbers_entry(prefix + "token_type", 5, types)};
+                                      list_entry(prefix + "tokens", tokens),
+                                      numbers_entry(prefix + "token_type", 5, types)};
   if (model == "llama") entries.push_back(numbers_entry(prefix + "scores", 6, scores));
   if (model == "gpt2") entries.push_back(list_entry(prefix + "merges", merges));
   return gguf(entries);
@@ -165,8 +182,11 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
 TEST(GgufVocabulary, AsLlamaCpp) {
   const std::string folder = assets() + "/tokenizers/llama.cpp-vocab/ggml-vocab-";
   if (!is_file(folder + "gpt-2.gguf.gz")) GTEST_SKIP() << "the vocabulary files are not here";
-  const std::vector<std::array<const char*, 3>> files = {{"gpt-2", "gpt2", "gpt-2"}, {"llama-spm", "llama", ""}, {"phi-3", "llama", ""},
-                                                         {"bert-bge", "bert", ""}, {"deepseek-coder", "gpt2", "deepseek-coder"}};
+  const std::vector<std::array<const char*, 3>> files = {{"gpt-2", "gpt2", "gpt-2"},
+                                                         {"llama-spm", "llama", ""},
+                                                         {"phi-3", "llama", ""},
+                                                         {"bert-bge", "bert", ""},
+                                                         {"deepseek-coder", "gpt2", "deepseek-coder"}};
   for (const auto& [name, model, pre] : files) {
     SCOPED_TRACE(name);
     const std::string stem = folder + name + ".gguf";
@@ -198,10 +218,12 @@ TEST(Tiktoken, SameIdsOnCode) {
   const std::string folder = assets() + "/tokenizers/tiktoken/";
   if (!is_file(folder + "gpt2.tiktoken")) GTEST_SKIP() << "the rank files are not here";
   const std::string text = *read_file(folder + "testdata/lib.rs.txt");
-  for (const auto& [file, ids] : {std::pair("gpt2.tiktoken", "gpt2"), std::pair("p50k_base.json", "p50k_base"),
-                                  std::pair("cl100k_base.json", "gpt_3.5_turbo"), std::pair("o200k_base.json", "gpt_4o")}) {
+  for (const auto& [file, ids] :
+       {std::pair("gpt2.tiktoken", "gpt2"), std::pair("p50k_base.json", "p50k_base"),
+        std::pair("cl100k_base.json", "gpt_3.5_turbo"), std::pair("o200k_base.json", "gpt_4o")}) {
     SCOPED_TRACE(file);
-    auto json = tiktoken_to_json(read_packed(folder + file), std::string(file).substr(0, 4) == "gpt2" ? "gpt2" : "", file);
+    auto json = tiktoken_to_json(read_packed(folder + file),
+                                 std::string(file).substr(0, 4) == "gpt2" ? "gpt2" : "", file);
     ASSERT_TRUE(json.ok()) << json.error().text();
     const auto tokenizer = Tokenizer::from_json(std::move(*json), file);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
@@ -215,7 +237,8 @@ TEST(Tiktoken, SameIdsOnCode) {
 TEST(VocabMerges, AsGpt2) {
   const std::string folder = assets() + "/tokenizers/gpt2/";
   if (!is_file(folder + "encoder.json.gz")) GTEST_SKIP() << "GPT-2's files are not here";
-  auto json = vocab_merges_to_json(read_packed(folder + "encoder.json"), read_packed(folder + "vocab.bpe"), "gpt2");
+  auto json =
+      vocab_merges_to_json(read_packed(folder + "encoder.json"), read_packed(folder + "vocab.bpe"), "gpt2");
   ASSERT_TRUE(json.ok()) << json.error().text();
   const auto tokenizer = Tokenizer::from_json(std::move(*json), "gpt2");
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();

@@ -10,12 +10,16 @@ struct Case {
 
 std::vector<Case> cases() {
   std::vector<Case> list;
-  const std::string real = shared_golden() + "/tokenizers/real/", trained = shared_golden() + "/tokenizers/trained/";
+  const std::string real = shared_golden() + "/tokenizers/real/",
+                    trained = shared_golden() + "/tokenizers/trained/";
   for (const char* name : {"gpt2", "llama2", "llama3_2", "qwen2_5", "gemma2", "gpt4o"})
-    list.push_back({name, assets() + "/tokenizers/hf/" + name + "/tokenizer.json", real + name + ".jsonl.gz"});
-  list.push_back({"minimind2", assets() + "/weights/minimind2-small/tokenizer.json", real + "minimind2.jsonl.gz"});
+    list.push_back(
+        {name, assets() + "/tokenizers/hf/" + name + "/tokenizer.json", real + name + ".jsonl.gz"});
+  list.push_back(
+      {"minimind2", assets() + "/weights/minimind2-small/tokenizer.json", real + "minimind2.jsonl.gz"});
   for (const char* corpus : {"corpus", "tinyshakespeare"})
-    for (const char* kind : {"bpe-bytelevel", "bpe-llama3-split", "bpe-whitespace-unk", "unigram-metaspace", "wordpiece-bert"}) {
+    for (const char* kind :
+         {"bpe-bytelevel", "bpe-llama3-split", "bpe-whitespace-unk", "unigram-metaspace", "wordpiece-bert"}) {
       const std::string name = std::string(corpus) + "-" + kind + (corpus[0] == 'c' ? "-2000" : "-5000");
       list.push_back({name, trained + name + "/tokenizer.json", trained + name + "/golden.jsonl.gz"});
     }
@@ -44,19 +48,22 @@ TEST_P(Golden, HuggingFace) {
     bool good = encoding->ids == ids;
     std::vector<Span> offsets;
     if (json->contains("offsets") && !(*json)["offsets"].is_null())
-      for (const auto& pair : (*json)["offsets"]) offsets.push_back({pair[0].get<uint32_t>(), pair[1].get<uint32_t>()});
+      for (const auto& pair : (*json)["offsets"])
+        offsets.push_back({pair[0].get<uint32_t>(), pair[1].get<uint32_t>()});
     const auto ours = code_point_offsets(text, encoding->offsets);
     if (!offsets.empty() || ids.empty()) good = good && ours == offsets;
     const std::string decoded = tokenizer->decode(ids);
     good = good && decoded == (*json)["decoded"].get<std::string>();
     if (json->contains("with_special") && !(*json)["with_special"].is_null()) {
       options.add_special = true;
-      good = good && tokenizer->encode(text, options)->ids == (*json)["with_special"].get<std::vector<uint32_t>>();
+      good = good &&
+             tokenizer->encode(text, options)->ids == (*json)["with_special"].get<std::vector<uint32_t>>();
     }
     if (good || ++wrong > 3) continue;
     Json o = Json::array();
     for (const Span s : ours) o.push_back({s.begin, s.end});
-    ADD_FAILURE() << line << "\n ids " << Json(encoding->ids).dump() << "\n offsets " << o.dump() << "\n decoded " << Json(decoded).dump();
+    ADD_FAILURE() << line << "\n ids " << Json(encoding->ids).dump() << "\n offsets " << o.dump()
+                  << "\n decoded " << Json(decoded).dump();
   }
   EXPECT_EQ(wrong, 0) << "of " << checked;
   EXPECT_GT(checked, 100);

@@ -11,12 +11,64 @@
 namespace makar {
 namespace {
 
-// Text with the seams that patterns turn on: contractions, breaks, marks, digits, letters with and without case.
+// Text with the seams that patterns turn on: contractions, breaks, marks, digits, letters with and without
+// case.
 std::string random_text(std::mt19937& random) {
-  static const std::vector<std::string> parts = {
-      " ", "  ", "\t", "\n", "\r\n", "\n\n ", "\u00A0", "\u3000", "\u0085", "'s", "'S", "'ll", "'Ll", "'\u017F", "'re", "'VE", "'", "''", "a", "b", "Z",
-      "AB", "aB", "Ab", "don", "1", "12", "1234", "\u0660", "\u00BD", "\u2167", "!", "...", "/", "//\n", "-", "_", "\u00E9", "\u00C9", "\u01C5", "\u02B0", "\u4E2D\u6587",
-      "\u0301", "e\u0301", "\u0903", "\u05D0", "\u0E01\u0E33", "\U0001F600", "\U0001F468\u200D\U0001F469", "\u200B", "\u0000\u0001", "\uFFFD", "\U00020000", "\u1E9E", "\u0130"};
+  static const std::vector<std::string> parts = {" ",
+                                                 "  ",
+                                                 "\t",
+                                                 "\n",
+                                                 "\r\n",
+                                                 "\n\n ",
+                                                 "\u00A0",
+                                                 "\u3000",
+                                                 "\u0085",
+                                                 "'s",
+                                                 "'S",
+                                                 "'ll",
+                                                 "'Ll",
+                                                 "'\u017F",
+                                                 "'re",
+                                                 "'VE",
+                                                 "'",
+                                                 "''",
+                                                 "a",
+                                                 "b",
+                                                 "Z",
+                                                 "AB",
+                                                 "aB",
+                                                 "Ab",
+                                                 "don",
+                                                 "1",
+                                                 "12",
+                                                 "1234",
+                                                 "\u0660",
+                                                 "\u00BD",
+                                                 "\u2167",
+                                                 "!",
+                                                 "...",
+                                                 "/",
+                                                 "//\n",
+                                                 "-",
+                                                 "_",
+                                                 "\u00E9",
+                                                 "\u00C9",
+                                                 "\u01C5",
+                                                 "\u02B0",
+                                                 "\u4E2D\u6587",
+                                                 "\u0301",
+                                                 "e\u0301",
+                                                 "\u0903",
+                                                 "\u05D0",
+                                                 "\u0E01\u0E33",
+                                                 "\U0001F600",
+                                                 "\U0001F468\u200D\U0001F469",
+                                                 "\u200B",
+                                                 "\u0000\u0001",
+                                                 "\uFFFD",
+                                                 "\U00020000",
+                                                 "\u1E9E",
+                                                 "\u0130"};
   std::string text;
   const int count = static_cast<int>(random() % 12) + 1;
   for (int i = 0; i < count; ++i) {

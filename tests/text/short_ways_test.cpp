@@ -9,10 +9,52 @@ namespace makar {
 namespace {
 
 std::string random_text(std::mt19937& random, bool any_bytes) {
-  static const std::vector<std::string> parts = {
-      " ", "  ", "   ", "\t", "\n", "\r\n", "\u00A0", "\u3000", "'s", "'LL", "don't", "Hello", " world", "The", "naïve", "Zürich", "1", "1984", "3.14", "!", "?!", "...",
-      "/", "</s>", "<s>", "<unk>", "[CLS]", "<|endoftext|>", "<|im_start|>", "\u2581", "\u2581\u2581", "\u4E2D\u6587", "\u0301", "e\u0301", "\u00C5", "\u212B", "\uAC00", "\u1100\u1161",
-      "\u0939\u093F\u0928\u094D\u0926\u0940", "\U0001F600", "\U0001F468\u200D\U0001F469", "\u200B", std::string(1, '\0'), "\x7F", "\uFFFD", "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"};
+  static const std::vector<std::string> parts = {" ",
+                                                 "  ",
+                                                 "   ",
+                                                 "\t",
+                                                 "\n",
+                                                 "\r\n",
+                                                 "\u00A0",
+                                                 "\u3000",
+                                                 "'s",
+                                                 "'LL",
+                                                 "don't",
+                                                 "Hello",
+                                                 " world",
+                                                 "The",
+                                                 "naïve",
+                                                 "Zürich",
+                                                 "1",
+                                                 "1984",
+                                                 "3.14",
+                                                 "!",
+                                                 "?!",
+                                                 "...",
+                                                 "/",
+                                                 "</s>",
+                                                 "<s>",
+                                                 "<unk>",
+                                                 "[CLS]",
+                                                 "<|endoftext|>",
+                                                 "<|im_start|>",
+                                                 "\u2581",
+                                                 "\u2581\u2581",
+                                                 "\u4E2D\u6587",
+                                                 "\u0301",
+                                                 "e\u0301",
+                                                 "\u00C5",
+                                                 "\u212B",
+                                                 "\uAC00",
+                                                 "\u1100\u1161",
+                                                 "\u0939\u093F\u0928\u094D\u0926\u0940",
+                                                 "\U0001F600",
+                                                 "\U0001F468\u200D\U0001F469",
+                                                 "\u200B",
+                                                 std::string(1, '\0'),
+                                                 "\x7F",
+                                                 "\uFFFD",
+                                                 "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"};
   std::string text;
   const int count = static_cast<int>(random() % 10) + 1;
   for (int i = 0; i < count; ++i) {
@@ -51,7 +93,9 @@ void compare(const std::string& path, int count) {
     const bool nfc = !tokenizer->pipeline()["normalizer"].is_null();
     if (tokenizer->byte_level() && !nfc && tokenizer->decode_bytes(fast->ids) != text) good = false;
     if (options.special_text == SpecialText::kPlain)
-      for (const uint32_t id : fast->ids) good = good && (!tokenizer->is_special(id) || tokenizer->token(id) == "<unk>" || tokenizer->token(id) == "[UNK]");
+      for (const uint32_t id : fast->ids)
+        good = good && (!tokenizer->is_special(id) || tokenizer->token(id) == "<unk>" ||
+                        tokenizer->token(id) == "[UNK]");
     if (good) continue;
     ++wrong;
     const auto show = [](const Encoding& e) {
@@ -59,7 +103,9 @@ void compare(const std::string& path, int count) {
       for (const Span s : e.offsets) out += fmt::format(" {}-{}", s.begin, s.end);
       return out;
     };
-    ADD_FAILURE() << path << "\n" << Json(to_valid_utf8(text)).dump(-1, ' ', true) << "\nfast " << show(*fast) << "\nslow " << show(*slow) << "\ndecoded "
+    ADD_FAILURE() << path << "\n"
+                  << Json(to_valid_utf8(text)).dump(-1, ' ', true) << "\nfast " << show(*fast) << "\nslow "
+                  << show(*slow) << "\ndecoded "
                   << Json(to_valid_utf8(tokenizer->decode_bytes(fast->ids))).dump(-1, ' ', true);
   }
 }
@@ -68,15 +114,19 @@ TEST(ShortWays, SameAsThePipeline) {
   const std::string hf = assets() + "/tokenizers/hf/", trained = shared_golden() + "/tokenizers/trained/";
   if (!is_folder(hf)) GTEST_SKIP() << hf << " is not here";
   const int count = std::getenv("MAKAR_SLOW") ? 100000 : 3000;
-  for (const char* name : {"gpt2", "llama3_2", "qwen2_5", "gpt4o", "llama2", "gemma2"}) compare(hf + name + "/tokenizer.json", count);
-  for (const char* name : {"corpus-wordpiece-bert-2000", "corpus-unigram-metaspace-2000", "corpus-bpe-bytelevel-2000", "corpus-bpe-whitespace-unk-2000"})
+  for (const char* name : {"gpt2", "llama3_2", "qwen2_5", "gpt4o", "llama2", "gemma2"})
+    compare(hf + name + "/tokenizer.json", count);
+  for (const char* name : {"corpus-wordpiece-bert-2000", "corpus-unigram-metaspace-2000",
+                           "corpus-bpe-bytelevel-2000", "corpus-bpe-whitespace-unk-2000"})
     compare(trained + name + "/tokenizer.json", count);
 }
 
 TEST(ShortWays, LongRepeatsStayFast) {
   const std::string hf = assets() + "/tokenizers/hf/", trained = shared_golden() + "/tokenizers/trained/";
   if (!is_folder(hf)) GTEST_SKIP() << hf << " is not here";
-  for (const std::string& path : {hf + "gpt2", hf + "llama2", hf + "gpt4o", trained + "corpus-wordpiece-bert-2000", trained + "corpus-unigram-metaspace-2000"}) {
+  for (const std::string& path :
+       {hf + "gpt2", hf + "llama2", hf + "gpt4o", trained + "corpus-wordpiece-bert-2000",
+        trained + "corpus-unigram-metaspace-2000"}) {
     const auto tokenizer = tokenizer_from(path + "/tokenizer.json");
     ASSERT_TRUE(tokenizer.ok());
     for (const char* unit : {"a", " ", "\n", "\u00E9", ".", "1", "\u4E2D"}) {
@@ -86,7 +136,8 @@ TEST(ShortWays, LongRepeatsStayFast) {
       ASSERT_TRUE(tokenizer->encode(text).ok());
       EXPECT_LT(static_cast<double>(clock() - start) / CLOCKS_PER_SEC, 2.0) << path << " " << unit;
       RecordProperty("ms", static_cast<int>((clock() - start) * 1000 / CLOCKS_PER_SEC));
-      std::printf("%s '%s' %ld ms\n", path.substr(path.rfind('/') + 1).c_str(), unit, (clock() - start) * 1000 / CLOCKS_PER_SEC);
+      std::printf("%s '%s' %ld ms\n", path.substr(path.rfind('/') + 1).c_str(), unit,
+                  (clock() - start) * 1000 / CLOCKS_PER_SEC);
     }
   }
 }

@@ -12,7 +12,8 @@ namespace makar {
 namespace {
 
 Json word_level(const char* extra = "{}") {
-  Json json = Json::parse(R"({"version":"1.0","added_tokens":[{"id":0,"content":"[UNK]","special":true,"normalized":false},
+  Json json = Json::parse(
+      R"({"version":"1.0","added_tokens":[{"id":0,"content":"[UNK]","special":true,"normalized":false},
     {"id":1,"content":"<x>","special":true,"normalized":false,"lstrip":true},{"id":2,"content":"tag","special":false,"single_word":true,"normalized":false}],
     "model":{"type":"WordLevel","unk_token":"[UNK]","vocab":{"[UNK]":0,"<x>":1,"tag":2,"hello":3,"world":4,"<":5,"x":6,">":7}},
     "pre_tokenizer":{"type":"Whitespace"}})");
@@ -22,9 +23,10 @@ Json word_level(const char* extra = "{}") {
 }
 
 Json byte_bpe() {
-  Json json = {{"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
-               {"decoder", {{"type", "ByteLevel"}}},
-               {"added_tokens", {{{"id", 300}, {"content", "<|end|>"}, {"special", true}, {"normalized", false}}}}};
+  Json json = {
+      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}}},
+      {"decoder", {{"type", "ByteLevel"}}},
+      {"added_tokens", {{{"id", 300}, {"content", "<|end|>"}, {"special", true}, {"normalized", false}}}}};
   Json vocab = Json::object();
   for (int b = 0; b < 256; ++b) {
     const bool printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
@@ -37,7 +39,9 @@ Json byte_bpe() {
   return json;
 }
 
-std::vector<uint32_t> ids(const Tokenizer& t, std::string_view text, EncodeOptions options = {}) { return t.encode(text, options)->ids; }
+std::vector<uint32_t> ids(const Tokenizer& t, std::string_view text, EncodeOptions options = {}) {
+  return t.encode(text, options)->ids;
+}
 
 TEST(Tokenizer, SpecialTextIsPlainUnlessAsked) {
   const auto t = Tokenizer::from_json(word_level(), "test");
@@ -61,7 +65,10 @@ TEST(Tokenizer, BytesComeBack) {
   const auto t = Tokenizer::from_json(byte_bpe(), "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
   EXPECT_EQ(ids(*t, "abc abcab"), (std::vector<uint32_t>{'a', 258, ' ', 'a', 258, 256}));
-  for (const std::string& bytes : {std::string("a\xFF\x80" "b"), std::string("\xE2\x82"), std::string("\xED\xA0\x80"), std::string("\0\0", 2), std::string("\xF4\x90\x80\x80")}) {
+  for (const std::string& bytes : {std::string("a\xFF\x80"
+                                               "b"),
+                                   std::string("\xE2\x82"), std::string("\xED\xA0\x80"),
+                                   std::string("\0\0", 2), std::string("\xF4\x90\x80\x80")}) {
     EXPECT_EQ(t->decode_bytes(ids(*t, bytes)), bytes);
     EXPECT_TRUE(is_valid_utf8(t->decode(ids(*t, bytes))));
     EXPECT_EQ(t->encode(bytes)->offsets.size(), bytes.size());
@@ -84,7 +91,8 @@ TEST(Tokenizer, StreamsWholeCharacters) {
 }
 
 TEST(Tokenizer, PairsTruncationPadding) {
-  const auto json = bert_vocab_to_json("[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\nworld\n##s\n,\n", true, "vocab.txt");
+  const auto json =
+      bert_vocab_to_json("[PAD]\n[UNK]\n[CLS]\n[SEP]\nhello\nworld\n##s\n,\n", true, "vocab.txt");
   ASSERT_TRUE(json.ok());
   const auto t = Tokenizer::from_json(*json, "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
@@ -124,7 +132,8 @@ TEST(Tokenizer, SentencePieceBothWays) {
   SentencePieceModel model;
   model.kind = SentencePieceModel::kBpe;
   model.remove_extra_whitespaces = false;
-  model.pieces = {{"<unk>", 0, 2}, {"<s>", 0, 3}, {"</s>", 0, 3}, {"\u2581a", -1, 1}, {"ab", -2, 1}, {"\u2581", -3, 1}, {"a", -4, 1}, {"b", -5, 1}};
+  model.pieces = {{"<unk>", 0, 2}, {"<s>", 0, 3},     {"</s>", 0, 3}, {"\u2581a", -1, 1},
+                  {"ab", -2, 1},   {"\u2581", -3, 1}, {"a", -4, 1},   {"b", -5, 1}};
   const auto parsed = SentencePieceModel::parse(model.write());
   ASSERT_TRUE(parsed.ok()) << parsed.error().text();
   const auto json = sentencepiece_to_json(*parsed, "spm");
@@ -153,16 +162,32 @@ TEST(Tokenizer, UnknownComponentsAreNamed) {
 
 TEST(Tokenizer, BrokenFilesAreErrors) {
   const char* const broken[] = {
-      R"({})", R"([])", R"({"model":null})", R"({"model":[]})", R"({"model":{"type":"BPE"}})", R"({"model":{"type":"BPE","vocab":[],"merges":[]}})",
-      R"({"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}})", R"({"model":{"type":"BPE","vocab":{"a":99999999999},"merges":[]}})",
-      R"({"model":{"type":"BPE","vocab":{"a":"x"},"merges":[]}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})",
-      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})",
-      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[7]}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"unk_token":"b"}})",
-      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"dropout":3}})", R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"byte_fallback":1}})",
-      R"({"model":{"type":"WordPiece"}})", R"({"model":{"type":"WordPiece","vocab":{"a":1.5}}})", R"({"model":{"type":"Unigram","vocab":{}}})",
-      R"({"model":{"type":"Unigram","vocab":[["a"]]}})", R"({"model":{"type":"Unigram","vocab":[["a","b"]]}})", R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":4}})",
-      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Replace"}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":7})",
-      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Sequence"}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Precompiled","precompiled_charsmap":"!"}})",
+      R"({})",
+      R"([])",
+      R"({"model":null})",
+      R"({"model":[]})",
+      R"({"model":{"type":"BPE"}})",
+      R"({"model":{"type":"BPE","vocab":[],"merges":[]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":99999999999},"merges":[]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":"x"},"merges":[]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":["a b"]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[["a"]]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[7]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"unk_token":"b"}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"dropout":3}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0},"merges":[],"byte_fallback":1}})",
+      R"({"model":{"type":"WordPiece"}})",
+      R"({"model":{"type":"WordPiece","vocab":{"a":1.5}}})",
+      R"({"model":{"type":"Unigram","vocab":{}}})",
+      R"({"model":{"type":"Unigram","vocab":[["a"]]}})",
+      R"({"model":{"type":"Unigram","vocab":[["a","b"]]}})",
+      R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":4}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Replace"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":7})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Sequence"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Precompiled","precompiled_charsmap":"!"}})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Precompiled","precompiled_charsmap":"//8A/w=="}})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"}})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Sometimes"}})",
@@ -170,20 +195,26 @@ TEST(Tokenizer, BrokenFilesAreErrors) {
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"FixedLength","length":0}})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x","type_id":0}}]}})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"post_processor":{"type":"BertProcessing","sep":1}})",
-      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":{}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":[{"content":"x"}]})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":{}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":[{"content":"x"}]})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":[{"id":4294967295,"content":"x"}]})",
-      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"truncation":{"max_length":-1}})", R"({"model":{"type":"WordLevel","vocab":{"a":0}},"decoder":{"type":"Strip"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"truncation":{"max_length":-1}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"decoder":{"type":"Strip"}})",
   };
   for (const char* text : broken) {
     const auto t = Tokenizer::from_json(Json::parse(text), "file.json");
     EXPECT_FALSE(t.ok()) << text;
     if (!t.ok()) EXPECT_LT(t.error().text().size(), 1000u);
   }
-  for (const std::string& bytes : {std::string(""), std::string("\x0A\xFF"), std::string("\x0A\x03\x0A\x09x"), std::string("hello"), std::string("\x12\x00", 2)})
+  for (const std::string& bytes : {std::string(""), std::string("\x0A\xFF"), std::string("\x0A\x03\x0A\x09x"),
+                                   std::string("hello"), std::string("\x12\x00", 2)})
     EXPECT_FALSE(sentencepiece_to_json(bytes, "x.model").ok());
-  for (const std::string& text : {std::string(""), std::string("x"), std::string("IQ== x"), std::string("%% 0"), std::string("IQ== 0\nIg==")})
+  for (const std::string& text : {std::string(""), std::string("x"), std::string("IQ== x"),
+                                  std::string("%% 0"), std::string("IQ== 0\nIg==")})
     EXPECT_FALSE(tiktoken_to_json(text, "gpt2", "x.tiktoken").ok()) << text;
-  for (const std::string& bytes : {std::string(""), std::string("GGUF"), std::string("GGUF\x07\0\0\0", 8), std::string("GGUF\x03\0\0\0\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 24)})
+  for (const std::string& bytes :
+       {std::string(""), std::string("GGUF"), std::string("GGUF\x07\0\0\0", 8),
+        std::string("GGUF\x03\0\0\0\0\0\0\0\0\0\0\0\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", 24)})
     EXPECT_FALSE(gguf_to_json(bytes, "x.gguf").ok());
   EXPECT_FALSE(vocab_merges_to_json("[]", "", "vocab.json").ok());
   EXPECT_FALSE(bert_vocab_to_json("", true, "vocab.txt").ok());

@@ -5,14 +5,21 @@
 namespace makar {
 
 Json empty_tokenizer() {
-  return {{"version", "1.0"},       {"truncation", nullptr},     {"padding", nullptr},
-          {"added_tokens", Json::array()}, {"normalizer", nullptr},     {"pre_tokenizer", nullptr},
-          {"post_processor", nullptr}, {"decoder", nullptr},        {"model", Json::object()}};
+  return {{"version", "1.0"},          {"truncation", nullptr},
+          {"padding", nullptr},        {"added_tokens", Json::array()},
+          {"normalizer", nullptr},     {"pre_tokenizer", nullptr},
+          {"post_processor", nullptr}, {"decoder", nullptr},
+          {"model", Json::object()}};
 }
 
 Json added_token(uint32_t id, std::string_view content, bool special) {
-  return {{"id", id},         {"content", std::string(content)}, {"single_word", false}, {"lstrip", false},
-          {"rstrip", false}, {"normalized", false},             {"special", special}};
+  return {{"id", id},
+          {"content", std::string(content)},
+          {"single_word", false},
+          {"lstrip", false},
+          {"rstrip", false},
+          {"normalized", false},
+          {"special", special}};
 }
 
 Json template_processor(const std::vector<std::pair<std::string, uint32_t>>& before,
@@ -35,7 +42,10 @@ Json template_processor(const std::vector<std::pair<std::string, uint32_t>>& bef
 }
 
 Json byte_level_stage(bool prefix_space, bool use_regex) {
-  return {{"type", "ByteLevel"}, {"add_prefix_space", prefix_space}, {"trim_offsets", true}, {"use_regex", use_regex}};
+  return {{"type", "ByteLevel"},
+          {"add_prefix_space", prefix_space},
+          {"trim_offsets", true},
+          {"use_regex", use_regex}};
 }
 
 Json split_stage(const std::string& pattern) {

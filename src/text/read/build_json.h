@@ -20,8 +20,8 @@ Json sequence_stage(const char* key, Json parts);
 // Appends {"token": id} without searching for the key.
 void put_token(Json& vocab, std::string token, uint32_t id);
 
-// A merge list from tokens whose rank is their score: every way to cut a piece into two others, the best pieces first.
-// `order`: ids from the best score to the worst.
+// A merge list from tokens whose rank is their score: every way to cut a piece into two others, the best
+// pieces first. `order`: ids from the best score to the worst.
 Json merges_by_score(const std::vector<std::string>& pieces, const std::vector<uint32_t>& order,
                      const std::vector<bool>& usable);
 

@@ -24,12 +24,17 @@ class Reader {
   }
   Result<std::string_view> text() {
     MAKAR_TRY(const uint64_t size, get<uint64_t>());
-    if (size > left()) return error_at(fmt::format("byte {}", at_), "a string of {} bytes, {} are left; the download may be incomplete", size, left());
+    if (size > left())
+      return error_at(fmt::format("byte {}", at_),
+                      "a string of {} bytes, {} are left; the download may be incomplete", size, left());
     const std::string_view out = bytes_.substr(at_, size);
     at_ += size;
     return out;
   }
-  Error ends() const { return error_at(fmt::format("byte {}", at_), "the file ends inside the metadata; the download may be incomplete"); }
+  Error ends() const {
+    return error_at(fmt::format("byte {}", at_),
+                    "the file ends inside the metadata; the download may be incomplete");
+  }
 
  private:
   std::string_view bytes_;
@@ -44,13 +49,20 @@ Result<GgufMetadata::Value> one(Reader& reader) {
 
 Result<GgufMetadata::Value> scalar(Reader& reader, uint32_t type) {
   switch (type) {
-    case 0: return one<uint8_t, uint64_t>(reader);
-    case 1: return one<int8_t, int64_t>(reader);
-    case 2: return one<uint16_t, uint64_t>(reader);
-    case 3: return one<int16_t, int64_t>(reader);
-    case 4: return one<uint32_t, uint64_t>(reader);
-    case 5: return one<int32_t, int64_t>(reader);
-    case 6: return one<float, double>(reader);
+    case 0:
+      return one<uint8_t, uint64_t>(reader);
+    case 1:
+      return one<int8_t, int64_t>(reader);
+    case 2:
+      return one<uint16_t, uint64_t>(reader);
+    case 3:
+      return one<int16_t, int64_t>(reader);
+    case 4:
+      return one<uint32_t, uint64_t>(reader);
+    case 5:
+      return one<int32_t, int64_t>(reader);
+    case 6:
+      return one<float, double>(reader);
     case 7: {
       MAKAR_TRY(const uint8_t value, reader.get<uint8_t>());
       return GgufMetadata::Value(value != 0);
@@ -59,10 +71,14 @@ Result<GgufMetadata::Value> scalar(Reader& reader, uint32_t type) {
       MAKAR_TRY(const std::string_view value, reader.text());
       return GgufMetadata::Value(value);
     }
-    case 10: return one<uint64_t, uint64_t>(reader);
-    case 11: return one<int64_t, int64_t>(reader);
-    case 12: return one<double, double>(reader);
-    default: return error_at(fmt::format("byte {}", reader.at()), "unknown value type {}", type);
+    case 10:
+      return one<uint64_t, uint64_t>(reader);
+    case 11:
+      return one<int64_t, int64_t>(reader);
+    case 12:
+      return one<double, double>(reader);
+    default:
+      return error_at(fmt::format("byte {}", reader.at()), "unknown value type {}", type);
   }
 }
 
@@ -74,19 +90,26 @@ size_t smallest(uint32_t type) {
 Result<GgufMetadata::Value> array(Reader& reader) {
   MAKAR_TRY(const uint32_t type, reader.get<uint32_t>());
   MAKAR_TRY(const uint64_t count, reader.get<uint64_t>());
-  if (type == kArray) return error_of(Error::Kind::kUnsupported, fmt::format("byte {}", reader.at()), "a list of lists");
+  if (type == kArray)
+    return error_of(Error::Kind::kUnsupported, fmt::format("byte {}", reader.at()), "a list of lists");
   if (count > reader.left() / smallest(type))
-    return error_at(fmt::format("byte {}", reader.at()), "a list of {} values, but {} bytes are left", count, reader.left());
+    return error_at(fmt::format("byte {}", reader.at()), "a list of {} values, but {} bytes are left", count,
+                    reader.left());
   std::vector<std::string_view> texts;
   std::vector<int64_t> numbers;
   std::vector<double> reals;
   for (uint64_t i = 0; i < count; ++i) {
     MAKAR_TRY(const GgufMetadata::Value value, scalar(reader, type));
-    if (const auto* text = std::get_if<std::string_view>(&value)) texts.push_back(*text);
-    else if (const auto* u = std::get_if<uint64_t>(&value)) numbers.push_back(static_cast<int64_t>(*u));
-    else if (const auto* s = std::get_if<int64_t>(&value)) numbers.push_back(*s);
-    else if (const auto* b = std::get_if<bool>(&value)) numbers.push_back(*b);
-    else reals.push_back(std::get<double>(value));
+    if (const auto* text = std::get_if<std::string_view>(&value))
+      texts.push_back(*text);
+    else if (const auto* u = std::get_if<uint64_t>(&value))
+      numbers.push_back(static_cast<int64_t>(*u));
+    else if (const auto* s = std::get_if<int64_t>(&value))
+      numbers.push_back(*s);
+    else if (const auto* b = std::get_if<bool>(&value))
+      numbers.push_back(*b);
+    else
+      reals.push_back(std::get<double>(value));
   }
   if (type == kString) return GgufMetadata::Value(std::move(texts));
   if (type == 6 || type == 12) return GgufMetadata::Value(std::move(reals));
@@ -100,10 +123,12 @@ Result<GgufMetadata> GgufMetadata::parse(std::string_view bytes, std::string_vie
   Reader reader(bytes.substr(4));
   MAKAR_TRY(const uint32_t version, reader.get<uint32_t>());
   if (version != 2 && version != 3)
-    return error_of(Error::Kind::kUnsupported, "byte 4", "GGUF version {} is not read; versions 2 and 3 are", version);
+    return error_of(Error::Kind::kUnsupported, "byte 4", "GGUF version {} is not read; versions 2 and 3 are",
+                    version);
   MAKAR_TRY([[maybe_unused]] const uint64_t tensors, reader.get<uint64_t>());
   MAKAR_TRY(const uint64_t count, reader.get<uint64_t>());
-  if (count > kMaxKeys) return error_of(Error::Kind::kLimit, "byte 16", "{} keys; at most {} are read", count, kMaxKeys);
+  if (count > kMaxKeys)
+    return error_of(Error::Kind::kLimit, "byte 16", "{} keys; at most {} are read", count, kMaxKeys);
   GgufMetadata metadata;
   for (uint64_t i = 0; i < count; ++i) {
     MAKAR_TRY(const std::string_view key, reader.text());

@@ -24,16 +24,21 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> table = {
       {{"default"}, {R"([\p{P}\$\+<=>\^~\|]+)", kGpt2Pattern, R"(\p{N}+)", "[0-9][0-9][0-9]"}},
-      {{"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es", "jina-v2-de", "mpt", "olmo", "jais", "trillion",
-        "gigachat", "roberta-bpe", "granite-docling"}, {kGpt2Pattern}},
-      {{"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"}, {kCl100kPattern}, true},
+      {{"gpt-2", "phi-2", "jina-es", "jina-de", "jina-v1-en", "jina-v2-es", "jina-v2-de", "mpt", "olmo",
+        "jais", "trillion", "gigachat", "roberta-bpe", "granite-docling"},
+       {kGpt2Pattern}},
+      {{"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"},
+       {kCl100kPattern},
+       true},
       {{"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}, {kCl100kPattern}},
       {{"qwen2", "stablelm2", "deepseek-r1-qwen", "hunyuan", "megrez", "mellum"}, {kQwen2Pattern}},
       {{"gpt-4o", "llama4"}, {kO200kPattern}},
-      {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"}, {R"(\p{N})", kGpt2Pattern}},
+      {{"starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b"},
+       {R"(\p{N})", kGpt2Pattern}},
       {{"falcon"}, {R"([\p{P}\$\+<=>\^~\|`]+)", kGpt2Pattern, "[0-9][0-9][0-9]"}},
       {{"deepseek-coder"}, {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)", kCjk, R"(\p{N})"}},
-      {{"deepseek-v3", "hunyuan-dense"}, {R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)", kDeepseekV3}},
+      {{"deepseek-v3", "hunyuan-dense"},
+       {R"(\p{N}{1,3})", R"([\x{4E00}-\x{9FA5}\x{3040}-\x{309F}\x{30A0}-\x{30FF}]+)", kDeepseekV3}},
       {{"tekken"}, {kTekken}, true},
       {{"bloom", "gpt3-finnish", "poro-chat"}, {kBloom}},
       {{"viking"}, {kBloom, R"(\p{N})"}},
@@ -54,7 +59,8 @@ Result<GgufPre> gguf_pre(const std::string& kind) {
       stages.push_back(byte_level_stage(false, false));
       return GgufPre{sequence_stage("pretokenizers", std::move(stages)), one.ignore_merges};
     }
-  return error_of(Error::Kind::kUnsupported, "tokenizer.ggml.pre", "unknown kind '{}'{}", kind.substr(0, 80), did_you_mean(kind.substr(0, 80), known));
+  return error_of(Error::Kind::kUnsupported, "tokenizer.ggml.pre", "unknown kind '{}'{}", kind.substr(0, 80),
+                  did_you_mean(kind.substr(0, 80), known));
 }
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// tokenizer.ggml.*: the vocabulary of llama.cpp's files. Kinds: llama (SentencePiece BPE), gpt2 (byte-level BPE), bert
-// (WordPiece), t5 (unigram), rwkv (the longest token at each byte).
+// tokenizer.ggml.*: the vocabulary of llama.cpp's files. Kinds: llama (SentencePiece BPE), gpt2 (byte-level
+// BPE), bert (WordPiece), t5 (unigram), rwkv (the longest token at each byte).
 #include "text/byte_alphabet.h"
 #include "text/read/build_json.h"
 #include "text/read/gguf_metadata.h"
@@ -14,7 +14,8 @@ namespace {
 
 struct Tokens {
   std::vector<std::string> texts;
-  std::vector<int64_t> types;  // as in SentencePiece: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
+  std::vector<int64_t>
+      types;  // as in SentencePiece: 1 normal, 2 unknown, 3 control, 4 user-defined, 5 unused, 6 byte
 };
 
 constexpr const char* kKey = "tokenizer.ggml.";
@@ -23,7 +24,8 @@ std::string key(const char* name) { return std::string(kKey) + name; }
 Result<Tokens> read_tokens(const GgufMetadata& metadata) {
   const auto* texts = metadata.texts(key("tokens"));
   if (!texts) return error_at(key("tokens"), "expected a list of strings; this file holds no vocabulary");
-  if (texts->size() > Vocabulary::kMaxId) return error_of(Error::Kind::kLimit, key("tokens"), "has {} tokens", texts->size());
+  if (texts->size() > Vocabulary::kMaxId)
+    return error_of(Error::Kind::kLimit, key("tokens"), "has {} tokens", texts->size());
   Tokens tokens;
   for (const std::string_view text : *texts) tokens.texts.push_back(to_valid_utf8(text));
   const auto* types = metadata.numbers(key("token_type"));
@@ -36,11 +38,13 @@ Result<Tokens> read_tokens(const GgufMetadata& metadata) {
 void add_specials(const Tokens& tokens, Json& json) {
   for (uint32_t id = 0; id < tokens.texts.size(); ++id)
     if (tokens.types[id] == 2 || tokens.types[id] == 3 || tokens.types[id] == 4)
-      if (!tokens.texts[id].empty()) json["added_tokens"].push_back(added_token(id, tokens.texts[id], tokens.types[id] != 4));
+      if (!tokens.texts[id].empty())
+        json["added_tokens"].push_back(added_token(id, tokens.texts[id], tokens.types[id] != 4));
 }
 
 // The tokens that llama.cpp puts around a text.
-void add_template(const GgufMetadata& metadata, const Tokens& tokens, bool bos, bool eos, const char* last_key, Json& json) {
+void add_template(const GgufMetadata& metadata, const Tokens& tokens, bool bos, bool eos,
+                  const char* last_key, Json& json) {
   using List = std::vector<std::pair<std::string, uint32_t>>;
   const auto list = [&](const char* name) -> List {
     const int64_t id = metadata.number(key(name), -1);
@@ -59,9 +63,11 @@ Result<SentencePieceModel> sentencepiece(const GgufMetadata& metadata, const Tok
   SentencePieceModel model;
   model.kind = kind;
   for (size_t i = 0; i < tokens.texts.size(); ++i)
-    model.pieces.push_back({tokens.texts[i], static_cast<float>((*scores)[i]), static_cast<int>(tokens.types[i])});
+    model.pieces.push_back(
+        {tokens.texts[i], static_cast<float>((*scores)[i]), static_cast<int>(tokens.types[i])});
   model.byte_fallback = false;
-  for (const int64_t type : tokens.types) model.byte_fallback = model.byte_fallback || type == SentencePieceModel::kByte;
+  for (const int64_t type : tokens.types)
+    model.byte_fallback = model.byte_fallback || type == SentencePieceModel::kByte;
   model.add_dummy_prefix = metadata.flag(key("add_space_prefix"), true);
   model.remove_extra_whitespaces = metadata.flag(key("remove_extra_whitespaces"), false);
   if (const auto* map = metadata.numbers(key("precompiled_charsmap")))
@@ -84,7 +90,8 @@ Result<Json> byte_level(const GgufMetadata& metadata, const Tokens& tokens) {
   add_specials(tokens, json);
   json["pre_tokenizer"] = std::move(pre.pre_tokenizer);
   json["decoder"] = byte_level_stage(true, true);
-  json["model"] = {{"type", "BPE"}, {"dropout", nullptr}, {"unk_token", nullptr}, {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", pre.ignore_merges}};
+  json["model"] = {{"type", "BPE"},     {"dropout", nullptr},     {"unk_token", nullptr},
+                   {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", pre.ignore_merges}};
   json["model"]["vocab"] = std::move(vocab);
   json["model"]["merges"] = std::move(list);
   return json;
@@ -95,9 +102,12 @@ Result<Json> wordpiece(const Tokens& tokens, const std::string& place) {
   std::string text;
   for (uint32_t id = 0; id < tokens.texts.size(); ++id) {
     const std::string& token = tokens.texts[id];
-    if (token.starts_with("\u2581")) text += token.substr(3);
-    else if (tokens.types[id] == 1) text += "##" + token;
-    else text += token;
+    if (token.starts_with("\u2581"))
+      text += token.substr(3);
+    else if (tokens.types[id] == 1)
+      text += "##" + token;
+    else
+      text += token;
     text += '\n';
   }
   return bert_vocab_to_json(text, true, place);
@@ -112,7 +122,12 @@ std::string unescape(std::string_view text) {
       continue;
     }
     const char c = text[++i];
-    const auto digit = [](char h) { return h >= '0' && h <= '9' ? h - '0' : h >= 'a' && h <= 'f' ? h - 'a' + 10 : h >= 'A' && h <= 'F' ? h - 'A' + 10 : -1; };
+    const auto digit = [](char h) {
+      return h >= '0' && h <= '9'   ? h - '0'
+             : h >= 'a' && h <= 'f' ? h - 'a' + 10
+             : h >= 'A' && h <= 'F' ? h - 'A' + 10
+                                    : -1;
+    };
     if (c == 'x' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0) {
       out += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
       i += 2;
@@ -127,14 +142,18 @@ Json rwkv(const Tokens& tokens) {
   Json vocab = Json::object();
   Vocabulary seen;
   for (uint32_t id = 0; id < tokens.texts.size(); ++id) {
-    const std::string letters = tokens.types[id] == 3 ? tokens.texts[id] : bytes_to_letters(unescape(tokens.texts[id]));
+    const std::string letters =
+        tokens.types[id] == 3 ? tokens.texts[id] : bytes_to_letters(unescape(tokens.texts[id]));
     if (seen.find(letters) == kNoId) put_token(vocab, letters, id);
     seen.add(letters, id);
   }
   Json json = empty_tokenizer();
   json["pre_tokenizer"] = byte_level_stage(false, false);
   json["decoder"] = byte_level_stage(false, false);
-  json["model"] = {{"type", "WordPiece"}, {"unk_token", tokens.texts.empty() ? "" : tokens.texts[0]}, {"continuing_subword_prefix", ""}, {"max_input_chars_per_word", uint64_t{1} << 40}};
+  json["model"] = {{"type", "WordPiece"},
+                   {"unk_token", tokens.texts.empty() ? "" : tokens.texts[0]},
+                   {"continuing_subword_prefix", ""},
+                   {"max_input_chars_per_word", uint64_t{1} << 40}};
   json["model"]["vocab"] = std::move(vocab);
   return json;
 }
@@ -145,7 +164,9 @@ Result<Json> convert(std::string_view bytes, const std::string& place) {
   MAKAR_TRY(const Tokens tokens, read_tokens(metadata));
   Json json;
   if (kind == "llama" || kind == "t5") {
-    MAKAR_TRY(const SentencePieceModel model, sentencepiece(metadata, tokens, kind == "llama" ? SentencePieceModel::kBpe : SentencePieceModel::kUnigram));
+    MAKAR_TRY(const SentencePieceModel model,
+              sentencepiece(metadata, tokens,
+                            kind == "llama" ? SentencePieceModel::kBpe : SentencePieceModel::kUnigram));
     MAKAR_TRY(json, sentencepiece_to_json(model, place));
     add_template(metadata, tokens, kind == "llama", kind == "t5", "eos_token_id", json);
   } else if (kind == "gpt2") {
@@ -156,7 +177,8 @@ Result<Json> convert(std::string_view bytes, const std::string& place) {
   } else if (kind == "rwkv") {
     json = rwkv(tokens);
   } else {
-    return error_of(Error::Kind::kUnsupported, key("model"), "unknown kind '{}'; llama, gpt2, bert, t5 and rwkv are read", kind.substr(0, 80));
+    return error_of(Error::Kind::kUnsupported, key("model"),
+                    "unknown kind '{}'; llama, gpt2, bert, t5 and rwkv are read", kind.substr(0, 80));
   }
   return json;
 }

@@ -53,10 +53,12 @@ Result<Json> read_json_file(const std::string& path) {
 }
 
 Result<Json> read_folder(const std::string& path) {
-  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model", "spm.model", "sentencepiece.bpe.model", "vocab.json",
-                           "encoder.json", "vocab.txt"})
+  for (const char* name : {"tokenizer.json", "tokenizer.model", "spiece.model", "spm.model",
+                           "sentencepiece.bpe.model", "vocab.json", "encoder.json", "vocab.txt"})
     if (is_file(path + "/" + name)) return read_tokenizer(path + "/" + name);
-  return error_of(Error::Kind::kNotFound, path, "holds no tokenizer: expected tokenizer.json, tokenizer.model, vocab.json with merges.txt, or vocab.txt");
+  return error_of(Error::Kind::kNotFound, path,
+                  "holds no tokenizer: expected tokenizer.json, tokenizer.model, vocab.json with merges.txt, "
+                  "or vocab.txt");
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ Result<Json> read_tokenizer(const std::string& path) {
   const std::string_view bytes(reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size());
   if (bytes.starts_with("GGUF")) return gguf_to_json(bytes, path);
   if (ends_with(path, ".txt")) {
-    if (is_file(folder_of(path) + "/vocab.json") && ends_with(path, "merges.txt")) return read_json_file(folder_of(path) + "/vocab.json");
+    if (is_file(folder_of(path) + "/vocab.json") && ends_with(path, "merges.txt"))
+      return read_json_file(folder_of(path) + "/vocab.json");
     return bert_vocab_to_json(bytes, lowercases(folder_of(path)), path);
   }
   if (bytes.starts_with("{")) return read_json_file(path);

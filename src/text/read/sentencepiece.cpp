@@ -23,7 +23,9 @@ Json replace(Json pattern, const std::string& content) {
 Json normalizer(const SentencePieceModel& model, bool first_only) {
   Json parts = Json::array();
   if (!model.character_map.empty())
-    parts.push_back({{"type", "Precompiled"}, {"precompiled_charsmap", encode_base64(model.character_map)}, {"longest_match", true}});
+    parts.push_back({{"type", "Precompiled"},
+                     {"precompiled_charsmap", encode_base64(model.character_map)},
+                     {"longest_match", true}});
   if (model.remove_extra_whitespaces) {
     parts.push_back(replace({{"Regex", "\\A +| +\\z"}}, ""));
     parts.push_back(replace({{"Regex", " {2,}"}}, " "));
@@ -46,7 +48,8 @@ Json decoder(const SentencePieceModel& model, const std::string& unknown) {
   parts.push_back(replace({{"String", kMark}}, " "));
   if (model.byte_fallback) parts.push_back({{"type", "ByteFallback"}});
   parts.push_back({{"type", "Fuse"}});
-  if (model.add_dummy_prefix) parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
+  if (model.add_dummy_prefix)
+    parts.push_back({{"type", "Strip"}, {"content", " "}, {"start", 1}, {"stop", 0}});
   return sequence_stage("decoders", std::move(parts));
 }
 
@@ -54,7 +57,8 @@ Json unigram(const SentencePieceModel& model, int unknown) {
   Json vocab = Json::array();
   float best = 0;
   for (const Piece& piece : model.pieces)
-    if (piece.type == SentencePieceModel::kNormal) best = best == 0 ? piece.score : std::max(best, piece.score);
+    if (piece.type == SentencePieceModel::kNormal)
+      best = best == 0 ? piece.score : std::max(best, piece.score);
   for (const Piece& piece : model.pieces) {
     // A user-defined piece always wins over any cut of it.
     const double score = piece.type == SentencePieceModel::kUserDefined
@@ -76,16 +80,23 @@ Json bpe(const SentencePieceModel& model, const std::string& unknown) {
   Json vocab = Json::object();
   for (const Piece& piece : model.pieces) {
     put_token(vocab, piece.text, static_cast<uint32_t>(texts.size()));
-    usable.push_back(piece.type == SentencePieceModel::kNormal || piece.type == SentencePieceModel::kUserDefined);
+    usable.push_back(piece.type == SentencePieceModel::kNormal ||
+                     piece.type == SentencePieceModel::kUserDefined);
     texts.push_back(piece.text);
   }
   std::vector<uint32_t> order(texts.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return model.pieces[a].score > model.pieces[b].score; });
-  Json out = {{"type", "BPE"},           {"dropout", nullptr},          {"unk_token", nullptr},
-              {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", true},
-              {"byte_fallback", model.byte_fallback}, {"ignore_merges", false}, {"rank_by_piece", true}};
+  Json out = {{"type", "BPE"},
+              {"dropout", nullptr},
+              {"unk_token", nullptr},
+              {"continuing_subword_prefix", nullptr},
+              {"end_of_word_suffix", nullptr},
+              {"fuse_unk", true},
+              {"byte_fallback", model.byte_fallback},
+              {"ignore_merges", false},
+              {"rank_by_piece", true}};
   if (!unknown.empty()) out["unk_token"] = unknown;
   out["vocab"] = std::move(vocab);
   out["merges"] = merges_by_score(texts, order, usable);
@@ -96,10 +107,12 @@ Status check_pieces(const SentencePieceModel& model) {
   Vocabulary seen;
   for (size_t i = 0; i < model.pieces.size(); ++i) {
     const Piece& piece = model.pieces[i];
-    if (!std::isfinite(piece.score)) return error_at(fmt::format("piece {}", i), "has a score that is not a number");
+    if (!std::isfinite(piece.score))
+      return error_at(fmt::format("piece {}", i), "has a score that is not a number");
     if (piece.text.empty()) return error_at(fmt::format("piece {}", i), "is empty");
     if (seen.find(piece.text) != kNoId)
-      return error_at(fmt::format("piece {}", i), "'{}' is there already as piece {}", piece.text.substr(0, 80), seen.find(piece.text));
+      return error_at(fmt::format("piece {}", i), "'{}' is there already as piece {}",
+                      piece.text.substr(0, 80), seen.find(piece.text));
     seen.add(piece.text, static_cast<uint32_t>(i));
   }
   return Done{};
@@ -110,7 +123,9 @@ Status check_pieces(const SentencePieceModel& model) {
 Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::string& place) {
   if (const Status good = check_pieces(model); !good.ok()) return good.error().in(place);
   if (model.kind != SentencePieceModel::kUnigram && model.kind != SentencePieceModel::kBpe)
-    return error_of(Error::Kind::kUnsupported, place, "SentencePiece models of kind {} are not supported; unigram (1) and bpe (2) are", model.kind);
+    return error_of(Error::Kind::kUnsupported, place,
+                    "SentencePiece models of kind {} are not supported; unigram (1) and bpe (2) are",
+                    model.kind);
   if (model.whitespace_as_suffix)
     return error_of(Error::Kind::kUnsupported, place, "treat_whitespace_as_suffix is not supported");
   Json json = empty_tokenizer();
@@ -118,16 +133,19 @@ Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::s
   bool user_defined = false;
   for (size_t id = 0; id < model.pieces.size(); ++id) {
     const Piece& piece = model.pieces[id];
-    const bool control = piece.type == SentencePieceModel::kControl || piece.type == SentencePieceModel::kUnknown;
+    const bool control =
+        piece.type == SentencePieceModel::kControl || piece.type == SentencePieceModel::kUnknown;
     const bool user = piece.type == SentencePieceModel::kUserDefined;
     if (piece.type == SentencePieceModel::kUnknown) unknown = static_cast<int>(id);
-    if (control || user) json["added_tokens"].push_back(added_token(static_cast<uint32_t>(id), piece.text, control));
+    if (control || user)
+      json["added_tokens"].push_back(added_token(static_cast<uint32_t>(id), piece.text, control));
     user_defined = user_defined || user;
   }
   const std::string unknown_text = unknown >= 0 ? model.pieces[unknown].text : "";
   json["normalizer"] = normalizer(model, user_defined);
   json["decoder"] = decoder(model, unknown_text);
-  json["model"] = model.kind == SentencePieceModel::kUnigram ? unigram(model, unknown) : bpe(model, unknown_text);
+  json["model"] =
+      model.kind == SentencePieceModel::kUnigram ? unigram(model, unknown) : bpe(model, unknown_text);
   return json;
 }
 

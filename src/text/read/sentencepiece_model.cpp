@@ -22,15 +22,32 @@ Status parse_trainer(std::string_view bytes, SentencePieceModel& model) {
   for (WireReader reader(bytes); !reader.done();) {
     MAKAR_TRY(const auto field, reader.next());
     switch (field.number) {
-      case 3: model.kind = static_cast<int>(field.value); break;
-      case 24: model.whitespace_as_suffix = field.value != 0; break;
-      case 35: model.byte_fallback = field.value != 0; break;
-      case 40: model.unk_id = static_cast<int>(field.value); break;
-      case 41: model.bos_id = static_cast<int>(field.value); break;
-      case 42: model.eos_id = static_cast<int>(field.value); break;
-      case 43: model.pad_id = static_cast<int>(field.value); break;
-      case 44: model.unk_surface = field.bytes; break;
-      default: break;
+      case 3:
+        model.kind = static_cast<int>(field.value);
+        break;
+      case 24:
+        model.whitespace_as_suffix = field.value != 0;
+        break;
+      case 35:
+        model.byte_fallback = field.value != 0;
+        break;
+      case 40:
+        model.unk_id = static_cast<int>(field.value);
+        break;
+      case 41:
+        model.bos_id = static_cast<int>(field.value);
+        break;
+      case 42:
+        model.eos_id = static_cast<int>(field.value);
+        break;
+      case 43:
+        model.pad_id = static_cast<int>(field.value);
+        break;
+      case 44:
+        model.unk_surface = field.bytes;
+        break;
+      default:
+        break;
     }
   }
   return Done{};
@@ -40,12 +57,23 @@ Status parse_normalizer(std::string_view bytes, SentencePieceModel& model) {
   for (WireReader reader(bytes); !reader.done();) {
     MAKAR_TRY(const auto field, reader.next());
     switch (field.number) {
-      case 1: model.normalizer_name = field.bytes; break;
-      case 2: model.character_map = field.bytes; break;
-      case 3: model.add_dummy_prefix = field.value != 0; break;
-      case 4: model.remove_extra_whitespaces = field.value != 0; break;
-      case 5: model.escape_whitespaces = field.value != 0; break;
-      default: break;
+      case 1:
+        model.normalizer_name = field.bytes;
+        break;
+      case 2:
+        model.character_map = field.bytes;
+        break;
+      case 3:
+        model.add_dummy_prefix = field.value != 0;
+        break;
+      case 4:
+        model.remove_extra_whitespaces = field.value != 0;
+        break;
+      case 5:
+        model.escape_whitespaces = field.value != 0;
+        break;
+      default:
+        break;
     }
   }
   return Done{};
@@ -58,10 +86,12 @@ Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
   for (WireReader reader(bytes); !reader.done();) {
     MAKAR_TRY(const auto field, reader.next());
     if (field.number == 1) {
-      if (model.pieces.size() > Vocabulary::kMaxId) return error_of(Error::Kind::kLimit, "pieces", "too many pieces");
+      if (model.pieces.size() > Vocabulary::kMaxId)
+        return error_of(Error::Kind::kLimit, "pieces", "too many pieces");
       auto piece = parse_piece(field.bytes);
       if (!piece.ok()) return piece.error().in(fmt::format("piece {}", model.pieces.size()));
-      if (!is_valid_utf8(piece->text)) return error_at(fmt::format("piece {}", model.pieces.size()), "is not UTF-8");
+      if (!is_valid_utf8(piece->text))
+        return error_at(fmt::format("piece {}", model.pieces.size()), "is not UTF-8");
       model.pieces.push_back(std::move(*piece));
     } else if (field.number == 2) {
       MAKAR_CHECK_OK(parse_trainer(field.bytes, model));
@@ -87,7 +117,9 @@ std::string SentencePieceModel::write() const {
   trainer.number(4, pieces.size());
   if (whitespace_as_suffix) trainer.number(24, 1);
   if (byte_fallback) trainer.number(35, 1);
-  const auto id = [&](uint32_t field, int value) { trainer.number(field, static_cast<uint64_t>(static_cast<int64_t>(value))); };
+  const auto id = [&](uint32_t field, int value) {
+    trainer.number(field, static_cast<uint64_t>(static_cast<int64_t>(value)));
+  };
   id(40, unk_id), id(41, bos_id), id(42, eos_id), id(43, pad_id);
   trainer.bytes(44, unk_surface);
   out.bytes(2, trainer.out());

@@ -12,14 +12,16 @@ namespace {
 constexpr const char* kMark = "\u2581";
 
 Error cannot(const std::string& what) {
-  return error_of(Error::Kind::kUnsupported, "", "a SentencePiece model cannot hold {}; write tokenizer.json instead", what);
+  return error_of(Error::Kind::kUnsupported, "",
+                  "a SentencePiece model cannot hold {}; write tokenizer.json instead", what);
 }
 
 std::string pattern_of(const Json& stage) {
   const Json* pattern = find_field(stage, "pattern");
   if (!pattern) return "";
   for (const char* key : {"Regex", "String"})
-    if (const Json* text = find_field(*pattern, key); text && text->is_string()) return text->get<std::string>();
+    if (const Json* text = find_field(*pattern, key); text && text->is_string())
+      return text->get<std::string>();
   return "";
 }
 
@@ -39,7 +41,9 @@ Status read_normalizer(const Json& stage, SentencePieceModel& model) {
   if (type == "Prepend" && stage.value("prepend", "") == kMark) return model.add_dummy_prefix = true, Done{};
   const std::string pattern = pattern_of(stage), content = stage.value("content", "");
   if (type == "Replace" && pattern == " " && content == kMark) return model.escape_whitespaces = true, Done{};
-  if ((type == "Replace" && pattern == " {2,}") || (type == "Replace" && (pattern == "\\A +| +\\z" || pattern == std::string(kMark) + "+\\z")) || type == "Strip")
+  if ((type == "Replace" && pattern == " {2,}") ||
+      (type == "Replace" && (pattern == "\\A +| +\\z" || pattern == std::string(kMark) + "+\\z")) ||
+      type == "Strip")
     return model.remove_extra_whitespaces = true, Done{};
   return cannot("the normalizer " + type);
 }
@@ -72,13 +76,15 @@ Status read_bpe(const Json& json, SentencePieceModel& model) {
     model.pieces.push_back({text, -static_cast<float>(place), SentencePieceModel::kNormal});
   }
   const Json* unknown = find_field(json, "unk_token");
-  model.unk_id = unknown && unknown->is_string() ? static_cast<int>(vocabulary.find(unknown->get<std::string>())) : -1;
+  model.unk_id =
+      unknown && unknown->is_string() ? static_cast<int>(vocabulary.find(unknown->get<std::string>())) : -1;
   return Done{};
 }
 
 Status read_unigram(const Json& json, SentencePieceModel& model) {
   for (const Json& one : json.at("vocab"))
-    model.pieces.push_back({one[0].get<std::string>(), static_cast<float>(one[1].get<double>()), SentencePieceModel::kNormal});
+    model.pieces.push_back(
+        {one[0].get<std::string>(), static_cast<float>(one[1].get<double>()), SentencePieceModel::kNormal});
   const Json* unknown = find_field(json, "unk_id");
   model.unk_id = unknown ? unknown->get<int>() : -1;
   return Done{};
@@ -105,12 +111,14 @@ Result<SentencePieceModel> json_to_sentencepiece(const Json& json) {
   if (model.unk_id < 0) return cannot("a vocabulary without an unknown token");
   if (model.byte_fallback)
     for (auto& piece : model.pieces)
-      if (piece.text.size() == 6 && piece.text.starts_with("<0x") && piece.text.ends_with('>')) piece.type = SentencePieceModel::kByte;
+      if (piece.text.size() == 6 && piece.text.starts_with("<0x") && piece.text.ends_with('>'))
+        piece.type = SentencePieceModel::kByte;
   for (const Json& token : json.value("added_tokens", Json::array())) {
     const auto id = token.at("id").get<size_t>();
     if (id >= model.pieces.size() || model.pieces[id].text != token.at("content").get<std::string>())
       return cannot("added tokens outside of the vocabulary");
-    model.pieces[id].type = token.value("special", false) ? SentencePieceModel::kControl : SentencePieceModel::kUserDefined;
+    model.pieces[id].type =
+        token.value("special", false) ? SentencePieceModel::kControl : SentencePieceModel::kUserDefined;
     if (model.pieces[id].type == SentencePieceModel::kControl) model.pieces[id].score = 0;
   }
   model.pieces[static_cast<size_t>(model.unk_id)].type = SentencePieceModel::kUnknown;

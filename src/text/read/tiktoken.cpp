@@ -25,11 +25,27 @@ const std::vector<Known>& known() {
       {"gpt2", 50256, kGpt2Pattern, {{"<|endoftext|>", 50256}}},
       {"r50k_base", 50256, kGpt2Pattern, {{"<|endoftext|>", 50256}}},
       {"p50k_base", 50280, kGpt2Pattern, {{"<|endoftext|>", 50256}}},
-      {"cl100k_base", 100256, kCl100kPattern,
-       {{"<|endoftext|>", 100257}, {"<|fim_prefix|>", 100258}, {"<|fim_middle|>", 100259}, {"<|fim_suffix|>", 100260}, {"<|endofprompt|>", 100276}}},
+      {"cl100k_base",
+       100256,
+       kCl100kPattern,
+       {{"<|endoftext|>", 100257},
+        {"<|fim_prefix|>", 100258},
+        {"<|fim_middle|>", 100259},
+        {"<|fim_suffix|>", 100260},
+        {"<|endofprompt|>", 100276}}},
       {"o200k_base", 199998, kO200kPattern, {{"<|endoftext|>", 199999}, {"<|endofprompt|>", 200018}}},
-      {"qwen", 151643, kQwen2Pattern, {{"<|endoftext|>", 151643}, {"<|im_start|>", 151644}, {"<|im_end|>", 151645}}},
-      {"llama3", 128000, kCl100kPattern, {{"<|begin_of_text|>", 128000}, {"<|end_of_text|>", 128001}, {"<|start_header_id|>", 128006}, {"<|end_header_id|>", 128007}, {"<|eot_id|>", 128009}}},
+      {"qwen",
+       151643,
+       kQwen2Pattern,
+       {{"<|endoftext|>", 151643}, {"<|im_start|>", 151644}, {"<|im_end|>", 151645}}},
+      {"llama3",
+       128000,
+       kCl100kPattern,
+       {{"<|begin_of_text|>", 128000},
+        {"<|end_of_text|>", 128001},
+        {"<|start_header_id|>", 128006},
+        {"<|end_header_id|>", 128007},
+        {"<|eot_id|>", 128009}}},
   };
   return table;
 }
@@ -42,7 +58,8 @@ struct Ranks {
 
 Status put(Ranks& ranks, std::string_view base64, uint64_t rank, const std::string& where) {
   auto bytes = decode_base64(base64);
-  if (!bytes || bytes->empty()) return error_at(where, "'{}' is not the base64 of a token", base64.substr(0, 80));
+  if (!bytes || bytes->empty())
+    return error_at(where, "'{}' is not the base64 of a token", base64.substr(0, 80));
   if (rank > Vocabulary::kMaxId) return error_at(where, "the rank {} is above {}", rank, Vocabulary::kMaxId);
   ranks.tokens.emplace_back(std::move(*bytes), static_cast<uint32_t>(rank));
   return Done{};
@@ -50,7 +67,8 @@ Status put(Ranks& ranks, std::string_view base64, uint64_t rank, const std::stri
 
 Result<uint64_t> whole_number(std::string_view text, const std::string& where) {
   uint64_t value = 0;
-  if (text.empty() || text.size() > 10) return error_at(where, "expected a rank, found '{}'", text.substr(0, 80));
+  if (text.empty() || text.size() > 10)
+    return error_at(where, "expected a rank, found '{}'", text.substr(0, 80));
   for (const char c : text) {
     if (c < '0' || c > '9') return error_at(where, "expected a rank, found '{}'", text.substr(0, 80));
     value = value * 10 + static_cast<uint64_t>(c - '0');
@@ -84,7 +102,8 @@ Result<Ranks> read_packed(const Json& json) {
   MAKAR_TRY(const std::string packed, string_field(json, "bpe_ranks"));
   if (const Json* specials = find_field(json, "special_tokens"); specials && specials->is_object())
     for (const auto& [token, id] : specials->items()) {
-      if (!id.is_number_unsigned() || id.get<uint64_t>() > Vocabulary::kMaxId) return error_at("special_tokens", "'{}' has no id", token.substr(0, 80));
+      if (!id.is_number_unsigned() || id.get<uint64_t>() > Vocabulary::kMaxId)
+        return error_at("special_tokens", "'{}' has no id", token.substr(0, 80));
       ranks.specials.emplace_back(token, id.get<uint32_t>());
     }
   for (size_t at = 0; at < packed.size();) {
@@ -109,7 +128,8 @@ Result<Ranks> read_packed(const Json& json) {
 }
 
 // The two tokens whose merge makes `token`: what is left when only lower ranks may merge.
-bool parents(const Vocabulary& ranks, const std::string& token, uint32_t rank, std::string& left, std::string& right) {
+bool parents(const Vocabulary& ranks, const std::string& token, uint32_t rank, std::string& left,
+             std::string& right) {
   std::vector<size_t> cuts;  // starts of the parts, and the end
   for (size_t i = 0; i <= token.size(); ++i) cuts.push_back(i);
   while (cuts.size() > 3) {
@@ -128,7 +148,8 @@ bool parents(const Vocabulary& ranks, const std::string& token, uint32_t rank, s
 }
 
 Json to_json(Ranks ranks) {
-  std::sort(ranks.tokens.begin(), ranks.tokens.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::sort(ranks.tokens.begin(), ranks.tokens.end(),
+            [](const auto& a, const auto& b) { return a.second < b.second; });
   Vocabulary by_bytes;
   for (const auto& [bytes, rank] : ranks.tokens) by_bytes.add(bytes, rank);
   Json vocab = Json::object(), merges = Json::array();
@@ -142,11 +163,17 @@ Json to_json(Ranks ranks) {
   }
   Json json = empty_tokenizer();
   for (const auto& [token, id] : ranks.specials) json["added_tokens"].push_back(added_token(id, token, true));
-  json["pre_tokenizer"] = sequence_stage("pretokenizers", Json::array({split_stage(ranks.pattern), byte_level_stage(false, false)}));
+  json["pre_tokenizer"] = sequence_stage(
+      "pretokenizers", Json::array({split_stage(ranks.pattern), byte_level_stage(false, false)}));
   json["decoder"] = byte_level_stage(true, true);
-  json["model"] = {{"type", "BPE"},           {"dropout", nullptr},          {"unk_token", nullptr},
-                   {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", false},
-                   {"byte_fallback", false}, {"ignore_merges", true}};
+  json["model"] = {{"type", "BPE"},
+                   {"dropout", nullptr},
+                   {"unk_token", nullptr},
+                   {"continuing_subword_prefix", nullptr},
+                   {"end_of_word_suffix", nullptr},
+                   {"fuse_unk", false},
+                   {"byte_fallback", false},
+                   {"ignore_merges", true}};
   json["model"]["vocab"] = std::move(vocab);
   json["model"]["merges"] = std::move(merges);
   return json;
@@ -170,7 +197,9 @@ Result<Json> tiktoken_to_json(std::string_view text, const std::string& name, co
       if (!chosen && (name.empty() ? one.ranks == ranks->tokens.size() : name == one.name)) chosen = &one;
     if (!chosen)
       return error_of(Error::Kind::kUnsupported, place,
-                      "{} ranks belong to no pattern that is known (gpt2, p50k_base, cl100k_base, o200k_base, qwen, llama3); name one of them", ranks->tokens.size());
+                      "{} ranks belong to no pattern that is known (gpt2, p50k_base, cl100k_base, "
+                      "o200k_base, qwen, llama3); name one of them",
+                      ranks->tokens.size());
     ranks->pattern = chosen->pattern;
     for (const auto& [token, id] : chosen->specials) ranks->specials.emplace_back(token, id);
   }

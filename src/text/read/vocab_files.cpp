@@ -30,19 +30,27 @@ Result<Json> vocab_merges_to_json(std::string_view vocab, std::string_view merge
   each_line(merges, [&](std::string_view line, size_t number) {
     if (line.empty() || (number == 1 && line.starts_with("#version"))) return;
     const size_t space = line.find(' ');
-    if (space == std::string_view::npos || !is_valid_utf8(line)) bad = fmt::format("merges, line {}", number);
-    else list.push_back(Json::array({std::string(line.substr(0, space)), std::string(line.substr(space + 1))}));
+    if (space == std::string_view::npos || !is_valid_utf8(line))
+      bad = fmt::format("merges, line {}", number);
+    else
+      list.push_back(Json::array({std::string(line.substr(0, space)), std::string(line.substr(space + 1))}));
   });
   if (!bad.empty()) return error_at(place + ": " + bad, "expected two tokens and a blank between them");
   Json json = empty_tokenizer();
   for (const auto& [token, id] : tokens.items())
-    if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>") && id.is_number_unsigned() && id.get<uint64_t>() <= Vocabulary::kMaxId)
+    if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>") && id.is_number_unsigned() &&
+        id.get<uint64_t>() <= Vocabulary::kMaxId)
       json["added_tokens"].push_back(added_token(id.get<uint32_t>(), token, true));
   json["pre_tokenizer"] = byte_level_stage(false, true);
   json["decoder"] = byte_level_stage(true, true);
-  json["model"] = {{"type", "BPE"},           {"dropout", nullptr},          {"unk_token", nullptr},
-                   {"continuing_subword_prefix", nullptr}, {"end_of_word_suffix", nullptr}, {"fuse_unk", false},
-                   {"byte_fallback", false}, {"ignore_merges", false}};
+  json["model"] = {{"type", "BPE"},
+                   {"dropout", nullptr},
+                   {"unk_token", nullptr},
+                   {"continuing_subword_prefix", nullptr},
+                   {"end_of_word_suffix", nullptr},
+                   {"fuse_unk", false},
+                   {"byte_fallback", false},
+                   {"ignore_merges", false}};
   json["model"]["vocab"] = std::move(tokens);
   json["model"]["merges"] = std::move(list);
   return json;
@@ -55,9 +63,12 @@ Result<Json> bert_vocab_to_json(std::string_view text, bool lowercase, const std
   uint32_t id = 0;
   each_line(text, [&](std::string_view line, size_t number) {
     if (!bad.empty()) return;
-    if (id > Vocabulary::kMaxId) bad = "too many tokens";
-    else if (!is_valid_utf8(line)) bad = fmt::format("line {} is not UTF-8", number);
-    else if (seen.find(line) == kNoId) put_token(vocab, std::string(line), id);
+    if (id > Vocabulary::kMaxId)
+      bad = "too many tokens";
+    else if (!is_valid_utf8(line))
+      bad = fmt::format("line {} is not UTF-8", number);
+    else if (seen.find(line) == kNoId)
+      put_token(vocab, std::string(line), id);
     if (bad.empty()) seen.add(line, id);
     ++id;
   });
@@ -65,14 +76,22 @@ Result<Json> bert_vocab_to_json(std::string_view text, bool lowercase, const std
   if (vocab.empty()) return error_at(place, "the vocabulary is empty");
   Json json = empty_tokenizer();
   for (const char* special : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"})
-    if (seen.find(special) != kNoId) json["added_tokens"].push_back(added_token(seen.find(special), special, true));
-  json["normalizer"] = {{"type", "BertNormalizer"}, {"clean_text", true}, {"handle_chinese_chars", true}, {"strip_accents", nullptr}, {"lowercase", lowercase}};
+    if (seen.find(special) != kNoId)
+      json["added_tokens"].push_back(added_token(seen.find(special), special, true));
+  json["normalizer"] = {{"type", "BertNormalizer"},
+                        {"clean_text", true},
+                        {"handle_chinese_chars", true},
+                        {"strip_accents", nullptr},
+                        {"lowercase", lowercase}};
   json["pre_tokenizer"] = {{"type", "BertPreTokenizer"}};
   const uint32_t cls = seen.find("[CLS]"), sep = seen.find("[SEP]");
   if (cls != kNoId && sep != kNoId)
     json["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"[SEP]", sep}}, {"cls", {"[CLS]", cls}}};
   json["decoder"] = {{"type", "WordPiece"}, {"prefix", "##"}, {"cleanup", true}};
-  json["model"] = {{"type", "WordPiece"}, {"unk_token", "[UNK]"}, {"continuing_subword_prefix", "##"}, {"max_input_chars_per_word", 100}};
+  json["model"] = {{"type", "WordPiece"},
+                   {"unk_token", "[UNK]"},
+                   {"continuing_subword_prefix", "##"},
+                   {"max_input_chars_per_word", 100}};
   json["model"]["vocab"] = std::move(vocab);
   return json;
 }

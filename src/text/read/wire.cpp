@@ -25,20 +25,27 @@ Result<WireReader::Field> WireReader::next() {
       MAKAR_TRY(field.value, varint());
       return field;
     }
-    case 1: size = 8; break;
-    case 5: size = 4; break;
+    case 1:
+      size = 8;
+      break;
+    case 5:
+      size = 4;
+      break;
     case 2: {
       MAKAR_TRY(const uint64_t length, varint());
       if (length > bytes_.size() - at_)
-        return error_at(fmt::format("byte {}", start), "field {} says {} bytes, {} are left; the download may be incomplete",
-                        field.number, length, bytes_.size() - at_);
+        return error_at(fmt::format("byte {}", start),
+                        "field {} says {} bytes, {} are left; the download may be incomplete", field.number,
+                        length, bytes_.size() - at_);
       field.bytes = bytes_.substr(at_, length);
       at_ += length;
       return field;
     }
-    default: return error_at(fmt::format("byte {}", start), "not a protocol buffer (wire type {})", tag & 7);
+    default:
+      return error_at(fmt::format("byte {}", start), "not a protocol buffer (wire type {})", tag & 7);
   }
-  if (size > bytes_.size() - at_) return error_at(fmt::format("byte {}", start), "the file ends inside field {}", field.number);
+  if (size > bytes_.size() - at_)
+    return error_at(fmt::format("byte {}", start), "the file ends inside field {}", field.number);
   std::memcpy(&field.value, bytes_.data() + at_, size);
   at_ += size;
   return field;

@@ -15,8 +15,8 @@ class WireReader {
 
   struct Field {
     uint32_t number = 0;
-    uint64_t value = 0;       // varint, or the bits of a fixed number
-    std::string_view bytes;   // strings and messages
+    uint64_t value = 0;      // varint, or the bits of a fixed number
+    std::string_view bytes;  // strings and messages
     float as_float() const {
       const auto bits = static_cast<uint32_t>(value);
       float out;
