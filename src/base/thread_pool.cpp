@@ -23,10 +23,11 @@ inline void pause_cpu() {
 #endif
 }
 
-// Waits for `ready` without giving up the core, then offering it to others; false after the time is over.
+// Waits for `ready`, at most `most`; `polite` offers the core to others meanwhile. A polite thread on a crowded machine
+// loses its core for milliseconds, so it is for pools with more threads than cores, and for long waits.
 template <class Ready>
-bool spin(const Ready& ready, std::chrono::microseconds most) {
-  for (int i = 0; i < 500; ++i) {
+bool spin(const Ready& ready, std::chrono::microseconds most, bool polite) {
+  for (int i = 0; i < 200; ++i) {
     if (ready()) return true;
     pause_cpu();
   }
@@ -36,12 +37,13 @@ bool spin(const Ready& ready, std::chrono::microseconds most) {
       if (ready()) return true;
       pause_cpu();
     }
-    std::this_thread::yield();
+    if (polite) std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < end);
   return ready();
 }
 
-constexpr std::chrono::microseconds kAwake{100};  // a worker sleeps after this long without work
+constexpr std::chrono::microseconds kAwake{100};   // a worker sleeps after this long without work
+constexpr std::chrono::microseconds kPatient{200};  // a caller becomes polite after waiting this long for the last chunks
 
 constexpr uint64_t number(uint64_t region) { return region >> 32; }
 constexpr uint64_t left(uint64_t region) { return region & 0xffffffffu; }
@@ -66,6 +68,7 @@ struct ThreadPool::State {
   std::mutex error_mutex;
   std::exception_ptr error;
   std::vector<std::thread> workers;
+  bool crowded = false;  // more threads than cores
 
   // Takes chunks of region `mine` until none are left.
   void work(uint64_t mine) {
@@ -104,7 +107,7 @@ struct ThreadPool::State {
     uint64_t seen = 0;
     while (!stop.load(std::memory_order_acquire)) {
       const auto ready = [&] { return number(region.load(std::memory_order_seq_cst)) != seen; };
-      if (!spin(ready, kAwake)) {
+      if (!spin(ready, kAwake, crowded)) {
         std::unique_lock lock(sleep_mutex);
         sleeping.fetch_add(1, std::memory_order_seq_cst);
         wake.wait(lock, ready);
@@ -125,6 +128,7 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   threads_ = std::max(1, threads);
+  state_->crowded = threads_ > static_cast<int>(std::thread::hardware_concurrency());
   for (int i = 1; i < threads_; ++i) state_->workers.emplace_back([s = state_.get()] { s->worker(); });
 }
 
@@ -154,8 +158,9 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& body) {
   s.work(mine);
   inside_region = false;
   const auto finished = [&] { return s.unfinished.load(std::memory_order_acquire) == 0; };
-  while (!spin(finished, std::chrono::microseconds(1000))) {
-  }
+  if (!spin(finished, kPatient, s.crowded))
+    while (!spin(finished, kPatient, true)) {
+    }
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 
