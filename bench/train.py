@@ -53,7 +53,7 @@ def pytorch(case, threads, steps):
             for block in self.blocks:
                 x = block(x)
             logits = F.linear(self.norm(x), self.tokens.weight)
-            return F.cross_entropy(logits.view(-1, vocab), targets.view(-1))
+            return F.cross_entropy(logits.view(-1, vocab), targets.reshape(-1))
 
     torch.manual_seed(1)
     model = Gpt()
@@ -90,6 +90,9 @@ def main():
     if a.pytorch:
         return pytorch(a.pytorch, a.threads, a.steps)
     env = dict(os.environ, OMP_NUM_THREADS=str(a.threads))
+    python = next((x for x in (sys.executable, "/usr/bin/python3") if subprocess.run([x, "-c", "import torch"], capture_output=True).returncode == 0), None)
+    if not python:
+        sys.exit("train.py: no Python here has torch; install python3-torch")
     for case in a.cases.split(","):
         _, _, _, context, sequences, _ = CASES[case]
         tokens = context * sequences
@@ -97,7 +100,7 @@ def main():
         peak = {}
         for _ in range(a.rounds):  # in turns, so that a noisy machine disturbs both alike
             for who, command in (("ours", [a.program, "--case", case, "--threads", str(a.threads), "--steps", str(a.steps)]),
-                                 ("theirs", ["/usr/bin/python3", os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps)])):
+                                 ("theirs", [python, os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps)])):
                 got = json.loads(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
                 rates[who] += [tokens / s for s in got["seconds"]]
                 peak[who] = got["peak_mb"]

@@ -1,7 +1,8 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <set>
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "base/file.h"
@@ -27,7 +28,6 @@ class Builder : public nlohmann::json_sax<Json> {
   bool start_array(std::size_t) override { return open(Json::array()); }
   bool end_array() override { return close(); }
   bool key(string_t& v) override {
-    if (!keys_.back().insert(v).second) return fail("the key " + shown(v) + " is given twice");
     key_ = std::move(v);
     return true;
   }
@@ -52,7 +52,7 @@ class Builder : public nlohmann::json_sax<Json> {
     if (stack_.empty()) return &(root_ = std::move(value));
     Json& top = *stack_.back();
     if (top.is_array()) return &top.get_ref<Json::array_t&>().emplace_back(std::move(value));
-    // The keys are known to differ, so append without ordered_json's linear search.
+    // Appended without the linear search of ordered_json; close() finds keys given twice.
     auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(top.get_ref<Json::object_t&>());
     return &fields.emplace_back(key_, std::move(value)).second;
   }
@@ -61,20 +61,24 @@ class Builder : public nlohmann::json_sax<Json> {
     if (static_cast<int>(stack_.size()) >= limits_.depth)
       return fail(fmt::format("nested deeper than {} levels", limits_.depth));
     stack_.push_back(place(std::move(value)));
-    keys_.emplace_back();
     return true;
   }
   bool close() {
+    const Json& closed = *stack_.back();
     stack_.pop_back();
-    keys_.pop_back();
-    return true;
+    if (!closed.is_object()) return true;
+    // Sorting views once is several times faster than a set of keys for vocabularies of 100,000 entries.
+    std::vector<std::string_view> keys;
+    for (const auto& [name, value] : closed.get_ref<const Json::object_t&>()) keys.emplace_back(name);
+    std::sort(keys.begin(), keys.end());
+    const auto twice = std::adjacent_find(keys.begin(), keys.end());
+    return twice == keys.end() || fail("the key " + shown(std::string(*twice)) + " is given twice");
   }
 
   std::string place_;
   JsonLimits limits_;
   Json root_;
   std::vector<Json*> stack_;
-  std::vector<std::set<std::string>> keys_;
   std::string key_;
   Error error_;
 };

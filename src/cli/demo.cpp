@@ -71,6 +71,7 @@ int show(const Model& model, ThreadPool& pool, const Characters& characters, con
   GenerateOptions o;
   o.max_new_tokens = 160;
   o.sampler = {0.5f, 0, 1.0f, 3};
+  o.stop = {-1};  // every character is a character here: none ends the text
   const auto out = generate(model, pool, characters.encode("The maker "), o);
   if (!out.ok()) return report(out.error());
   fmt::print("{}\n\n{}\n\n", title, characters.decode(*out));
