@@ -3,6 +3,7 @@
 written here and on every template found in the shared folders. Skips (exit 77) where jinja2 is missing.
 
 usage: template_differential.py build/makar [template.jinja ...]"""
+import datetime
 import glob
 import json
 import os
@@ -41,6 +42,7 @@ def environment():
         trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols])
     env.filters["tojson"] = tojson
     env.globals["raise_exception"] = raise_exception
+    env.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
     return env
 
 
