@@ -105,7 +105,7 @@ def main():
                 rates[who] += [tokens / s for s in got["seconds"]]
                 peak[who] = got["peak_mb"]
         ours, theirs = statistics.median(rates["ours"]), statistics.median(rates["theirs"])
-        q = statistics.quantiles(rates["ours"], n=4)
+        q = statistics.quantiles(rates["ours"], n=4) if len(rates["ours"]) > 1 else [ours] * 3
         line = {"bench": "train", "case": case, "threads": a.threads, "ours": round(ours, 1), "peer": "pytorch", "theirs": round(theirs, 1),
                 "unit": "tok/s", "ratio": round(ours / theirs, 3), "spread": round((q[2] - q[0]) / 2 / ours, 3),
                 "ours_peak_mb": peak["ours"], "theirs_peak_mb": peak["theirs"]}
