@@ -1,18 +1,18 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, all in one run.
 //   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
-// --patience: on a shared machine, wait up to S seconds a case for quiet moments. With one thread the clock is processor time.
-// Y[m, n] = X[m, k] W[n, k]^T. A case is MxNxK and a form:
-//   cold, warm    W packed once (inference); cold walks copies of W larger than the last cache, as decoding does
-//   packed        the same for many rows
-//   plain         W as it stands (training, forward)
-//   dx, dw        the gradients: dX[m, k] = dY W and dW[n, k] += dY^T X
+// --patience: on a shared machine, wait up to S seconds a case for quiet moments. With one thread the clock
+// is processor time. Y[m, n] = X[m, k] W[n, k]^T. A case is MxNxK and a form:
+//   cold, warm    W packed once (inference); cold walks copies of W larger than the last cache, as decoding
+//   does packed        the same for many rows plain         W as it stands (training, forward) dx, dw the
+//   gradients: dX[m, k] = dY W and dW[n, k] += dY^T X
+#include "kernels/gemm.h"
+
 #include <cstdio>
 #include <cstring>
 #include <string>
 
 #include "bench/blas.h"
 #include "bench/timing.h"
-#include "kernels/gemm.h"
 
 using namespace makar;
 using namespace makar::kernels;
@@ -37,7 +37,8 @@ struct Run {
     if (!options.only.empty() && name.find(options.only) == std::string::npos) return;
     std::vector<std::function<void()>> calls = {ours};
     for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
-    const auto times = bench::interleave(calls, options.rounds, options.batch_s, options.patience, pool.threads() == 1);
+    const auto times =
+        bench::interleave(calls, options.rounds, options.batch_s, options.patience, pool.threads() == 1);
     const double mine = flops / bench::median(times[0].each) * 1e-9;
     if (!options.json) std::printf("%-24s %8.1f", name.c_str(), mine);
     double worst = 1e30, worst_spread = 0;
@@ -48,22 +49,28 @@ struct Run {
       quiet = quiet && times[i + 1].quiet;
       if (ratio < worst) worst = ratio, worst_spread = spread;
       if (options.json)
-        std::printf("{\"bench\":\"gemm\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"%s\",\"theirs\":%.2f,"
-                    "\"unit\":\"GFLOP/s\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
-                    name.c_str(), pool.threads(), mine, peers[i].name.c_str(), other, ratio, spread,
-                    times[0].quiet && times[i + 1].quiet ? "true" : "false");
-      else std::printf(" %10.1f", other);
+        std::printf(
+            "{\"bench\":\"gemm\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"%s\",\"theirs\":%."
+            "2f,"
+            "\"unit\":\"GFLOP/s\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
+            name.c_str(), pool.threads(), mine, peers[i].name.c_str(), other, ratio, spread,
+            times[0].quiet && times[i + 1].quiet ? "true" : "false");
+      else
+        std::printf(" %10.1f", other);
     }
     if (!peers.empty()) versus_best.push_back(worst);
-    if (!options.json && !peers.empty()) std::printf("   %5.2f  +-%.0f %%%s\n", worst, worst_spread * 100, quiet ? "" : " disturbed");
-    else if (!options.json) std::printf("\n");
+    if (!options.json && !peers.empty())
+      std::printf("   %5.2f  +-%.0f %%%s\n", worst, worst_spread * 100, quiet ? "" : " disturbed");
+    else if (!options.json)
+      std::printf("\n");
     std::fflush(stdout);
   }
 };
 
 Tensor noise(int64_t count, uint32_t seed) {
   Tensor t = Tensor::empty({count});
-  for (float& v : t.span()) seed = seed * 1664525u + 1013904223u, v = static_cast<float>(seed >> 8) / float(1 << 23) - 1;
+  for (float& v : t.span())
+    seed = seed * 1664525u + 1013904223u, v = static_cast<float>(seed >> 8) / float(1 << 23) - 1;
   return t;
 }
 
@@ -83,47 +90,59 @@ void few(Run& run, int64_t m, int64_t n, int64_t k, bool cold) {
   const auto turn = [&] { return next = (next + 1) % plain.size(); };
   run.compare(
       fmt::format("{}x{}x{} {}", m, n, k, cold ? "cold" : "warm"), 2.0 * m * n * k,
-      [&] { gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed[turn()], {y.f32(), n, false, nullptr}); },
+      [&] {
+        gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed[turn()], {y.f32(), n, false, nullptr});
+      },
       [&](const bench::Blas& peer) {
         const float* w = plain[turn()].f32();
         // For one row a matrix-vector product is what a user of BLAS would call.
-        if (m == 1) peer.sgemv(kRow, kNo, n, k, 1, w, k, x.f32(), 1, 0, y.f32(), 1);
-        else peer.sgemm(kRow, kNo, kYes, m, n, k, 1, x.f32(), k, w, k, 0, y.f32(), n);
+        if (m == 1)
+          peer.sgemv(kRow, kNo, n, k, 1, w, k, x.f32(), 1, 0, y.f32(), 1);
+        else
+          peer.sgemm(kRow, kNo, kYes, m, n, k, 1, x.f32(), k, w, k, 0, y.f32(), n);
       });
 }
 
 void many(Run& run, int64_t m, int64_t n, int64_t k) {
-  const Tensor w = noise(n * k, 1), x = noise(m * k, 2), y = noise(m * n, 3), dx = noise(m * k, 4), dw = noise(n * k, 5);
+  const Tensor w = noise(n * k, 1), x = noise(m * k, 2), y = noise(m * n, 3), dx = noise(m * k, 4),
+               dw = noise(n * k, 5);
   const PackedMatrix packed = PackedMatrix::pack(run.pool, {w.f32(), DType::kF32, k, 1}, n, k);
   const std::string shape = fmt::format("{}x{}x{}", m, n, k);
   const double flops = 2.0 * m * n * k;
   const auto forward = [&](const bench::Blas& peer) {
     peer.sgemm(kRow, kNo, kYes, m, n, k, 1, x.f32(), k, w.f32(), k, 0, y.f32(), n);
   };
-  run.compare(shape + " packed", flops,
-              [&] { gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed, {y.f32(), n, false, nullptr}); }, forward);
-  run.compare(shape + " plain", flops,
-              [&] {
-                gemm(run.pool, m, n, k, {x.f32(), DType::kF32, k, 1}, {w.f32(), DType::kF32, k, 1},
-                     {y.f32(), n, false, nullptr});
-              },
-              forward);
-  run.compare(shape + " dx", flops,
-              [&] {
-                gemm(run.pool, m, k, n, {y.f32(), DType::kF32, n, 1}, {w.f32(), DType::kF32, 1, k},
-                     {dx.f32(), k, false, nullptr});
-              },
-              [&](const bench::Blas& peer) {
-                peer.sgemm(kRow, kNo, kNo, m, k, n, 1, y.f32(), n, w.f32(), k, 0, dx.f32(), k);
-              });
-  run.compare(shape + " dw", flops,
-              [&] {
-                gemm(run.pool, n, k, m, {y.f32(), DType::kF32, 1, n}, {x.f32(), DType::kF32, 1, k},
-                     {dw.f32(), k, true, nullptr});
-              },
-              [&](const bench::Blas& peer) {
-                peer.sgemm(kRow, kYes, kNo, n, k, m, 1, y.f32(), n, x.f32(), k, 1, dw.f32(), k);
-              });
+  run.compare(
+      shape + " packed", flops,
+      [&] {
+        gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed, {y.f32(), n, false, nullptr});
+      },
+      forward);
+  run.compare(
+      shape + " plain", flops,
+      [&] {
+        gemm(run.pool, m, n, k, {x.f32(), DType::kF32, k, 1}, {w.f32(), DType::kF32, k, 1},
+             {y.f32(), n, false, nullptr});
+      },
+      forward);
+  run.compare(
+      shape + " dx", flops,
+      [&] {
+        gemm(run.pool, m, k, n, {y.f32(), DType::kF32, n, 1}, {w.f32(), DType::kF32, 1, k},
+             {dx.f32(), k, false, nullptr});
+      },
+      [&](const bench::Blas& peer) {
+        peer.sgemm(kRow, kNo, kNo, m, k, n, 1, y.f32(), n, w.f32(), k, 0, dx.f32(), k);
+      });
+  run.compare(
+      shape + " dw", flops,
+      [&] {
+        gemm(run.pool, n, k, m, {y.f32(), DType::kF32, 1, n}, {x.f32(), DType::kF32, 1, k},
+             {dw.f32(), k, true, nullptr});
+      },
+      [&](const bench::Blas& peer) {
+        peer.sgemm(kRow, kYes, kNo, n, k, m, 1, y.f32(), n, x.f32(), k, 1, dw.f32(), k);
+      });
 }
 
 }  // namespace
@@ -133,13 +152,23 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string("0"); };
-    if (arg == "--json") options.json = true;
-    else if (arg == "--threads") options.threads = std::stoi(value());
-    else if (arg == "--rounds") options.rounds = std::max(1, std::stoi(value()));
-    else if (arg == "--batch-ms") options.batch_s = std::stod(value()) * 1e-3;
-    else if (arg == "--patience") options.patience = std::stod(value());
-    else if (arg == "--only") options.only = value();
-    else return std::fprintf(stderr, "bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]\n"), 2;
+    if (arg == "--json")
+      options.json = true;
+    else if (arg == "--threads")
+      options.threads = std::stoi(value());
+    else if (arg == "--rounds")
+      options.rounds = std::max(1, std::stoi(value()));
+    else if (arg == "--batch-ms")
+      options.batch_s = std::stod(value()) * 1e-3;
+    else if (arg == "--patience")
+      options.patience = std::stod(value());
+    else if (arg == "--only")
+      options.only = value();
+    else
+      return std::fprintf(stderr,
+                          "bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] "
+                          "[--only TEXT]\n"),
+             2;
   }
   ThreadPool pool(options.threads);
   const auto peers = bench::load_peers(pool.threads());
@@ -149,8 +178,8 @@ int main(int argc, char** argv) {
     for (const auto& peer : peers) std::printf(" %10s", peer.name.c_str());
     std::printf("   to the better\n");
   }
-  const std::vector<std::pair<int64_t, int64_t>> shapes = {{384, 384},  {1536, 384}, {384, 1536},  {768, 768},
-                                                           {3072, 768}, {768, 3072}, {2304, 768}, {5632, 2048}};
+  const std::vector<std::pair<int64_t, int64_t>> shapes = {
+      {384, 384}, {1536, 384}, {384, 1536}, {768, 768}, {3072, 768}, {768, 3072}, {2304, 768}, {5632, 2048}};
   const auto wanted = [&](int64_t m, int64_t n, int64_t k) {
     const std::string shape = fmt::format("{}x{}x{} ", m, n, k);
     return options.only.empty() || shape.find(options.only) != std::string::npos ||
@@ -165,5 +194,6 @@ int main(int argc, char** argv) {
       if (wanted(m, n, k)) many(run, m, n, k);
   if (!options.json && !run.versus_best.empty())
     std::printf("%zu cases: ratio to the better peer %.2f (median), %.2f (worst)\n", run.versus_best.size(),
-                bench::median(run.versus_best), *std::min_element(run.versus_best.begin(), run.versus_best.end()));
+                bench::median(run.versus_best),
+                *std::min_element(run.versus_best.begin(), run.versus_best.end()));
 }

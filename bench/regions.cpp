@@ -30,11 +30,16 @@ int main(int argc, char** argv) {
   double patience = 0;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
-    if (arg == "--json") json = true;
-    else if (arg == "--threads" && i + 1 < argc) threads = std::stoi(argv[++i]);
-    else if (arg == "--rounds" && i + 1 < argc) rounds = std::stoi(argv[++i]);
-    else if (arg == "--patience" && i + 1 < argc) patience = std::stod(argv[++i]);
-    else return std::fprintf(stderr, "bench_regions [--json] [--threads N] [--rounds N] [--patience S]\n"), 2;
+    if (arg == "--json")
+      json = true;
+    else if (arg == "--threads" && i + 1 < argc)
+      threads = std::stoi(argv[++i]);
+    else if (arg == "--rounds" && i + 1 < argc)
+      rounds = std::stoi(argv[++i]);
+    else if (arg == "--patience" && i + 1 < argc)
+      patience = std::stod(argv[++i]);
+    else
+      return std::fprintf(stderr, "bench_regions [--json] [--threads N] [--rounds N] [--patience S]\n"), 2;
   }
   ThreadPool pool(threads);
   const int n = pool.threads();
@@ -44,12 +49,14 @@ int main(int argc, char** argv) {
     const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
     const bool quiet = times[0].quiet && times[1].quiet;
     if (json)
-      std::printf("{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"openmp\",\"theirs\":%.2f,"
-                  "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
-                  name.c_str(), n, ours, theirs, theirs / ours, spread, quiet ? "true" : "false");
+      std::printf(
+          "{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"openmp\","
+          "\"theirs\":%.2f,"
+          "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
+          name.c_str(), n, ours, theirs, theirs / ours, spread, quiet ? "true" : "false");
     else
-      std::printf("%-12s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", name.c_str(), n, ours, theirs,
-                  theirs / ours, quiet ? "" : " disturbed");
+      std::printf("%-12s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", name.c_str(), n, ours,
+                  theirs, theirs / ours, quiet ? "" : " disturbed");
     std::fflush(stdout);
   };
   // Runs body over `count` chunks with both.
@@ -77,7 +84,8 @@ int main(int argc, char** argv) {
         t.rows(DType::kF32, 1, kChunk, kSize, a.data(), kSize, b.data() + i * kChunk * kSize, kSize * t.nr,
                c.data() + i * kChunk, kSize, false);
       else
-        t.product(m, kChunk, kSize, a.data(), b.data() + i * kChunk * kSize, c.data() + i * kChunk, kSize, false);
+        t.product(m, kChunk, kSize, a.data(), b.data() + i * kChunk * kSize, c.data() + i * kChunk, kSize,
+                  false);
     });
   }
 }

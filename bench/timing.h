@@ -1,5 +1,5 @@
-// Competitors timed in turn, round after round, so that a noisy machine disturbs all of them alike; batches during
-// which our threads had to wait for a core are set aside.
+// Competitors timed in turn, round after round, so that a noisy machine disturbs all of them alike; batches
+// during which our threads had to wait for a core are set aside.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -17,7 +17,8 @@ inline double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Seconds of processor time of this process: what a single-threaded call costs whatever else the machine does.
+// Seconds of processor time of this process: what a single-threaded call costs whatever else the machine
+// does.
 inline double cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -32,7 +33,9 @@ inline double quantile(std::vector<double> v, double q) {
 }
 inline double median(const std::vector<double>& v) { return quantile(v, 0.5); }
 // Half the distance of the quartiles, relative to the median.
-inline double spread(const std::vector<double>& v) { return (quantile(v, 0.75) - quantile(v, 0.25)) / 2 / median(v); }
+inline double spread(const std::vector<double>& v) {
+  return (quantile(v, 0.75) - quantile(v, 0.25)) / 2 / median(v);
+}
 
 // Seconds that runnable threads of this process have waited for a core so far (Linux; 0 elsewhere).
 inline double waited_for_cores() {
@@ -46,7 +49,8 @@ inline double waited_for_cores() {
   return sum;
 }
 
-// On a shared machine: waits until the cores stand nearly idle, at most `patience` seconds in all (it is used up).
+// On a shared machine: waits until the cores stand nearly idle, at most `patience` seconds in all (it is used
+// up).
 inline void wait_for_quiet(double& patience) {
   const auto read = [](double& idle, double& all) {
     std::ifstream file("/proc/stat");
@@ -54,7 +58,8 @@ inline void wait_for_quiet(double& patience) {
     file >> label;
     idle = all = 0;
     double value = 0;
-    for (int field = 0; field < 8 && file >> value; ++field) all += value, idle += field == 3 || field == 4 ? value : 0;
+    for (int field = 0; field < 8 && file >> value; ++field)
+      all += value, idle += field == 3 || field == 4 ? value : 0;
   };
   while (patience > 0) {
     double idle0, all0, idle1, all1;
@@ -71,15 +76,16 @@ struct Times {
   bool quiet = true;         // false when too few undisturbed batches were found and all were kept
 };
 
-// A batch repeats a call for at least batch_s. Goes on until every competitor has `rounds` quiet batches, for at most
-// three times as many rounds. cpu_time: for calls that run on one thread.
-inline std::vector<Times> interleave(const std::vector<std::function<void()>>& calls, int rounds, double batch_s,
-                                     double patience = 0, bool cpu_time = false) {
+// A batch repeats a call for at least batch_s. Goes on until every competitor has `rounds` quiet batches, for
+// at most three times as many rounds. cpu_time: for calls that run on one thread.
+inline std::vector<Times> interleave(const std::vector<std::function<void()>>& calls, int rounds,
+                                     double batch_s, double patience = 0, bool cpu_time = false) {
   const auto clock = [&] { return cpu_time ? cpu_seconds() : seconds(); };
   std::vector<std::vector<double>> all(calls.size()), quiet(calls.size());
   std::vector<long> repeats(calls.size(), 1);
   const auto enough = [&] {
-    return std::all_of(quiet.begin(), quiet.end(), [&](const auto& q) { return static_cast<int>(q.size()) >= rounds; });
+    return std::all_of(quiet.begin(), quiet.end(),
+                       [&](const auto& q) { return static_cast<int>(q.size()) >= rounds; });
   };
   for (int round = -1; round < rounds * 3 && !enough(); ++round) {  // round -1 warms up and sizes the batches
     wait_for_quiet(patience);

@@ -1,5 +1,5 @@
-// A training step of two models, ours: forward, backward, clipping, AdamW. bench/train.py runs it beside PyTorch.
-// Prints one JSON object: seconds of each step after warm-up, losses, peak memory.
+// A training step of two models, ours: forward, backward, clipping, AdamW. bench/train.py runs it beside
+// PyTorch. Prints one JSON object: seconds of each step after warm-up, losses, peak memory.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -34,9 +34,11 @@ int main(int argc, char** argv) {
   for (const Case& c : kCases) {
     if (name != c.name) continue;
     const auto config = Config::parse(
-        fmt::format(R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": {}, "n_embd": {}, "n_head": {},
+        fmt::format(
+            R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": {}, "n_embd": {}, "n_head": {},
           "n_positions": {}, "vocab_size": {}, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0}})",
-                    c.layers, c.width, c.heads, std::max<int64_t>(c.context, 256), c.vocab), "bench");
+            c.layers, c.width, c.heads, std::max<int64_t>(c.context, 256), c.vocab),
+        "bench");
     auto made = make_model(*config);
     Model& model = *made->model;
     initialize(model, 1);
@@ -50,7 +52,8 @@ int main(int argc, char** argv) {
     for (int64_t s = 0; s < c.sequences; ++s) {
       std::vector<int64_t> ids;
       for (int64_t t = 0; t <= c.context; ++t)
-        ids.push_back(static_cast<int64_t>(rng.bits(static_cast<uint64_t>(s * 100000 + t))[0] % static_cast<uint64_t>(c.vocab)));
+        ids.push_back(static_cast<int64_t>(rng.bits(static_cast<uint64_t>(s * 100000 + t))[0] %
+                                           static_cast<uint64_t>(c.vocab)));
       targets.insert(targets.end(), ids.begin() + 1, ids.end());
       ids.pop_back();
       batch.add(ids);
@@ -64,8 +67,11 @@ int main(int argc, char** argv) {
     }
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);
-    fmt::print("{{\"case\": \"{}\", \"threads\": {}, \"tokens\": {}, \"seconds\": [{:.5f}], \"first_loss\": {:.5f}, \"last_loss\": {:.5f}, \"peak_mb\": {}}}\n",
-               c.name, pool.threads(), c.sequences * c.context, fmt::join(times, ", "), losses.front(), losses.back(), usage.ru_maxrss / 1024);
+    fmt::print(
+        "{{\"case\": \"{}\", \"threads\": {}, \"tokens\": {}, \"seconds\": [{:.5f}], \"first_loss\": {:.5f}, "
+        "\"last_loss\": {:.5f}, \"peak_mb\": {}}}\n",
+        c.name, pool.threads(), c.sequences * c.context, fmt::join(times, ", "), losses.front(),
+        losses.back(), usage.ru_maxrss / 1024);
     return 0;
   }
   fmt::print(stderr, "unknown case {}\n", name);

@@ -4,11 +4,16 @@ namespace makar {
 
 const char* name(Error::Kind kind) {
   switch (kind) {
-    case Error::Kind::kInvalid: return "invalid";
-    case Error::Kind::kNotFound: return "not found";
-    case Error::Kind::kIo: return "input/output";
-    case Error::Kind::kUnsupported: return "unsupported";
-    case Error::Kind::kLimit: return "limit";
+    case Error::Kind::kInvalid:
+      return "invalid";
+    case Error::Kind::kNotFound:
+      return "not found";
+    case Error::Kind::kIo:
+      return "input/output";
+    case Error::Kind::kUnsupported:
+      return "unsupported";
+    case Error::Kind::kLimit:
+      return "limit";
   }
   return "error";
 }

@@ -57,8 +57,7 @@ inline void check(bool ok, const char* what, SourcePlace where = SourcePlace::cu
   if (!ok) [[unlikely]]
     fail_check(what, where);
 }
-inline void check(bool ok, const std::string& what,
-                  SourcePlace where = SourcePlace::current()) {
+inline void check(bool ok, const std::string& what, SourcePlace where = SourcePlace::current()) {
   if (!ok) [[unlikely]]
     fail_check(what, where);
 }
@@ -102,13 +101,13 @@ using Status = Result<Done>;
 // MAKAR_TRY(auto x, expression): x is the value, or the function returns the Error.
 #define MAKAR_TRY_CAT2(a, b) a##b
 #define MAKAR_TRY_CAT(a, b) MAKAR_TRY_CAT2(a, b)
-#define MAKAR_TRY(declaration, ...)                                                   \
-  auto MAKAR_TRY_CAT(result_, __LINE__) = (__VA_ARGS__);                              \
+#define MAKAR_TRY(declaration, ...)                                                            \
+  auto MAKAR_TRY_CAT(result_, __LINE__) = (__VA_ARGS__);                                       \
   if (!MAKAR_TRY_CAT(result_, __LINE__).ok()) return MAKAR_TRY_CAT(result_, __LINE__).error(); \
   declaration = std::move(*MAKAR_TRY_CAT(result_, __LINE__))
 // MAKAR_CHECK_OK(expression): the function returns the Error of a failed Status.
-#define MAKAR_CHECK_OK(...)                              \
-  do {                                                   \
-    auto status_ = (__VA_ARGS__);                        \
-    if (!status_.ok()) return status_.error();           \
+#define MAKAR_CHECK_OK(...)                    \
+  do {                                         \
+    auto status_ = (__VA_ARGS__);              \
+    if (!status_.ok()) return status_.error(); \
   } while (false)

@@ -32,14 +32,16 @@ Result<size_t> open_regular(const std::string& path, Descriptor& file) {
   if (file.fd < 0) {
     const int code = errno;
     if (code == ENOENT && is_there(path))
-      return error_of(Error::Kind::kNotFound, path, "is a link to a file that does not exist; fetch that file or the model again");
+      return error_of(Error::Kind::kNotFound, path,
+                      "is a link to a file that does not exist; fetch that file or the model again");
     errno = code;
     return io_error(path, "open");
   }
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) return io_error(path, "stat");
   if (S_ISDIR(info.st_mode)) return error_at(path, "is a folder where a file is expected");
-  if (!S_ISREG(info.st_mode)) return error_at(path, "is a pipe, socket or device where a regular file is expected");
+  if (!S_ISREG(info.st_mode))
+    return error_at(path, "is a pipe, socket or device where a regular file is expected");
   return static_cast<size_t>(info.st_size);
 }
 
@@ -67,7 +69,8 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   Descriptor file;
   MAKAR_TRY(const size_t size, open_regular(path, file));
   if (size > limit)
-    return error_of(Error::Kind::kLimit, path, "has {} bytes; at most {} are read from such a file", size, limit);
+    return error_of(Error::Kind::kLimit, path, "has {} bytes; at most {} are read from such a file", size,
+                    limit);
   std::string text(size, '\0');
   size_t done = 0;
   while (done < size) {

@@ -1,7 +1,6 @@
 #include "base/json.h"
 
 #include <algorithm>
-#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -35,7 +34,8 @@ class Builder : public nlohmann::json_sax<Json> {
     std::string why = e.what();
     if (const auto colon = why.find("] "); colon != std::string::npos) why = why.substr(colon + 2);
     if (why.size() > 300) why = why.substr(0, 300) + "...";  // it may quote a whole token, of any bytes
-    std::replace_if(why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x7f; }, '?');
+    std::replace_if(
+        why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x7f; }, '?');
     error_ = error_at(fmt::format("{}: byte {}", place_, offset), "not valid JSON: {}", why);
     return false;
   }
@@ -87,7 +87,8 @@ class Builder : public nlohmann::json_sax<Json> {
 
 Result<Json> parse_json(std::string_view text, const std::string& place, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
-    return error_of(Error::Kind::kLimit, place, "has {} bytes of JSON; at most {} are read", text.size(), limits.bytes);
+    return error_of(Error::Kind::kLimit, place, "has {} bytes of JSON; at most {} are read", text.size(),
+                    limits.bytes);
   // The parser would take a zero byte for the end and never see what follows it.
   if (const size_t zero = text.find('\0'); zero != text.npos)
     return error_at(fmt::format("{}: byte {}", place, zero), "not valid JSON: a zero byte");

@@ -29,7 +29,8 @@ std::string nearest(const std::string& name, const std::vector<std::string>& kno
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   for (const auto& candidate : known) {
     // The distance is at least the difference of lengths: skipping also keeps hostile long names cheap.
-    if (candidate.size() >= name.size() + best_distance || name.size() >= candidate.size() + best_distance) continue;
+    if (candidate.size() >= name.size() + best_distance || name.size() >= candidate.size() + best_distance)
+      continue;
     const size_t distance = edit_distance(name, candidate);
     if (distance < best_distance) best_distance = distance, best = candidate;
   }

@@ -1,7 +1,7 @@
 #include "base/options.h"
-#include <cctype>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <sstream>
@@ -17,7 +17,9 @@ std::string text_of(const Options::Target& target) {
     std::string operator()(int64_t* v) const { return std::to_string(*v); }
     std::string operator()(double* v) const { return fmt::format("{}", *v); }
     std::string operator()(std::string* v) const { return *v; }
-    std::string operator()(std::vector<std::string>* v) const { return fmt::format("{}", fmt::join(*v, ",")); }
+    std::string operator()(std::vector<std::string>* v) const {
+      return fmt::format("{}", fmt::join(*v, ","));
+    }
   };
   return std::visit(Visitor{}, target);
 }
@@ -31,7 +33,8 @@ const std::string& main_name(const Options::Option& option) {
 // --top-k becomes MAKAR_TOP_K
 std::string environment_name(const Options::Option& option) {
   std::string name = "MAKAR_";
-  for (const char c : main_name(option).substr(2)) name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  for (const char c : main_name(option).substr(2))
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
   return name;
 }
 
@@ -108,7 +111,8 @@ Status Options::parse(const std::vector<std::string>& arguments) {
     }
     const bool flag = !only_words && word.size() > 1 && word[0] == '-' && !std::isdigit(word[1]);
     if (!flag) {
-      if (next_positional >= places.size()) return error_at("makar " + command_, "unexpected argument '{}'", word);
+      if (next_positional >= places.size())
+        return error_at("makar " + command_, "unexpected argument '{}'", word);
       Option& place = *places[next_positional];
       MAKAR_CHECK_OK(assign(place, word, place.names[0]));
       if (!std::holds_alternative<std::vector<std::string>*>(place.target)) ++next_positional;

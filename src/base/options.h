@@ -1,5 +1,5 @@
-// Options declared once: name, default, help. The declaration drives the command line, the MAKAR_* environment
-// twin, --help and (through visit) files and documentation.
+// Options declared once: name, default, help. The declaration drives the command line, the MAKAR_*
+// environment twin, --help and (through visit) files and documentation.
 #pragma once
 #include <cstdint>
 #include <string>

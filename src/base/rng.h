@@ -1,6 +1,6 @@
-// Counter-based random numbers: every draw is a pure function of (seed, purpose, step, index), so any position
-// of any run can be computed directly and no draw depends on the number of threads. Philox 4x32-10 (Salmon et
-// al., 2011).
+// Counter-based random numbers: every draw is a pure function of (seed, purpose, step, index), so any
+// position of any run can be computed directly and no draw depends on the number of threads. Philox 4x32-10
+// (Salmon et al., 2011).
 #pragma once
 #include <array>
 #include <cstdint>
@@ -8,7 +8,15 @@
 namespace makar {
 
 // What a stream of draws is for; streams of different purposes never meet.
-enum class Purpose : uint32_t { kInit = 1, kDropout, kSample, kShuffle, kMask, kSynthetic, kAttentionDropout };
+enum class Purpose : uint32_t {
+  kInit = 1,
+  kDropout,
+  kSample,
+  kShuffle,
+  kMask,
+  kSynthetic,
+  kAttentionDropout
+};
 
 class Rng {
  public:
@@ -18,7 +26,8 @@ class Rng {
   // Four independent 32-bit draws at `index`.
   std::array<uint32_t, 4> bits(uint64_t index) const {
     std::array<uint32_t, 4> c = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
-                                 static_cast<uint32_t>(step_), purpose_ ^ static_cast<uint32_t>(step_ >> 32) << 8};
+                                 static_cast<uint32_t>(step_),
+                                 purpose_ ^ static_cast<uint32_t>(step_ >> 32) << 8};
     uint32_t k0 = static_cast<uint32_t>(seed_), k1 = static_cast<uint32_t>(seed_ >> 32);
     for (int round = 0; round < 10; ++round) {
       const uint64_t p0 = uint64_t{0xD2511F53u} * c[0], p1 = uint64_t{0xCD9E8D57u} * c[2];

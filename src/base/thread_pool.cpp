@@ -1,5 +1,6 @@
-// A region is one word: its number and how many chunks nobody has taken yet. A thread takes a chunk by lowering that
-// word, which fails once the region is over; so a worker that wakes late harms nothing and nobody waits for it.
+// A region is one word: its number and how many chunks nobody has taken yet. A thread takes a chunk by
+// lowering that word, which fails once the region is over; so a worker that wakes late harms nothing and
+// nobody waits for it.
 #include "base/thread_pool.h"
 
 #include <algorithm>
@@ -23,8 +24,9 @@ inline void pause_cpu() {
 #endif
 }
 
-// Waits for `ready`, at most `most`; `polite` offers the core to others meanwhile. A polite thread on a crowded machine
-// loses its core for milliseconds, so it is for pools with more threads than cores, and for long waits.
+// Waits for `ready`, at most `most`; `polite` offers the core to others meanwhile. A polite thread on a
+// crowded machine loses its core for milliseconds, so it is for pools with more threads than cores, and for
+// long waits.
 template <class Ready>
 bool spin(const Ready& ready, std::chrono::microseconds most, bool polite) {
   for (int i = 0; i < 200; ++i) {
@@ -42,8 +44,9 @@ bool spin(const Ready& ready, std::chrono::microseconds most, bool polite) {
   return ready();
 }
 
-constexpr std::chrono::microseconds kAwake{100};   // a worker sleeps after this long without work
-constexpr std::chrono::microseconds kPatient{200};  // a caller becomes polite after waiting this long for the last chunks
+constexpr std::chrono::microseconds kAwake{100};  // a worker sleeps after this long without work
+constexpr std::chrono::microseconds kPatient{
+    200};  // a caller becomes polite after waiting this long for the last chunks
 
 constexpr uint64_t number(uint64_t region) { return region >> 32; }
 constexpr uint64_t left(uint64_t region) { return region & 0xffffffffu; }
@@ -78,7 +81,8 @@ struct ThreadPool::State {
       // Valid if the exchange succeeds: the region still runs then, and these change between regions only.
       const Body* call = body.load(std::memory_order_relaxed);
       const int64_t chunk = count.load(std::memory_order_relaxed) - static_cast<int64_t>(left(now));
-      if (!region.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      if (!region.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+        continue;
       try {
         (*call)(chunk);
       } catch (...) {
@@ -97,7 +101,8 @@ struct ThreadPool::State {
       if (!error) error = std::current_exception();
     }
     uint64_t now = region.load(std::memory_order_acquire);
-    while (!region.compare_exchange_weak(now, now - left(now), std::memory_order_acq_rel, std::memory_order_acquire)) {
+    while (!region.compare_exchange_weak(now, now - left(now), std::memory_order_acq_rel,
+                                         std::memory_order_acquire)) {
     }
     return static_cast<int64_t>(left(now));
   }
@@ -164,8 +169,7 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& body) {
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 
-void ThreadPool::for_ranges(int64_t size, int64_t grain,
-                            const std::function<void(int64_t, int64_t)>& body) {
+void ThreadPool::for_ranges(int64_t size, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   if (size <= 0) return;
   const int64_t most = threads_ == 1 ? 1 : threads_ * 4;
   const int64_t chunks = std::clamp<int64_t>(size / std::max<int64_t>(grain, 1), 1, most);

@@ -1,6 +1,6 @@
 // A pool for thousands of small parallel regions a second: workers spin briefly, then sleep.
-// The work of a region is cut into numbered chunks by the caller; which thread runs a chunk is not defined, so
-// results must not depend on it (DESIGN, "Numbers").
+// The work of a region is cut into numbered chunks by the caller; which thread runs a chunk is not defined,
+// so results must not depend on it (DESIGN, "Numbers").
 #pragma once
 #include <cstdint>
 #include <functional>

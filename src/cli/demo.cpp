@@ -1,4 +1,5 @@
-// makar demo: the whole way in half a minute: a tiny model, its structure, training, its words before and after.
+// makar demo: the whole way in half a minute: a tiny model, its structure, training, its words before and
+// after.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,9 +41,11 @@ struct Characters {
 };
 
 std::string config_text(int64_t vocab) {
-  return fmt::format(R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": {}, "hidden_size": 128,
+  return fmt::format(
+      R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": {}, "hidden_size": 128,
     "intermediate_size": 352, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true}})", vocab);
+    "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true}})",
+      vocab);
 }
 
 // Random windows of the text; the draw is a function of the step.
@@ -58,9 +61,11 @@ void fill_batch(const std::vector<int64_t>& ids, int64_t step, Batch& batch, std
 
 void print_structure(const Model& model) {
   const StackSpec& s = *model.spec().decoder;
-  fmt::print("A {} of {} parameters: {} layers, width {}, {} heads ({} for keys and values), feed-forward {}, {} characters.\n\n",
-             model.spec().architecture, model.parameters().count(), s.layers, s.width, s.block.attention.heads,
-             s.block.attention.kv_heads, s.block.feed_forward.width, model.spec().vocab);
+  fmt::print(
+      "A {} of {} parameters: {} layers, width {}, {} heads ({} for keys and values), feed-forward {}, {} "
+      "characters.\n\n",
+      model.spec().architecture, model.parameters().count(), s.layers, s.width, s.block.attention.heads,
+      s.block.attention.kv_heads, s.block.feed_forward.width, model.spec().vocab);
   for (const auto& p : model.parameters().all())
     if (p->name.find("layers.") == std::string::npos || p->name.find("layers.0.") != std::string::npos)
       fmt::print("  {:<36} {}\n", p->name, p->shape.text());
@@ -83,7 +88,8 @@ int show(const Model& model, ThreadPool& pool, const Characters& characters, con
 int run_demo(const std::vector<std::string>& arguments) {
   int64_t steps = 300, threads = 0;
   std::string save;
-  Options options("demo", "Train a tiny model on a page of verse and let it write before and after.", "makar demo --steps 300");
+  Options options("demo", "Train a tiny model on a page of verse and let it write before and after.",
+                  "makar demo --steps 300");
   options.add("--steps", &steps, "training steps", "N");
   options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
   options.add("--save", &save, "write the trained model as a Hugging Face folder", "DIR");
@@ -120,14 +126,16 @@ int run_demo(const std::vector<std::string>& arguments) {
       fill_batch(ids, step, batch, targets);
       StepOptions o;
       const double warm = std::min(1.0, static_cast<double>(step + 1) / 20.0);
-      o.lr = 3e-3 * warm * 0.5 * (1.0 + std::cos(3.14159265358979 * static_cast<double>(step) / static_cast<double>(steps)));
+      o.lr = 3e-3 * warm * 0.5 *
+             (1.0 + std::cos(3.14159265358979 * static_cast<double>(step) / static_cast<double>(steps)));
       o.step = static_cast<uint64_t>(step);
       const StepResult r = train_step(model, *optimizer, pool, batch, targets, o);
       if (step == 0) first = r.loss;
       last = r.loss;
       const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      progress.show("training", static_cast<uint64_t>(step + 1), static_cast<uint64_t>(steps), fmt::format("loss {:.3f} | norm {:.2f} | lr {:.1e} | {:.1f}k tok/s", r.loss, r.norm, o.lr,
-                                            static_cast<double>((step + 1) * kSequences * kContext) / spent / 1000));
+      progress.show("training", static_cast<uint64_t>(step + 1), static_cast<uint64_t>(steps),
+                    fmt::format("loss {:.3f} | norm {:.2f} | lr {:.1e} | {:.1f}k tok/s", r.loss, r.norm, o.lr,
+                                static_cast<double>((step + 1) * kSequences * kContext) / spent / 1000));
     }
   }
   fmt::print("Loss fell from {:.3f} to {:.3f} in {} steps.\n\n", first, last, steps);

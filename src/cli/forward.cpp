@@ -1,10 +1,11 @@
 // makar forward: what a model computes for given tensors, for comparing with any other framework.
+#include "models/forward.h"
+
 #include <fmt/format.h>
 
 #include "cli/run.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
-#include "models/forward.h"
 
 namespace makar {
 
@@ -12,11 +13,18 @@ int run_forward(const std::vector<std::string>& arguments) {
   std::string model, input, output;
   bool attentions = false;
   int64_t threads = 0;
-  Options options("forward", "Run a model on the in.* tensors of a safetensors file and write its out.* tensors.",
+  Options options("forward",
+                  "Run a model on the in.* tensors of a safetensors file and write its out.* tensors.",
                   "makar forward --model DIR --input in.safetensors --output out.safetensors");
   options.add("-m --model", &model, "Hugging Face folder of the model", "DIR").required = true;
-  options.add("--input", &input, "safetensors file with in.input_ids, in.attention_mask, in.pixel_values, ...", "FILE").required = true;
-  options.add("--output", &output, "file for out.logits (or the head's own names) and out.hidden_states.*", "FILE").required = true;
+  options
+      .add("--input", &input, "safetensors file with in.input_ids, in.attention_mask, in.pixel_values, ...",
+           "FILE")
+      .required = true;
+  options
+      .add("--output", &output, "file for out.logits (or the head's own names) and out.hidden_states.*",
+           "FILE")
+      .required = true;
   options.add("--attentions", &attentions, "also write the attention maps");
   options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
   if (const auto code = parse_or_exit(options, arguments)) return *code;

@@ -1,4 +1,6 @@
 // makar generate: continue a prompt of token ids.
+#include "infer/generate.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -6,7 +8,6 @@
 
 #include "base/json.h"
 #include "cli/run.h"
-#include "infer/generate.h"
 #include "models/load.h"
 
 namespace makar {
@@ -23,7 +24,8 @@ Result<std::vector<int64_t>> parse_ids(const std::string& text) {
     }
     int64_t id = 0;
     const auto [next, code] = std::from_chars(at, end, id);
-    if (code != std::errc()) return error_at("--ids", "expects numbers such as 5,17,9; got '{}'", std::string(at, end));
+    if (code != std::errc())
+      return error_at("--ids", "expects numbers such as 5,17,9; got '{}'", std::string(at, end));
     ids.push_back(id);
     at = next;
   }
@@ -61,7 +63,8 @@ int run_generate(const std::vector<std::string>& arguments) {
   loaded->model->pack(pool);
   GenerateOptions o;
   o.max_new_tokens = count;
-  o.sampler = {static_cast<float>(temperature), top_k, static_cast<float>(top_p), static_cast<uint64_t>(seed)};
+  o.sampler = {static_cast<float>(temperature), top_k, static_cast<float>(top_p),
+               static_cast<uint64_t>(seed)};
   if (!json)
     o.on_token = [first = true](int64_t id) mutable {
       fmt::print("{}{}", first ? "" : " ", id);

@@ -11,7 +11,8 @@
 namespace {
 
 void print_help() {
-  fmt::print("makar: the whole life of a language model in one program\n\nusage: makar COMMAND [options]\n\n");
+  fmt::print(
+      "makar: the whole life of a language model in one program\n\nusage: makar COMMAND [options]\n\n");
   for (const auto& command : makar::commands()) fmt::print("  {:<12} {}\n", command.name, command.summary);
   fmt::print("\n`makar COMMAND --help` explains one command.\n");
 }

@@ -1,4 +1,5 @@
-// What every command does with its options and results: parse, print help, report errors, choose the exit code.
+// What every command does with its options and results: parse, print help, report errors, choose the exit
+// code.
 #pragma once
 #include <optional>
 #include <string>

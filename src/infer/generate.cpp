@@ -23,11 +23,13 @@ Batch continuation(const std::vector<int64_t>& ids, int64_t begin, int64_t end, 
 
 }  // namespace
 
-Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool, const std::vector<int64_t>& prompt,
-                                      const GenerateOptions& options) {
+Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
+                                      const std::vector<int64_t>& prompt, const GenerateOptions& options) {
   const ModelSpec& spec = model.spec();
   if (!spec.decoder || spec.head.kind != HeadKind::kCausalLm)
-    return error_of(Error::Kind::kUnsupported, "generate", "a {} does not write text; a causal or sequence-to-sequence model does", spec.architecture);
+    return error_of(Error::Kind::kUnsupported, "generate",
+                    "a {} does not write text; a causal or sequence-to-sequence model does",
+                    spec.architecture);
   const bool both = spec.encoder.has_value();
   const StackSpec& first = both ? *spec.encoder : *spec.decoder;
   MAKAR_CHECK_OK(check_ids(prompt, first.embedding.vocab, "prompt"));
@@ -35,9 +37,12 @@ Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool, cons
   const int64_t length = static_cast<int64_t>(prompt.size());
   const int64_t needed = (both ? 1 : length) + options.max_new_tokens - 1;
   if (too_long(needed) || too_long(length))
-    return error_of(Error::Kind::kLimit, "generate", "{} prompt and {} new tokens are more than the model's {} positions; ask for fewer with -n",
-                    length, options.max_new_tokens, spec.max_positions);
-  if (both && spec.decoder_start < 0) return error_at("config.json", "has no decoder_start_token_id to begin with");
+    return error_of(
+        Error::Kind::kLimit, "generate",
+        "{} prompt and {} new tokens are more than the model's {} positions; ask for fewer with -n", length,
+        options.max_new_tokens, spec.max_positions);
+  if (both && spec.decoder_start < 0)
+    return error_at("config.json", "has no decoder_start_token_id to begin with");
 
   Context ctx{pool};
   KvCache cache(spec.decoder->layers, 1);
@@ -54,7 +59,8 @@ Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool, cons
   for (int64_t made = 0; made < options.max_new_tokens; ++made) {
     Tensor hidden;
     while (past < static_cast<int64_t>(ids.size())) {
-      const int64_t end = std::min<int64_t>(past + std::max<int64_t>(options.chunk, 1), static_cast<int64_t>(ids.size()));
+      const int64_t end =
+          std::min<int64_t>(past + std::max<int64_t>(options.chunk, 1), static_cast<int64_t>(ids.size()));
       hidden = model.decode(f, continuation(ids, past, end, past), encoded, both ? &source : nullptr);
       past = end;
     }

@@ -16,9 +16,9 @@ struct GenerateOptions {
   std::function<void(int64_t)> on_token;
 };
 
-// The prompt with its continuation; for an encoder-decoder, what the decoder wrote, its start token first. Errors:
-// ids out of range, a context beyond the model's positions.
-Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool, const std::vector<int64_t>& prompt,
-                                      const GenerateOptions& options);
+// The prompt with its continuation; for an encoder-decoder, what the decoder wrote, its start token first.
+// Errors: ids out of range, a context beyond the model's positions.
+Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
+                                      const std::vector<int64_t>& prompt, const GenerateOptions& options);
 
 }  // namespace makar

@@ -17,16 +17,18 @@ int64_t sample(std::span<const float> logits, const SamplerOptions& o, uint64_t 
   std::vector<int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const size_t keep = o.top_k > 0 ? std::min(order.size(), static_cast<size_t>(o.top_k)) : order.size();
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(keep), order.end(), [&](int64_t a, int64_t b) {
-    const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  });
+  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(keep), order.end(),
+                    [&](int64_t a, int64_t b) {
+                      const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
+                      return x != y ? x > y : a < b;
+                    });
   order.resize(keep);
   std::vector<double> p(keep);
   const double top = logits[static_cast<size_t>(order[0])];
   double total = 0;
   for (size_t i = 0; i < keep; ++i)
-    total += p[i] = std::exp((static_cast<double>(logits[static_cast<size_t>(order[i])]) - top) / o.temperature);
+    total += p[i] =
+        std::exp((static_cast<double>(logits[static_cast<size_t>(order[i])]) - top) / o.temperature);
   if (!(total > 0) || !std::isfinite(total)) return best();
   // Top-p: the smallest head of the list whose probability reaches top_p.
   double mass = 0;

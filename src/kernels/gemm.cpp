@@ -1,8 +1,9 @@
 // The driver of the matrix product. Three ways through it:
 //   few rows  (m <= rows_max): A as it stands, B panels streamed once, one region;
-//   one block of rows (m <= kRowBlock): A packed, a task packs (or widens) each B panel right before it uses it;
-//   many rows: A and a block of B packed by all threads, then tiles as tasks.
-// Tasks are handed out as threads come free. All of them add k in sequence, so the cut does not show in the bits.
+//   one block of rows (m <= kRowBlock): A packed, a task packs (or widens) each B panel right before it uses
+//   it; many rows: A and a block of B packed by all threads, then tiles as tasks.
+// Tasks are handed out as threads come free. All of them add k in sequence, so the cut does not show in the
+// bits.
 #include "kernels/gemm.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@
 namespace makar::kernels {
 namespace {
 
-constexpr int64_t kRowBlock = 256;                  // rows of packed A that a task walks: half of a 1 MiB cache
-constexpr int64_t kScratch = int64_t{8} << 20;      // bytes of packed A, and of packed B, at a time
-constexpr int64_t kLongestK = 8192;                 // longer products are cut and accumulated
-constexpr int64_t kSerialPack = 16384;              // elements of A the caller packs alone
-constexpr int64_t kDeep = 200000;                   // elements of A that stay in the second cache
+constexpr int64_t kRowBlock = 256;              // rows of packed A that a task walks: half of a 1 MiB cache
+constexpr int64_t kScratch = int64_t{8} << 20;  // bytes of packed A, and of packed B, at a time
+constexpr int64_t kLongestK = 8192;             // longer products are cut and accumulated
+constexpr int64_t kSerialPack = 16384;          // elements of A the caller packs alone
+constexpr int64_t kDeep = 200000;               // elements of A that stay in the second cache
 constexpr int64_t kShortK = 256;
 constexpr int kTasksPerThread = 6;
 
@@ -41,16 +42,19 @@ const std::byte* at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +
          static_cast<size_t>(row * x.row_stride + k * x.k_stride) * size_of(x.type);
 }
-const float* f32_at(const Operand& x, int64_t row, int64_t k) { return reinterpret_cast<const float*>(at(x, row, k)); }
+const float* f32_at(const Operand& x, int64_t row, int64_t k) {
+  return reinterpret_cast<const float*>(at(x, row, k));
+}
 
 void check_type(DType type) {
-  check(type == DType::kF32 || type == DType::kF16 || type == DType::kBF16, "a matrix product reads f32, f16 or bf16");
+  check(type == DType::kF32 || type == DType::kF16 || type == DType::kBF16,
+        "a matrix product reads f32, f16 or bf16");
 }
 
 // Panels of B, packed already or still to be packed.
 struct Columns {
   const Table& t;
-  const Operand* plain = nullptr;       // [n, k]
+  const Operand* plain = nullptr;  // [n, k]
   const PackedMatrix* packed = nullptr;
   int64_t n = 0;
 
@@ -93,7 +97,8 @@ struct Rows {
 int64_t k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil_div(k, ceil_div(k, t.kc)); }
 
 // Packed A is laid out [k pieces][panels][k in the piece][mr]: the panels a task walks follow each other.
-void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, int64_t begin, int64_t end, float* out) {
+void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, int64_t begin, int64_t end,
+               float* out) {
   const int64_t kc = k_step(t, k);
   for (int64_t p = 0; p < k; p += kc) {
     const int64_t now = std::min(kc, k - p);
@@ -103,7 +108,8 @@ void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, in
       t.pack_a(f32_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, now, to + begin * now * t.mr);
     } else {
       for (int64_t i = begin; i < end; ++i)
-        t.pack_a(f32_at(a, i * rows.each, p), a.row_stride, a.k_stride, rows.count(i), now, to + i * now * t.mr);
+        t.pack_a(f32_at(a, i * rows.each, p), a.row_stride, a.k_stride, rows.count(i), now,
+                 to + i * now * t.mr);
     }
   }
 }
@@ -116,8 +122,8 @@ void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t
 }
 
 // One B panel by A panels [i0, i1) of one k piece.
-void column(const Table& t, const Rows& rows, int64_t k, const float* a, const float* panel, int64_t i0, int64_t i1,
-            float* c, int64_t ldc, int cols, bool accumulate) {
+void column(const Table& t, const Rows& rows, int64_t k, const float* a, const float* panel, int64_t i0,
+            int64_t i1, float* c, int64_t ldc, int cols, bool accumulate) {
   for (int64_t i = i0; i < i1; ++i) {
     float* to = c + i * rows.each * ldc;
     if (i + 1 < i1)  // the next tile of C comes while this one is computed
@@ -126,9 +132,9 @@ void column(const Table& t, const Rows& rows, int64_t k, const float* a, const f
   }
 }
 
-// One task: rows panels [i0, i1) by column panels [j0, j1), k in pieces so that a B panel stays in the first cache.
-// Few rows go down the whole of k before the next columns (B is read as one stream, A stays in the second cache);
-// many rows take all columns of a k piece first.
+// One task: rows panels [i0, i1) by column panels [j0, j1), k in pieces so that a B panel stays in the first
+// cache. Few rows go down the whole of k before the next columns (B is read as one stream, A stays in the
+// second cache); many rows take all columns of a k piece first.
 void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
            int64_t j1, const GemmOutput& out, float* room, int64_t room_panels) {
   const Table& t = b.t;
@@ -180,24 +186,28 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
   const int64_t groups = ceil_div(panels, kGroup);
   const int64_t tasks = pool.threads() == 1 ? 1 : std::min<int64_t>(groups, pool.threads() * kTasksPerThread);
   pool.run(tasks, [&](int64_t task) {
-    const int64_t first = groups * task / tasks * kGroup, last = std::min(panels, groups * (task + 1) / tasks * kGroup);
+    const int64_t first = groups * task / tasks * kGroup,
+                  last = std::min(panels, groups * (task + 1) / tasks * kGroup);
     const int64_t col = first * t.nr, end = std::min(n, last * t.nr);
-    t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col, out.ldc,
-           out.accumulate);
+    t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col,
+           out.ldc, out.accumulate);
     if (out.bias) add_bias(out, 0, m, col, end);
   });
 }
 
-// All rows fit one packed block of A. B's panels are packed or widened by the task that needs them, or beforehand
-// when several row tasks would do it again.
-void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b, const GemmOutput& out) {
+// All rows fit one packed block of A. B's panels are packed or widened by the task that needs them, or
+// beforehand when several row tasks would do it again.
+void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
+               const GemmOutput& out) {
   const Table& t = b.t;
   const Rows rows(t, m);
   const int64_t panels = ceil_div(b.n, t.nr);
   Scratch packed_a(rows.panels * t.mr * k);
   const auto pack = [&](int64_t begin, int64_t end) { pack_rows(t, a, rows, k, begin, end, packed_a.get()); };
-  if (m * k <= kSerialPack) pack(0, rows.panels);
-  else pool.for_ranges(rows.panels, 1, pack);
+  if (m * k <= kSerialPack)
+    pack(0, rows.panels);
+  else
+    pool.for_ranges(rows.panels, 1, pack);
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.packed && b.packed->type() == DType::kF32;
@@ -205,13 +215,14 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
     Scratch room(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));
-    block(rows, packed_a.get(), b, k, i, std::min(rows.panels, i + grid.row_step), j, std::min(panels, j + grid.col_step),
-          out, room.get(), room_panels);
+    block(rows, packed_a.get(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
+          std::min(panels, j + grid.col_step), out, room.get(), room_panels);
   });
 }
 
 // Plain B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
-void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b, const GemmOutput& out) {
+void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
+                   const GemmOutput& out) {
   const Table& t = b.t;
   const Rows rows(t, m);
   Scratch packed_a(rows.panels * t.mr * k);
@@ -238,21 +249,24 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
     if (part.bias) part.bias += first * t.nr;
     const int64_t kc = k_step(t, k);
     pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
-      const int64_t i0 = task / grid.col_tasks * grid.row_step, i1 = std::min(rows.panels, i0 + grid.row_step);
+      const int64_t i0 = task / grid.col_tasks * grid.row_step,
+                    i1 = std::min(rows.panels, i0 + grid.row_step);
       const int64_t j0 = task % grid.col_tasks * grid.col_step, j1 = std::min(count, j0 + grid.col_step);
       for (int64_t p = 0; p == 0 || p < k; p += kc) {
         const int64_t now = std::min(kc, k - p);
         if (now <= kShortK) {
           for (int64_t i = i0; i < i1; ++i)
             for (int64_t j = j0; j < j1; ++j)
-              t.tile(now, packed_a.get() + (p * rows.panels + i * now) * t.mr, packed_b.get() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc, rows.count(i),
-                   static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
+              t.tile(now, packed_a.get() + (p * rows.panels + i * now) * t.mr,
+                     packed_b.get() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc,
+                     rows.count(i), static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
+                     out.accumulate || p > 0);
           continue;
         }
         for (int64_t j = j0; j < j1; ++j)
           column(t, rows, now, packed_a.get() + p * rows.panels * t.mr, packed_b.get() + (j * k + p) * t.nr,
-                 i0, i1, part.c + j * t.nr, out.ldc, static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
-                 out.accumulate || p > 0);
+                 i0, i1, part.c + j * t.nr, out.ldc,
+                 static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
       }
       if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));
     });
@@ -261,7 +275,8 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
 
 }  // namespace
 
-PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k, const Table& table) {
+PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k,
+                                const Table& table) {
   check_type(b.type);
   PackedMatrix packed;
   const int64_t panels = ceil_div(n, table.nr);
@@ -284,8 +299,8 @@ const void* PackedMatrix::panel(int64_t index) const {
   return data_.raw() + static_cast<size_t>(index * k_ * table_->nr) * size_of(data_.dtype());
 }
 
-void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, const GemmOutput& out,
-          const Table& table) {
+void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
+          const GemmOutput& out, const Table& table) {
   check(a.type == DType::kF32, "the left side of a matrix product is f32");
   check_type(b.type);
   const Columns columns{table, &b, nullptr, n};
@@ -294,7 +309,8 @@ void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, c
   // Blocks of rows and of k keep the packed copies small; k blocks accumulate in order.
   for (int64_t p = 0; p == 0 || p < k; p += kLongestK) {
     const int64_t now = std::min(kLongestK, k - p);
-    const int64_t most = std::max<int64_t>(kRowBlock * 2, kScratch / 4 / std::max<int64_t>(now, 1) / table.mr * table.mr);
+    const int64_t most =
+        std::max<int64_t>(kRowBlock * 2, kScratch / 4 / std::max<int64_t>(now, 1) / table.mr * table.mr);
     const int64_t blocks = ceil_div(m, most), each = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
     Operand a_part = a, b_part = b;
     b_part.data = at(b, 0, p);

@@ -1,5 +1,5 @@
-// Matrix products in f32 with one fixed order along k for every output: k in sequence, fused multiply-add. The
-// bits of an output do not depend on the other rows and columns, on blocking, or on threads.
+// Matrix products in f32 with one fixed order along k for every output: k in sequence, fused multiply-add.
+// The bits of an output do not depend on the other rows and columns, on blocking, or on threads.
 #pragma once
 #include <memory>
 
@@ -22,7 +22,8 @@ struct Operand {
 class PackedMatrix {
  public:
   PackedMatrix() = default;
-  static PackedMatrix pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k, const Table& table = cpu());
+  static PackedMatrix pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k,
+                           const Table& table = cpu());
   bool defined() const { return data_.defined(); }
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
@@ -45,8 +46,8 @@ struct GemmOutput {
 };
 
 // A kernel table other than this machine's best serves the tests that compare their bits.
-void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, const GemmOutput& out,
-          const Table& table = cpu());
+void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
+          const GemmOutput& out, const Table& table = cpu());
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out);
 
 }  // namespace makar::kernels

@@ -19,7 +19,8 @@ bool ends_with_module(const std::string& name, const std::string& module) {
   return name == module || name.ends_with("." + module);
 }
 
-// A module of the base's files that an adapter stands beside; fused ones hold several of our Linears, which share A.
+// A module of the base's files that an adapter stands beside; fused ones hold several of our Linears, which
+// share A.
 struct Module {
   std::string name;  // theirs, without ".weight"
   NamedSlice slice;
@@ -36,7 +37,8 @@ std::vector<Module> linear_modules(const LoadedModel& loaded) {
     if (!tables.contains(linear.weight())) by_weight[linear.weight()] = &linear;
   });
   std::vector<Module> out;
-  for (const NamedSlice& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
+  for (const NamedSlice& slice :
+       expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
     if (!slice.theirs.ends_with(".weight")) continue;
     Module m{slice.theirs.substr(0, slice.theirs.size() - 7), slice, {}};
     for (const Parameter* p : slice.ours)
@@ -49,12 +51,16 @@ std::vector<Module> linear_modules(const LoadedModel& loaded) {
 bool is_target(const AdapterConfig& config, const std::string& name) {
   // As PEFT: every linear layer but the head.
   if (config.targets.size() == 1 && config.targets[0] == "all-linear")
-    return !ends_with_module(name, "lm_head") && !ends_with_module(name, "score") && !ends_with_module(name, "classifier");
-  return std::any_of(config.targets.begin(), config.targets.end(), [&](const std::string& t) { return ends_with_module(name, t); });
+    return !ends_with_module(name, "lm_head") && !ends_with_module(name, "score") &&
+           !ends_with_module(name, "classifier");
+  return std::any_of(config.targets.begin(), config.targets.end(),
+                     [&](const std::string& t) { return ends_with_module(name, t); });
 }
 
 // The slice of B (or of the magnitudes) that each Linear of a fused module gets.
-NamedSlice rows_of(const Module& m, const std::vector<Parameter*>& parts) { return {m.name, parts, m.slice.groups, false}; }
+NamedSlice rows_of(const Module& m, const std::vector<Parameter*>& parts) {
+  return {m.name, parts, m.slice.groups, false};
+}
 
 // Declares the adapter's parameters and hangs it on the module's Linears.
 void attach(const LoadedModel& loaded, const AdapterConfig& config, const Module& m) {
@@ -83,7 +89,9 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config) {
       for (Parameter* p : slice.ours) p->trainable = true;
       found = true;
     }
-    if (!found) return error_at("adapter_config.json", "modules_to_save names {}, which the base does not have", shown(module));
+    if (!found)
+      return error_at("adapter_config.json", "modules_to_save names {}, which the base does not have",
+                      shown(module));
   }
   return Done{};
 }
@@ -95,7 +103,8 @@ Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, std::v
     used.push_back(m);
   }
   if (used.empty())
-    return error_at("adapter_config.json", "target_modules ({}) name no linear layer of the base", fmt::join(config.targets, ", "));
+    return error_at("adapter_config.json", "target_modules ({}) name no linear layer of the base",
+                    fmt::join(config.targets, ", "));
   return freeze_base(loaded, config);
 }
 
@@ -129,14 +138,16 @@ Result<AdapterConfig> read_config(const std::string& folder) {
 Result<Tensor> read_tensor(const Safetensors& file, const std::string& name, const Shape& shape) {
   MAKAR_TRY(const Tensor t, file.tensor(name));
   if (!(t.shape() == shape))
-    return error_at(file.place(), "tensor {} has shape {} where {} is expected", shown(name), t.shape().text(), shape.text());
+    return error_at(file.place(), "tensor {} has shape {} where {} is expected", shown(name),
+                    t.shape().text(), shape.text());
   return t.to(DType::kF32).clone();
 }
 
 }  // namespace
 
 float AdapterConfig::scale() const {
-  return static_cast<float>(alpha / (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));
+  return static_cast<float>(alpha /
+                            (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));
 }
 
 Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool&, uint64_t seed) {
@@ -149,7 +160,8 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Threa
     // Kaiming-uniform with a = sqrt(5), as PEFT starts A: within 1 / sqrt(in).
     const float bound = 1.0f / std::sqrt(static_cast<float>(a->shape[1]));
     const Rng rng(seed, Purpose::kInit, ++stream + (uint64_t{1} << 32));
-    for (int64_t i = 0; i < a->value.count(); ++i) a->value.f32()[i] = bound * (2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f);
+    for (int64_t i = 0; i < a->value.count(); ++i)
+      a->value.f32()[i] = bound * (2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f);
     for (Linear* linear : m.linears) {
       linear->adapter()->b->value = Tensor::zeros(linear->adapter()->b->shape);
       if (Parameter* magnitude = linear->adapter()->magnitude) {
@@ -174,7 +186,8 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
     Parameter* a = m.linears[0]->adapter()->a;
     MAKAR_TRY(a->value, read_tensor(*file, at + ".lora_A.weight", a->shape));
     std::vector<Parameter*> b, magnitude;
-    for (const Linear* l : m.linears) b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
+    for (const Linear* l : m.linears)
+      b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
     const NamedSlice rows = rows_of(m, b);
     MAKAR_TRY(const Tensor whole, read_tensor(*file, at + ".lora_B.weight", rows.shape()));
     const auto parts = cut(whole, rows);
@@ -196,7 +209,8 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
     ++read;
   }
   if (read != file->names().size())
-    return error_at(file->place(), "holds {} tensors where adapter_config.json explains {}", file->names().size(), read);
+    return error_at(file->place(), "holds {} tensors where adapter_config.json explains {}",
+                    file->names().size(), read);
   return config;
 }
 
@@ -208,7 +222,8 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
     if (!m.linears[0]->adapter()) continue;
     transposed = transposed || m.slice.transpose;
     std::vector<Parameter*> b, magnitude;
-    for (const Linear* l : m.linears) b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
+    for (const Linear* l : m.linears)
+      b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
     const auto joined = [&](const std::vector<Parameter*>& parts) {
       std::vector<Tensor> values;
       for (const Parameter* p : parts) values.push_back(p->value);
@@ -225,7 +240,8 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
   Json json = config.json.is_object() ? config.json : Json::object();
   json["peft_type"] = "LORA";
   if (!json.contains("task_type")) json["task_type"] = "CAUSAL_LM";
-  json["r"] = config.rank, json["lora_alpha"] = config.alpha, json["lora_dropout"] = config.dropout, json["bias"] = "none";
+  json["r"] = config.rank, json["lora_alpha"] = config.alpha, json["lora_dropout"] = config.dropout,
+  json["bias"] = "none";
   json["use_rslora"] = config.rslora, json["use_dora"] = config.dora, json["target_modules"] = config.targets;
   json["fan_in_fan_out"] = transposed;  // the base stores [in, out]
   if (!config.modules_to_save.empty()) json["modules_to_save"] = config.modules_to_save;

@@ -12,7 +12,7 @@ struct AdapterConfig {
   double alpha = 8;
   double dropout = 0;
   bool rslora = false, dora = false;
-  std::vector<std::string> targets;          // ends of module names as the base's files call them, e.g. "q_proj"
+  std::vector<std::string> targets;  // ends of module names as the base's files call them, e.g. "q_proj"
   std::vector<std::string> modules_to_save;  // trained whole, beside the adapter
   Json json;                                 // adapter_config.json as it was read
   float scale() const;                       // alpha / r, or alpha / sqrt(r)

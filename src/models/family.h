@@ -1,5 +1,5 @@
-// A family is a page: how its config.json reads, and what its weight files call things. The table of all families
-// is registry.cpp.
+// A family is a page: how its config.json reads, and what its weight files call things. The table of all
+// families is registry.cpp.
 #pragma once
 #include <string>
 #include <vector>

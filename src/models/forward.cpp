@@ -19,16 +19,19 @@ Error bad(const std::string& place, const std::string& name, const std::string& 
   return error_at(place, "tensor 'in.{}' {}", name, what);
 }
 
-Status check_matrix(const Tensor& t, const std::string& name, const std::string& place, const Shape* like = nullptr) {
+Status check_matrix(const Tensor& t, const std::string& name, const std::string& place,
+                    const Shape* like = nullptr) {
   if (t.dtype() != DType::kI64) return bad(place, name, "must be i64, got " + makar::name(t.dtype()));
-  if (t.rank() != 2 || t.dim(0) < 1 || t.dim(1) < 1) return bad(place, name, "must be [batch, time], got " + t.shape().text());
-  if (like && !(t.shape() == *like)) return bad(place, name, "has shape " + t.shape().text() + ", not the ids' " + like->text());
+  if (t.rank() != 2 || t.dim(0) < 1 || t.dim(1) < 1)
+    return bad(place, name, "must be [batch, time], got " + t.shape().text());
+  if (like && !(t.shape() == *like))
+    return bad(place, name, "has shape " + t.shape().text() + ", not the ids' " + like->text());
   return Done{};
 }
 
 // Rows of ids and mask become sequences; the ones of a mask must be one run (padding left or right).
-Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor& ids, const Tensor* mask, const Tensor* types,
-                     const std::string& id_name, const std::string& place) {
+Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor& ids, const Tensor* mask,
+                     const Tensor* types, const std::string& id_name, const std::string& place) {
   Batch batch;
   const int64_t rows = ids.dim(0), time = ids.dim(1);
   for (int64_t r = 0; r < rows; ++r) {
@@ -38,23 +41,30 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
     int64_t end = begin;
     while (end < time && real(end)) ++end;
     for (int64_t t = end; t < time; ++t)
-      if (real(t)) return bad(place, "attention_mask", fmt::format("has a hole in row {}; padding stands at one end", r));
+      if (real(t))
+        return bad(place, "attention_mask",
+                   fmt::format("has a hole in row {}; padding stands at one end", r));
     if (begin == end) return bad(place, "attention_mask", fmt::format("hides all of row {}", r));
     const int64_t last = spec.head.kind == HeadKind::kQuestion ? time : end;
     batch.sequences.push_back({batch.rows(), last - begin, 0, static_cast<size_t>(r), last - end});
     for (int64_t t = begin; t < last; ++t) {
       const int64_t id = ids.i64()[r * time + t];
       if (id < 0 || id >= stack.embedding.vocab)
-        return bad(place, id_name, fmt::format("holds {} at [{}, {}]; the vocabulary has {} entries", id, r, t, stack.embedding.vocab));
+        return bad(place, id_name,
+                   fmt::format("holds {} at [{}, {}]; the vocabulary has {} entries", id, r, t,
+                               stack.embedding.vocab));
       batch.tokens.push_back(id);
       const int64_t position = stack.embedding.count_positions ? t - begin : t;
-      if (stack.embedding.positions != PositionKind::kNone && position + stack.embedding.position_offset >= stack.embedding.max_positions)
-        return bad(place, id_name, fmt::format("is longer than the model's {} positions", spec.max_positions));
+      if (stack.embedding.positions != PositionKind::kNone &&
+          position + stack.embedding.position_offset >= stack.embedding.max_positions)
+        return bad(place, id_name,
+                   fmt::format("is longer than the model's {} positions", spec.max_positions));
       batch.positions.push_back(position);
       if (types && stack.embedding.types > 0) {
         const int64_t type = types->i64()[r * time + t];
         if (type < 0 || type >= stack.embedding.types)
-          return bad(place, "token_type_ids", fmt::format("holds {}; there are {} types", type, stack.embedding.types));
+          return bad(place, "token_type_ids",
+                     fmt::format("holds {}; there are {} types", type, stack.embedding.types));
         batch.types.push_back(type);
       }
     }
@@ -62,10 +72,13 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
   return batch;
 }
 
-Result<Batch> read_batch(const StackSpec& stack, const ModelSpec& spec, const Tensors& in, const std::string& ids_name,
-                         const std::string& mask_name, const std::string& place) {
+Result<Batch> read_batch(const StackSpec& stack, const ModelSpec& spec, const Tensors& in,
+                         const std::string& ids_name, const std::string& mask_name,
+                         const std::string& place) {
   const Tensor* ids = find(in, ids_name);
-  if (!ids) return error_of(Error::Kind::kNotFound, place, "tensor 'in.{}' is missing; a {} needs it", ids_name, spec.architecture);
+  if (!ids)
+    return error_of(Error::Kind::kNotFound, place, "tensor 'in.{}' is missing; a {} needs it", ids_name,
+                    spec.architecture);
   MAKAR_CHECK_OK(check_matrix(*ids, ids_name, place));
   const Tensor *mask = find(in, mask_name), *types = find(in, "token_type_ids");
   if (mask) MAKAR_CHECK_OK(check_matrix(*mask, mask_name, place, &ids->shape()));
@@ -78,12 +91,15 @@ Result<Batch> read_pixels(const StackSpec& stack, const Tensors& in, const std::
   const PatchSpec& p = *stack.embedding.patches;
   if (!pixels) return error_of(Error::Kind::kNotFound, place, "tensor 'in.pixel_values' is missing");
   const Shape& s = pixels->shape();
-  if (pixels->dtype() != DType::kF32 || s.rank() != 4 || s[0] < 1 || s[1] != p.channels || s[2] != p.image_height || s[3] != p.image_width)
-    return bad(place, "pixel_values", fmt::format("must be f32 [batch, {}, {}, {}], got {} {}", p.channels, p.image_height,
-                                                  p.image_width, makar::name(pixels->dtype()), s.text()));
+  if (pixels->dtype() != DType::kF32 || s.rank() != 4 || s[0] < 1 || s[1] != p.channels ||
+      s[2] != p.image_height || s[3] != p.image_width)
+    return bad(place, "pixel_values",
+               fmt::format("must be f32 [batch, {}, {}, {}], got {} {}", p.channels, p.image_height,
+                           p.image_width, makar::name(pixels->dtype()), s.text()));
   Batch batch;
   batch.pixels = *pixels;
-  const int64_t rows = (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
+  const int64_t rows =
+      (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
   for (int64_t i = 0; i < s[0]; ++i) {
     batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
     for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
@@ -107,7 +123,8 @@ Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::
   const StackSpec& first = spec.encoder ? *spec.encoder : *spec.decoder;
   MAKAR_TRY(inputs.source, read_batch(first, spec, in, "input_ids", "attention_mask", place));
   if (spec.encoder && spec.decoder) {
-    MAKAR_TRY(inputs.target, read_batch(*spec.decoder, spec, in, "decoder_input_ids", "decoder_attention_mask", place));
+    MAKAR_TRY(inputs.target,
+              read_batch(*spec.decoder, spec, in, "decoder_input_ids", "decoder_attention_mask", place));
     if (inputs.target.sequences.size() != inputs.source.sequences.size())
       return bad(place, "decoder_input_ids", "has another number of rows than in.input_ids");
   }
@@ -120,8 +137,10 @@ Tensor pad_rows(const Tensor& rows, const Batch& batch, int64_t time) {
   for (int64_t i = 0; i < n; ++i) {
     const Sequence& s = batch.sequences[static_cast<size_t>(i)];
     // A sequence padded on the left starts at its first position where positions are columns.
-    const int64_t at = s.length < time ? std::min(batch.positions[static_cast<size_t>(s.start)], time - s.length) : 0;
-    std::memcpy(out.f32() + (i * time + at) * width, rows.f32() + s.start * width, sizeof(float) * static_cast<size_t>(s.length * width));
+    const int64_t at =
+        s.length < time ? std::min(batch.positions[static_cast<size_t>(s.start)], time - s.length) : 0;
+    std::memcpy(out.f32() + (i * time + at) * width, rows.f32() + s.start * width,
+                sizeof(float) * static_cast<size_t>(s.length * width));
   }
   return out;
 }
@@ -146,7 +165,8 @@ static Tensor mean_pooled(const Tensor& hidden, const Batch& batch) {
   return out;
 }
 
-Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const ForwardOptions& options, const std::string& place) {
+Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const ForwardOptions& options,
+                                const std::string& place) {
   const ModelSpec& spec = model.spec();
   MAKAR_TRY(const Inputs inputs, make_inputs(spec, in, place));
   Context ctx{options.pool};
@@ -162,13 +182,15 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
   Tensors out;
   for (auto& [name, value] : model.outputs(ctx, hidden, batch)) {
     const bool a_row_a_token = value.dim(0) == hidden.dim(0) && spec.head.kind != HeadKind::kSequenceClass &&
-                               spec.head.kind != HeadKind::kImageClass && name != "seq_relationship_logits" && name != "pooler_output";
+                               spec.head.kind != HeadKind::kImageClass && name != "seq_relationship_logits" &&
+                               name != "pooler_output";
     out[name] = a_row_a_token ? pad_rows(value, batch, time) : value;
   }
   if (spec.head.kind == HeadKind::kNone && !spec.decoder && !batch.tokens.empty())
     out["mean_pooled_normalized"] = mean_pooled(hidden, batch);
   const auto states = [&](const std::string& name, const Record& r, const Batch& b, int64_t t) {
-    for (size_t i = 0; i < r.hidden_states.size(); ++i) out[fmt::format("{}.{}", name, i)] = pad_rows(r.hidden_states[i], b, t);
+    for (size_t i = 0; i < r.hidden_states.size(); ++i)
+      out[fmt::format("{}.{}", name, i)] = pad_rows(r.hidden_states[i], b, t);
   };
   const auto maps = [&](const std::string& name, const std::vector<std::vector<Tensor>>& layers) {
     for (size_t i = 0; i < layers.size(); ++i)

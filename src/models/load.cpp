@@ -69,14 +69,16 @@ std::vector<NamedTensor> named_tensors(const Model& model, const Family& family,
   return out;
 }
 
-Status save_model(const std::string& folder, const Model& model, const Family& family, size_t max_shard_bytes) {
+Status save_model(const std::string& folder, const Model& model, const Family& family,
+                  size_t max_shard_bytes) {
   MAKAR_CHECK_OK(make_folder(folder));
   const auto tensors = named_tensors(model, family, false, [](const Parameter& p) { return p.value; });
   MAKAR_CHECK_OK(save_weights(folder, tensors, max_shard_bytes));
   Json config = model.spec().config;
   config["dtype"] = "float32";
   for (const auto& p : model.parameters().all())
-    if (p->value.dtype() != DType::kF32) config["dtype"] = p->value.dtype() == DType::kF16 ? "float16" : "bfloat16";
+    if (p->value.dtype() != DType::kF32)
+      config["dtype"] = p->value.dtype() == DType::kF16 ? "float16" : "bfloat16";
   return write_file(folder + "/config.json", config.dump(2) + "\n");
 }
 
@@ -99,7 +101,8 @@ void initialize(Model& model, uint64_t seed) {
     float deviation = spec.initializer_range;
     if (residual) deviation /= std::sqrt(2.0f * static_cast<float>(spec.main().layers));
     const Rng rng(seed, Purpose::kInit, stream);
-    for (int64_t i = 0; i < p->value.count(); ++i) p->value.f32()[i] = deviation * rng.normal(static_cast<uint64_t>(i));
+    for (int64_t i = 0; i < p->value.count(); ++i)
+      p->value.f32()[i] = deviation * rng.normal(static_cast<uint64_t>(i));
   }
 }
 

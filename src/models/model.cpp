@@ -18,7 +18,8 @@ void Model::make_heads() {
   const HeadSpec& h = spec_.head;
   const StackSpec& body = spec_.main();
   const int64_t width = body.width;
-  const bool lm = h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining;
+  const bool lm =
+      h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining;
   if (lm) {
     if (h.transform) {
       transform_ = Linear(set_, "head.transform", width, h.transform_width, true);
@@ -34,7 +35,9 @@ void Model::make_heads() {
   }
   if (h.pooler) pooler_ = Linear(set_, "head.pooler", width, width, true);
   switch (h.kind) {
-    case HeadKind::kPretraining: second_ = Linear(set_, "head.next_sentence", width, 2, true); break;
+    case HeadKind::kPretraining:
+      second_ = Linear(set_, "head.next_sentence", width, 2, true);
+      break;
     case HeadKind::kSequenceClass:
       if (h.classifier_dense) classifier_dense_ = Linear(set_, "head.dense", width, width, true);
       [[fallthrough]];
@@ -42,10 +45,14 @@ void Model::make_heads() {
     case HeadKind::kImageClass:
     case HeadKind::kImageClassTeacher:
       classifier_ = Linear(set_, "head.classifier", width, h.labels, h.classifier_bias);
-      if (h.kind == HeadKind::kImageClassTeacher) second_ = Linear(set_, "head.distillation", width, h.labels, true);
+      if (h.kind == HeadKind::kImageClassTeacher)
+        second_ = Linear(set_, "head.distillation", width, h.labels, true);
       break;
-    case HeadKind::kQuestion: classifier_ = Linear(set_, "head.answer", width, 2, true); break;
-    default: break;
+    case HeadKind::kQuestion:
+      classifier_ = Linear(set_, "head.answer", width, 2, true);
+      break;
+    default:
+      break;
   }
 }
 
@@ -54,7 +61,8 @@ Tensor Model::encode(ForwardContext& f, const Batch& source) const {
   return (*encoder_)(inner, source);
 }
 
-Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encoded, const Batch* source) const {
+Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encoded,
+                     const Batch* source) const {
   return (*decoder_)(f, target, encoded, source);
 }
 
@@ -78,7 +86,8 @@ Tensor Model::lm_logits(Context& ctx, const Tensor& hidden) const {
   return spec_.head.soft_cap > 0 ? ops::soft_cap(ctx, logits, spec_.head.soft_cap) : logits;
 }
 
-Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets, float smoothing) const {
+Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets,
+                      float smoothing) const {
   ops::CrossEntropyOptions options;
   options.smoothing = smoothing;
   options.soft_cap = spec_.head.soft_cap;
@@ -93,7 +102,8 @@ namespace {
 
 Tensor rows_at(Context& ctx, const Tensor& hidden, const Batch& batch, int64_t offset_from_start, bool last) {
   std::vector<int64_t> index;
-  for (const Sequence& s : batch.sequences) index.push_back(last ? s.start + s.length - 1 : s.start + offset_from_start);
+  for (const Sequence& s : batch.sequences)
+    index.push_back(last ? s.start + s.length - 1 : s.start + offset_from_start);
   return ops::gather_rows(ctx, hidden, index);
 }
 
@@ -111,22 +121,26 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
   const HeadSpec& h = spec_.head;
   switch (h.kind) {
     case HeadKind::kCausalLm:
-    case HeadKind::kMaskedLm: return {{"logits", lm_logits(ctx, hidden)}};
+    case HeadKind::kMaskedLm:
+      return {{"logits", lm_logits(ctx, hidden)}};
     case HeadKind::kPretraining:
       return {{"prediction_logits", lm_logits(ctx, hidden)},
               {"seq_relationship_logits", next_sentence_logits(ctx, hidden, batch)}};
     case HeadKind::kSequenceClass: {
       Tensor x = h.pool == PoolKind::kPooler ? pooled(ctx, hidden, batch)
                                              : rows_at(ctx, hidden, batch, 0, h.pool == PoolKind::kLast);
-      if (classifier_dense_.defined()) x = ops::activate(ctx, classifier_dense_(ctx, x), h.classifier_activation);
+      if (classifier_dense_.defined())
+        x = ops::activate(ctx, classifier_dense_(ctx, x), h.classifier_activation);
       return {{"logits", classifier_(ctx, x)}};
     }
-    case HeadKind::kTokenClass: return {{"logits", classifier_(ctx, hidden)}};
+    case HeadKind::kTokenClass:
+      return {{"logits", classifier_(ctx, hidden)}};
     case HeadKind::kQuestion: {
       const auto parts = ops::split(ctx, classifier_(ctx, hidden), {1, 1}, -1);
       return {{"start_logits", parts[0]}, {"end_logits", parts[1]}};
     }
-    case HeadKind::kImageClass: return {{"logits", classifier_(ctx, rows_at(ctx, hidden, batch, 0, false))}};
+    case HeadKind::kImageClass:
+      return {{"logits", classifier_(ctx, rows_at(ctx, hidden, batch, 0, false))}};
     case HeadKind::kImageClassTeacher: {
       const Tensor cls = classifier_(ctx, rows_at(ctx, hidden, batch, 0, false));
       const Tensor distillation = second_(ctx, rows_at(ctx, hidden, batch, 1, false));
@@ -134,7 +148,8 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
               {"distillation_logits", distillation},
               {"logits", ops::scale(ctx, ops::add(ctx, cls, distillation), 0.5f)}};
     }
-    case HeadKind::kNone: break;
+    case HeadKind::kNone:
+      break;
   }
   std::map<std::string, Tensor> out = {{"last_hidden_state", hidden}};
   if (pooler_.defined()) out["pooler_output"] = pooled(ctx, hidden, batch);
@@ -151,8 +166,8 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
     if (!stack) continue;
     for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
-      for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.cross.q, &b.cross.k, &b.cross.v,
-                        &b.cross.o, &b.feed_forward.router})
+      for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.cross.q,
+                        &b.cross.k, &b.cross.v, &b.cross.o, &b.feed_forward.router})
         one(*l);
       for (auto& e : b.feed_forward.experts)
         for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);

@@ -35,13 +35,14 @@ class Model {
   Tensor lm_rows(Context& ctx, const Tensor& hidden) const;
   Tensor lm_logits(Context& ctx, const Tensor& hidden) const;
   // Mean cross-entropy over the targets that count, without holding all logits.
-  Tensor lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets, float smoothing = 0.0f) const;
+  Tensor lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets,
+                 float smoothing = 0.0f) const;
 
   // Dense + tanh on the first row of each sequence. [sequences, width]
   Tensor pooled(Context& ctx, const Tensor& hidden, const Batch& batch) const;
   Tensor next_sentence_logits(Context& ctx, const Tensor& hidden, const Batch& batch) const;
-  // Every output the head makes, by the names transformers gives them ("logits", "start_logits", ...): a row a
-  // token, or a row a sequence.
+  // Every output the head makes, by the names transformers gives them ("logits", "start_logits", ...): a row
+  // a token, or a row a sequence.
   std::map<std::string, Tensor> outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const;
 
   // Calls visit(name, linear) for every Linear, names as in parameters() without ".weight".

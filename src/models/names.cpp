@@ -12,7 +12,9 @@ std::string replaced(std::string text, const std::string& mark, int64_t number) 
   return text;
 }
 
-bool has(const NameRule& rule, const std::string& mark) { return rule.ours[0].find(mark) != std::string::npos; }
+bool has(const NameRule& rule, const std::string& mark) {
+  return rule.ours[0].find(mark) != std::string::npos;
+}
 
 NameRule with(const NameRule& rule, const std::string& mark, int64_t number) {
   NameRule out = rule;
@@ -41,7 +43,8 @@ NameRule all_experts(const NameRule& rule, const ParameterSet& set) {
 bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
   bool any = false;
   for (const char* suffix : {".weight", ".bias", ""}) {
-    NamedSlice slice{rule.theirs + suffix, {}, rule.groups, rule.transpose && std::strcmp(suffix, ".weight") == 0};
+    NamedSlice slice{
+        rule.theirs + suffix, {}, rule.groups, rule.transpose && std::strcmp(suffix, ".weight") == 0};
     for (const auto& name : rule.ours)
       if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
     if (slice.ours.empty()) continue;

@@ -1,7 +1,7 @@
 // How a family's weight files name things, as a table read both ways.
 //
-// A rule joins one tensor of the file to one or several parameters of ours. Names are modules: ".weight", ".bias"
-// and "" are tried after them. "{}" stands for the layer, "{e}" for the expert.
+// A rule joins one tensor of the file to one or several parameters of ours. Names are modules: ".weight",
+// ".bias" and "" are tried after them. "{}" stands for the layer, "{e}" for the expert.
 #pragma once
 #include <string>
 #include <vector>

@@ -8,14 +8,18 @@
 
 namespace makar {
 
-int64_t Reader::integer(const Config::Keys& keys, int64_t lo, int64_t hi) { return take(config_.integer(keys, lo, hi), lo); }
+int64_t Reader::integer(const Config::Keys& keys, int64_t lo, int64_t hi) {
+  return take(config_.integer(keys, lo, hi), lo);
+}
 int64_t Reader::integer_or(const Config::Keys& keys, int64_t fallback, int64_t lo, int64_t hi) {
   return take(config_.integer_or(keys, fallback, lo, hi), fallback);
 }
 float Reader::number_or(const Config::Keys& keys, double fallback, double lo, double hi) {
   return static_cast<float>(take(config_.number_or(keys, fallback, lo, hi), fallback));
 }
-bool Reader::flag_or(const Config::Keys& keys, bool fallback) { return take(config_.boolean_or(keys, fallback), fallback); }
+bool Reader::flag_or(const Config::Keys& keys, bool fallback) {
+  return take(config_.boolean_or(keys, fallback), fallback);
+}
 std::string Reader::text_or(const Config::Keys& keys, const std::string& fallback) {
   return take(config_.text_or(keys, fallback), fallback);
 }
@@ -27,12 +31,15 @@ Activation Reader::activation(const Config::Keys& keys, const std::string& fallb
       {"gelu_fast", Activation::kGeluTanh}, {"silu", Activation::kSilu},
       {"swish", Activation::kSilu},         {"tanh", Activation::kTanh},
       {"sigmoid", Activation::kSigmoid}};
-  const std::string name = fallback.empty() ? take(config_.text(keys), std::string("gelu")) : text_or(keys, fallback);
+  const std::string name =
+      fallback.empty() ? take(config_.text(keys), std::string("gelu")) : text_or(keys, fallback);
   const auto it = known.find(name);
   if (it != known.end()) return it->second;
   std::vector<std::string> names;
   for (const auto& [n, a] : known) names.push_back(n);
-  require(false, keys, fmt::format("names the activation {}, which is not known{}", shown(name), did_you_mean(name, names)));
+  require(
+      false, keys,
+      fmt::format("names the activation {}, which is not known{}", shown(name), did_you_mean(name, names)));
   return Activation::kGelu;
 }
 
@@ -43,34 +50,44 @@ int64_t Reader::head_dim(int64_t width, int64_t heads, const Config::Keys& keys)
 
 void Reader::kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback) {
   a.kv_heads = integer_or(keys, fallback, 1, 4096);
-  require(a.heads % a.kv_heads == 0, keys, fmt::format("is {}, which does not divide the {} heads", a.kv_heads, a.heads));
+  require(a.heads % a.kv_heads == 0, keys,
+          fmt::format("is {}, which does not divide the {} heads", a.kv_heads, a.heads));
 }
 
-std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int64_t max_positions, double partial) {
+std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int64_t max_positions,
+                                             double partial) {
   ops::RopeOptions o;
   const bool newer = config_.has("rope_parameters");
   const Config fields = take(config_.object_or_empty(newer ? "rope_parameters" : "rope_scaling"), Config());
   Reader r(fields);
-  o.theta = newer && fields.has("rope_theta") ? r.number_or("rope_theta", theta, 1.0, 1e12)
-                                              : number_or({"rope_theta", "rotary_emb_base"}, theta, 1.0, 1e12);
-  partial = r.has("partial_rotary_factor") ? r.number_or("partial_rotary_factor", partial, 0.0, 1.0)
-                                           : number_or({"partial_rotary_factor", "rotary_pct"}, partial, 0.0, 1.0);
+  o.theta = newer && fields.has("rope_theta")
+                ? r.number_or("rope_theta", theta, 1.0, 1e12)
+                : number_or({"rope_theta", "rotary_emb_base"}, theta, 1.0, 1e12);
+  partial = r.has("partial_rotary_factor")
+                ? r.number_or("partial_rotary_factor", partial, 0.0, 1.0)
+                : number_or({"partial_rotary_factor", "rotary_pct"}, partial, 0.0, 1.0);
   o.rotary = static_cast<int64_t>(static_cast<double>(head_dim) * partial);
-  require(o.rotary % 2 == 0 && o.rotary > 0, partial == 1.0 ? Config::Keys("head_dim") : Config::Keys({"partial_rotary_factor", "rotary_pct"}),
-          fmt::format("turns {} of {} dimensions; an even number of at least 2 is needed", o.rotary, head_dim));
+  require(
+      o.rotary % 2 == 0 && o.rotary > 0,
+      partial == 1.0 ? Config::Keys("head_dim") : Config::Keys({"partial_rotary_factor", "rotary_pct"}),
+      fmt::format("turns {} of {} dimensions; an even number of at least 2 is needed", o.rotary, head_dim));
   const std::string kind = r.text_or({"rope_type", "type"}, "default");
-  static const std::map<std::string, ops::RopeScaling> kinds = {
-      {"default", ops::RopeScaling::kNone},   {"linear", ops::RopeScaling::kLinear}, {"dynamic", ops::RopeScaling::kDynamic},
-      {"llama3", ops::RopeScaling::kLlama3}, {"yarn", ops::RopeScaling::kYarn}};
+  static const std::map<std::string, ops::RopeScaling> kinds = {{"default", ops::RopeScaling::kNone},
+                                                                {"linear", ops::RopeScaling::kLinear},
+                                                                {"dynamic", ops::RopeScaling::kDynamic},
+                                                                {"llama3", ops::RopeScaling::kLlama3},
+                                                                {"yarn", ops::RopeScaling::kYarn}};
   const auto it = kinds.find(kind);
   if (it == kinds.end()) {
     require(false, newer ? "rope_parameters" : "rope_scaling",
-            fmt::format("asks for the rope type {}; known are default, linear, dynamic, llama3 and yarn", shown(kind)));
+            fmt::format("asks for the rope type {}; known are default, linear, dynamic, llama3 and yarn",
+                        shown(kind)));
     return o;
   }
   o.scaling = it->second;
   if (o.scaling != ops::RopeScaling::kNone) {
-    o.original_positions = r.integer_or("original_max_position_embeddings", max_positions, 1, int64_t{1} << 24);
+    o.original_positions =
+        r.integer_or("original_max_position_embeddings", max_positions, 1, int64_t{1} << 24);
     if (o.scaling == ops::RopeScaling::kDynamic) o.original_positions = max_positions;
     const double by_length = static_cast<double>(max_positions) / static_cast<double>(o.original_positions);
     const bool needs_factor = o.scaling != ops::RopeScaling::kYarn;
@@ -84,9 +101,10 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
     o.mscale = r.number_or("mscale", 0.0, 0.0, 1e6);
     o.mscale_all = r.number_or("mscale_all_dim", 0.0, 0.0, 1e6);
     o.truncate = r.flag_or("truncate", true);
-    r.require(o.scaling != ops::RopeScaling::kLlama3 || o.high_freq_factor != o.low_freq_factor, "high_freq_factor",
-              "must differ from low_freq_factor");
-    r.require(o.scaling != ops::RopeScaling::kDynamic || o.rotary > 2, "rope_type", "dynamic needs more than 2 rotary dimensions");
+    r.require(o.scaling != ops::RopeScaling::kLlama3 || o.high_freq_factor != o.low_freq_factor,
+              "high_freq_factor", "must differ from low_freq_factor");
+    r.require(o.scaling != ops::RopeScaling::kDynamic || o.rotary > 2, "rope_type",
+              "dynamic needs more than 2 rotary dimensions");
   }
   if (r.error_ && !error_) error_ = r.error_;
   return o;
@@ -140,12 +158,16 @@ HeadKind Reader::head(const std::string& model, ModelSpec& spec) {
     if (spec.architecture == model + suffix) return kind;
   std::vector<std::string> all;
   for (const auto& [suffix, kind] : known) all.push_back(model + suffix);
-  require(false, "architectures", fmt::format("names {}, which is not known{}", shown(spec.architecture), did_you_mean(spec.architecture, all)));
+  require(false, "architectures",
+          fmt::format("names {}, which is not known{}", shown(spec.architecture),
+                      did_you_mean(spec.architecture, all)));
   return HeadKind::kNone;
 }
 
 void Reader::special_tokens(ModelSpec& spec, int64_t bos, int64_t eos, int64_t pad) {
-  const auto one = [&](const char* key, int64_t fallback) { return integer_or(key, fallback, -1, int64_t{1} << 23); };
+  const auto one = [&](const char* key, int64_t fallback) {
+    return integer_or(key, fallback, -1, int64_t{1} << 23);
+  };
   spec.bos = one("bos_token_id", bos);
   spec.pad = one("pad_token_id", pad);
   spec.decoder_start = one("decoder_start_token_id", -1);
@@ -168,13 +190,16 @@ void Reader::unsupported(bool present, const Config::Keys& keys, const std::stri
 }
 
 Result<ModelSpec> Reader::finish(ModelSpec spec) {
-  for (const auto* stack : {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
+  for (const auto* stack :
+       {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
     if (!stack) continue;
     const auto& f = stack->block.feed_forward;
-    require(f.experts == 0 || (f.experts_per_token >= 1 && f.experts_per_token <= f.experts), "num_experts_per_tok",
-            fmt::format("is {} of {} experts", f.experts_per_token, f.experts));
-    require(stack->layers * std::max<int64_t>(1, f.experts) <= 65536, "num_hidden_layers", "times the experts is beyond 65536");
-    require(stack->embedding.positions != PositionKind::kSinusoidal || stack->embedding.max_positions * stack->width <= (int64_t{1} << 24),
+    require(f.experts == 0 || (f.experts_per_token >= 1 && f.experts_per_token <= f.experts),
+            "num_experts_per_tok", fmt::format("is {} of {} experts", f.experts_per_token, f.experts));
+    require(stack->layers * std::max<int64_t>(1, f.experts) <= 65536, "num_hidden_layers",
+            "times the experts is beyond 65536");
+    require(stack->embedding.positions != PositionKind::kSinusoidal ||
+                stack->embedding.max_positions * stack->width <= (int64_t{1} << 24),
             "max_position_embeddings", "makes a table of positions beyond 2^24 values");
   }
   if (error_) return *error_;

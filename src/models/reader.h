@@ -1,5 +1,5 @@
-// Reads a family's config.json field by field. The first error sticks and later reads return their fallbacks, so a
-// family's page reads as a list of fields; it ends with `return reader.finish(spec)`.
+// Reads a family's config.json field by field. The first error sticks and later reads return their fallbacks,
+// so a family's page reads as a list of fields; it ends with `return reader.finish(spec)`.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,19 +23,26 @@ class Reader {
 
   // Sizes with the bounds every family shares.
   int64_t width(const Config::Keys& keys) { return integer(keys, 1, int64_t{1} << 17); }
-  int64_t width_or(const Config::Keys& keys, int64_t fallback) { return integer_or(keys, fallback, 1, int64_t{1} << 20); }
+  int64_t width_or(const Config::Keys& keys, int64_t fallback) {
+    return integer_or(keys, fallback, 1, int64_t{1} << 20);
+  }
   int64_t layers(const Config::Keys& keys) { return integer(keys, 1, 1024); }
   int64_t heads(const Config::Keys& keys) { return integer(keys, 1, 4096); }
   int64_t vocab(const Config::Keys& keys) { return integer(keys, 1, int64_t{1} << 23); }
-  int64_t positions_or(const Config::Keys& keys, int64_t fallback) { return integer_or(keys, fallback, 1, int64_t{1} << 24); }
-  float dropout_or(const Config::Keys& keys, double fallback) { return number_or(keys, fallback, 0.0, 0.999); }
+  int64_t positions_or(const Config::Keys& keys, int64_t fallback) {
+    return integer_or(keys, fallback, 1, int64_t{1} << 24);
+  }
+  float dropout_or(const Config::Keys& keys, double fallback) {
+    return number_or(keys, fallback, 0.0, 0.999);
+  }
 
   Activation activation(const Config::Keys& keys, const std::string& fallback = "");
   // heads, head_dim = width / heads with the check that it divides.
   int64_t head_dim(int64_t width, int64_t heads, const Config::Keys& keys);
   void kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback);
   // rope_parameters (newer) or rope_theta and rope_scaling (older).
-  std::optional<ops::RopeOptions> rope(int64_t head_dim, double theta, int64_t max_positions, double partial = 1.0);
+  std::optional<ops::RopeOptions> rope(int64_t head_dim, double theta, int64_t max_positions,
+                                       double partial = 1.0);
   // One window a layer from layer_types, or the same for all.
   std::vector<int64_t> windows(int64_t layers, int64_t window, const std::string& rule);
   int64_t labels();

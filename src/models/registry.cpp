@@ -6,8 +6,8 @@ namespace makar {
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> table = {
-      &kGpt2, &kLlama, &kMistral, &kMixtral, &kQwen2, &kQwen3, &kGemma2, &kNeox, &kFalcon, &kBloom, &kOpt,
-      &kBert, &kRoberta, &kDistilBert, &kAlbert, &kT5, &kBart, &kMarian, &kVit, &kDeit,
+      &kGpt2, &kLlama, &kMistral, &kMixtral,    &kQwen2,  &kQwen3, &kGemma2, &kNeox,   &kFalcon, &kBloom,
+      &kOpt,  &kBert,  &kRoberta, &kDistilBert, &kAlbert, &kT5,    &kBart,   &kMarian, &kVit,    &kDeit,
   };
   return table;
 }
@@ -19,8 +19,9 @@ Result<const Family*> find_family(const Config& config) {
     if (type == f->type) return f;
     known.emplace_back(f->type);
   }
-  Error error = config.wrong("model_type", fmt::format("is {}, which is not a known family{}; known are {}", shown(type),
-                                                       did_you_mean(type, known), fmt::join(known, ", ")));
+  Error error =
+      config.wrong("model_type", fmt::format("is {}, which is not a known family{}; known are {}",
+                                             shown(type), did_you_mean(type, known), fmt::join(known, ", ")));
   error.kind = Error::Kind::kUnsupported;
   return error;
 }

@@ -10,13 +10,13 @@
 namespace makar {
 
 enum class HeadKind {
-  kNone,             // hidden states (and a pooler where the family has one)
-  kCausalLm,         // next token; also the decoder of an encoder-decoder
+  kNone,      // hidden states (and a pooler where the family has one)
+  kCausalLm,  // next token; also the decoder of an encoder-decoder
   kMaskedLm,
-  kPretraining,      // masked LM and next-sentence prediction (BERT)
-  kSequenceClass,    // one label (or score) a sequence
+  kPretraining,    // masked LM and next-sentence prediction (BERT)
+  kSequenceClass,  // one label (or score) a sequence
   kTokenClass,
-  kQuestion,         // start and end logits
+  kQuestion,  // start and end logits
   kImageClass,
   kImageClassTeacher,  // class and distillation heads, averaged (DeiT)
 };
@@ -28,17 +28,17 @@ struct HeadSpec {
   HeadKind kind = HeadKind::kNone;
   int64_t labels = 0;
   // Language modelling
-  bool tied = true;          // the output matrix is the token table
+  bool tied = true;  // the output matrix is the token table
   bool lm_bias = false;
-  bool lm_offset = false;    // a fixed bias, saved but not trained (BART, Marian)
-  bool transform = false;    // dense, activation and norm before the output matrix (masked LM)
+  bool lm_offset = false;  // a fixed bias, saved but not trained (BART, Marian)
+  bool transform = false;  // dense, activation and norm before the output matrix (masked LM)
   int64_t transform_width = 0;
   Activation transform_activation = Activation::kGelu;
-  float scale = 1.0f;        // on the hidden states
-  float soft_cap = 0.0f;     // on the logits
+  float scale = 1.0f;     // on the hidden states
+  float soft_cap = 0.0f;  // on the logits
   // Classification
   PoolKind pool = PoolKind::kFirst;
-  bool pooler = false;       // dense + tanh on the first token
+  bool pooler = false;  // dense + tanh on the first token
   bool classifier_dense = false;
   Activation classifier_activation = Activation::kTanh;
   bool classifier_bias = true;

@@ -18,10 +18,12 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
 }
 
 ops::AttentionOptions Attention::options(int64_t window) const {
-  return {spec_.heads, spec_.kv_heads, spec_.head_dim, spec_.causal, window, spec_.scale, spec_.soft_cap, spec_.dropout};
+  return {spec_.heads, spec_.kv_heads, spec_.head_dim, spec_.causal,
+          window,      spec_.scale,    spec_.soft_cap, spec_.dropout};
 }
 
-Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer, int64_t window) const {
+Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
+                       int64_t window) const {
   Context& ctx = f.ops;
   Tensor query = q(ctx, x), key = k(ctx, x), value = v(ctx, x);
   if (q_norm_.defined()) {
@@ -50,7 +52,8 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     }
     mixed = ops::attention_cached(ctx, query, keys, values, rows, options(window), in.bias);
   } else {
-    for (const Sequence& s : in.batch->sequences) rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});
+    for (const Sequence& s : in.batch->sequences)
+      rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});
     std::vector<Tensor>* weights = nullptr;
     if (f.record && f.record->attention) weights = &f.record->attentions.emplace_back();
     mixed = ops::attention(ctx, query, key, value, rows, options(window), in.bias, weights);

@@ -13,7 +13,8 @@ struct AttentionInputs {
   const Batch* batch = nullptr;  // must outlive the backward pass when blocks are checkpointed
   ops::RopeTable rope;
   ops::DistanceBias bias;  // ALiBi or the T5 table
-  // Cross-attention: the encoder's output and its sequences; the output may be absent once the cache holds them.
+  // Cross-attention: the encoder's output and its sequences; the output may be absent once the cache holds
+  // them.
   Tensor encoded;
   const Batch* encoder_batch = nullptr;
 };
@@ -21,10 +22,12 @@ struct AttentionInputs {
 class Attention {
  public:
   Attention() = default;
-  Attention(ParameterSet& set, const std::string& name, int64_t width, const AttentionSpec& spec, const NormSpec& norm);
+  Attention(ParameterSet& set, const std::string& name, int64_t width, const AttentionSpec& spec,
+            const NormSpec& norm);
 
   // x [N, width] attends to itself.
-  Tensor self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer, int64_t window) const;
+  Tensor self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
+              int64_t window) const;
   // x attends to in.encoded.
   Tensor cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 

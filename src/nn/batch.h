@@ -1,5 +1,5 @@
-// A ragged batch: tokens of all sequences laid end to end. A training batch, a prefill chunk and a decode step
-// are all this.
+// A ragged batch: tokens of all sequences laid end to end. A training batch, a prefill chunk and a decode
+// step are all this.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,8 +12,8 @@ namespace makar {
 
 struct Sequence {
   int64_t start = 0, length = 0;
-  int64_t past = 0;   // tokens of it already in the cache
-  size_t slot = 0;    // its place in the cache
+  int64_t past = 0;    // tokens of it already in the cache
+  size_t slot = 0;     // its place in the cache
   int64_t unseen = 0;  // rows at its end that attend but are not attended to: another framework's padding
 };
 
@@ -31,10 +31,10 @@ struct Batch {
 // What a forward writes down for whoever wants to look.
 struct Record {
   bool hidden = false, attention = false;
-  std::vector<Tensor> hidden_states;              // what enters the first block, then after each
-  std::vector<std::vector<Tensor>> attentions;    // [layer][sequence]: [heads, rows, keys]
+  std::vector<Tensor> hidden_states;            // what enters the first block, then after each
+  std::vector<std::vector<Tensor>> attentions;  // [layer][sequence]: [heads, rows, keys]
   std::vector<std::vector<Tensor>> cross_attentions;
-  std::vector<Tensor> router_probabilities;       // [layer]: [tokens, experts]
+  std::vector<Tensor> router_probabilities;          // [layer]: [tokens, experts]
   std::vector<std::vector<int64_t>> router_choices;  // [layer]: experts_per_token for each token
 };
 

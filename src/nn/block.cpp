@@ -19,26 +19,31 @@ Block::Block(ParameterSet& set, const std::string& name, int64_t width, const Bl
 
 // Residual, norms and dropout around one sublayer.
 template <class F>
-Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, const Norm& after, F&& body) const {
+Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, const Norm& after,
+                       F&& body) const {
   Context& ctx = f.ops;
-  if (spec_.place == NormPlace::kPost) return norm(ctx, ops::add(ctx, x, ops::dropout(ctx, body(x), spec_.dropout)));
+  if (spec_.place == NormPlace::kPost)
+    return norm(ctx, ops::add(ctx, x, ops::dropout(ctx, body(x), spec_.dropout)));
   const Tensor normed = norm(ctx, x);
   Tensor y = body(normed);
   if (after.defined()) y = after(ctx, y);
   return ops::add(ctx, spec_.residual_after_norm ? normed : x, ops::dropout(ctx, y, spec_.dropout));
 }
 
-Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer, int64_t window) const {
+Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
+                         int64_t window) const {
   Context& ctx = f.ops;
   const auto attend = [&](const Tensor& t) { return attention.self(f, t, in, layer, window); };
   if (spec_.parallel) {
     const Tensor normed = norm1_(ctx, x);
     const Tensor a = ops::dropout(ctx, attend(normed), spec_.dropout);
-    const Tensor b = ops::dropout(ctx, feed_forward(f, norm2_.defined() ? norm2_(ctx, x) : normed), spec_.dropout);
+    const Tensor b =
+        ops::dropout(ctx, feed_forward(f, norm2_.defined() ? norm2_(ctx, x) : normed), spec_.dropout);
     return ops::add(ctx, ops::add(ctx, a, b), x);
   }
   Tensor y = sublayer(f, x, norm1_, norm1_after_, attend);
-  if (spec_.cross) y = sublayer(f, y, norm_cross_, Norm(), [&](const Tensor& t) { return cross.cross(f, t, in, layer); });
+  if (spec_.cross)
+    y = sublayer(f, y, norm_cross_, Norm(), [&](const Tensor& t) { return cross.cross(f, t, in, layer); });
   return sublayer(f, y, norm2_, norm2_after_, [&](const Tensor& t) { return feed_forward(f, t); });
 }
 

@@ -10,7 +10,8 @@ namespace makar {
 class Block {
  public:
   Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec);
-  Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer, int64_t window) const;
+  Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
+                    int64_t window) const;
 
   Attention attention, cross;
   FeedForward feed_forward;

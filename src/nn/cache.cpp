@@ -7,7 +7,8 @@
 
 namespace makar {
 
-KvCache::Rows& KvCache::append(size_t slot, int64_t layer, const Tensor& k, const Tensor& v, int64_t start, int64_t count) {
+KvCache::Rows& KvCache::append(size_t slot, int64_t layer, const Tensor& k, const Tensor& v, int64_t start,
+                               int64_t count) {
   Rows& rows = slots_.at(slot).self.at(static_cast<size_t>(layer));
   const int64_t width = k.dim(1), need = rows.rows + count;
   const auto grow = [&](Tensor& t) {

@@ -1,5 +1,5 @@
-// Keys and values of what was already computed: a slot a sequence, a growing buffer a layer. Rows are f32, so a
-// cached forward has the bits of an uncached one.
+// Keys and values of what was already computed: a slot a sequence, a growing buffer a layer. Rows are f32, so
+// a cached forward has the bits of an uncached one.
 #pragma once
 #include <vector>
 
@@ -10,7 +10,8 @@ namespace makar {
 class KvCache {
  public:
   KvCache(int64_t layers, size_t slots) : slots_(slots) {
-    for (auto& s : slots_) s.self.resize(static_cast<size_t>(layers)), s.cross.resize(static_cast<size_t>(layers));
+    for (auto& s : slots_)
+      s.self.resize(static_cast<size_t>(layers)), s.cross.resize(static_cast<size_t>(layers));
   }
 
   struct Rows {
@@ -22,7 +23,9 @@ class KvCache {
   // Cross-attention: written once by whoever sees the encoder first.
   Rows& cross(size_t slot, int64_t layer) { return slots_.at(slot).cross.at(static_cast<size_t>(layer)); }
 
-  int64_t length(size_t slot) const { return slots_.at(slot).self.empty() ? 0 : slots_.at(slot).self[0].rows; }
+  int64_t length(size_t slot) const {
+    return slots_.at(slot).self.empty() ? 0 : slots_.at(slot).self[0].rows;
+  }
   // Forgets everything after the first `rows` tokens.
   void truncate(size_t slot, int64_t rows);
 

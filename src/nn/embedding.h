@@ -10,8 +10,8 @@ class Embedding {
  public:
   Embedding() = default;
   // `tokens` is the table when another stack already made it (shared embeddings).
-  Embedding(ParameterSet& set, const std::string& name, int64_t width, const EmbeddingSpec& spec, const NormSpec& norm,
-            Parameter* tokens = nullptr);
+  Embedding(ParameterSet& set, const std::string& name, int64_t width, const EmbeddingSpec& spec,
+            const NormSpec& norm, Parameter* tokens = nullptr);
   Tensor operator()(ForwardContext& f, const Batch& batch) const;
   Parameter* tokens() const { return tokens_; }
   Linear& project() { return project_; }

@@ -8,7 +8,8 @@
 
 namespace makar {
 
-FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t width, const FeedForwardSpec& spec)
+FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t width,
+                         const FeedForwardSpec& spec)
     : spec_(spec) {
   const auto make = [&](const std::string& at) {
     Expert e;
@@ -35,8 +36,8 @@ Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
   return spec_.experts == 0 ? experts[0].run(f.ops, x, spec_) : routed(f, x);
 }
 
-// Each token goes to its k most probable experts, weighted by their probabilities made to sum to one. A token's
-// result is added up in the order of the experts' numbers, so it does not depend on the other tokens.
+// Each token goes to its k most probable experts, weighted by their probabilities made to sum to one. A
+// token's result is added up in the order of the experts' numbers, so it does not depend on the other tokens.
 Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
@@ -59,7 +60,8 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   Tensor total;
   for (int64_t s = 0; s < k; ++s) {
     std::vector<int64_t> column(static_cast<size_t>(rows));
-    for (int64_t r = 0; r < rows; ++r) column[static_cast<size_t>(r)] = choices[static_cast<size_t>(r * k + s)];
+    for (int64_t r = 0; r < rows; ++r)
+      column[static_cast<size_t>(r)] = choices[static_cast<size_t>(r * k + s)];
     picked.push_back(ops::pick(ctx, probabilities, column));
     total = total.defined() ? ops::add(ctx, total, picked.back()) : picked.back();
   }
@@ -83,13 +85,16 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
 }
 
 Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, int64_t experts_per_token) {
-  const Tensor probabilities = ops::concat(ctx, record.router_probabilities, 0);  // [layers * tokens, experts]
+  const Tensor probabilities =
+      ops::concat(ctx, record.router_probabilities, 0);  // [layers * tokens, experts]
   const int64_t rows = probabilities.dim(0);
   Tensor share = Tensor::zeros({experts});
   for (const auto& layer : record.router_choices)
     for (const int64_t e : layer) share.f32()[e] += 1.0f;
-  for (int64_t e = 0; e < experts; ++e) share.f32()[e] *= static_cast<float>(experts) / static_cast<float>(rows);
-  const Tensor mean = ops::scale(ctx, ops::segment_sum(ctx, probabilities, {0, rows}), 1.0f / static_cast<float>(rows));
+  for (int64_t e = 0; e < experts; ++e)
+    share.f32()[e] *= static_cast<float>(experts) / static_cast<float>(rows);
+  const Tensor mean =
+      ops::scale(ctx, ops::segment_sum(ctx, probabilities, {0, rows}), 1.0f / static_cast<float>(rows));
   return ops::sum(ctx, ops::multiply(ctx, mean, share));
 }
 

@@ -19,12 +19,14 @@ Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
   return ops::add(ctx, base, ops::scale(ctx, ops::linear(ctx, low, adapter_->b->value), adapter_->scale));
 }
 
-// DoRA: rows of V = W + scale B A get the length m; the norm of V is held constant in the gradient, as peft does.
+// DoRA: rows of V = W + scale B A get the length m; the norm of V is held constant in the gradient, as peft
+// does.
 //   y = (m / |V|) * x V^T + b
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
   Context plain{ctx.pool};
-  const Tensor v = ops::add(plain, weight_->value.to(DType::kF32),
-                            ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
+  const Tensor v = ops::add(
+      plain, weight_->value.to(DType::kF32),
+      ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
   Tensor inverse = Tensor::empty({v.dim(0)});
   for (int64_t i = 0; i < v.dim(0); ++i)
     inverse.f32()[i] = 1.0f / std::sqrt(kernels::cpu().sum_squares(v.f32() + i * v.dim(1), v.dim(1)));
@@ -32,7 +34,8 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
   const Tensor dropped = ops::dropout(ctx, x, adapter_->dropout);
   const Tensor low = ops::linear(ctx, dropped, adapter_->a->value);
   const Tensor base = ops::linear(ctx, x, weight_->value, {}, packed_.get());
-  const Tensor sum = ops::add(ctx, base, ops::scale(ctx, ops::linear(ctx, low, adapter_->b->value), adapter_->scale));
+  const Tensor sum =
+      ops::add(ctx, base, ops::scale(ctx, ops::linear(ctx, low, adapter_->b->value), adapter_->scale));
   const Tensor y = ops::multiply(ctx, sum, factor);
   return bias_ ? ops::add(ctx, y, bias_->value) : y;
 }
@@ -41,7 +44,9 @@ Tensor Linear::merged(Context& ctx) const {
   Context plain{ctx.pool};
   const Tensor w = weight_->value.to(DType::kF32);
   if (!adapter_) return w;
-  const Tensor v = ops::add(plain, w, ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
+  const Tensor v = ops::add(
+      plain, w,
+      ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
   if (!adapter_->magnitude) return v;
   Tensor factor = Tensor::empty({v.dim(0)});
   for (int64_t i = 0; i < v.dim(0); ++i)

@@ -13,7 +13,8 @@ class Norm {
   Norm() = default;
   Norm(ParameterSet& set, const std::string& name, int64_t width, const NormSpec& spec) : spec_(spec) {
     if (spec.affine) weight_ = set.add(name + ".weight", {width});
-    if (spec.affine && spec.bias && spec.kind == NormSpec::Kind::kLayer) bias_ = set.add(name + ".bias", {width});
+    if (spec.affine && spec.bias && spec.kind == NormSpec::Kind::kLayer)
+      bias_ = set.add(name + ".bias", {width});
     defined_ = true;
   }
   bool defined() const { return defined_; }

@@ -1,4 +1,5 @@
-// Parameters by name. A model's modules hold pointers into one ParameterSet; files, optimisers and adapters walk it.
+// Parameters by name. A model's modules hold pointers into one ParameterSet; files, optimisers and adapters
+// walk it.
 #pragma once
 #include <memory>
 #include <string>
@@ -15,7 +16,7 @@ struct Parameter {
   Tensor value;  // undefined until loaded or initialised
   Tensor grad;   // where gradients are gathered; undefined until asked for
   bool trainable = true;
-  bool buffer = false;  // saved and loaded, never trained
+  bool buffer = false;    // saved and loaded, never trained
   bool optional = false;  // a buffer with a value of its own: files may leave it out, and ours do
 };
 

@@ -12,7 +12,8 @@ std::vector<float> alibi_slopes(int64_t heads) {
   const int64_t power = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(heads)));
   std::vector<float> slopes;
   const double base = std::pow(2.0, -8.0 / static_cast<double>(power));
-  for (int64_t i = 1; i <= power; ++i) slopes.push_back(static_cast<float>(std::pow(base, static_cast<double>(i))));
+  for (int64_t i = 1; i <= power; ++i)
+    slopes.push_back(static_cast<float>(std::pow(base, static_cast<double>(i))));
   const double extra = std::pow(2.0, -4.0 / static_cast<double>(power));
   for (int64_t i = 1; static_cast<int64_t>(slopes.size()) < heads; i += 2)
     slopes.push_back(static_cast<float>(std::pow(extra, static_cast<double>(i))));
@@ -20,15 +21,18 @@ std::vector<float> alibi_slopes(int64_t heads) {
 }
 
 Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
-    : spec_(spec), embedding_(set, spec.name + ".embed", spec.width, spec.embedding, spec.block.norm, tokens) {
+    : spec_(spec),
+      embedding_(set, spec.name + ".embed", spec.width, spec.embedding, spec.block.norm, tokens) {
   const int64_t distinct = spec.groups > 0 ? spec.groups : spec.layers;
   for (int64_t i = 0; i < distinct; ++i)
     blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, i), spec.width, spec.block);
   const AttentionSpec& a = spec.block.attention;
-  if (a.bias == BiasKind::kT5) t5_bias_ = set.add(spec.name + ".relative_bias.weight", {a.t5_buckets, a.heads});
+  if (a.bias == BiasKind::kT5)
+    t5_bias_ = set.add(spec.name + ".relative_bias.weight", {a.t5_buckets, a.heads});
   if (a.bias == BiasKind::kAlibi) alibi_ = alibi_slopes(a.heads);
   if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.block.norm);
-  if (spec.project_out > 0) project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
+  if (spec.project_out > 0)
+    project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
 }
 
 namespace {
@@ -50,7 +54,8 @@ ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Ba
 
 }  // namespace
 
-Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded, const Batch* encoder_batch) const {
+Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded,
+                         const Batch* encoder_batch) const {
   Context& ctx = f.ops;
   AttentionInputs in;
   in.batch = &batch, in.encoded = encoded, in.encoder_batch = encoder_batch;
@@ -69,16 +74,18 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
   };
   note(x);
   for (int64_t layer = 0; layer < spec_.layers; ++layer) {
-    const size_t index = spec_.groups > 0 ? static_cast<size_t>(layer * spec_.groups / spec_.layers) : static_cast<size_t>(layer);
+    const size_t index = spec_.groups > 0 ? static_cast<size_t>(layer * spec_.groups / spec_.layers)
+                                          : static_cast<size_t>(layer);
     const int64_t window = spec_.windows.empty() ? 0 : spec_.windows[static_cast<size_t>(layer)];
     const Block& block = blocks_[index];
     if (f.checkpoint && ctx.tape) {
-      x = ops::checkpoint(ctx, {x, encoded}, [&block, in, layer, window](Context& c, const std::vector<Tensor>& t) {
-        ForwardContext inner{c, nullptr, nullptr, false};
-        AttentionInputs again = in;
-        again.encoded = t[1];
-        return block(inner, t[0], again, layer, window);
-      });
+      x = ops::checkpoint(ctx, {x, encoded},
+                          [&block, in, layer, window](Context& c, const std::vector<Tensor>& t) {
+                            ForwardContext inner{c, nullptr, nullptr, false};
+                            AttentionInputs again = in;
+                            again.encoded = t[1];
+                            return block(inner, t[0], again, layer, window);
+                          });
     } else {
       x = block(f, x, in, layer, window);
     }

@@ -19,8 +19,9 @@ int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t
   const int64_t exact = buckets / 2;
   if (n < exact) return bucket + n;
   // In f32, step by step as the reference does: at powers of two the rounding decides the bucket.
-  const float ratio = std::log(static_cast<float>(n) / static_cast<float>(exact)) /
-                      static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));
+  const float ratio =
+      std::log(static_cast<float>(n) / static_cast<float>(exact)) /
+      static_cast<float>(std::log(static_cast<double>(max_distance) / static_cast<double>(exact)));
   const int64_t large = exact + static_cast<int64_t>(ratio * static_cast<float>(buckets - exact));
   return bucket + std::min(large, buckets - 1);
 }
@@ -35,7 +36,9 @@ struct BiasRows {
   int64_t span = 0;
   Tensor values;                // [heads, 2 span + 1]
   std::vector<int64_t> bucket;  // of each distance, for a learned table
-  const float* head(int64_t h) const { return values.defined() ? values.f32() + h * (2 * span + 1) + span : nullptr; }
+  const float* head(int64_t h) const {
+    return values.defined() ? values.f32() + h * (2 * span + 1) + span : nullptr;
+  }
 };
 
 float alibi(const DistanceBias& bias, int64_t head, int64_t at) {
@@ -56,12 +59,13 @@ BiasRows bias_rows(const DistanceBias& bias, int64_t heads, const std::vector<Se
   rows.values = Tensor::empty({heads, width});
   if (bias.table.defined())
     for (int64_t i = 0; i < width; ++i)
-      rows.bucket.push_back(t5_bucket(i - rows.span, bias.bidirectional, bias.table.dim(0), bias.max_distance));
+      rows.bucket.push_back(
+          t5_bucket(i - rows.span, bias.bidirectional, bias.table.dim(0), bias.max_distance));
   for (int64_t h = 0; h < heads; ++h)
     for (int64_t i = 0; i < width; ++i)
-      rows.values.f32()[h * width + i] = bias.table.defined()
-                                             ? bias.table.f32()[rows.bucket[static_cast<size_t>(i)] * heads + h]
-                                             : alibi(bias, h, i - rows.span);
+      rows.values.f32()[h * width + i] =
+          bias.table.defined() ? bias.table.f32()[rows.bucket[static_cast<size_t>(i)] * heads + h]
+                               : alibi(bias, h, i - rows.span);
   return rows;
 }
 
@@ -106,7 +110,8 @@ Plan make_plan(Context& ctx, const std::vector<SequenceRows>& sequences, const A
 
 // Runs every (sequence, head), long prompts cut in blocks of rows so that few heads still fill the threads.
 template <class Keys>
-void forward(Context& ctx, const Plan& plan, const Tensor& q, Keys&& keys, const Tensor& out, const Tensor& lse) {
+void forward(Context& ctx, const Plan& plan, const Tensor& q, Keys&& keys, const Tensor& out,
+             const Tensor& lse) {
   constexpr int64_t kRows = 192;
   struct Item {
     size_t sequence;
@@ -117,9 +122,11 @@ void forward(Context& ctx, const Plan& plan, const Tensor& q, Keys&& keys, const
   for (size_t s = 0; s < plan.sequences.size(); ++s)
     for (int64_t h = 0; h < o.heads; ++h) {
       const int64_t rows = plan.sequences[s].q_rows;
-      const bool whole = plan.dropout > 0 || static_cast<int64_t>(plan.sequences.size()) * o.heads >= 4 * ctx.pool.threads();
+      const bool whole =
+          plan.dropout > 0 || static_cast<int64_t>(plan.sequences.size()) * o.heads >= 4 * ctx.pool.threads();
       const int64_t step = whole ? rows : kRows;
-      for (int64_t r = 0; r < rows; r += std::max<int64_t>(step, 1)) items.push_back({s, h, r, std::min(step, rows - r)});
+      for (int64_t r = 0; r < rows; r += std::max<int64_t>(step, 1))
+        items.push_back({s, h, r, std::min(step, rows - r)});
     }
   const auto& t = kernels::cpu();
   ctx.pool.run(static_cast<int64_t>(items.size()), [&](int64_t i) {
@@ -137,8 +144,8 @@ void forward(Context& ctx, const Plan& plan, const Tensor& q, Keys&& keys, const
   });
 }
 
-void backward(Context& ctx, const Plan& plan, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-              const Tensor& lse, const Tensor& dy, const DistanceBias& bias) {
+void backward(Context& ctx, const Plan& plan, const Tensor& q, const Tensor& k, const Tensor& v,
+              const Tensor& out, const Tensor& lse, const Tensor& dy, const DistanceBias& bias) {
   const auto& o = plan.o;
   const auto& t = kernels::cpu();
   Tensor dq = Tensor::zeros(q.shape()), dk = Tensor::zeros(k.shape()), dv = Tensor::zeros(v.shape());
@@ -153,8 +160,10 @@ void backward(Context& ctx, const Plan& plan, const Tensor& q, const Tensor& k, 
     const SequenceRows& rows = plan.sequences[s];
     Tensor scratch;
     for (int64_t h = kv_head * groups; h < (kv_head + 1) * groups; ++h) {
-      AttentionHead a = plan.head(s, h, q.f32(), k.f32() + rows.kv_start * kv_width, v.f32() + rows.kv_start * kv_width);
-      const int64_t at = rows.q_start * a.q_stride + h * o.head_dim, kv_at = rows.kv_start * kv_width + kv_head * o.head_dim;
+      AttentionHead a =
+          plan.head(s, h, q.f32(), k.f32() + rows.kv_start * kv_width, v.f32() + rows.kv_start * kv_width);
+      const int64_t at = rows.q_start * a.q_stride + h * o.head_dim,
+                    kv_at = rows.kv_start * kv_width + kv_head * o.head_dim;
       a.out = out.f32() + at;
       a.lse = lse.f32() + rows.q_start * o.heads + h, a.lse_stride = o.heads;
       AttentionHeadBackward g{dy.f32() + at, dq.f32() + at, dk.f32() + kv_at, dv.f32() + kv_at};
@@ -171,20 +180,22 @@ void backward(Context& ctx, const Plan& plan, const Tensor& q, const Tensor& k, 
   for (int64_t s = 0; s < count; ++s)
     for (int64_t h = 0; h < o.heads; ++h)
       for (int64_t i = 0; i < width; ++i)
-        dtable.f32()[plan.bias.bucket[static_cast<size_t>(i)] * o.heads + h] += dbias.f32()[(s * o.heads + h) * width + i];
+        dtable.f32()[plan.bias.bucket[static_cast<size_t>(i)] * o.heads + h] +=
+            dbias.f32()[(s * o.heads + h) * width + i];
   ctx.tape->pass(bias.table, dtable);
 }
 
 }  // namespace
 
 Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                 const std::vector<SequenceRows>& sequences, const AttentionOptions& o, const DistanceBias& bias,
-                 std::vector<Tensor>* weights) {
+                 const std::vector<SequenceRows>& sequences, const AttentionOptions& o,
+                 const DistanceBias& bias, std::vector<Tensor>* weights) {
   const int64_t kv_width = o.kv_heads * o.head_dim;
   check(q.dim(-1) == o.heads * o.head_dim && k.dim(-1) == kv_width && v.dim(-1) == kv_width,
         "attention: widths and heads disagree");
   for (const auto& s : sequences)
-    check(s.q_start + s.q_rows <= q.dim(0) && s.kv_start + s.kv_rows <= k.dim(0), "attention: rows out of range");
+    check(s.q_start + s.q_rows <= q.dim(0) && s.kv_start + s.kv_rows <= k.dim(0),
+          "attention: rows out of range");
   const Plan plan = make_plan(ctx, sequences, o, bias);
   Tensor out = Tensor::empty(q.shape()), lse = Tensor::empty({q.dim(0), o.heads});
   const auto keys = [&](size_t s) {
@@ -211,13 +222,15 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
   return out;
 }
 
-Tensor attention_cached(Context& ctx, const Tensor& q, const std::vector<Tensor>& k, const std::vector<Tensor>& v,
-                        const std::vector<SequenceRows>& sequences, const AttentionOptions& o, const DistanceBias& bias) {
+Tensor attention_cached(Context& ctx, const Tensor& q, const std::vector<Tensor>& k,
+                        const std::vector<Tensor>& v, const std::vector<SequenceRows>& sequences,
+                        const AttentionOptions& o, const DistanceBias& bias) {
   check(k.size() == sequences.size() && v.size() == sequences.size(), "attention: one cache a sequence");
   check(q.dim(-1) == o.heads * o.head_dim, "attention: widths and heads disagree");
   for (size_t s = 0; s < sequences.size(); ++s)
     check(sequences[s].q_start + sequences[s].q_rows <= q.dim(0) && sequences[s].kv_rows <= k[s].dim(0) &&
-              sequences[s].kv_rows <= v[s].dim(0) && k[s].dim(-1) == o.kv_heads * o.head_dim && v[s].shape() == k[s].shape(),
+              sequences[s].kv_rows <= v[s].dim(0) && k[s].dim(-1) == o.kv_heads * o.head_dim &&
+              v[s].shape() == k[s].shape(),
           "attention: rows out of range");
   const Plan plan = make_plan(ctx, sequences, o, bias);
   Tensor out = Tensor::empty(q.shape());

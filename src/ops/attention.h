@@ -7,8 +7,8 @@
 
 namespace makar::ops {
 
-// One sequence of a ragged batch: its query rows, its key/value rows, and the index of the first query among the
-// keys (0 without a cache).
+// One sequence of a ragged batch: its query rows, its key/value rows, and the index of the first query among
+// the keys (0 without a cache).
 struct SequenceRows {
   int64_t q_start = 0, q_rows = 0;
   int64_t kv_start = 0, kv_rows = 0;
@@ -28,10 +28,10 @@ struct AttentionOptions {
 struct DistanceBias {
   std::vector<float> slopes;  // ALiBi (Press et al., 2022): slope[head] * distance
   float factor = 1.0f;        // on the ALiBi bias
-  // slope[head] * (index of the key), slope and product rounded to bf16: how Falcon was trained. Softmax does not see
-  // the difference between key and distance, but it sees the rounding.
+  // slope[head] * (index of the key), slope and product rounded to bf16: how Falcon was trained. Softmax does
+  // not see the difference between key and distance, but it sees the rounding.
   bool rounded_by_key = false;
-  Tensor table;               // T5: [buckets, heads]; learned
+  Tensor table;  // T5: [buckets, heads]; learned
   bool bidirectional = true;
   int64_t max_distance = 128;
   bool defined() const { return !slopes.empty() || table.defined(); }
@@ -40,16 +40,16 @@ struct DistanceBias {
 // The T5 bucket of a distance key - query.
 int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance);
 
-// q [tokens, heads * head_dim], k and v [kv tokens, kv_heads * head_dim] -> like q. With `weights`, the attention
-// maps are written there: one tensor [heads, q_rows, kv_rows] a sequence.
+// q [tokens, heads * head_dim], k and v [kv tokens, kv_heads * head_dim] -> like q. With `weights`, the
+// attention maps are written there: one tensor [heads, q_rows, kv_rows] a sequence.
 Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                  const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
                  const DistanceBias& bias = {}, std::vector<Tensor>* weights = nullptr);
 
-// The same without a tape, each sequence with its own keys and values (a cache): k[i], v[i] are [rows, kv width]
-// buffers of which sequences[i].kv_rows are valid.
-Tensor attention_cached(Context& ctx, const Tensor& q, const std::vector<Tensor>& k, const std::vector<Tensor>& v,
-                        const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
-                        const DistanceBias& bias = {});
+// The same without a tape, each sequence with its own keys and values (a cache): k[i], v[i] are [rows, kv
+// width] buffers of which sequences[i].kv_rows are valid.
+Tensor attention_cached(Context& ctx, const Tensor& q, const std::vector<Tensor>& k,
+                        const std::vector<Tensor>& v, const std::vector<SequenceRows>& sequences,
+                        const AttentionOptions& options, const DistanceBias& bias = {});
 
 }  // namespace makar::ops

@@ -1,4 +1,5 @@
-// What every op is handed: the threads, the tape or none, and the place in the run that random numbers hang on.
+// What every op is handed: the threads, the tape or none, and the place in the run that random numbers hang
+// on.
 #pragma once
 #include <cstdint>
 

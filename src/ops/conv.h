@@ -8,6 +8,7 @@ namespace makar::ops {
 Tensor unfold(Context& ctx, const Tensor& x, int64_t kernel, int64_t stride, int64_t padding = 0);
 
 // w [out, channels, kernel, kernel], b [out] or absent -> [batch * out_h * out_w, out]: a row for each place.
-Tensor conv2d_rows(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, int64_t stride, int64_t padding = 0);
+Tensor conv2d_rows(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, int64_t stride,
+                   int64_t padding = 0);
 
 }  // namespace makar::ops

@@ -25,7 +25,8 @@ void sum_rows_into(Context& ctx, const Key& to, const Tensor& dy, float factor) 
   each_range(ctx, n, [&](int64_t begin, int64_t end) {
     float* out = t.buffer.f32();
     if (!t.accumulate) std::fill(out + begin, out + end, 0.0f);
-    for (int64_t r = 0; r < rows; ++r) k().scale(dy.f32() + r * n + begin, factor, out + begin, end - begin, true);
+    for (int64_t r = 0; r < rows; ++r)
+      k().scale(dy.f32() + r * n + begin, factor, out + begin, end - begin, true);
   });
 }
 
@@ -41,7 +42,8 @@ void pass_term(Context& ctx, const Key& to, const Tensor& dy, float factor) {
 }
 
 Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, float sign) {
-  check(is_suffix(a.shape(), b.shape()), "add: " + a.shape().text() + " and " + b.shape().text() + " do not fit");
+  check(is_suffix(a.shape(), b.shape()),
+        "add: " + a.shape().text() + " and " + b.shape().text() + " do not fit");
   Tensor y = Tensor::empty(a.shape());
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
   const auto body = [&](const float* pa, const float* pb, float* py, int64_t count) {
@@ -64,7 +66,8 @@ Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, float sign) 
 }
 
 // y[rows, n] (+)= a[rows, n] * b[n].
-void multiply_rows(Context& ctx, const Tensor& a, const Tensor& b, int64_t rows, int64_t n, const Tensor& y, bool accumulate) {
+void multiply_rows(Context& ctx, const Tensor& a, const Tensor& b, int64_t rows, int64_t n, const Tensor& y,
+                   bool accumulate) {
   if (rows == 1)
     return each_range(ctx, n, [&](int64_t i, int64_t e) {
       k().multiply(a.f32() + i, b.f32() + i, y.f32() + i, e - i, accumulate);
@@ -120,7 +123,8 @@ Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
       const auto t = ctx.tape->target(b);
       each_range(ctx, n, [&](int64_t i, int64_t e) {
         for (int64_t r = 0; r < rows; ++r)
-          k().multiply(dy.f32() + r * n + i, a.f32() + r * n + i, t.buffer.f32() + i, e - i, t.accumulate || r > 0);
+          k().multiply(dy.f32() + r * n + i, a.f32() + r * n + i, t.buffer.f32() + i, e - i,
+                       t.accumulate || r > 0);
       });
     }
   });
@@ -128,21 +132,31 @@ Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
 }
 
 Tensor divide(Context& ctx, const Tensor& a, const Tensor& b) {
-  return pairwise(ctx, a, b, [](float x, float y) { return x / y; },
-                  [](float x, float y) { return Pair{1.0f / y, -x / (y * y)}; });
+  return pairwise(
+      ctx, a, b, [](float x, float y) { return x / y; },
+      [](float x, float y) {
+        return Pair{1.0f / y, -x / (y * y)};
+      });
 }
 Tensor minimum(Context& ctx, const Tensor& a, const Tensor& b) {
-  return pairwise(ctx, a, b, [](float x, float y) { return y < x ? y : x; },
-                  [](float x, float y) { return y < x ? Pair{0, 1} : Pair{1, 0}; });
+  return pairwise(
+      ctx, a, b, [](float x, float y) { return y < x ? y : x; },
+      [](float x, float y) {
+        return y < x ? Pair{0, 1} : Pair{1, 0};
+      });
 }
 Tensor maximum(Context& ctx, const Tensor& a, const Tensor& b) {
-  return pairwise(ctx, a, b, [](float x, float y) { return y > x ? y : x; },
-                  [](float x, float y) { return y > x ? Pair{0, 1} : Pair{1, 0}; });
+  return pairwise(
+      ctx, a, b, [](float x, float y) { return y > x ? y : x; },
+      [](float x, float y) {
+        return y > x ? Pair{0, 1} : Pair{1, 0};
+      });
 }
 
 Tensor scale(Context& ctx, const Tensor& x, float factor) {
   Tensor y = Tensor::empty(x.shape());
-  each_range(ctx, x.count(), [&](int64_t i, int64_t e) { k().scale(x.f32() + i, factor, y.f32() + i, e - i, false); });
+  each_range(ctx, x.count(),
+             [&](int64_t i, int64_t e) { k().scale(x.f32() + i, factor, y.f32() + i, e - i, false); });
   if (ctx.needs(x))
     ctx.tape->record(y, [&ctx, to = Key(x), factor](const Tensor& dy) { pass_term(ctx, to, dy, factor); });
   return y;
@@ -173,7 +187,8 @@ Tensor gated(Context& ctx, const Tensor& gate, const Tensor& up, Activation kind
   check(gate.shape() == up.shape(), "gated: gate and up differ in shape");
   const auto& f = k().activation[static_cast<int>(kind)];
   Tensor y = Tensor::empty(gate.shape());
-  each_range(ctx, y.count(), [&](int64_t i, int64_t e) { f.gated(gate.f32() + i, up.f32() + i, y.f32() + i, e - i); });
+  each_range(ctx, y.count(),
+             [&](int64_t i, int64_t e) { f.gated(gate.f32() + i, up.f32() + i, y.f32() + i, e - i); });
   if (ctx.any_needs(gate, up))
     ctx.tape->record(y, [&ctx, &f, gate, up](const Tensor& dy) {
       Tensor dgate = Tensor::empty(gate.shape()), dup = Tensor::empty(up.shape());
@@ -191,8 +206,11 @@ Tensor soft_cap(Context& ctx, const Tensor& x, float cap) {
 }
 
 Tensor clamp(Context& ctx, const Tensor& x, float low, float high) {
-  return pairwise(ctx, x, x, [=](float v, float) { return v < low ? low : (v > high ? high : v); },
-                  [=](float v, float) { return Pair{v >= low && v <= high ? 1.0f : 0.0f, 0.0f}; });
+  return pairwise(
+      ctx, x, x, [=](float v, float) { return v < low ? low : (v > high ? high : v); },
+      [=](float v, float) {
+        return Pair{v >= low && v <= high ? 1.0f : 0.0f, 0.0f};
+      });
 }
 
 Tensor dropout(Context& ctx, const Tensor& x, float rate) {
@@ -213,7 +231,8 @@ Tensor dropout(Context& ctx, const Tensor& x, float rate) {
     ctx.tape->record(y, [&ctx, to = Key(x), factor](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       each_range(ctx, dy.count(), [&](int64_t i, int64_t e) {
-        for (; i < e; ++i) t.buffer.f32()[i] = dy.f32()[i] * factor(i) + (t.accumulate ? t.buffer.f32()[i] : 0.0f);
+        for (; i < e; ++i)
+          t.buffer.f32()[i] = dy.f32()[i] * factor(i) + (t.accumulate ? t.buffer.f32()[i] : 0.0f);
       });
     });
   return y;

@@ -9,7 +9,8 @@ namespace makar::ops {
 
 using kernels::Activation;
 
-// a + b; b may also be a suffix of a's shape (a bias or a position table), repeated over the leading dimensions.
+// a + b; b may also be a suffix of a's shape (a bias or a position table), repeated over the leading
+// dimensions.
 Tensor add(Context& ctx, const Tensor& a, const Tensor& b);
 Tensor subtract(Context& ctx, const Tensor& a, const Tensor& b);
 Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b);  // b as in add

@@ -18,14 +18,17 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
       const int64_t from = ids[static_cast<size_t>(r)] * width;
       float* to = y.f32() + r * width;
       switch (table.dtype()) {
-        case DType::kF32: std::copy_n(table.f32() + from, width, to); break;
+        case DType::kF32:
+          std::copy_n(table.f32() + from, width, to);
+          break;
         case DType::kF16:
           for (int64_t i = 0; i < width; ++i) to[i] = from_f16(table.data<uint16_t>()[from + i]);
           break;
         case DType::kBF16:
           for (int64_t i = 0; i < width; ++i) to[i] = from_bf16(table.data<uint16_t>()[from + i]);
           break;
-        default: check(false, "embedding: the table is f32, f16 or bf16");
+        default:
+          check(false, "embedding: the table is f32, f16 or bf16");
       }
     }
   });
@@ -56,7 +59,8 @@ Tensor sinusoidal_positions(int64_t positions, int64_t width, bool interleaved) 
     for (int64_t i = 0; i < width; ++i) {
       const bool cosine = interleaved ? i % 2 == 1 : i >= half;
       const int64_t pair = interleaved ? i / 2 : (cosine ? i - half : i);
-      const double angle = static_cast<double>(p) / std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(width));
+      const double angle = static_cast<double>(p) /
+                           std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(width));
       table.f32()[p * width + i] = static_cast<float>(cosine ? std::cos(angle) : std::sin(angle));
     }
   return table;

@@ -9,8 +9,8 @@ namespace makar::ops {
 // table [n, width] in f32, f16 or bf16; ids in [0, n) -> [ids, width]. The row `padding` gets no gradient.
 Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids, int64_t padding = -1);
 
-// The table of the original Transformer: [positions, width]; sines in the first half and cosines in the second
-// (as Marian lays them out), or interleaved as in the paper.
+// The table of the original Transformer: [positions, width]; sines in the first half and cosines in the
+// second (as Marian lays them out), or interleaved as in the paper.
 Tensor sinusoidal_positions(int64_t positions, int64_t width, bool interleaved = false);
 
 }  // namespace makar::ops

@@ -11,8 +11,8 @@ using kernels::Operand;
 Operand along_columns(const Tensor& x, int64_t cols) { return {x.raw(), x.dtype(), cols, 1}; }
 Operand along_rows(const Tensor& x, int64_t cols) { return {x.raw(), x.dtype(), 1, cols}; }
 
-// out[cols] (+)= column sums of dy[rows, cols], rows in sequence: threads change no bit, and a second micro-batch goes
-// on where the first one stopped.
+// out[cols] (+)= column sums of dy[rows, cols], rows in sequence: threads change no bit, and a second
+// micro-batch goes on where the first one stopped.
 void column_sums(Context& ctx, const Tensor& dy, int64_t rows, int64_t cols, const Tape::Target& to) {
   constexpr int64_t kColumns = 64;
   ctx.pool.run((cols + kColumns - 1) / kColumns, [&](int64_t block) {
@@ -29,7 +29,8 @@ void column_sums(Context& ctx, const Tensor& dy, int64_t rows, int64_t cols, con
 
 }  // namespace
 
-Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, const kernels::PackedMatrix* packed) {
+Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
+              const kernels::PackedMatrix* packed) {
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
   const bool use_packed = packed && packed->defined();
   const int64_t out = use_packed ? packed->n() : w.dim(0);
@@ -49,17 +50,20 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, c
   check(!need_w || w.dtype() == DType::kF32, "only f32 weights can be trained");
   // Without a wanted dW the input need not be kept.
   const Tensor kept = need_w ? x : Tensor();
-  ctx.tape->record(y, [&ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
-    if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
-      const auto t = ctx.tape->target(w);
-      kernels::gemm(ctx.pool, out, in, m, along_rows(dy, out), along_rows(kept, in), {t.buffer.f32(), in, t.accumulate});
-    }
-    if (need_b) column_sums(ctx, dy, m, out, ctx.tape->target(to_b));
-    if (need_x) {  // dX[m, in] = dY W
-      const auto t = ctx.tape->target(to_x);
-      kernels::gemm(ctx.pool, m, in, out, along_columns(dy, out), along_rows(w, in), {t.buffer.f32(), in, t.accumulate});
-    }
-  });
+  ctx.tape->record(
+      y, [&ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
+        if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
+          const auto t = ctx.tape->target(w);
+          kernels::gemm(ctx.pool, out, in, m, along_rows(dy, out), along_rows(kept, in),
+                        {t.buffer.f32(), in, t.accumulate});
+        }
+        if (need_b) column_sums(ctx, dy, m, out, ctx.tape->target(to_b));
+        if (need_x) {  // dX[m, in] = dY W
+          const auto t = ctx.tape->target(to_x);
+          kernels::gemm(ctx.pool, m, in, out, along_columns(dy, out), along_rows(w, in),
+                        {t.buffer.f32(), in, t.accumulate});
+        }
+      });
   return y;
 }
 
@@ -74,15 +78,17 @@ Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) 
   ctx.tape->record(y, [&ctx, a, b, m, n, k, transpose_b](const Tensor& dy) {
     if (ctx.needs(a)) {  // dA[m, k] = dY B^T: reduce over n
       const auto t = ctx.tape->target(a);
-      kernels::gemm(ctx.pool, m, k, n, along_columns(dy, n), transpose_b ? along_rows(b, k) : along_columns(b, n),
-                    {t.buffer.f32(), k, t.accumulate});
+      kernels::gemm(ctx.pool, m, k, n, along_columns(dy, n),
+                    transpose_b ? along_rows(b, k) : along_columns(b, n), {t.buffer.f32(), k, t.accumulate});
     }
     if (ctx.needs(b)) {
       const auto t = ctx.tape->target(b);
       if (transpose_b)  // dB[n, k] = dY^T A
-        kernels::gemm(ctx.pool, n, k, m, along_rows(dy, n), along_rows(a, k), {t.buffer.f32(), k, t.accumulate});
+        kernels::gemm(ctx.pool, n, k, m, along_rows(dy, n), along_rows(a, k),
+                      {t.buffer.f32(), k, t.accumulate});
       else  // dB[k, n] = A^T dY
-        kernels::gemm(ctx.pool, k, n, m, along_rows(a, k), along_rows(dy, n), {t.buffer.f32(), n, t.accumulate});
+        kernels::gemm(ctx.pool, k, n, m, along_rows(a, k), along_rows(dy, n),
+                      {t.buffer.f32(), n, t.accumulate});
     }
   });
   return y;

@@ -5,8 +5,8 @@
 
 namespace makar::ops {
 
-// x [..., in], w [out, in], b [out] or absent -> [..., out]. `packed`, when defined, holds the same w for this
-// machine's kernels: the same bits, less work.
+// x [..., in], w [out, in], b [out] or absent -> [..., out]. `packed`, when defined, holds the same w for
+// this machine's kernels: the same bits, less work.
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b = {},
               const kernels::PackedMatrix* packed = nullptr);
 

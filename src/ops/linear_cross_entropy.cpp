@@ -12,9 +12,11 @@ namespace makar::ops {
 namespace {
 
 // Row loss with a soft cap: the row is capped in place first; the gradient is chained through the cap.
-float row_loss(float* row, int64_t n, int64_t target, const CrossEntropyOptions& o, float weight, bool gradient) {
+float row_loss(float* row, int64_t n, int64_t target, const CrossEntropyOptions& o, float weight,
+               bool gradient) {
   const auto& k = kernels::cpu();
-  if (o.soft_cap <= 0.0f) return k.cross_entropy(row, gradient ? row : nullptr, n, target, o.smoothing, weight);
+  if (o.soft_cap <= 0.0f)
+    return k.cross_entropy(row, gradient ? row : nullptr, n, target, o.smoothing, weight);
   const auto& tanh = k.activation[static_cast<int>(kernels::Activation::kTanh)];
   k.scale(row, 1.0f / o.soft_cap, row, n, false);
   tanh.forward(row, row, n);
@@ -39,8 +41,10 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
     counted += t != kIgnore;
   }
   const float weight = options.reduction == Reduction::kMean ? 1.0f / static_cast<float>(counted) : 1.0f;
-  const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b), need = need_x || need_w || need_b;
-  check(rows > 0 && classes > 0 && (!b.defined() || b.count() == classes), "linear_cross_entropy: shapes disagree");
+  const bool need_x = ctx.needs(x), need_w = ctx.needs(w), need_b = ctx.needs(b),
+             need = need_x || need_w || need_b;
+  check(rows > 0 && classes > 0 && (!b.defined() || b.count() == classes),
+        "linear_cross_entropy: shapes disagree");
   Tensor dx = need_x ? Tensor::empty(x.shape()) : Tensor(), dw = need_w ? Tensor::empty(w.shape()) : Tensor();
   Tensor db = need_b ? Tensor::zeros(b.shape()) : Tensor();
   const int64_t step = std::clamp<int64_t>(options.held_logits / classes, 1, rows);
@@ -49,7 +53,8 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
   for (int64_t r0 = 0; r0 < rows; r0 += step) {
     const int64_t n = std::min(step, rows - r0);
     kernels::gemm(ctx.pool, n, classes, width, Operand{x.f32() + r0 * width, DType::kF32, width, 1},
-                  Operand{w.raw(), w.dtype(), width, 1}, {logits.f32(), classes, false, b.defined() ? b.f32() : nullptr});
+                  Operand{w.raw(), w.dtype(), width, 1},
+                  {logits.f32(), classes, false, b.defined() ? b.f32() : nullptr});
     each_rows(ctx, n, classes, [&](int64_t i0, int64_t i1) {
       for (int64_t i = i0; i < i1; ++i) {
         const int64_t target = targets[static_cast<size_t>(r0 + i)];
@@ -60,12 +65,14 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
           std::fill_n(row, classes, 0.0f);
       }
     });
-    const Operand by_rows{logits.f32(), DType::kF32, classes, 1}, by_class{logits.f32(), DType::kF32, 1, classes};
+    const Operand by_rows{logits.f32(), DType::kF32, classes, 1},
+        by_class{logits.f32(), DType::kF32, 1, classes};
     if (need_w)
-      kernels::gemm(ctx.pool, classes, width, n, by_class, Operand{x.f32() + r0 * width, DType::kF32, 1, width},
-                    {dw.f32(), width, r0 > 0});
+      kernels::gemm(ctx.pool, classes, width, n, by_class,
+                    Operand{x.f32() + r0 * width, DType::kF32, 1, width}, {dw.f32(), width, r0 > 0});
     if (need_b)
-      for (int64_t i = 0; i < n; ++i) kernels::cpu().add(db.f32(), logits.f32() + i * classes, db.f32(), classes);
+      for (int64_t i = 0; i < n; ++i)
+        kernels::cpu().add(db.f32(), logits.f32() + i * classes, db.f32(), classes);
     if (need_x)
       kernels::gemm(ctx.pool, n, width, classes, by_rows, Operand{w.raw(), w.dtype(), 1, width},
                     {dx.f32() + r0 * width, width});

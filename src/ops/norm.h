@@ -15,6 +15,7 @@ struct BatchNormState {
   Tensor running_mean, running_var;
   float momentum = 0.1f;
 };
-Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps, BatchNormState& state);
+Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps,
+                  BatchNormState& state);
 
 }  // namespace makar::ops

@@ -1,4 +1,5 @@
-// How ops cut elementwise and row work for threads. Cuts never change bits here: each element or row stands alone.
+// How ops cut elementwise and row work for threads. Cuts never change bits here: each element or row stands
+// alone.
 #pragma once
 #include <algorithm>
 

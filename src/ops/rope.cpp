@@ -10,13 +10,16 @@
 namespace makar::ops {
 namespace {
 
-double yarn_mscale(double scale, double mscale) { return scale <= 1.0 ? 1.0 : 0.1 * mscale * std::log(scale) + 1.0; }
+double yarn_mscale(double scale, double mscale) {
+  return scale <= 1.0 ? 1.0 : 0.1 * mscale * std::log(scale) + 1.0;
+}
 
 // YaRN (Peng et al., 2023): high frequencies stay, low ones are interpolated, with a ramp between.
 void apply_yarn(const RopeOptions& o, RopeAngles& angles) {
   const double dim = static_cast<double>(o.rotary), base = std::log(o.theta);
   const auto correction = [&](double rotations) {
-    return dim * std::log(static_cast<double>(o.original_positions) / (rotations * 2 * std::numbers::pi)) / (2 * base);
+    return dim * std::log(static_cast<double>(o.original_positions) / (rotations * 2 * std::numbers::pi)) /
+           (2 * base);
   };
   double low = correction(o.beta_fast), high = correction(o.beta_slow);
   if (o.truncate) low = std::floor(low), high = std::ceil(high);
@@ -56,10 +59,12 @@ RopeAngles rope_angles(const RopeOptions& o, int64_t length) {
   const double dim = static_cast<double>(o.rotary);
   double theta = o.theta;
   if (o.scaling == RopeScaling::kDynamic) {  // NTK-aware, growing with the sequence
-    const double original = static_cast<double>(o.original_positions), seen = std::max(static_cast<double>(length), original);
+    const double original = static_cast<double>(o.original_positions),
+                 seen = std::max(static_cast<double>(length), original);
     theta *= std::pow(o.factor * seen / original - (o.factor - 1), dim / (dim - 2));
   }
-  for (int64_t i = 0; i < o.rotary / 2; ++i) angles.frequencies.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / dim));
+  for (int64_t i = 0; i < o.rotary / 2; ++i)
+    angles.frequencies.push_back(std::pow(theta, -2.0 * static_cast<double>(i) / dim));
   if (o.scaling == RopeScaling::kLinear)
     for (double& f : angles.frequencies) f /= o.factor;
   if (o.scaling == RopeScaling::kLlama3) apply_llama3(o, angles);
@@ -68,30 +73,38 @@ RopeAngles rope_angles(const RopeOptions& o, int64_t length) {
 }
 
 RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeAngles& angles) {
-  const int64_t rows = static_cast<int64_t>(positions.size()), half = static_cast<int64_t>(angles.frequencies.size());
+  const int64_t rows = static_cast<int64_t>(positions.size()),
+                half = static_cast<int64_t>(angles.frequencies.size());
   RopeTable table{Tensor::empty({rows, half}), Tensor::empty({rows, half})};
   each_rows(ctx, rows, half * 8, [&](int64_t r0, int64_t r1) {
     for (int64_t r = r0; r < r1; ++r)
       for (int64_t i = 0; i < half; ++i) {
-        // Frequencies and angles are rounded to f32 as in the reference: at far positions that is what models saw.
-        const float angle = static_cast<float>(positions[static_cast<size_t>(r)]) * static_cast<float>(angles.frequencies[static_cast<size_t>(i)]);
-        table.cos.f32()[r * half + i] = static_cast<float>(std::cos(static_cast<double>(angle)) * angles.attention_factor);
-        table.sin.f32()[r * half + i] = static_cast<float>(std::sin(static_cast<double>(angle)) * angles.attention_factor);
+        // Frequencies and angles are rounded to f32 as in the reference: at far positions that is what models
+        // saw.
+        const float angle = static_cast<float>(positions[static_cast<size_t>(r)]) *
+                            static_cast<float>(angles.frequencies[static_cast<size_t>(i)]);
+        table.cos.f32()[r * half + i] =
+            static_cast<float>(std::cos(static_cast<double>(angle)) * angles.attention_factor);
+        table.sin.f32()[r * half + i] =
+            static_cast<float>(std::sin(static_cast<double>(angle)) * angles.attention_factor);
       }
   });
   return table;
 }
 
-Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& options, const RopeTable& table) {
+Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& options,
+            const RopeTable& table) {
   const int64_t rows = x.dim(0), width = x.dim(1), half = options.rotary / 2;
-  check(table.cos.dim(0) == rows && table.cos.dim(1) == half && width % heads == 0 && options.rotary <= width / heads,
+  check(table.cos.dim(0) == rows && table.cos.dim(1) == half && width % heads == 0 &&
+            options.rotary <= width / heads,
         "rope: shapes disagree");
   const auto turn = [=](Context& c, const Tensor& from, const Tensor& to, float sign) {
     each_rows(c, rows, width, [&](int64_t r0, int64_t r1) {
       for (int64_t r = r0; r < r1; ++r)
-        kernels::cpu().rope(from.f32() + r * width, to.f32() + r * width,
-                            {table.cos.f32() + r * half, table.sin.f32() + r * half, static_cast<int>(heads),
-                             static_cast<int>(width / heads), static_cast<int>(options.rotary), options.interleaved, sign});
+        kernels::cpu().rope(
+            from.f32() + r * width, to.f32() + r * width,
+            {table.cos.f32() + r * half, table.sin.f32() + r * half, static_cast<int>(heads),
+             static_cast<int>(width / heads), static_cast<int>(options.rotary), options.interleaved, sign});
     });
   };
   Tensor y = Tensor::empty(x.shape());

@@ -15,11 +15,11 @@ struct RopeOptions {
   bool interleaved = false;
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1.0;
-  int64_t original_positions = 0;  // the context the model was first trained for
-  double low_freq_factor = 1.0, high_freq_factor = 4.0;         // llama3
-  double beta_fast = 32.0, beta_slow = 1.0;                     // yarn
+  int64_t original_positions = 0;                        // the context the model was first trained for
+  double low_freq_factor = 1.0, high_freq_factor = 4.0;  // llama3
+  double beta_fast = 32.0, beta_slow = 1.0;              // yarn
   double attention_factor = 0.0, mscale = 0.0, mscale_all = 0.0;  // yarn; 0 means "by the rule"
-  bool truncate = true;                                         // yarn
+  bool truncate = true;                                           // yarn
 };
 
 // The rotary / 2 frequencies and the factor on cos and sin. `length` matters to dynamic scaling alone: the

@@ -55,7 +55,8 @@ Tensor concat(Context& ctx, const std::vector<Tensor>& parts, int axis) {
     shape[axis] += s[axis];
     Shape same = s;
     same[axis] = shapes[0][axis];
-    check(same == shapes[0], "concat: " + shapes[0].text() + " and " + s.text() + " differ in another dimension");
+    check(same == shapes[0],
+          "concat: " + shapes[0].text() + " and " + s.text() + " differ in another dimension");
   }
   Tensor y = Tensor::empty(shape);
   int64_t at = 0;
@@ -199,7 +200,8 @@ Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
   check(x.rank() == 2 && static_cast<int64_t>(index.size()) == rows, "pick: one index a row of a matrix");
   Tensor y = Tensor::empty({rows});
   for (int64_t i = 0; i < rows; ++i) {
-    check(index[static_cast<size_t>(i)] >= 0 && index[static_cast<size_t>(i)] < cols, "pick: index out of range");
+    check(index[static_cast<size_t>(i)] >= 0 && index[static_cast<size_t>(i)] < cols,
+          "pick: index out of range");
     y.f32()[i] = x.f32()[i * cols + index[static_cast<size_t>(i)]];
   }
   if (ctx.needs(x))
@@ -218,7 +220,8 @@ Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w) {
   const auto& k = kernels::cpu();
   Tensor y = Tensor::empty(x.shape());
   each_rows(ctx, rows, width, [&](int64_t r0, int64_t r1) {
-    for (int64_t i = r0; i < r1; ++i) k.scale(x.f32() + i * width, w.f32()[i], y.f32() + i * width, width, false);
+    for (int64_t i = r0; i < r1; ++i)
+      k.scale(x.f32() + i * width, w.f32()[i], y.f32() + i * width, width, false);
   });
   if (!ctx.any_needs(x, w)) return y;
   ctx.tape->record(y, [&ctx, &k, x, w, rows, width](const Tensor& dy) {
@@ -227,7 +230,8 @@ Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w) {
     const auto dw = need_w ? ctx.tape->target(w) : Tape::Target{};
     each_rows(ctx, rows, width, [&](int64_t r0, int64_t r1) {
       for (int64_t i = r0; i < r1; ++i) {
-        if (need_x) k.scale(dy.f32() + i * width, w.f32()[i], dx.buffer.f32() + i * width, width, dx.accumulate);
+        if (need_x)
+          k.scale(dy.f32() + i * width, w.f32()[i], dx.buffer.f32() + i * width, width, dx.accumulate);
         if (need_w) {
           const float d = k.dot(dy.f32() + i * width, x.f32() + i * width, width);
           dw.buffer.f32()[i] = dw.accumulate ? dw.buffer.f32()[i] + d : d;
@@ -265,11 +269,13 @@ Tensor sum(Context& ctx, const Tensor& x) { return total(ctx, x, 1.0); }
 Tensor mean(Context& ctx, const Tensor& x) { return total(ctx, x, 1.0 / static_cast<double>(x.count())); }
 
 Tensor segment_sum(Context& ctx, const Tensor& x, const std::vector<int64_t>& starts) {
-  check(!starts.empty() && starts.front() >= 0 && starts.back() <= x.dim(0) && std::is_sorted(starts.begin(), starts.end()),
+  check(!starts.empty() && starts.front() >= 0 && starts.back() <= x.dim(0) &&
+            std::is_sorted(starts.begin(), starts.end()),
         "segment_sum: starts are rows in rising order");
   std::vector<int64_t> index(static_cast<size_t>(x.dim(0)), -1);
   for (size_t g = 0; g + 1 < starts.size(); ++g)
-    for (int64_t i = starts[g]; i < starts[g + 1]; ++i) index[static_cast<size_t>(i)] = static_cast<int64_t>(g);
+    for (int64_t i = starts[g]; i < starts[g + 1]; ++i)
+      index[static_cast<size_t>(i)] = static_cast<int64_t>(g);
   return scatter_rows(ctx, x, index, static_cast<int64_t>(starts.size()) - 1);
 }
 

@@ -39,7 +39,8 @@ Tensor log_softmax(Context& ctx, const Tensor& x) {
   return rowwise(ctx, x, kernels::cpu().log_softmax, kernels::cpu().log_softmax_backward);
 }
 
-Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> targets, const CrossEntropyOptions& options) {
+Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> targets,
+                     const CrossEntropyOptions& options) {
   const int64_t rows = static_cast<int64_t>(targets.size()), cols = x.dim(-1);
   check(x.count() == rows * cols, "cross_entropy: one target a row");
   int64_t counted = 0;
@@ -64,7 +65,9 @@ Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> tar
   });
   double total = 0;
   for (const float l : losses) total += l;
-  Tensor y = Tensor::full({}, static_cast<float>(options.reduction == Reduction::kMean ? total / static_cast<double>(counted) : total));
+  Tensor y = Tensor::full(
+      {}, static_cast<float>(options.reduction == Reduction::kMean ? total / static_cast<double>(counted)
+                                                                   : total));
   if (need)
     ctx.tape->record(y, [&ctx, to = Key(x), dx](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
@@ -81,7 +84,8 @@ Tensor mse_loss(Context& ctx, const Tensor& x, const Tensor& target) {
 
 Tensor bce_loss(Context& ctx, const Tensor& logits, const Tensor& target) {
   // softplus(x) - x * t, the stable form of -t log s(x) - (1 - t) log(1 - s(x))
-  return mean(ctx, subtract(ctx, activate(ctx, logits, Activation::kSoftplus), multiply(ctx, logits, target)));
+  return mean(ctx,
+              subtract(ctx, activate(ctx, logits, Activation::kSoftplus), multiply(ctx, logits, target)));
 }
 
 Tensor kl_divergence(Context& ctx, const Tensor& log_q, const Tensor& target_log_p) {

@@ -17,7 +17,7 @@ enum class Reduction { kMean, kSum };  // the mean is over the targets that are 
 struct CrossEntropyOptions {
   float smoothing = 0.0f;
   Reduction reduction = Reduction::kMean;
-  float soft_cap = 0.0f;                   // of the logits, in linear_cross_entropy
+  float soft_cap = 0.0f;                    // of the logits, in linear_cross_entropy
   int64_t held_logits = int64_t{16} << 20;  // how many linear_cross_entropy holds at once (one row at least)
 };
 

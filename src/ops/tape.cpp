@@ -33,7 +33,8 @@ Tape::Target Tape::target(const Key& t) {
   if (parent_ && !tracked_.contains(id) && !leaves_.contains(id)) return parent_->target(t);
   Tensor& slot = gradients_[id];
   if (!slot.defined()) return {slot = Tensor::empty(t.shape), false};
-  // A buffer the caller gave for a leaf is shared on purpose; any other shared one belongs to someone else too.
+  // A buffer the caller gave for a leaf is shared on purpose; any other shared one belongs to someone else
+  // too.
   if (!leaves_.contains(id) && !slot.exclusive()) slot = slot.clone();
   return {slot, true};
 }

@@ -1,5 +1,5 @@
-// The tape: records what was computed and walks it back. An op asks needs(input); when it does, it records how
-// gradients of its outputs become gradients of its inputs. No tape, no cost: ops see a null pointer.
+// The tape: records what was computed and walks it back. An op asks needs(input); when it does, it records
+// how gradients of its outputs become gradients of its inputs. No tape, no cost: ops see a null pointer.
 #pragma once
 #include <functional>
 #include <span>
@@ -32,8 +32,8 @@ class Tape {
     return gradients_.contains(t.id) || (parent_ && parent_->has_gradient(t));
   }
 
-  // `backward` gets the gradients of `outputs`, in order; one that nothing depended on is undefined. It is not
-  // called when none of them is wanted.
+  // `backward` gets the gradients of `outputs`, in order; one that nothing depended on is undefined. It is
+  // not called when none of them is wanted.
   using Backward = std::function<void(std::span<const Tensor> gradients)>;
   void record(std::span<const Tensor> outputs, Backward backward);
   void record(const Tensor& output, std::function<void(const Tensor& gradient)> backward);

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <unordered_map>
 
-
 namespace makar {
 
 class BlockPool {
@@ -25,7 +24,7 @@ class BlockPool {
 
  private:
   mutable std::mutex mutex_;
-  std::multimap<size_t, std::byte*> free_;         // by size
+  std::multimap<size_t, std::byte*> free_;        // by size
   std::unordered_map<std::byte*, size_t> sizes_;  // of the large blocks handed out
   size_t free_bytes_ = 0, used_ = 0, peak_ = 0;
 };

@@ -56,7 +56,8 @@ Tensor Tensor::from(const Shape& shape, std::span<const int64_t> values) {
   return t;
 }
 
-Tensor Tensor::view_of(const std::byte* data, const Shape& shape, DType type, std::shared_ptr<const void> keeper) {
+Tensor Tensor::view_of(const std::byte* data, const Shape& shape, DType type,
+                       std::shared_ptr<const void> keeper) {
   auto* writable = const_cast<std::byte*>(data);
   const size_t bytes = static_cast<size_t>(shape.count()) * size_of(type);
   check(keeper != nullptr, "a view needs the keeper of its bytes");
@@ -73,7 +74,8 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
   Shape shape = this->shape();
   const int64_t row = dim(0) == 0 ? 0 : count() / dim(0);
   shape[0] = end - begin;
-  return make(node_->storage, node_->data + static_cast<size_t>(begin * row) * size_of(dtype()), shape, dtype());
+  return make(node_->storage, node_->data + static_cast<size_t>(begin * row) * size_of(dtype()), shape,
+              dtype());
 }
 
 Tensor Tensor::clone() const {
@@ -90,23 +92,47 @@ Tensor Tensor::to(DType type) const {
     for (int64_t i = 0; i < n; ++i) {
       const double v = get(i);
       switch (type) {
-        case DType::kF32: out.data<float>()[i] = static_cast<float>(v); break;
-        case DType::kF64: out.data<double>()[i] = v; break;
-        case DType::kF16: out.data<uint16_t>()[i] = to_f16(static_cast<float>(v)); break;
-        case DType::kBF16: out.data<uint16_t>()[i] = to_bf16(static_cast<float>(v)); break;
-        case DType::kI64: out.data<int64_t>()[i] = static_cast<int64_t>(v); break;
-        default: check(false, "unsupported conversion to " + name(type));
+        case DType::kF32:
+          out.data<float>()[i] = static_cast<float>(v);
+          break;
+        case DType::kF64:
+          out.data<double>()[i] = v;
+          break;
+        case DType::kF16:
+          out.data<uint16_t>()[i] = to_f16(static_cast<float>(v));
+          break;
+        case DType::kBF16:
+          out.data<uint16_t>()[i] = to_bf16(static_cast<float>(v));
+          break;
+        case DType::kI64:
+          out.data<int64_t>()[i] = static_cast<int64_t>(v);
+          break;
+        default:
+          check(false, "unsupported conversion to " + name(type));
       }
     }
   };
   switch (dtype()) {
-    case DType::kF32: read([&](int64_t i) { return data<float>()[i]; }); break;
-    case DType::kF64: read([&](int64_t i) { return data<double>()[i]; }); break;
-    case DType::kF16: read([&](int64_t i) { return from_f16(data<uint16_t>()[i]); }); break;
-    case DType::kBF16: read([&](int64_t i) { return from_bf16(data<uint16_t>()[i]); }); break;
-    case DType::kI64: read([&](int64_t i) { return static_cast<double>(data<int64_t>()[i]); }); break;
-    case DType::kI32: read([&](int64_t i) { return data<int32_t>()[i]; }); break;
-    default: check(false, "unsupported conversion from " + name(dtype()));
+    case DType::kF32:
+      read([&](int64_t i) { return data<float>()[i]; });
+      break;
+    case DType::kF64:
+      read([&](int64_t i) { return data<double>()[i]; });
+      break;
+    case DType::kF16:
+      read([&](int64_t i) { return from_f16(data<uint16_t>()[i]); });
+      break;
+    case DType::kBF16:
+      read([&](int64_t i) { return from_bf16(data<uint16_t>()[i]); });
+      break;
+    case DType::kI64:
+      read([&](int64_t i) { return static_cast<double>(data<int64_t>()[i]); });
+      break;
+    case DType::kI32:
+      read([&](int64_t i) { return data<int32_t>()[i]; });
+      break;
+    default:
+      check(false, "unsupported conversion from " + name(dtype()));
   }
   return out;
 }

@@ -1,5 +1,5 @@
-// Tensor: a cheap handle on shared storage with a dtype and a shape. Always contiguous and row-major; views are
-// reshapes and slices of the first dimension. No maths here.
+// Tensor: a cheap handle on shared storage with a dtype and a shape. Always contiguous and row-major; views
+// are reshapes and slices of the first dimension. No maths here.
 #pragma once
 #include <memory>
 #include <span>
@@ -39,7 +39,8 @@ class Tensor {
   static Tensor from(const Shape& shape, std::span<const float> values);
   static Tensor from(const Shape& shape, std::span<const int64_t> values);
   // A read-only view of foreign bytes, e.g. a mapped file.
-  static Tensor view_of(const std::byte* data, const Shape& shape, DType type, std::shared_ptr<const void> keeper);
+  static Tensor view_of(const std::byte* data, const Shape& shape, DType type,
+                        std::shared_ptr<const void> keeper);
 
   bool defined() const { return node_ != nullptr; }
   const Shape& shape() const { return node_->shape; }
@@ -73,7 +74,9 @@ class Tensor {
   Tensor clone() const;
   Tensor to(DType type) const;  // converts between float types (and i64/i32 to float)
   // True when this handle (with `handles` - 1 other copies of it) is all that refers to the storage.
-  bool exclusive(long handles = 1) const { return node_.use_count() == handles && node_->storage.use_count() == 1; }
+  bool exclusive(long handles = 1) const {
+    return node_.use_count() == handles && node_->storage.use_count() == 1;
+  }
 
  private:
   struct Node {

@@ -175,15 +175,18 @@ Status Tokenizer::Impl::run_parts(std::string_view text, const std::vector<Added
   Status status = Done{};
   for (const auto& part : parts) {
     const std::string_view range = text.substr(part.range.begin, part.range.end - part.range.begin);
-    if (part.token) sink.put(part.token->id, part.range);
-    else status = run_fragment(AlignedText(range, part.range.begin), options, *work, sink);
+    if (part.token)
+      sink.put(part.token->id, part.range);
+    else
+      status = run_fragment(AlignedText(range, part.range.begin), options, *work, sink);
     if (!status.ok()) break;
   }
   give_back(std::move(work));
   return status;
 }
 
-Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink) const {
+Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work,
+                                     TokenSink& sink) const {
   if (normalizer && !normalizer->leaves(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
   const bool specials = options.special_text == SpecialText::kParse;
   if (!added.any(true, specials)) {

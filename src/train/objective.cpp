@@ -9,7 +9,9 @@
 namespace makar {
 namespace {
 
-Error bad_labels(const std::string& name, const std::string& what) { return error_at("labels", "'{}' {}", name, what); }
+Error bad_labels(const std::string& name, const std::string& what) {
+  return error_at("labels", "'{}' {}", name, what);
+}
 
 Result<const Tensor*> need(const Labels& labels, const std::string& name) {
   const auto it = labels.find(name);
@@ -19,14 +21,16 @@ Result<const Tensor*> need(const Labels& labels, const std::string& name) {
 }
 
 // [batch, time] labels to one a ragged row; with shift, row t gets the label of t + 1 (kIgnore for the last).
-Result<std::vector<int64_t>> token_targets(const Tensor& labels, const Batch& batch, int64_t classes, bool shift) {
+Result<std::vector<int64_t>> token_targets(const Tensor& labels, const Batch& batch, int64_t classes,
+                                           bool shift) {
   if (labels.rank() != 2 || labels.dim(0) != static_cast<int64_t>(batch.sequences.size()))
     return bad_labels("labels", "must be [batch, time], got " + labels.shape().text());
   const int64_t time = labels.dim(1);
   std::vector<int64_t> out(static_cast<size_t>(batch.rows()), ops::kIgnore);
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
     const Sequence& q = batch.sequences[s];
-    const int64_t first = q.length < time ? std::min(batch.positions[static_cast<size_t>(q.start)], time - q.length) : 0;
+    const int64_t first =
+        q.length < time ? std::min(batch.positions[static_cast<size_t>(q.start)], time - q.length) : 0;
     if (first + q.length > time) return bad_labels("labels", "is shorter than the sequences");
     for (int64_t i = 0; i < q.length; ++i) {
       const int64_t at = first + i + (shift ? 1 : 0);
@@ -40,8 +44,10 @@ Result<std::vector<int64_t>> token_targets(const Tensor& labels, const Batch& ba
   return out;
 }
 
-Result<std::vector<int64_t>> sequence_targets(const Tensor& labels, const std::string& name, const Batch& batch, int64_t classes) {
-  if (labels.count() != static_cast<int64_t>(batch.sequences.size())) return bad_labels(name, "must hold one label a sequence");
+Result<std::vector<int64_t>> sequence_targets(const Tensor& labels, const std::string& name,
+                                              const Batch& batch, int64_t classes) {
+  if (labels.count() != static_cast<int64_t>(batch.sequences.size()))
+    return bad_labels(name, "must hold one label a sequence");
   std::vector<int64_t> out(labels.i64(), labels.i64() + labels.count());
   for (const int64_t label : out)
     if (label != ops::kIgnore && (label < 0 || label >= classes))
@@ -50,7 +56,8 @@ Result<std::vector<int64_t>> sequence_targets(const Tensor& labels, const std::s
 }
 
 // Cross-entropy over places: start and end logits of each sequence against a position in it.
-Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& positions, const std::string& name, const Batch& batch) {
+Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& positions,
+                          const std::string& name, const Batch& batch) {
   Tensor total;
   int64_t counted = 0;
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
@@ -79,7 +86,8 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
   const ModelSpec& spec = model.spec();
   Context& ctx = f.ops;
   Record routing;
-  ForwardContext inner{ctx, nullptr, f.record ? f.record : (spec.router_loss > 0 ? &routing : nullptr), f.checkpoint};
+  ForwardContext inner{ctx, nullptr, f.record ? f.record : (spec.router_loss > 0 ? &routing : nullptr),
+                       f.checkpoint};
   check(spec.router_loss == 0 || !f.checkpoint, "the router's loss needs blocks without checkpointing");
   const Tensor hidden = model.hidden(inner, inputs);
   const bool both = spec.encoder && spec.decoder;
@@ -97,7 +105,8 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       Tensor loss = model.lm_loss(ctx, hidden, targets, options.smoothing);
       if (spec.router_loss > 0) {
         const auto& experts = spec.decoder->block.feed_forward;
-        const Tensor balance = load_balancing_loss(ctx, *inner.record, experts.experts, experts.experts_per_token);
+        const Tensor balance =
+            load_balancing_loss(ctx, *inner.record, experts.experts, experts.experts_per_token);
         loss = ops::add(ctx, loss, ops::scale(ctx, balance, spec.router_loss));
       }
       if (spec.head.kind == HeadKind::kPretraining && labels.contains("next_sentence_label")) {
@@ -120,7 +129,8 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       const Tensor logits = model.outputs(ctx, hidden, batch).at("logits");
       const auto it = labels.find("labels");
       if (it != labels.end() && is_float(it->second.dtype())) {  // regression
-        if (it->second.count() != logits.count()) return bad_labels("labels", "must hold one number an output");
+        if (it->second.count() != logits.count())
+          return bad_labels("labels", "must hold one number an output");
         return ops::mse_loss(ctx, logits, it->second.to(DType::kF32).reshape(logits.shape()));
       }
       MAKAR_TRY(const Tensor* given, need(labels, "labels"));
@@ -132,13 +142,15 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       MAKAR_TRY(const Tensor* start, need(labels, "start_positions"));
       MAKAR_TRY(const Tensor* end, need(labels, "end_positions"));
       for (const Tensor* t : {start, end})
-        if (t->count() != static_cast<int64_t>(batch.sequences.size())) return bad_labels("start_positions", "must hold one place a sequence");
+        if (t->count() != static_cast<int64_t>(batch.sequences.size()))
+          return bad_labels("start_positions", "must hold one place a sequence");
       auto logits = model.outputs(ctx, hidden, batch);
       MAKAR_TRY(const Tensor a, place_loss(ctx, logits.at("start_logits"), *start, "start_positions", batch));
       MAKAR_TRY(const Tensor b, place_loss(ctx, logits.at("end_logits"), *end, "end_positions", batch));
       return ops::scale(ctx, ops::add(ctx, a, b), 0.5f);
     }
-    case HeadKind::kNone: break;
+    case HeadKind::kNone:
+      break;
   }
   return error_of(Error::Kind::kUnsupported, "labels", "a {} has no head to train", spec.architecture);
 }
@@ -148,7 +160,8 @@ Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected)
   return ops::scale(ctx, ops::mean(ctx, margin), -1.0f);
 }
 
-Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch, const std::vector<float>& mask) {
+Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
+                                  const std::vector<float>& mask) {
   Context& ctx = f.ops;
   check(mask.size() == batch.tokens.size(), "one mask value a token");
   Inputs inputs;

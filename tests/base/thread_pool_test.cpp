@@ -31,7 +31,11 @@ TEST(ThreadPool, RangesCoverAll) {
 
 TEST(ThreadPool, RethrowsAndSurvives) {
   ThreadPool pool(2);
-  EXPECT_THROW(pool.run(64, [](int64_t i) { if (i == 33) throw std::runtime_error("x"); }), std::runtime_error);
+  EXPECT_THROW(pool.run(64,
+                        [](int64_t i) {
+                          if (i == 33) throw std::runtime_error("x");
+                        }),
+               std::runtime_error);
   std::atomic<int> count{0};
   pool.run(64, [&](int64_t) { ++count; });
   EXPECT_EQ(count.load(), 64);

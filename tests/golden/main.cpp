@@ -25,7 +25,8 @@ int main(int argc, char** argv) {
   int passed = 0, failed = 0, skips = 0;
   for (const auto& l : lines) {
     const bool skip = l.status == "skip";
-    fmt::print("{}  {:<40} {}  {}\n", l.status, l.name, skip ? "        " : fmt::format("{:.1e}", l.worst), l.note);
+    fmt::print("{}  {:<40} {}  {}\n", l.status, l.name, skip ? "        " : fmt::format("{:.1e}", l.worst),
+               l.note);
     passed += l.status == "pass", failed += l.status == "fail", skips += skip;
   }
   fmt::print("{} passed, {} failed, {} skipped\n", passed, failed, skips);

@@ -1,4 +1,5 @@
-// Golden fixtures of whole models: what transformers computed, through our loader, forward, tape and optimiser.
+// Golden fixtures of whole models: what transformers computed, through our loader, forward, tape and
+// optimiser.
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ class Tally {
   void note(const std::string& what) { note_ += (note_.empty() ? "" : "; ") + what; }
   GoldenLine line(const std::string& name) const {
     std::string text;
-    for (const auto& [kind, error] : worst_) text += fmt::format("{}{} {:.1e}", text.empty() ? "" : "  ", kind, error);
+    for (const auto& [kind, error] : worst_)
+      text += fmt::format("{}{} {:.1e}", text.empty() ? "" : "  ", kind, error);
     double top = 0;
     for (const auto& [kind, error] : worst_) top = std::max(top, error);
     if (!note_.empty()) text += (text.empty() ? "" : "  ") + ("(" + note_ + ")");
@@ -83,8 +85,8 @@ double relative_error(const Tensor& got, const Tensor& want, const Tensor* mask)
   return std::sqrt(difference / std::max(size, 1e-60));
 }
 
-// Some fixtures of sinusoidal models were made with position tables that are not in their files; what enters the
-// first block gives those tables back: row t is the state less the scaled token.
+// Some fixtures of sinusoidal models were made with position tables that are not in their files; what enters
+// the first block gives those tables back: row t is the state less the scaled token.
 void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tally& tally) {
   const auto recover = [&](const Stack* stack, const std::string& ids_name, const std::string& state_name) {
     Parameter* table = model.parameters().find(stack->spec().name + ".embed.positions.weight");
@@ -95,20 +97,25 @@ void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tall
     double difference = 0;
     for (int64_t t = 0; t < ids.dim(1); ++t)
       for (int64_t j = 0; j < width; ++j) {
-        const float v = state.f32()[t * width + j] - stack->spec().embedding.scale * tokens.f32()[ids.i64()[t] * width + j];
+        const float v = state.f32()[t * width + j] -
+                        stack->spec().embedding.scale * tokens.f32()[ids.i64()[t] * width + j];
         difference = std::max<double>(difference, std::fabs(v - found.f32()[t * width + j]));
         found.f32()[t * width + j] = v;
       }
     if (difference < 1e-3) return;
     table->value = found;
-    tally.note(fmt::format("{} positions are not sinusoidal and not in the file: taken from {}", stack->spec().name, state_name));
+    tally.note(fmt::format("{} positions are not sinusoidal and not in the file: taken from {}",
+                           stack->spec().name, state_name));
   };
-  if (model.encoder()) recover(model.encoder(), "input_ids", model.decoder() ? "encoder_hidden_states.0" : "hidden_states.0");
-  if (model.decoder()) recover(model.decoder(), model.encoder() ? "decoder_input_ids" : "input_ids",
-                               model.encoder() ? "decoder_hidden_states.0" : "hidden_states.0");
+  if (model.encoder())
+    recover(model.encoder(), "input_ids", model.decoder() ? "encoder_hidden_states.0" : "hidden_states.0");
+  if (model.decoder())
+    recover(model.decoder(), model.encoder() ? "decoder_input_ids" : "input_ids",
+            model.encoder() ? "decoder_hidden_states.0" : "hidden_states.0");
 }
 
-void compare_forward(const Model& model, ThreadPool& pool, const Tensors& in, const Tensors& want, const std::string& place, Tally& tally) {
+void compare_forward(const Model& model, ThreadPool& pool, const Tensors& in, const Tensors& want,
+                     const std::string& place, Tally& tally) {
   const auto got = forward_tensors(model, in, {pool}, place);
   if (!got.ok()) return tally.fail(got.error().text());
   const Tensor* mask = in.contains("attention_mask") ? &in.at("attention_mask") : nullptr;
@@ -117,7 +124,8 @@ void compare_forward(const Model& model, ThreadPool& pool, const Tensors& in, co
       tally.fail("no output '" + name + "'");
       continue;
     }
-    tally.add("forward", relative_error(got->at(name), value, name.starts_with("decoder") ? nullptr : mask), kForward);
+    tally.add("forward", relative_error(got->at(name), value, name.starts_with("decoder") ? nullptr : mask),
+              kForward);
   }
 }
 
@@ -128,7 +136,8 @@ void compare_gradients(const LoadedModel& loaded, const Json& want, Tally& tally
            return p.grad.defined() ? p.grad : Tensor::zeros(p.shape);
          }))
       got[named.name] = named.tensor;
-  // A gradient that is zero but for rounding (a key bias: softmax does not see it) is compared with the others' size.
+  // A gradient that is zero but for rounding (a key bias: softmax does not see it) is compared with the
+  // others' size.
   double floor = 0;
   for (const auto& [name, g] : want.items()) floor = std::max(floor, 1e-3 * g["l2"].get<double>());
   for (const auto& [name, g] : want.items()) {
@@ -144,9 +153,12 @@ void compare_gradients(const LoadedModel& loaded, const Json& want, Tally& tally
     }
     const double norm = std::sqrt(squares), norm_want = g["l2"], scale = std::max(norm_want, floor);
     tally.add("gradients", std::fabs(norm - norm_want) / scale, kGradient);
-    tally.add("gradients", std::fabs(sum - g["sum"].get<double>()) / (scale * std::sqrt(static_cast<double>(t.count()))), kGradient);
+    tally.add("gradients",
+              std::fabs(sum - g["sum"].get<double>()) / (scale * std::sqrt(static_cast<double>(t.count()))),
+              kGradient);
     for (size_t i = 0; i < g["first"].size(); ++i)
-      tally.add("gradients", std::fabs(t.f32()[i] - g["first"][i].get<double>()) / std::max(largest, floor), kGradient);
+      tally.add("gradients", std::fabs(t.f32()[i] - g["first"][i].get<double>()) / std::max(largest, floor),
+                kGradient);
   }
 }
 
@@ -165,16 +177,21 @@ Result<double> backward(const Model& model, ThreadPool& pool, Loss&& loss) {
 }
 
 template <class Loss>
-void compare_training(const Model& model, ThreadPool& pool, const OptimizerOptions& options, double lr, double clip, const Json& losses,
-                      const Json& norms, Loss&& loss, Tally& tally) {
+void compare_training(const Model& model, ThreadPool& pool, const OptimizerOptions& options, double lr,
+                      double clip, const Json& losses, const Json& norms, Loss&& loss, Tally& tally) {
   auto optimizer = Optimizer::make(model.parameters(), options);
   if (!optimizer.ok()) return tally.fail(optimizer.error().text());
   for (size_t step = 0; step < losses.size(); ++step) {
     const auto value = backward(model, pool, loss);
     if (!value.ok()) return tally.fail(value.error().text());
     const double norm = gradient_norm(pool, model.parameters());
-    tally.add("training", std::fabs(*value - losses[step].get<double>()) / std::max(1.0, std::fabs(losses[step].get<double>())), kTraining);
-    if (norms.is_array()) tally.add("training", std::fabs(norm - norms[step].get<double>()) / norms[step].get<double>(), 10 * kTraining);
+    tally.add(
+        "training",
+        std::fabs(*value - losses[step].get<double>()) / std::max(1.0, std::fabs(losses[step].get<double>())),
+        kTraining);
+    if (norms.is_array())
+      tally.add("training", std::fabs(norm - norms[step].get<double>()) / norms[step].get<double>(),
+                10 * kTraining);
     optimizer->step(pool, lr, clip > 0 ? clip_factor(norm, clip) : 1.0);
   }
 }
@@ -192,7 +209,8 @@ double own_loss(const ModelSpec& spec, const Tensors& in, const Tensors& out) {
   const bool lm = spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm;
   if (!lm || !out.contains("logits") || !in.contains("labels") || spec.router_loss > 0) return NAN;
   const Tensor &logits = out.at("logits"), &labels = in.at("labels");
-  const int64_t time = labels.dim(1), classes = logits.dim(2), shift = spec.head.kind == HeadKind::kCausalLm && !spec.encoder ? 1 : 0;
+  const int64_t time = labels.dim(1), classes = logits.dim(2),
+                shift = spec.head.kind == HeadKind::kCausalLm && !spec.encoder ? 1 : 0;
   double total = 0;
   int64_t counted = 0;
   for (int64_t r = 0; r < labels.dim(0); ++r)
@@ -219,17 +237,20 @@ double learning_rate(const Json& training) {
 std::string describe(const Json& args) {
   std::string text;
   for (const auto& [key, value] : args.items())
-    if (key != "do_sample" && key != "max_new_tokens" && key != "pad_token_id" && key != "eos_token_id") text += " " + key + "=" + value.dump();
+    if (key != "do_sample" && key != "max_new_tokens" && key != "pad_token_id" && key != "eos_token_id")
+      text += " " + key + "=" + value.dump();
   return text;
 }
 
-void compare_generation(const Model& model, ThreadPool& pool, const std::string& name, const Json& runs, bool recovered, Tally& tally,
-                        std::vector<GoldenLine>& lines) {
+void compare_generation(const Model& model, ThreadPool& pool, const std::string& name, const Json& runs,
+                        bool recovered, Tally& tally, std::vector<GoldenLine>& lines) {
   for (const Json& run : runs) {
     const Json& args = run["args"];
-    const bool plain = args.value("num_beams", 1) == 1 && !args.contains("repetition_penalty") && !args.contains("no_repeat_ngram_size");
+    const bool plain = args.value("num_beams", 1) == 1 && !args.contains("repetition_penalty") &&
+                       !args.contains("no_repeat_ngram_size");
     if (!plain) {
-      lines.push_back(skipped(name + " generate" + describe(args), "beams and penalties come with the inference engine"));
+      lines.push_back(
+          skipped(name + " generate" + describe(args), "beams and penalties come with the inference engine"));
       continue;
     }
     GenerateOptions o;
@@ -245,7 +266,8 @@ void compare_generation(const Model& model, ThreadPool& pool, const std::string&
         const size_t known = std::min<size_t>(want.size(), 11);
         want.resize(known), mine.resize(known);
       }
-      if (mine != want) tally.fail(fmt::format("greedy wrote {} instead of {}", fmt::join(mine, ","), fmt::join(want, ",")));
+      if (mine != want)
+        tally.fail(fmt::format("greedy wrote {} instead of {}", fmt::join(mine, ","), fmt::join(want, ",")));
     }
     tally.add("greedy", 0, 1);
   }
@@ -276,7 +298,9 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
   const Tensors in = part(*tensors, "in."), out = part(*tensors, "out.");
 
   if (in.contains("chosen")) {  // a reward model on pairs
-    const auto inputs = [&](const char* which) { return make_inputs(model.spec(), {{"input_ids", in.at(which)}}, tensors_path); };
+    const auto inputs = [&](const char* which) {
+      return make_inputs(model.spec(), {{"input_ids", in.at(which)}}, tensors_path);
+    };
     auto chosen = inputs("chosen"), rejected = inputs("rejected");
     if (!chosen.ok() || !rejected.ok()) return tally.fail("bad inputs"), finish();
     const auto reward = [&](ForwardContext& f, const Inputs& i) {
@@ -285,8 +309,10 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
     Context ctx{pool};
     ForwardContext f{ctx};
     const auto flat = [](const Tensor& t) { return t.reshape({t.count()}); };
-    tally.add("forward", relative_error(flat(reward(f, *chosen)), out.at("reward_chosen"), nullptr), kForward);
-    tally.add("forward", relative_error(flat(reward(f, *rejected)), out.at("reward_rejected"), nullptr), kForward);
+    tally.add("forward", relative_error(flat(reward(f, *chosen)), out.at("reward_chosen"), nullptr),
+              kForward);
+    tally.add("forward", relative_error(flat(reward(f, *rejected)), out.at("reward_rejected"), nullptr),
+              kForward);
     const auto loss = backward(model, pool, [&](ForwardContext& g) -> Result<Tensor> {
       return pairwise_loss(g.ops, reward(g, *chosen), reward(g, *rejected));
     });
@@ -302,17 +328,22 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
   const auto inputs = make_inputs(model.spec(), in, tensors_path);
   if (!inputs.ok()) return tally.fail(inputs.error().text()), finish();
   const auto loss = [&](ForwardContext& f) { return head_loss(f, model, *inputs, in); };
-  // A fixture whose own logits do not give its own loss was recorded with dropout on: nothing can repeat that.
+  // A fixture whose own logits do not give its own loss was recorded with dropout on: nothing can repeat
+  // that.
   const double own = golden.contains("loss") ? own_loss(model.spec(), in, out) : NAN;
   if (std::isfinite(own) && std::fabs(own - golden["loss"].get<double>()) > 1e-4 * std::max(1.0, own)) {
-    const std::string why = fmt::format("recorded with dropout on: its logits give a loss of {:.5f}, golden.json says {:.5f}", own, golden["loss"].get<double>());
+    const std::string why =
+        fmt::format("recorded with dropout on: its logits give a loss of {:.5f}, golden.json says {:.5f}",
+                    own, golden["loss"].get<double>());
     for (const char* what : {"gradients", "training"})
-      if (golden.contains(what == std::string("gradients") ? "grads" : what)) lines.push_back(skipped(name + " " + what, why));
+      if (golden.contains(what == std::string("gradients") ? "grads" : what))
+        lines.push_back(skipped(name + " " + what, why));
     golden["loss"] = own;
     golden.erase("grads");
     golden.erase("training");
   }
-  if (golden.contains("generate")) compare_generation(model, pool, name, golden["generate"], recovered, tally, lines);
+  if (golden.contains("generate"))
+    compare_generation(model, pool, name, golden["generate"], recovered, tally, lines);
   if (golden.contains("loss")) {
     const auto value = backward(model, pool, loss);
     if (!value.ok()) return tally.fail(value.error().text()), finish();
@@ -321,7 +352,8 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
     if (golden.contains("grads")) compare_gradients(*loaded, golden["grads"], tally);
   }
   if (golden.contains("training"))
-    compare_training(model, pool, adamw(0.95, 0.1), learning_rate(golden["training"]), 1.0, golden["training"]["loss"], golden["training"]["grad_norm_before_clip"], loss, tally);
+    compare_training(model, pool, adamw(0.95, 0.1), learning_rate(golden["training"]), 1.0,
+                     golden["training"]["loss"], golden["training"]["grad_norm_before_clip"], loss, tally);
   return finish();
 }
 
@@ -333,13 +365,14 @@ std::string with_eps(const std::string& base, double eps) {
   auto config = read_json(base + "/config.json");
   (*config)["rms_norm_eps"] = eps;
   fs::permissions(copy / "config.json", fs::perms::owner_all);
-  check(write_file(copy.string() + "/config.json", config->dump()).ok(), "cannot write the copy's config.json");
+  check(write_file(copy.string() + "/config.json", config->dump()).ok(),
+        "cannot write the copy's config.json");
   return copy.string();
 }
 
 // An adapter on a base: logits with it, and losses when only it trains.
-GoldenLine run_adapter(const std::string& name, const std::string& base, const std::string& folder, double lr, ThreadPool& pool,
-                       const std::string& note = "") {
+GoldenLine run_adapter(const std::string& name, const std::string& base, const std::string& folder, double lr,
+                       ThreadPool& pool, const std::string& note = "") {
   Tally tally;
   if (!note.empty()) tally.note(note);
   auto loaded = load_model(base, {true});
@@ -354,25 +387,33 @@ GoldenLine run_adapter(const std::string& name, const std::string& base, const s
   if (name == "lora" && note.empty() && tally.line(name).status == "fail") {
     // lora/ was recorded with another eps than its base's config.json says; the recorded one makes it exact.
     const std::string copy = with_eps(base, 1e-6);
-    GoldenLine again = run_adapter(name, copy, folder, lr, pool, "recorded with rms_norm_eps 1e-6, not the base config's");
+    GoldenLine again =
+        run_adapter(name, copy, folder, lr, pool, "recorded with rms_norm_eps 1e-6, not the base config's");
     fs::remove_all(copy);
     return again;
   }
   const auto inputs = make_inputs(loaded->model->spec(), in, folder);
-  const auto loss = [&](ForwardContext& f) { return head_loss(f, *loaded->model, *inputs, {{"labels", in.at("input_ids")}}); };
-  compare_training(*loaded->model, pool, adamw(0.999, 0.0), lr, 0, (*golden)["training_loss"], Json(), loss, tally);
+  const auto loss = [&](ForwardContext& f) {
+    return head_loss(f, *loaded->model, *inputs, {{"labels", in.at("input_ids")}});
+  };
+  compare_training(*loaded->model, pool, adamw(0.999, 0.0), lr, 0, (*golden)["training_loss"], Json(), loss,
+                   tally);
   return tally.line(name);
 }
 
 GoldenLine run_dpo(const std::string& root, ThreadPool& pool) {
   Tally tally;
   const std::string name = "preference/dpo";
-  auto policy = load_model(root + "/models/dpo-policy", {true}), reference = load_model(root + "/models/dpo-reference");
-  if (!policy.ok() || !reference.ok()) return tally.fail("models/dpo-policy or dpo-reference does not load"), tally.line(name);
+  auto policy = load_model(root + "/models/dpo-policy", {true}),
+       reference = load_model(root + "/models/dpo-reference");
+  if (!policy.ok() || !reference.ok())
+    return tally.fail("models/dpo-policy or dpo-reference does not load"), tally.line(name);
   const auto tensors = read_tensors(root + "/preference/dpo.safetensors");
   const auto golden = read_json(root + "/preference/dpo.json");
   if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture does not read"), tally.line(name);
-  const auto inputs = [&](const char* which) { return make_inputs(policy->model->spec(), {{"input_ids", tensors->at(which)}}, root); };
+  const auto inputs = [&](const char* which) {
+    return make_inputs(policy->model->spec(), {{"input_ids", tensors->at(which)}}, root);
+  };
   const auto chosen = inputs("chosen"), rejected = inputs("rejected");
   const Tensor& m = tensors->at("mask");
   const std::vector<float> mask(m.f32(), m.f32() + m.count());
@@ -427,10 +468,12 @@ std::vector<GoldenLine> run_models(const std::string& root, ThreadPool& pool) {
     const auto made = run_model(folder, pool);
     lines.insert(lines.end(), made.begin(), made.end());
   }
-  if (fs::exists(root + "/lora/adapter_config.json")) lines.push_back(run_adapter("lora", root + "/models/llama", root + "/lora", 1e-2, pool));
+  if (fs::exists(root + "/lora/adapter_config.json"))
+    lines.push_back(run_adapter("lora", root + "/models/llama", root + "/lora", 1e-2, pool));
   for (const auto& folder : folders(root + "/peft"))
     if (fs::exists(folder + "/adapter_config.json"))
-      lines.push_back(run_adapter("peft/" + fs::path(folder).filename().string(), root + "/peft/base", folder, 5e-3, pool));
+      lines.push_back(run_adapter("peft/" + fs::path(folder).filename().string(), root + "/peft/base", folder,
+                                  5e-3, pool));
   if (fs::exists(root + "/preference/dpo.json")) lines.push_back(run_dpo(root, pool));
   return lines;
 }

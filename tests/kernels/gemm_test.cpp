@@ -1,5 +1,5 @@
-// The matrix product against a reference in double, and the numbers contract: the bits of an output depend on its
-// row, its column and k only; not on the batch, the blocking, the threads or the instruction set.
+// The matrix product against a reference in double, and the numbers contract: the bits of an output depend on
+// its row, its column and k only; not on the batch, the blocking, the threads or the instruction set.
 #include "kernels/gemm.h"
 
 #include <gtest/gtest.h>
@@ -25,13 +25,14 @@ std::vector<float> values(int64_t count, uint64_t seed) {
   return v;
 }
 
-struct Matrix {  // [rows, k] in one of the stride orders, in one of the types
+struct Matrix {             // [rows, k] in one of the stride orders, in one of the types
   std::vector<float> wide;  // what the product must see
   std::vector<uint16_t> narrow;
   Operand operand;
   int64_t k = 0;
 
-  Matrix(int64_t rows, int64_t cols, uint64_t seed, bool rows_contiguous = false, DType type = DType::kF32) : k(cols) {
+  Matrix(int64_t rows, int64_t cols, uint64_t seed, bool rows_contiguous = false, DType type = DType::kF32)
+      : k(cols) {
     wide = values(rows * cols, seed);
     operand.type = type;
     operand.row_stride = rows_contiguous ? 1 : cols;
@@ -75,14 +76,17 @@ struct Case {
 };
 
 // Runs one product, plain or packed, and checks that nothing outside C was written.
-std::vector<float> run(ThreadPool& pool, const Table& t, const Case& c, const Matrix& a, const Matrix& b, bool packed) {
+std::vector<float> run(ThreadPool& pool, const Table& t, const Case& c, const Matrix& a, const Matrix& b,
+                       bool packed) {
   const int64_t ldc = c.n + c.gap;
   std::vector<float> out(static_cast<size_t>((c.m + 1) * ldc), kGuard);
   const std::vector<float> start = values(c.m * c.n, 77), bias = values(c.n, 78);
   for (int64_t i = 0; i < c.m; ++i) std::copy_n(&start[i * c.n], c.n, &out[i * ldc]);
   const GemmOutput to{out.data(), ldc, c.accumulate, c.bias ? bias.data() : nullptr};
-  if (packed) gemm(pool, c.m, a.get(), PackedMatrix::pack(pool, b.get(), c.n, c.k, t), to);
-  else gemm(pool, c.m, c.n, c.k, a.get(), b.get(), to, t);
+  if (packed)
+    gemm(pool, c.m, a.get(), PackedMatrix::pack(pool, b.get(), c.n, c.k, t), to);
+  else
+    gemm(pool, c.m, c.n, c.k, a.get(), b.get(), to, t);
   std::vector<float> got;
   for (int64_t i = 0; i < c.m; ++i) {
     got.insert(got.end(), &out[i * ldc], &out[i * ldc] + c.n);
@@ -106,11 +110,30 @@ std::vector<float> expected(const Case& c, const Matrix& a, const Matrix& b) {
 
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
-      {1, 1, 1},       {1, 1, 0, true},  {3, 5, 0, false, true}, {1, 12, 64},        {1, 100, 37},
-      {2, 49, 33},     {3, 24, 129},     {4, 97, 16, true},      {5, 13, 7},         {6, 50, 511, false, true},
-      {7, 61, 513},    {8, 12, 100},     {8, 1, 77, true, true}, {9, 25, 40, false, false, 3},
-      {13, 40, 1030},  {15, 31, 3},      {16, 96, 20},           {33, 7, 65, true},  {64, 65, 70, true, true, 5},
-      {100, 3, 600},   {257, 50, 130},   {260, 1, 40, true},     {300, 130, 700, true, true, 1}, {513, 14, 1},
+      {1, 1, 1},
+      {1, 1, 0, true},
+      {3, 5, 0, false, true},
+      {1, 12, 64},
+      {1, 100, 37},
+      {2, 49, 33},
+      {3, 24, 129},
+      {4, 97, 16, true},
+      {5, 13, 7},
+      {6, 50, 511, false, true},
+      {7, 61, 513},
+      {8, 12, 100},
+      {8, 1, 77, true, true},
+      {9, 25, 40, false, false, 3},
+      {13, 40, 1030},
+      {15, 31, 3},
+      {16, 96, 20},
+      {33, 7, 65, true},
+      {64, 65, 70, true, true, 5},
+      {100, 3, 600},
+      {257, 50, 130},
+      {260, 1, 40, true},
+      {300, 130, 700, true, true, 1},
+      {513, 14, 1},
   };
   return all;
 }
@@ -123,7 +146,8 @@ TEST(Gemm, IsTheSequenceOfFusedMultiplyAdds) {
         for (const bool packed : {false, true}) {
           const Matrix a(c.m, c.k, 1, order & 1), b(c.n, c.k, 2, order & 2);
           EXPECT_TRUE(same_bits(run(pool, *t, c, a, b, packed), expected(c, a, b)))
-              << t->isa << ' ' << c.m << 'x' << c.n << 'x' << c.k << " order " << order << " packed " << packed;
+              << t->isa << ' ' << c.m << 'x' << c.n << 'x' << c.k << " order " << order << " packed "
+              << packed;
         }
 }
 
@@ -136,7 +160,8 @@ TEST(Gemm, WidensF16AndBf16Exactly) {
           for (const bool packed : {false, true}) {
             const Matrix a(c.m, c.k, 3), b(c.n, c.k, 4, order, type);
             EXPECT_TRUE(same_bits(run(pool, *t, c, a, b, packed), expected(c, a, b)))
-                << t->isa << ' ' << name(type) << ' ' << c.m << 'x' << c.n << 'x' << c.k << " packed " << packed;
+                << t->isa << ' ' << name(type) << ' ' << c.m << 'x' << c.n << 'x' << c.k << " packed "
+                << packed;
           }
 }
 
@@ -148,8 +173,10 @@ TEST(Gemm, WidensEveryF16) {
     t->widen(DType::kF16, x.data(), 65535, y.data());
     for (size_t i = 0; i < 65535; ++i) {
       const float want = from_f16(x[i]);
-      if (std::isnan(want)) EXPECT_TRUE(std::isnan(y[i]));
-      else EXPECT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(want)) << t->isa << ' ' << i;
+      if (std::isnan(want))
+        EXPECT_TRUE(std::isnan(y[i]));
+      else
+        EXPECT_EQ(std::bit_cast<uint32_t>(y[i]), std::bit_cast<uint32_t>(want)) << t->isa << ' ' << i;
     }
   }
 }
@@ -162,7 +189,8 @@ TEST(Gemm, IsCloseToDouble) {
   for (int64_t i = 0; i < c.m; ++i)
     for (int64_t j = 0; j < c.n; ++j) {
       double sum = 0, size = 0;
-      for (int64_t p = 0; p < c.k; ++p) sum += double(a(i, p)) * b(j, p), size += std::abs(double(a(i, p)) * b(j, p));
+      for (int64_t p = 0; p < c.k; ++p)
+        sum += double(a(i, p)) * b(j, p), size += std::abs(double(a(i, p)) * b(j, p));
       EXPECT_LE(std::abs(got[i * c.n + j] - sum), 1e-6 * size);
     }
 }
@@ -196,11 +224,15 @@ TEST(Gemm, ARowAloneIsTheRowInABatch) {
   for (const Table* t : available())
     for (const int64_t m : {2, 3, 4, 5, 6, 7, 8, 9, 15, 17, 40, 130, 270})
       for (const bool packed : {false, true})
-        EXPECT_TRUE(rows_stand_alone(m, 37, 700, [&](int64_t rows, int64_t n, int64_t k, const Operand& a,
-                                                     const Operand& b, float* c) {
-          if (packed) gemm(pool, rows, a, PackedMatrix::pack(pool, b, n, k, *t), {c, n, false, nullptr});
-          else gemm(pool, rows, n, k, a, b, {c, n, false, nullptr}, *t);
-        })) << t->isa << ' ' << m << " rows, packed " << packed;
+        EXPECT_TRUE(rows_stand_alone(
+            m, 37, 700,
+            [&](int64_t rows, int64_t n, int64_t k, const Operand& a, const Operand& b, float* c) {
+              if (packed)
+                gemm(pool, rows, a, PackedMatrix::pack(pool, b, n, k, *t), {c, n, false, nullptr});
+              else
+                gemm(pool, rows, n, k, a, b, {c, n, false, nullptr}, *t);
+            }))
+            << t->isa << ' ' << m << " rows, packed " << packed;
 }
 
 // A kernel that breaks the contract as fast libraries do: with one row it keeps four partial sums along k.
@@ -216,9 +248,7 @@ void broken(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
     }
 }
 
-TEST(Gemm, TheBitTestCatchesPartialSumsAlongK) {
-  EXPECT_FALSE(rows_stand_alone(8, 37, 700, broken));
-}
+TEST(Gemm, TheBitTestCatchesPartialSumsAlongK) { EXPECT_FALSE(rows_stand_alone(8, 37, 700, broken)); }
 
 TEST(Gemm, LongKIsCutAndAccumulated) {
   ThreadPool pool(2);

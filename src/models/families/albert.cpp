@@ -1,5 +1,5 @@
-// ALBERT (Lan et al., 2019): BERT with one set of block weights used by all layers of a group, and a narrow token
-// table projected up.
+// ALBERT (Lan et al., 2019): BERT with one set of block weights used by all layers of a group, and a narrow
+// token table projected up.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -17,14 +17,17 @@ Result<ModelSpec> read(const Config& config) {
   s.embedding.project = s.embedding.project_bias = true;
   m.head.transform_width = s.embedding.width;
   m.head.transform_activation = s.block.feed_forward.activation;
-  r.unsupported(r.integer_or("inner_group_num", 1, 1, 1024) != 1, "inner_group_num", "other than 1 is not supported");
-  r.unsupported(m.head.kind == HeadKind::kPretraining, "architectures", "names ALBERT's pretraining head, which is not supported");
+  r.unsupported(r.integer_or("inner_group_num", 1, 1, 1024) != 1, "inner_group_num",
+                "other than 1 is not supported");
+  r.unsupported(m.head.kind == HeadKind::kPretraining, "architectures",
+                "names ALBERT's pretraining head, which is not supported");
   r.require(s.groups <= s.layers, "num_hidden_groups", "is more than the layers");
   return r.finish(m);
 }
 
 std::vector<NameRule> names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.", theirs = "albert.encoder.albert_layer_groups.{}.albert_layers.0.";
+  const std::string ours = "encoder.layers.{}.",
+                    theirs = "albert.encoder.albert_layer_groups.{}.albert_layers.0.";
   return {{"encoder.embed.tokens", "albert.embeddings.word_embeddings"},
           {"encoder.embed.positions", "albert.embeddings.position_embeddings"},
           {"encoder.embed.types", "albert.embeddings.token_type_embeddings"},
@@ -49,7 +52,9 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 }  // namespace
 
-const Family kAlbert = {"albert", "albert.", read, names, nullptr,
-                        {"embeddings.position_ids", "predictions.decoder.weight", "predictions.decoder.bias"}};
+const Family kAlbert = {
+    "albert", "albert.",
+    read,     names,
+    nullptr,  {"embeddings.position_ids", "predictions.decoder.weight", "predictions.decoder.bias"}};
 
 }  // namespace makar

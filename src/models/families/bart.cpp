@@ -1,5 +1,6 @@
-// BART (Lewis et al., 2019) and Marian (Junczys-Dowmunt et al., 2018): post-norm encoder-decoders with biases; BART
-// with learned positions and a norm on the embeddings, Marian with the sinusoids of the original Transformer.
+// BART (Lewis et al., 2019) and Marian (Junczys-Dowmunt et al., 2018): post-norm encoder-decoders with
+// biases; BART with learned positions and a norm on the embeddings, Marian with the sinusoids of the original
+// Transformer.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -51,7 +52,8 @@ ModelSpec read_common(Reader& r, const char* family, const char* model, bool mar
   m.head.kind = r.head(model, m);
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   m.head.lm_offset = m.head.kind == HeadKind::kCausalLm;
-  r.unsupported(m.head.kind != HeadKind::kCausalLm && m.head.kind != HeadKind::kNone, "architectures", "names a head that is not supported");
+  r.unsupported(m.head.kind != HeadKind::kCausalLm && m.head.kind != HeadKind::kNone, "architectures",
+                "names a head that is not supported");
   return m;
 }
 
@@ -89,7 +91,8 @@ std::vector<NameRule> names(const ModelSpec& spec) {
   for (const std::string stack : {"encoder", "decoder"}) {
     const std::string ours = stack + ".layers.{}.", theirs = "model." + stack + ".layers.{}.";
     const auto attention = [&](const std::string& part, const std::string& name, const std::string& norm) {
-      for (const char* p : {"q", "k", "v"}) rules.emplace_back(ours + part + "." + p, theirs + name + "." + p + "_proj");
+      for (const char* p : {"q", "k", "v"})
+        rules.emplace_back(ours + part + "." + p, theirs + name + "." + p + "_proj");
       rules.emplace_back(ours + part + ".o", theirs + name + ".out_proj");
       rules.emplace_back(ours + norm, theirs + name + "_layer_norm");
     };
@@ -106,12 +109,14 @@ std::vector<NameRule> names(const ModelSpec& spec) {
   return rules;
 }
 
-const std::vector<std::string> kIgnored = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight",
-                                           "model.shared.weight"};
+const std::vector<std::string> kIgnored = {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight",
+                                           "lm_head.weight", "model.shared.weight"};
 
 }  // namespace
 
-const Family kBart = {"bart", "model.", read_bart, names, nullptr, {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}};
+const Family kBart = {
+    "bart", "model.", read_bart,
+    names,  nullptr,  {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight"}};
 const Family kMarian = {"marian", "model.", read_marian, names, nullptr, kIgnored};
 
 }  // namespace makar

@@ -44,7 +44,8 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
     h.transform_activation = b.feed_forward.activation;
   }
   if (h.kind == HeadKind::kSequenceClass || h.kind == HeadKind::kTokenClass) h.labels = r.labels();
-  h.pooler = h.kind == HeadKind::kNone || h.kind == HeadKind::kPretraining || h.kind == HeadKind::kSequenceClass;
+  h.pooler =
+      h.kind == HeadKind::kNone || h.kind == HeadKind::kPretraining || h.kind == HeadKind::kSequenceClass;
   h.pool = PoolKind::kPooler;
   r.special_tokens(m, -1, -1, 0);
   s.embedding.padding = m.pad;
@@ -94,7 +95,9 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 }  // namespace
 
-const Family kBert = {"bert", "bert.", read, names, nullptr,
-                      {"embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}};
+const Family kBert = {
+    "bert",  "bert.",
+    read,    names,
+    nullptr, {"embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}};
 
 }  // namespace makar

@@ -42,6 +42,7 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 }  // namespace
 
-const Family kDistilBert = {"distilbert", "distilbert.", read, names, nullptr, {"embeddings.position_ids", "vocab_projector.weight"}};
+const Family kDistilBert = {
+    "distilbert", "distilbert.", read, names, nullptr, {"embeddings.position_ids", "vocab_projector.weight"}};
 
 }  // namespace makar

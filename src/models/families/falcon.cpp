@@ -1,5 +1,5 @@
-// Falcon (Almazrouei et al., 2023): multi-query or grouped attention, attention and feed-forward in parallel as in
-// PaLM, rotary positions or ALiBi.
+// Falcon (Almazrouei et al., 2023): multi-query or grouped attention, attention and feed-forward in parallel
+// as in PaLM, rotary positions or ALiBi.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -58,7 +58,9 @@ std::vector<NameRule> names(const ModelSpec& spec) {
   return {{"decoder.embed.tokens", "transformer.word_embeddings"},
           {ours + "norm1", theirs + (two_norms ? "ln_attn" : "input_layernorm")},
           {ours + "norm2", theirs + (two_norms ? "ln_mlp" : "post_attention_layernorm")},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "self_attention.query_key_value", b.attention.kv_heads},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
+           theirs + "self_attention.query_key_value",
+           b.attention.kv_heads},
           {ours + "attn.o", theirs + "self_attention.dense"},
           {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
           {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
@@ -69,6 +71,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 
 }  // namespace
 
-const Family kFalcon = {"falcon", "transformer.", read, names, nullptr, {"lm_head.weight", ".rotary_emb.inv_freq"}};
+const Family kFalcon = {"falcon", "transformer.", read,
+                        names,    nullptr,        {"lm_head.weight", ".rotary_emb.inv_freq"}};
 
 }  // namespace makar

@@ -35,7 +35,8 @@ Result<ModelSpec> read(const Config& config) {
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   last_token_classifier(r, m);
   r.special_tokens(m, 50256, 50256, -1);
-  r.unsupported(r.flag_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx", "is not supported");
+  r.unsupported(r.flag_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
+                "is not supported");
   r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
   m.decoder = s;
   return r.finish(m);
@@ -58,6 +59,7 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 }  // namespace
 
-const Family kGpt2 = {"gpt2", "transformer.", read, names, nullptr, {".attn.bias", ".attn.masked_bias", "lm_head.weight"}};
+const Family kGpt2 = {"gpt2", "transformer.", read,
+                      names,  nullptr,        {".attn.bias", ".attn.masked_bias", "lm_head.weight"}};
 
 }  // namespace makar

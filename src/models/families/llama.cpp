@@ -16,7 +16,8 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   AttentionSpec& a = b.attention;
   a.heads = r.heads("num_attention_heads");
   r.kv_heads(a, "num_key_value_heads", a.heads);
-  a.head_dim = r.has("head_dim") ? r.integer("head_dim", 1, 65536) : r.head_dim(s.width, a.heads, "num_attention_heads");
+  a.head_dim = r.has("head_dim") ? r.integer("head_dim", 1, 65536)
+                                 : r.head_dim(s.width, a.heads, "num_attention_heads");
   a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
   a.qkv_bias = a.out_bias = r.flag_or("attention_bias", false);
   a.dropout = r.dropout_or("attention_dropout", 0.0);
@@ -27,7 +28,8 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   m.vocab = r.vocab("vocab_size");
   m.max_positions = r.positions_or("max_position_embeddings", d.max_positions);
   a.rope = r.rope(a.head_dim, d.theta, m.max_positions);
-  if (a.rope->scaling == ops::RopeScaling::kDynamic)  // grows with the text, up to the factor it was meant for
+  if (a.rope->scaling ==
+      ops::RopeScaling::kDynamic)  // grows with the text, up to the factor it was meant for
     m.max_positions = static_cast<int64_t>(static_cast<double>(m.max_positions) * a.rope->factor);
   s.embedding.vocab = m.vocab;
   s.embedding.width = s.width;
@@ -69,6 +71,7 @@ Result<ModelSpec> read(const Config& config) {
 
 }  // namespace
 
-const Family kLlama = {"llama", "model.", read, llama_names, nullptr, {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kLlama = {"llama",     "model.", read,
+                       llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
 
 }  // namespace makar

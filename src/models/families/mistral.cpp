@@ -10,12 +10,14 @@ Result<ModelSpec> read(const Config& config) {
   d.max_positions = 131072;
   ModelSpec m = read_llama_like(r, "mistral", "Mistral", d);
   m.decoder->block.attention.qkv_bias = m.decoder->block.attention.out_bias = false;
-  m.decoder->windows = r.windows(m.decoder->layers, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
+  m.decoder->windows =
+      r.windows(m.decoder->layers, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
   return r.finish(m);
 }
 
 }  // namespace
 
-const Family kMistral = {"mistral", "model.", read, llama_names, nullptr, {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kMistral = {"mistral",   "model.", read,
+                         llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
 
 }  // namespace makar

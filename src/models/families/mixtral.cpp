@@ -10,14 +10,17 @@ Result<ModelSpec> read(const Config& config) {
   d.theta = 1e6, d.eps = 1e-5, d.max_positions = 131072;
   ModelSpec m = read_llama_like(r, "mixtral", "Mixtral", d);
   m.decoder->block.attention.qkv_bias = m.decoder->block.attention.out_bias = false;
-  m.decoder->windows = r.windows(m.decoder->layers, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
+  m.decoder->windows =
+      r.windows(m.decoder->layers, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
   FeedForwardSpec& f = m.decoder->block.feed_forward;
   f.experts = r.integer_or("num_local_experts", 8, 1, 4096);
   f.experts_per_token = r.integer_or("num_experts_per_tok", 2, 1, 4096);
   f.bias = false;
   // transformers adds the loss only when asked to put out the router's logits.
-  if (r.flag_or("output_router_logits", false)) m.router_loss = r.number_or("router_aux_loss_coef", 0.001, 0, 1e3);
-  r.unsupported(r.number_or("router_jitter_noise", 0.0) != 0.0f, "router_jitter_noise", "other than 0 is not supported");
+  if (r.flag_or("output_router_logits", false))
+    m.router_loss = r.number_or("router_aux_loss_coef", 0.001, 0, 1e3);
+  r.unsupported(r.number_or("router_jitter_noise", 0.0) != 0.0f, "router_jitter_noise",
+                "other than 0 is not supported");
   return r.finish(m);
 }
 
@@ -41,13 +44,15 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 
 std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
   const std::string theirs = "model.layers.{}.mlp.";
-  return replace_feed_forward(spec, {{kOurs + "router", theirs + "gate"},
-                                     {{kOurs + "experts.{e}.gate", kOurs + "experts.{e}.up"}, theirs + "experts.gate_up_proj", 1},
-                                     {{kOurs + "experts.{e}.down"}, theirs + "experts.down_proj", 1}});
+  return replace_feed_forward(
+      spec, {{kOurs + "router", theirs + "gate"},
+             {{kOurs + "experts.{e}.gate", kOurs + "experts.{e}.up"}, theirs + "experts.gate_up_proj", 1},
+             {{kOurs + "experts.{e}.down"}, theirs + "experts.down_proj", 1}});
 }
 
 }  // namespace
 
-const Family kMixtral = {"mixtral", "model.", read, names, names_in_memory, {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kMixtral = {"mixtral", "model.",        read,
+                         names,     names_in_memory, {".rotary_emb.inv_freq", "lm_head.weight"}};
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// GPT-NeoX (Black et al., 2022): attention and feed-forward in parallel, partial rotary positions, query, key and
-// value fused per head.
+// GPT-NeoX (Black et al., 2022): attention and feed-forward in parallel, partial rotary positions, query, key
+// and value fused per head.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -44,7 +44,9 @@ std::vector<NameRule> names(const ModelSpec& spec) {
   return {{"decoder.embed.tokens", "gpt_neox.embed_in"},
           {ours + "norm1", theirs + "input_layernorm"},
           {ours + "norm2", theirs + "post_attention_layernorm"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attention.query_key_value", spec.decoder->block.attention.heads},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
+           theirs + "attention.query_key_value",
+           spec.decoder->block.attention.heads},
           {ours + "attn.o", theirs + "attention.dense"},
           {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
           {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
@@ -62,7 +64,12 @@ std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
 
 }  // namespace
 
-const Family kNeox = {"gpt_neox", "gpt_neox.", read, names, names_in_memory,
-                      {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq", "embed_out.weight"}};
+const Family kNeox = {
+    "gpt_neox",
+    "gpt_neox.",
+    read,
+    names,
+    names_in_memory,
+    {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq", "embed_out.weight"}};
 
 }  // namespace makar

@@ -1,4 +1,5 @@
-// OPT (Zhang et al., 2022): learned positions that start at 2, ReLU, optional projections around a wider body.
+// OPT (Zhang et al., 2022): learned positions that start at 2, ReLU, optional projections around a wider
+// body.
 #include "models/families/pages.h"
 
 namespace makar {

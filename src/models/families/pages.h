@@ -17,7 +17,8 @@ inline void last_token_classifier(Reader& r, ModelSpec& m) {
   m.head.classifier_bias = false;
 }
 
-// Llama and its kin: RMSNorm, rotary positions, gated feed-forward without biases. Each page changes what differs.
+// Llama and its kin: RMSNorm, rotary positions, gated feed-forward without biases. Each page changes what
+// differs.
 struct LlamaDefaults {
   double theta = 10000.0;
   double eps = 1e-6;

@@ -1,5 +1,5 @@
-// Qwen2 and Qwen3 (Yang et al., 2024, 2025): Llama with query-key-value biases, and with per-head norms of queries
-// and keys instead.
+// Qwen2 and Qwen3 (Yang et al., 2024, 2025): Llama with query-key-value biases, and with per-head norms of
+// queries and keys instead.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -14,7 +14,8 @@ ModelSpec read_common(Reader& r, const char* family, const char* model) {
   const int64_t window = slides ? r.integer_or("sliding_window", 4096, 0, int64_t{1} << 40) : 0;
   s.windows = r.windows(s.layers, window, "none");
   if (slides && !r.has("layer_types"))  // the older rule: full attention in the first layers
-    for (int64_t i = r.integer_or("max_window_layers", 28, 0, 4096); i < s.layers; ++i) s.windows[static_cast<size_t>(i)] = window;
+    for (int64_t i = r.integer_or("max_window_layers", 28, 0, 4096); i < s.layers; ++i)
+      s.windows[static_cast<size_t>(i)] = window;
   return m;
 }
 
@@ -41,7 +42,9 @@ Result<ModelSpec> read3(const Config& config) {
 
 }  // namespace
 
-const Family kQwen2 = {"qwen2", "model.", read2, llama_names, nullptr, {".rotary_emb.inv_freq", "lm_head.weight"}};
-const Family kQwen3 = {"qwen3", "model.", read3, llama_names, nullptr, {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kQwen2 = {"qwen2",     "model.", read2,
+                       llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kQwen3 = {"qwen3",     "model.", read3,
+                       llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
 
 }  // namespace makar

@@ -13,7 +13,8 @@ Result<ModelSpec> read(const Config& config) {
   e.padding = m.pad;
   e.position_offset = m.pad + 1;
   m.max_positions -= e.position_offset;
-  r.require(m.pad >= 0 && m.max_positions > 0, "max_position_embeddings", "leaves no position after the padding index");
+  r.require(m.pad >= 0 && m.max_positions > 0, "max_position_embeddings",
+            "leaves no position after the padding index");
   HeadSpec& h = m.head;
   h.transform_activation = Activation::kGelu;
   h.pooler = h.kind == HeadKind::kNone;
@@ -38,7 +39,8 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 
 }  // namespace
 
-const Family kRoberta = {"roberta", "roberta.", read, names, nullptr,
-                         {"embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias"}};
+const Family kRoberta = {
+    "roberta", "roberta.", read,
+    names,     nullptr,    {"embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias"}};
 
 }  // namespace makar

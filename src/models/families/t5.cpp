@@ -1,4 +1,5 @@
-// T5 (Raffel et al., 2019): an encoder-decoder with RMSNorm, unscaled attention, learned biases by bucketed distance.
+// T5 (Raffel et al., 2019): an encoder-decoder with RMSNorm, unscaled attention, learned biases by bucketed
+// distance.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -20,8 +21,10 @@ StackSpec read_stack(Reader& r, const char* name, int64_t layers, bool decoder) 
   a.bias = BiasKind::kT5;
   a.t5_buckets = r.integer_or("relative_attention_num_buckets", 32, 2, 65536);
   a.t5_max_distance = r.integer_or("relative_attention_max_distance", 128, 2, int64_t{1} << 24);
-  r.require(a.t5_buckets % 4 == 0 || a.t5_buckets == 2, "relative_attention_num_buckets", "must be a multiple of 4");
-  r.require(a.t5_max_distance > a.t5_buckets / 2, "relative_attention_max_distance", "must be more than half the buckets");
+  r.require(a.t5_buckets % 4 == 0 || a.t5_buckets == 2, "relative_attention_num_buckets",
+            "must be a multiple of 4");
+  r.require(a.t5_max_distance > a.t5_buckets / 2, "relative_attention_max_distance",
+            "must be more than half the buckets");
   a.dropout = b.dropout = s.embedding.dropout = r.dropout_or("dropout_rate", 0.1);
   if (decoder) {
     b.cross = a;
@@ -50,17 +53,20 @@ Result<ModelSpec> read(const Config& config) {
   m.vocab = m.encoder->embedding.vocab;
   m.head.kind = r.head("T5", m);
   m.head.tied = r.flag_or("tie_word_embeddings", true);
-  if (r.flag_or("scale_decoder_outputs", m.head.tied)) m.head.scale = 1.0f / std::sqrt(static_cast<float>(m.encoder->width));
+  if (r.flag_or("scale_decoder_outputs", m.head.tied))
+    m.head.scale = 1.0f / std::sqrt(static_cast<float>(m.encoder->width));
   r.special_tokens(m, -1, 1, 0);
   if (m.decoder_start < 0) m.decoder_start = m.pad;
-  r.unsupported(m.head.kind != HeadKind::kCausalLm && m.head.kind != HeadKind::kNone, "architectures", "names a head T5 does not have here");
+  r.unsupported(m.head.kind != HeadKind::kCausalLm && m.head.kind != HeadKind::kNone, "architectures",
+                "names a head T5 does not have here");
   return r.finish(m);
 }
 
 void add_stack(std::vector<NameRule>& rules, const std::string& stack, bool gated, bool decoder) {
   const std::string ours = stack + ".layers.{}.", theirs = stack + ".block.{}.layer.";
   const auto attention = [&](const std::string& part, const std::string& name) {
-    for (const char* p : {"q", "k", "v", "o"}) rules.emplace_back(ours + part + "." + p, theirs + name + "." + p);
+    for (const char* p : {"q", "k", "v", "o"})
+      rules.emplace_back(ours + part + "." + p, theirs + name + "." + p);
   };
   attention("attn", "0.SelfAttention");
   rules.emplace_back(ours + "norm1", theirs + "0.layer_norm");
@@ -73,7 +79,8 @@ void add_stack(std::vector<NameRule>& rules, const std::string& stack, bool gate
   rules.emplace_back(ours + "ffn.up", last + (gated ? "DenseReluDense.wi_1" : "DenseReluDense.wi"));
   rules.emplace_back(ours + "ffn.down", last + "DenseReluDense.wo");
   rules.emplace_back(ours + "norm2", last + "layer_norm");
-  rules.emplace_back(stack + ".relative_bias", stack + ".block.0.layer.0.SelfAttention.relative_attention_bias");
+  rules.emplace_back(stack + ".relative_bias",
+                     stack + ".block.0.layer.0.SelfAttention.relative_attention_bias");
   rules.emplace_back(stack + ".norm", stack + ".final_layer_norm");
 }
 
@@ -87,7 +94,11 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 
 }  // namespace
 
-const Family kT5 = {"t5", "", read, names, nullptr,
+const Family kT5 = {"t5",
+                    "",
+                    read,
+                    names,
+                    nullptr,
                     {"encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight",
                      "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}};
 

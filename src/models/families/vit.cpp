@@ -1,5 +1,5 @@
-// ViT (Dosovitskiy et al., 2020) and DeiT (Touvron et al., 2020): image patches as tokens, a class token, and DeiT's
-// distillation token beside it.
+// ViT (Dosovitskiy et al., 2020) and DeiT (Touvron et al., 2020): image patches as tokens, a class token, and
+// DeiT's distillation token beside it.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -35,7 +35,8 @@ ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool d
   s.embedding.patches = p;
   s.embedding.width = s.width;
   m.head.kind = r.head(model, m);
-  if (m.head.kind == HeadKind::kImageClass || m.head.kind == HeadKind::kImageClassTeacher) m.head.labels = r.labels();
+  if (m.head.kind == HeadKind::kImageClass || m.head.kind == HeadKind::kImageClassTeacher)
+    m.head.labels = r.labels();
   m.head.pooler = m.head.kind == HeadKind::kNone;
   m.initializer_range = r.number_or("initializer_range", 0.02, 0, 1e3);
   m.encoder = s;
@@ -47,7 +48,8 @@ namespace {
 Result<ModelSpec> read_vit(const Config& config) {
   Reader r(config);
   ModelSpec m = read_vit_like(r, "vit", "ViT", false);
-  r.unsupported(m.head.kind == HeadKind::kImageClassTeacher, "architectures", "names a head ViT does not have");
+  r.unsupported(m.head.kind == HeadKind::kImageClassTeacher, "architectures",
+                "names a head ViT does not have");
   return r.finish(m);
 }
 
@@ -100,7 +102,9 @@ std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
 
 }  // namespace
 
-const Family kVit = {"vit", "vit.", read_vit, names, names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
-const Family kDeit = {"deit", "deit.", read_deit, names, names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
+const Family kVit = {"vit", "vit.",          read_vit,
+                     names, names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
+const Family kDeit = {"deit", "deit.",         read_deit,
+                      names,  names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
 
 }  // namespace makar

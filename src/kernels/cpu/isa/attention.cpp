@@ -1,7 +1,8 @@
 // Fused attention for one key/value head of one sequence (FlashAttention's online softmax; Dao, 2022).
 //
 // Keys are walked in tiles of kKeyTile at fixed positions from the start of the sequence. Masked keys weigh
-// exactly zero, and adding zero changes no bit, so a row gets the same bits in a prefill, a chunk or a decode.
+// exactly zero, and adding zero changes no bit, so a row gets the same bits in a prefill, a chunk or a
+// decode.
 #include <algorithm>
 #include <cstring>
 
@@ -79,7 +80,8 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
-      // The V panels hold `tile` keys a panel; a product over the first `seen` of them needs their own stride.
+      // The V panels hold `tile` keys a panel; a product over the first `seen` of them needs their own
+      // stride.
       product_panels(t, rows, a.dim, seen, tile, p_panels, v_panels, a.out + i0 * a.out_stride, a.out_stride);
     }
   }
@@ -110,7 +112,8 @@ void attention_weights(const AttentionHead& a, float* scratch) {
         adjust_scores(a, i0 + i, j0, visible, s);
         float* to = a.record + (i0 + i) * a.keys + j0;
         std::fill_n(to, tile, 0.0f);
-        for (int64_t j = visible.begin; j < visible.end; ++j) to[j] = exp_of(s[j] - a.lse[(i0 + i) * a.lse_stride]);
+        for (int64_t j = visible.begin; j < visible.end; ++j)
+          to[j] = exp_of(s[j] - a.lse[(i0 + i) * a.lse_stride]);
       }
     }
   }

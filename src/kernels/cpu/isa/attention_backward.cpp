@@ -1,5 +1,6 @@
-// Gradient of fused attention for one query head of one sequence: the weights are made again tile by tile from
-// the stored log-sum-exp. dk and dv are added to, in the order of q blocks; dq in the order of key tiles.
+// Gradient of fused attention for one query head of one sequence: the weights are made again tile by tile
+// from the stored log-sum-exp. dk and dv are added to, in the order of q blocks; dq in the order of key
+// tiles.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -11,9 +12,9 @@ namespace makar::kernels::MAKAR_ISA {
 namespace {
 
 struct Pieces {
-  float *q_a, *q_b, *do_a, *do_b;    // all rows: panels for scores, for dk, for dp, for dv
-  float *k_b, *v_b, *k_rows;         // one tile: panels for scores, for dp, for dq
-  float *p, *dp, *panels, *delta;    // one block; one value a row
+  float *q_a, *q_b, *do_a, *do_b;  // all rows: panels for scores, for dk, for dp, for dv
+  float *k_b, *v_b, *k_rows;       // one tile: panels for scores, for dp, for dq
+  float *p, *dp, *panels, *delta;  // one block; one value a row
 };
 
 struct Sizes : Layout {
@@ -23,7 +24,8 @@ struct Sizes : Layout {
       : Layout(a, t), b_rows(block * round_up(a.dim, t.nr)), blocks((a.rows + block - 1) / block) {}
   int64_t panel() const { return std::max(round_up(kKeyTile, 16) * round_up(block, 16), p_panels) * 2; }
   int64_t total() const {
-    return 2 * q_panels + 2 * blocks * b_rows + 2 * k_panels + v_panels + 2 * block * kKeyTile + panel() + rows;
+    return 2 * q_panels + 2 * blocks * b_rows + 2 * k_panels + v_panels + 2 * block * kKeyTile + panel() +
+           rows;
   }
 };
 
@@ -64,7 +66,8 @@ void row_gradient(const AttentionHead& a, const AttentionHeadBackward& g, int64_
 }
 
 // The common case without dropout, cap or bias gradient, as a loop that vectorises.
-void row_gradient_plain(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float delta, float* p, float* dp) {
+void row_gradient_plain(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float delta, float* p,
+                        float* dp) {
   const Span v = visible_keys(a, i, j0, seen);
   adjust_scores(a, i, j0, v, p);
   const float lse = a.lse[i * a.lse_stride], scale = a.scale;
@@ -117,9 +120,11 @@ void attention_backward(const AttentionHead& a, const AttentionHeadBackward& g, 
           row_gradient(a, g, i0 + i, j0, seen, x.delta[i0 + i], p, dp);
       }
       t.pack_a(x.p, 1, kKeyTile, seen, rows, x.panels);
-      t.product(seen, a.dim, rows, x.panels, x.do_b + b * z.b_rows, g.dv + j0 * a.kv_stride, a.kv_stride, true);
+      t.product(seen, a.dim, rows, x.panels, x.do_b + b * z.b_rows, g.dv + j0 * a.kv_stride, a.kv_stride,
+                true);
       t.pack_a(x.dp, 1, kKeyTile, seen, rows, x.panels);
-      t.product(seen, a.dim, rows, x.panels, x.q_b + b * z.b_rows, g.dk + j0 * a.kv_stride, a.kv_stride, true);
+      t.product(seen, a.dim, rows, x.panels, x.q_b + b * z.b_rows, g.dk + j0 * a.kv_stride, a.kv_stride,
+                true);
       t.pack_a(x.dp, kKeyTile, 1, rows, seen, x.panels);
       product_panels(t, rows, a.dim, seen, tile, x.panels, x.k_rows, g.dq + i0 * a.q_stride, a.q_stride);
     }

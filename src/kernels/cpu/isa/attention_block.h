@@ -32,8 +32,8 @@ struct Layout {
   }
 };
 
-// How many of the tile's keys any row of [i0, i0 + rows) may see: everything from the tile's start to the last
-// visible one; 0 when the tile is out of sight.
+// How many of the tile's keys any row of [i0, i0 + rows) may see: everything from the tile's start to the
+// last visible one; 0 when the tile is out of sight.
 inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64_t j0, int64_t tile) {
   if (a.causal && a.past + i0 + rows <= j0) return 0;
   if (a.window > 0 && j0 + tile <= a.past + i0 - a.window + 1) return 0;

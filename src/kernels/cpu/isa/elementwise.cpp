@@ -80,7 +80,8 @@ void gated_forward(const float* gate, const float* up, float* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = F::value(gate[i]) * up[i];
 }
 template <class F>
-void gated_backward(const float* gate, const float* up, const float* dy, float* dgate, float* dup, int64_t n) {
+void gated_backward(const float* gate, const float* up, const float* dy, float* dgate, float* dup,
+                    int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const float g = gate[i], d = dy[i];
     dup[i] = d * F::value(g);
@@ -112,10 +113,12 @@ float sum(const float* x, int64_t n) {
   return sum_of(n, [x](int64_t i) { return x[i]; });
 }
 float sum_squares(const float* x, int64_t n) {
-  return dot_of(n, [x](int64_t i) { return x[i]; }, [x](int64_t i) { return x[i]; });
+  return dot_of(
+      n, [x](int64_t i) { return x[i]; }, [x](int64_t i) { return x[i]; });
 }
 float dot(const float* a, const float* b, int64_t n) {
-  return dot_of(n, [a](int64_t i) { return a[i]; }, [b](int64_t i) { return b[i]; });
+  return dot_of(
+      n, [a](int64_t i) { return a[i]; }, [b](int64_t i) { return b[i]; });
 }
 
 }  // namespace

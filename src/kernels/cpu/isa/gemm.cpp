@@ -1,5 +1,6 @@
-// Tiles of the matrix product and the loops over packed panels. The register tiles stand in gemm_<isa>.h; here are
-// the edges: fewer rows take a narrower tile, fewer columns go through a buffer. Bits depend on neither.
+// Tiles of the matrix product and the loops over packed panels. The register tiles stand in gemm_<isa>.h;
+// here are the edges: fewer rows take a narrower tile, fewer columns go through a buffer. Bits depend on
+// neither.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -13,7 +14,8 @@ namespace {
 
 // Runs a kernel of `width` whole columns where only `cols` exist in c.
 template <class Kernel>
-[[gnu::noinline]] void through_buffer(int rows, int cols, int width, float* c, int64_t ldc, bool accumulate, const Kernel& kernel) {
+[[gnu::noinline]] void through_buffer(int rows, int cols, int width, float* c, int64_t ldc, bool accumulate,
+                                      const Kernel& kernel) {
   float buffer[kMr * 4 * kNr];
   if (accumulate) {
     std::memset(buffer, 0, sizeof(float) * static_cast<size_t>(rows) * width);
@@ -37,11 +39,13 @@ constexpr std::array<TileFn, sizeof...(R)> tile_table(std::integer_sequence<int,
 }
 constexpr auto kTiles = tile_table(std::make_integer_sequence<int, kMr>());
 
-void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int rows, int cols, bool accumulate) {
+void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int rows, int cols,
+          bool accumulate) {
   kTiles[rows - 1](k, a, b, c, ldc, cols, accumulate);
 }
 
-void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc, bool accumulate) {
+void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc,
+             bool accumulate) {
   for (int64_t j = 0; j < n; j += kNr)
     for (int64_t i = 0; i < m; i += kMr)
       tile(k, a + i * k, b + j * k, c + i * ldc + j, ldc, static_cast<int>(std::min<int64_t>(kMr, m - i)),
@@ -49,8 +53,8 @@ void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, fl
 }
 
 template <int M, int P, class T>
-void rows_group(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c, int64_t ldc, int64_t cols,
-                bool accumulate) {
+void rows_group(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c, int64_t ldc,
+                int64_t cols, bool accumulate) {
   if (cols >= P * kNr) return full_rows<M, P>(k, a, lda, b, panel, c, ldc, accumulate);
   through_buffer(M, static_cast<int>(cols), P * kNr, c, ldc, accumulate,
                  [&](float* to, int64_t ld) { full_rows<M, P>(k, a, lda, b, panel, to, ld, accumulate); });
@@ -73,11 +77,11 @@ constexpr std::array<RowsFn, sizeof...(M)> rows_table(std::integer_sequence<int,
   return {rows_of<M + 1, T>...};
 }
 constexpr auto kEach = std::make_integer_sequence<int, kRowsMax>();
-constexpr std::array<std::array<RowsFn, kRowsMax>, 3> kRows = {rows_table<float>(kEach), rows_table<Half>(kEach),
-                                                               rows_table<BFloat>(kEach)};
+constexpr std::array<std::array<RowsFn, kRowsMax>, 3> kRows = {
+    rows_table<float>(kEach), rows_table<Half>(kEach), rows_table<BFloat>(kEach)};
 
-void rows(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* panels, int64_t panel,
-          float* c, int64_t ldc, bool accumulate) {
+void rows(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* panels,
+          int64_t panel, float* c, int64_t ldc, bool accumulate) {
   const int which = type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 2;
   kRows[which][m - 1](k, a, lda, panels, panel, c, ldc, n, accumulate);
 }

@@ -73,14 +73,15 @@ inline void rows_step(float32x4_t (&acc)[P][M][3], const float32x4_t (&a)[M], co
     load_row(b + q * panel + L * kNr, v);
     for (int i = 0; i < M; ++i)
       for (int j = 0; j < 3; ++j) acc[q][i][j] = vfmaq_laneq_f32(acc[q][i][j], v[j], a[i], L);
-    if (P * M >= 6) asm volatile("" ::: "memory");  // or clang moves later loads up here and spills accumulators
+    if (P * M >= 6)
+      asm volatile("" ::: "memory");  // or clang moves later loads up here and spills accumulators
   }
 }
 
 // M rows of A as they stand (k contiguous) by P panels at once, so that enough accumulators are in flight.
 template <int M, int P, class T>
-inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c, int64_t ldc,
-                      bool accumulate) {
+inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c,
+                      int64_t ldc, bool accumulate) {
   float32x4_t acc[P][M][3];
   for (int q = 0; q < P; ++q)
     for (int i = 0; i < M; ++i)

@@ -15,7 +15,8 @@ inline float widen(Half x) {
   const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16, rest = x.bits & 0x7fffu;
   // Exponent and fraction move up as they are; multiplying by 2^112 sets the bias right, for subnormals too.
   const float small = std::bit_cast<float>(rest << 13) * 0x1p112f;
-  const uint32_t bits = rest >= 0x7c00u ? 0x7f800000u | ((rest & 0x3ffu) << 13) : std::bit_cast<uint32_t>(small);
+  const uint32_t bits =
+      rest >= 0x7c00u ? 0x7f800000u | ((rest & 0x3ffu) << 13) : std::bit_cast<uint32_t>(small);
   return std::bit_cast<float>(sign | bits);
 }
 
@@ -43,8 +44,8 @@ inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t l
 }
 
 template <int M, int P, class T>
-inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c, int64_t ldc,
-                      bool accumulate) {
+inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c,
+                      int64_t ldc, bool accumulate) {
   for (int q = 0; q < P; ++q) any_tile<M>(k, a, lda, 1, b + q * panel, c + q * kNr, ldc, accumulate);
 }
 

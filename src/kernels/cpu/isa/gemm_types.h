@@ -4,7 +4,11 @@
 
 namespace makar::kernels::MAKAR_ISA {
 
-struct Half { uint16_t bits; };
-struct BFloat { uint16_t bits; };
+struct Half {
+  uint16_t bits;
+};
+struct BFloat {
+  uint16_t bits;
+};
 
 }  // namespace makar::kernels::MAKAR_ISA

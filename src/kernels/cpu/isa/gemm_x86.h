@@ -11,7 +11,9 @@ using Vec = __m512;
 constexpr int kLanes = 16, kMr = 14, kRowsMax = 8, kKc = 256;  // 28 accumulators, 2 registers of B
 inline Vec zero() { return _mm512_setzero_ps(); }
 inline Vec load(const float* x) { return _mm512_loadu_ps(x); }
-inline Vec load(const Half* x) { return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x))); }
+inline Vec load(const Half* x) {
+  return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
+}
 inline Vec load(const BFloat* x) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
@@ -24,7 +26,9 @@ using Vec = __m256;
 constexpr int kLanes = 8, kMr = 6, kRowsMax = 6, kKc = 384;  // 12 accumulators, 2 registers of B, 1 of A
 inline Vec zero() { return _mm256_setzero_ps(); }
 inline Vec load(const float* x) { return _mm256_loadu_ps(x); }
-inline Vec load(const Half* x) { return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))); }
+inline Vec load(const Half* x) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
 inline Vec load(const BFloat* x) {
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
@@ -37,8 +41,8 @@ constexpr int kVecs = 2, kNr = kVecs * kLanes;
 
 // R rows of A, element (i, p) at a[i * row + p * step], by P panels at once.
 template <int R, int P, class T>
-inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const T* b, int64_t panel, float* c,
-                     int64_t ldc, bool accumulate) {
+inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const T* b, int64_t panel,
+                     float* c, int64_t ldc, bool accumulate) {
   Vec acc[P][R][kVecs];
 #pragma clang loop unroll(full)
   for (int q = 0; q < P; ++q)
@@ -75,8 +79,8 @@ inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t l
 }
 
 template <int M, int P, class T>
-inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c, int64_t ldc,
-                      bool accumulate) {
+inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c,
+                      int64_t ldc, bool accumulate) {
   any_tile<M, P>(k, a, lda, 1, b, panel, c, ldc, accumulate);
 }
 

@@ -1,6 +1,6 @@
-// Elementary functions as straight-line code that compilers turn into vectors: the same operations in the same
-// order in every lane and on every instruction set, so the bits agree everywhere. Polynomials are Chebyshev
-// fits; errors were measured against double precision (about 1-2 units in the last place).
+// Elementary functions as straight-line code that compilers turn into vectors: the same operations in the
+// same order in every lane and on every instruction set, so the bits agree everywhere. Polynomials are
+// Chebyshev fits; errors were measured against double precision (about 1-2 units in the last place).
 #pragma once
 #include <bit>
 #include <cmath>
@@ -27,7 +27,8 @@ inline float exp_of(float x) {
   const float y = madd(r * r, p, r) + 1.0f;
   // Two halves of the power keep 2^128 out of the exponent field.
   const int32_t e = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic), half = e >> 1;
-  const float scale_a = std::bit_cast<float>((half + 127) << 23), scale_b = std::bit_cast<float>((e - half + 127) << 23);
+  const float scale_a = std::bit_cast<float>((half + 127) << 23),
+              scale_b = std::bit_cast<float>((e - half + 127) << 23);
   float out = y * scale_a * scale_b;
   out = x < -87.33f ? 0.0f : out;
   out = x > 88.72f ? std::bit_cast<float>(0x7f800000) : out;

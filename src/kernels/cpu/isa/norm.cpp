@@ -51,8 +51,10 @@ void layer_norm_backward(const NormRowsBackward& a) {
     const auto xhat = [x, mean, rstd](int64_t i) { return (x[i] - mean) * rstd; };
     if (a.dx) {
       float* dx = a.dx + r * n;
-      const float g_mean = (w ? dot_of(n, [dy](int64_t i) { return dy[i]; }, [w](int64_t i) { return w[i]; })
-                              : sum_of(n, [dy](int64_t i) { return dy[i]; })) * inv;
+      const float g_mean = (w ? dot_of(
+                                    n, [dy](int64_t i) { return dy[i]; }, [w](int64_t i) { return w[i]; })
+                              : sum_of(n, [dy](int64_t i) { return dy[i]; })) *
+                           inv;
       const float gx_mean = dot_of(n, g, xhat) * inv;
       if (a.accumulate)
         for (int64_t i = 0; i < n; ++i) dx[i] = madd(rstd, g(i) - madd(xhat(i), gx_mean, g_mean), dx[i]);

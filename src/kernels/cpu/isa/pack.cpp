@@ -17,8 +17,10 @@ inline void transpose_strip(const T* x, int64_t row_stride, int have, int64_t k,
     for (int i = 0; i < 4; ++i) v[i] = i < have ? quad_load(x + i * row_stride + p) : quad_zero();
     quad_transpose(v);
     for (int i = 0; i < 4; ++i) {
-      if constexpr (Keep == 4) quad_store(out + (p + i) * W, v[i]);
-      else quad_store_low(out + (p + i) * W, v[i]);
+      if constexpr (Keep == 4)
+        quad_store(out + (p + i) * W, v[i]);
+      else
+        quad_store_low(out + (p + i) * W, v[i]);
     }
   }
   for (; p < k; ++p)
@@ -32,12 +34,15 @@ void pack_transposed(const T* x, int64_t row_stride, int have, int64_t k, float*
     const int64_t now = std::min<int64_t>(16, k - p);
     for (int i = 0; i + 4 <= W; i += 4) {
       const T* from = x + i * row_stride + p;
-      if (have >= i + 4) transpose_strip<W, 4>(from, row_stride, 4, now, out + p * W + i);
-      else transpose_strip<W, 4>(from, row_stride, have - i, now, out + p * W + i);
+      if (have >= i + 4)
+        transpose_strip<W, 4>(from, row_stride, 4, now, out + p * W + i);
+      else
+        transpose_strip<W, 4>(from, row_stride, have - i, now, out + p * W + i);
     }
     if constexpr (W % 4 != 0) {
       constexpr int i = W / 4 * 4;
-      transpose_strip<W, W % 4>(x + i * row_stride + p, row_stride, std::min(have - i, W - i), now, out + p * W + i);
+      transpose_strip<W, W % 4>(x + i * row_stride + p, row_stride, std::min(have - i, W - i), now,
+                                out + p * W + i);
     }
   }
 }
@@ -69,7 +74,8 @@ template <int W, class T>
 void pack(const T* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, float* out) {
   if (k_stride == 1) {
     for (int64_t r = 0; r < rows; r += W, out += k * W)
-      pack_transposed<W>(x + r * row_stride, row_stride, static_cast<int>(std::min<int64_t>(W, rows - r)), k, out);
+      pack_transposed<W>(x + r * row_stride, row_stride, static_cast<int>(std::min<int64_t>(W, rows - r)), k,
+                         out);
   } else if (row_stride == 1) {
     pack_copied<W>(x, k_stride, rows, k, out);
   } else {
@@ -80,7 +86,8 @@ void pack(const T* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_
   }
 }
 
-void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k, uint16_t* out) {
+void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
+              uint16_t* out) {
   constexpr int64_t kStrip = 32;  // of k: a cache line of each row at once
   for (int64_t r = 0; r < rows; r += kNr, out += k * kNr) {
     const int have = static_cast<int>(std::min<int64_t>(kNr, rows - r));
@@ -91,10 +98,12 @@ void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t r
   }
 }
 
-void pack_b_widen(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
-                  float* out) {
-  if (type == DType::kF16) pack<kNr>(reinterpret_cast<const Half*>(x), row_stride, k_stride, rows, k, out);
-  else pack<kNr>(reinterpret_cast<const BFloat*>(x), row_stride, k_stride, rows, k, out);
+void pack_b_widen(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows,
+                  int64_t k, float* out) {
+  if (type == DType::kF16)
+    pack<kNr>(reinterpret_cast<const Half*>(x), row_stride, k_stride, rows, k, out);
+  else
+    pack<kNr>(reinterpret_cast<const BFloat*>(x), row_stride, k_stride, rows, k, out);
 }
 
 template <class T>
@@ -105,8 +114,10 @@ void widen_as(const T* x, int64_t count, float* out) {
 }
 
 void widen_row(DType type, const uint16_t* x, int64_t count, float* out) {
-  if (type == DType::kF16) widen_as(reinterpret_cast<const Half*>(x), count, out);
-  else widen_as(reinterpret_cast<const BFloat*>(x), count, out);
+  if (type == DType::kF16)
+    widen_as(reinterpret_cast<const Half*>(x), count, out);
+  else
+    widen_as(reinterpret_cast<const BFloat*>(x), count, out);
 }
 
 }  // namespace

@@ -29,7 +29,9 @@ inline void quad_transpose(Quad (&v)[4]) {
 using Quad = __m128;
 inline Quad quad_zero() { return _mm_setzero_ps(); }
 inline Quad quad_load(const float* x) { return _mm_loadu_ps(x); }
-inline Quad quad_load(const Half* x) { return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))); }
+inline Quad quad_load(const Half* x) {
+  return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)));
+}
 inline Quad quad_load(const BFloat* x) {
   const __m128i bits = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(x));
   return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(bits), 16));

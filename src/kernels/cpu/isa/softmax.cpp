@@ -24,7 +24,8 @@ void log_softmax(const float* x, float* y, int64_t n) {
 
 // dx (+)= y * (dy - dot(dy, y))
 void softmax_backward(const float* y, const float* dy, float* dx, int64_t n, bool accumulate) {
-  const float d = dot_of(n, [y](int64_t i) { return y[i]; }, [dy](int64_t i) { return dy[i]; });
+  const float d = dot_of(
+      n, [y](int64_t i) { return y[i]; }, [dy](int64_t i) { return dy[i]; });
   if (accumulate)
     for (int64_t i = 0; i < n; ++i) dx[i] = madd(y[i], dy[i] - d, dx[i]);
   else
@@ -40,8 +41,8 @@ void log_softmax_backward(const float* y, const float* dy, float* dx, int64_t n,
     for (int64_t i = 0; i < n; ++i) dx[i] = madd(-s, exp_of(y[i]), dy[i]);
 }
 
-// The loss of one row, (1 - s) * (lse - x[target]) + s * (lse - mean(x)); when dx is given, dx = weight times its
-// gradient (dx may be x).
+// The loss of one row, (1 - s) * (lse - x[target]) + s * (lse - mean(x)); when dx is given, dx = weight times
+// its gradient (dx may be x).
 float cross_entropy(const float* x, float* dx, int64_t n, int64_t target, float smoothing, float weight) {
   const float lse = log_sum_exp(x, n);
   const float at_target = x[target];
