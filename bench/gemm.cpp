@@ -1,10 +1,13 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, all in one run.
 //   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
 // --patience: on a shared machine, wait up to S seconds a case for quiet moments. With one thread the clock
-// is processor time. Y[m, n] = X[m, k] W[n, k]^T. A case is MxNxK and a form:
-//   cold, warm    W packed once (inference); cold walks copies of W larger than the last cache, as decoding
-//   does packed        the same for many rows plain         W as it stands (training, forward) dx, dw the
-//   gradients: dX[m, k] = dY W and dW[n, k] += dY^T X
+// is processor time.
+// Y[m, n] = X[m, k] W[n, k]^T; a case is MxNxK and a form:
+// - cold, warm: W packed once (inference); cold walks copies of W larger than the last cache, as decoding
+// does
+// - packed: the same for many rows
+// - plain: W as it stands (training, forward)
+// - dx, dw: the gradients dX[m, k] = dY W and dW[n, k] += dY^T X
 #include "kernels/gemm.h"
 
 #include <cstdio>

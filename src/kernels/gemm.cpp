@@ -1,13 +1,15 @@
 // The driver of the matrix product. Three ways through it:
-//   few rows  (m <= rows_max): A as it stands, B panels streamed once, one region;
-//   one block of rows (m <= kRowBlock): A packed, a task packs (or widens) each B panel right before it uses
-//   it; many rows: A and a block of B packed by all threads, then tiles as tasks.
+// - few rows (m <= rows_max): A as it stands, B panels streamed once, one region;
+// - one block of rows (m <= kRowBlock): A packed, a task packs (or widens) each B panel right before it uses
+// it;
+// - many rows: A and a block of B packed by all threads, then tiles as tasks.
 // Tasks are handed out as threads come free. All of them add k in sequence, so the cut does not show in the
 // bits.
 #include "kernels/gemm.h"
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "tensor/block_pool.h"
 
@@ -20,6 +22,7 @@ constexpr int64_t kLongestK = 8192;             // longer products are cut and a
 constexpr int64_t kSerialPack = 16384;          // elements of A the caller packs alone
 constexpr int64_t kDeep = 200000;               // elements of A that stay in the second cache
 constexpr int64_t kShortK = 256;
+constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
 constexpr int kTasksPerThread = 6;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -158,16 +161,24 @@ void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_
     add_bias(out, i0 * rows.each, std::min(i1 * rows.each, rows.m), j0 * t.nr, std::min(j1 * t.nr, b.n));
 }
 
-// How a grid of row panels and column panels is cut into tasks.
+// How a grid of row panels and column panels is cut into tasks: the cut whose longest thread has least to do,
+// and of equals the finer one, which suffers less from a disturbed thread.
 struct Grid {
   int64_t row_step = 1, col_step = 1, row_tasks = 1, col_tasks = 1;
   Grid(ThreadPool& pool, const Table& t, int64_t row_panels, int64_t col_panels) {
-    row_tasks = ceil_div(row_panels * t.mr, kRowBlock);
-    const int64_t wanted = pool.threads() == 1 ? 1 : pool.threads() * kTasksPerThread;
-    col_tasks = std::clamp<int64_t>(ceil_div(wanted, row_tasks), ceil_div(col_panels, 64), col_panels);
-    while (row_tasks * col_tasks < wanted / 3 && row_tasks < row_panels) ++row_tasks;
-    row_step = ceil_div(row_panels, row_tasks), col_step = ceil_div(col_panels, col_tasks);
-    row_tasks = ceil_div(row_panels, row_step), col_tasks = ceil_div(col_panels, col_step);
+    const int64_t threads = pool.threads(), most = threads == 1 ? 1 : threads * kTasksPerThread;
+    const int64_t least_rows = ceil_div(row_panels * t.mr, kRowBlock), least_cols = ceil_div(col_panels, 64);
+    int64_t best = std::numeric_limits<int64_t>::max();
+    for (int64_t r = least_rows; r <= std::min(row_panels, std::max(least_rows, 2 * threads)); ++r)
+      for (int64_t c = least_cols; c <= std::min(col_panels, std::max(least_cols, ceil_div(most, r))); ++c) {
+        const int64_t rows = ceil_div(row_panels, r), cols = ceil_div(col_panels, c);
+        const int64_t tasks = ceil_div(row_panels, rows) * ceil_div(col_panels, cols);
+        // Each further cut of the rows reads the columns once more: about one row panel's worth of time.
+        const int64_t time = ceil_div(tasks, threads) * (rows + 1) * cols;
+        if (time > best || (time == best && tasks <= row_tasks * col_tasks)) continue;
+        best = time, row_step = rows, col_step = cols;
+        row_tasks = ceil_div(row_panels, rows), col_tasks = ceil_div(col_panels, cols);
+      }
   }
 };
 
@@ -184,7 +195,9 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
   }
   constexpr int64_t kGroup = 4;  // the most panels the kernel takes together
   const int64_t groups = ceil_div(panels, kGroup);
-  const int64_t tasks = pool.threads() == 1 ? 1 : std::min<int64_t>(groups, pool.threads() * kTasksPerThread);
+  const int64_t bytes = n * k * static_cast<int64_t>(size_of(b.type()));
+  const int64_t each = std::clamp<int64_t>(bytes / pool.threads() / kStream, 1, kTasksPerThread);
+  const int64_t tasks = std::min(groups, pool.threads() * each);
   pool.run(tasks, [&](int64_t task) {
     const int64_t first = groups * task / tasks * kGroup,
                   last = std::min(panels, groups * (task + 1) / tasks * kGroup);
@@ -211,7 +224,7 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.packed && b.packed->type() == DType::kF32;
-  const int64_t room_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 8 : 1;
+  const int64_t room_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
     Scratch room(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));

@@ -1,5 +1,7 @@
 #include "tensor/block_pool.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -10,6 +12,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kAlign = 64, kSmall = size_t{64} << 10;
+constexpr size_t kHugePage = size_t{2} << 20, kHuge = 2 * kHugePage;
 
 // Sizes are rounded to sixteenths of their power of two, so that nearly equal blocks are shared.
 size_t rounded(size_t bytes) {
@@ -20,8 +23,12 @@ size_t rounded(size_t bytes) {
 }
 
 std::byte* allocate(size_t bytes) {
-  void* block = std::aligned_alloc(kAlign, bytes);
+  const bool huge = bytes >= kHuge;
+  void* block = std::aligned_alloc(huge ? kHugePage : kAlign, bytes);
   if (!block) throw std::bad_alloc();
+  // Weights are walked with strides of kilobytes: pages of 4 KiB would miss the translation cache at each
+  // step.
+  if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a wish: where it is refused nothing is lost
   return static_cast<std::byte*>(block);
 }
 

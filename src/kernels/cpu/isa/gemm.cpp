@@ -63,7 +63,7 @@ void rows_group(int64_t k, const float* a, int64_t lda, const T* b, int64_t pane
 template <int M, class T>
 void rows_of(int64_t k, const float* a, int64_t lda, const void* panels, int64_t panel, float* c, int64_t ldc,
              int64_t n, bool accumulate) {
-  constexpr int P = panels_at_once<M>();
+  constexpr int P = panels_at_once<M, T>();
   const T* b = static_cast<const T*>(panels);
   int64_t j = 0;
   for (; j + (P - 1) * kNr < n; j += P * kNr, b += P * panel)

@@ -106,10 +106,11 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
       for (int j = 0; j < 3; ++j) vst1q_f32(c + i * ldc + q * kNr + 4 * j, acc[q][i][j]);
 }
 
-// Panels taken together by the rows kernel: 12 to 24 accumulators.
-template <int M>
+// Panels taken together by the rows kernel. Each is a stream from memory, and one stream a thread is the
+// fastest: as few as keep the adders busy at the rate the weights come.
+template <int M, class T>
 constexpr int panels_at_once() {
-  return M == 1 ? 4 : M == 2 ? 4 : M == 3 ? 2 : 1;
+  return M <= 2 && sizeof(T) == 2 ? 2 : 1;
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

@@ -49,7 +49,7 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
   for (int q = 0; q < P; ++q) any_tile<M>(k, a, lda, 1, b + q * panel, c + q * kNr, ldc, accumulate);
 }
 
-template <int M>
+template <int M, class T>
 constexpr int panels_at_once() {
   return 1;
 }

@@ -85,7 +85,7 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
 }
 
 // Panels taken together by the rows kernel: 8 to 20 accumulators, as many as clang keeps in registers.
-template <int M>
+template <int M, class T>
 constexpr int panels_at_once() {
   if (kLanes == 16) return M <= 2 ? 4 : M == 3 ? 3 : M <= 5 ? 2 : 1;
   return M == 1 ? 4 : M == 2 ? 2 : 1;

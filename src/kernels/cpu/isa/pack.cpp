@@ -8,6 +8,10 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
+// How far ahead memory is fetched: elements along a row, and rows. Rows of a matrix are pages apart, which no
+// hardware prefetcher follows.
+constexpr int64_t kAhead = 64, kAheadRows = 8;
+
 // Rows [0, have) of 4, 16 k at most: whole cache lines of each row are used at once, whatever the stride.
 template <int W, int Keep, class T>
 inline void transpose_strip(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
@@ -32,6 +36,7 @@ template <int W, class T>
 void pack_transposed(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
   for (int64_t p = 0; p < k; p += 16) {
     const int64_t now = std::min<int64_t>(16, k - p);
+    for (int i = 0; i < have; ++i) __builtin_prefetch(x + i * row_stride + p + kAhead);
     for (int i = 0; i + 4 <= W; i += 4) {
       const T* from = x + i * row_stride + p;
       if (have >= i + 4)
@@ -56,11 +61,14 @@ inline void copy_row(const T* x, float* out) {
 // Rows lie side by side: each k is a copy. Several panels are filled together to read long runs.
 template <int W, class T>
 void pack_copied(const T* x, int64_t k_stride, int64_t rows, int64_t k, float* out) {
-  constexpr int kTogether = 8;
+  constexpr int kTogether = 4;
   for (int64_t r = 0; r < rows;) {
     const int64_t whole = std::min<int64_t>(kTogether, (rows - r) / W);
-    for (int64_t p = 0; p < k && whole > 0; ++p)
-      for (int64_t q = 0; q < whole; ++q) copy_row<W>(x + p * k_stride + r + q * W, out + (q * k + p) * W);
+    for (int64_t p = 0; p < k && whole > 0; ++p) {
+      const T* row = x + p * k_stride + r;
+      for (int64_t i = 0; i < whole * W; i += 16) __builtin_prefetch(row + kAheadRows * k_stride + i);
+      for (int64_t q = 0; q < whole; ++q) copy_row<W>(row + q * W, out + (q * k + p) * W);
+    }
     out += whole * k * W, r += whole * W;
     if (const int64_t left = rows - r; left > 0 && left < W) {
       for (int64_t p = 0; p < k; ++p)
