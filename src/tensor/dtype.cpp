@@ -2,31 +2,7 @@
 
 namespace makar {
 
-std::string name(DType type) {
-  switch (type) {
-    case DType::kF32:
-      return "f32";
-    case DType::kF16:
-      return "f16";
-    case DType::kBF16:
-      return "bf16";
-    case DType::kF64:
-      return "f64";
-    case DType::kI64:
-      return "i64";
-    case DType::kI32:
-      return "i32";
-    case DType::kI16:
-      return "i16";
-    case DType::kI8:
-      return "i8";
-    case DType::kU8:
-      return "u8";
-    case DType::kBool:
-      return "bool";
-  }
-  return "?";
-}
+std::string name(DType type) { return layout_of(type).name; }
 
 float from_f16(uint16_t v) {
   const uint32_t sign = uint32_t{v & 0x8000u} << 16, rest = v & 0x7fffu;

@@ -7,26 +7,55 @@
 
 namespace makar {
 
-enum class DType : uint8_t { kF32, kF16, kBF16, kF64, kI64, kI32, kI16, kI8, kU8, kBool };
+// After the plain types come the block types of GGUF, under ggml's names: a run of elements along a row
+// shares scales.
+enum class DType : uint8_t {
+  kF32,
+  kF16,
+  kBF16,
+  kF64,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool,
+  kQ4_0,
+  kQ4_1,
+  kQ5_0,
+  kQ5_1,
+  kQ8_0,
+  kQ2_K,
+  kQ3_K,
+  kQ4_K,
+  kQ5_K,
+  kQ6_K,
+  kIQ4_NL,
+  kIQ4_XS,
+  kIQ2_XXS
+};
 
-constexpr size_t size_of(DType type) {
-  switch (type) {
-    case DType::kF64:
-    case DType::kI64:
-      return 8;
-    case DType::kF32:
-    case DType::kI32:
-      return 4;
-    case DType::kF16:
-    case DType::kBF16:
-    case DType::kI16:
-      return 2;
-    case DType::kI8:
-    case DType::kU8:
-    case DType::kBool:
-      return 1;
-  }
-  return 0;
+struct TypeLayout {
+  const char* name;
+  int64_t elements;  // a block holds this many
+  size_t bytes;      // and takes this many
+};
+
+inline constexpr TypeLayout kTypeLayouts[] = {
+    {"f32", 1, 4},      {"f16", 1, 2},        {"bf16", 1, 2},       {"f64", 1, 8},      {"i64", 1, 8},
+    {"i32", 1, 4},      {"i16", 1, 2},        {"i8", 1, 1},         {"u8", 1, 1},       {"bool", 1, 1},
+    {"q4_0", 32, 18},   {"q4_1", 32, 20},     {"q5_0", 32, 22},     {"q5_1", 32, 24},   {"q8_0", 32, 34},
+    {"q2_k", 256, 84},  {"q3_k", 256, 110},   {"q4_k", 256, 144},   {"q5_k", 256, 176}, {"q6_k", 256, 210},
+    {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"iq2_xxs", 256, 66},
+};
+
+constexpr const TypeLayout& layout_of(DType type) { return kTypeLayouts[static_cast<size_t>(type)]; }
+constexpr bool is_block(DType type) { return layout_of(type).elements > 1; }
+// Bytes of one element; 0 for block types, which have none of their own.
+constexpr size_t size_of(DType type) { return is_block(type) ? 0 : layout_of(type).bytes; }
+// Bytes of `count` elements: whole blocks.
+constexpr size_t bytes_of(DType type, int64_t count) {
+  return static_cast<size_t>(count / layout_of(type).elements) * layout_of(type).bytes;
 }
 
 constexpr bool is_float(DType type) {

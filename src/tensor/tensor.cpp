@@ -23,9 +23,19 @@ Tensor Tensor::make(std::shared_ptr<Storage> storage, std::byte* data, const Sha
   return Tensor(std::make_shared<Node>(Node{std::move(storage), data, shape, count, type, id}));
 }
 
+namespace {
+// Rows of a block type are whole blocks.
+void check_blocks(const Shape& shape, DType type) {
+  const int64_t elements = layout_of(type).elements;
+  check(elements == 1 || (shape.rank() > 0 && shape[shape.rank() - 1] % elements == 0),
+        "a row of a block type must be whole blocks");
+}
+}  // namespace
+
 Tensor Tensor::empty(const Shape& shape, DType type) {
   for (const int64_t d : shape) check(d >= 0, "a dimension is negative");
-  auto storage = std::make_shared<Storage>(static_cast<size_t>(shape.count()) * size_of(type));
+  check_blocks(shape, type);
+  auto storage = std::make_shared<Storage>(bytes_of(type, shape.count()));
   std::byte* data = storage->data();
   return make(std::move(storage), data, shape, type);
 }
@@ -59,13 +69,15 @@ Tensor Tensor::from(const Shape& shape, std::span<const int64_t> values) {
 Tensor Tensor::view_of(const std::byte* data, const Shape& shape, DType type,
                        std::shared_ptr<const void> keeper) {
   auto* writable = const_cast<std::byte*>(data);
-  const size_t bytes = static_cast<size_t>(shape.count()) * size_of(type);
+  check_blocks(shape, type);
+  const size_t bytes = bytes_of(type, shape.count());
   check(keeper != nullptr, "a view needs the keeper of its bytes");
   return make(std::make_shared<Storage>(writable, bytes, std::move(keeper)), writable, shape, type);
 }
 
 Tensor Tensor::reshape(const Shape& shape) const {
   check(shape.count() == count(), "reshape must keep the number of elements");
+  check_blocks(shape, dtype());
   return make(node_->storage, node_->data, shape, dtype());
 }
 
@@ -74,8 +86,7 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
   Shape shape = this->shape();
   const int64_t row = dim(0) == 0 ? 0 : count() / dim(0);
   shape[0] = end - begin;
-  return make(node_->storage, node_->data + static_cast<size_t>(begin * row) * size_of(dtype()), shape,
-              dtype());
+  return make(node_->storage, node_->data + bytes_of(dtype(), begin * row), shape, dtype());
 }
 
 Tensor Tensor::clone() const {

@@ -48,7 +48,7 @@ class Tensor {
   int64_t dim(int i) const { return shape()[i]; }
   int64_t count() const { return node_->count; }
   DType dtype() const { return node_->type; }
-  size_t bytes() const { return static_cast<size_t>(count()) * size_of(dtype()); }
+  size_t bytes() const { return bytes_of(dtype(), count()); }
   // The identity the tape knows a tensor by: equal for copies of the handle, different for views.
   uint64_t id() const { return node_->id; }
 
