@@ -45,7 +45,7 @@ Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
     return error_at("config.json", "has no decoder_start_token_id to begin with");
 
   Context ctx{pool};
-  KvCache cache(spec.decoder->layers, 1);
+  KvCache cache(*spec.decoder, 1);
   ForwardContext f{ctx, &cache};
   Tensor encoded;
   Batch source;

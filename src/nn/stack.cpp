@@ -57,6 +57,9 @@ ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Ba
 Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                          const Batch* encoder_batch) const {
   Context& ctx = f.ops;
+  if (f.cache)
+    for (const Sequence& s : batch.sequences)
+      check(f.cache->grow(s.slot, s.past + s.length), "whoever runs a batch sees to its pages first");
   AttentionInputs in;
   in.batch = &batch, in.encoded = encoded, in.encoder_batch = encoder_batch;
   if (spec_.block.attention.rope) in.rope = make_rope(ctx, *spec_.block.attention.rope, batch);
