@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "cli/run.h"
+#include "infer/sampler_options.h"
 #include "models/load.h"
 
 namespace makar {
@@ -36,35 +37,27 @@ Result<std::vector<int64_t>> parse_ids(const std::string& text) {
 
 int run_generate(const std::vector<std::string>& arguments) {
   std::string model, ids_text;
-  int64_t count = 64, threads = 0, seed = 0, top_k = 0;
-  double temperature = 0, top_p = 1;
+  int64_t count = 64, threads = 0;
+  GenerateOptions o;
   bool json = false;
   Options options("generate", "Continue a prompt of token ids, greedily or by sampling.",
                   "makar generate --model DIR --ids 5,17,9 -n 12");
   options.add("-m --model", &model, "Hugging Face folder of the model", "DIR").required = true;
   options.add("--ids", &ids_text, "the prompt as token ids", "LIST").required = true;
   options.add("-n --n-predict --max-tokens", &count, "tokens to write at most", "N");
-  options.add("--temp --temperature", &temperature, "0 takes the most probable token", "T");
-  options.add("--top-k", &top_k, "sample among the k most probable, 0 for all", "K");
-  options.add("--top-p", &top_p, "sample among the most probable that make up p", "P");
-  options.add("--seed", &seed, "of the samples: the same seed writes the same tokens", "N");
   options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
   options.add("--json", &json, "print one JSON object");
+  add_sampler_options(options, o.sampler);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto prompt = parse_ids(ids_text);
   if (!prompt.ok()) return report(prompt.error()), 2;
-  if (count < 1 || temperature < 0 || top_k < 0 || top_p <= 0 || top_p > 1) {
-    fmt::print(stderr, "makar: -n must be at least 1, --temp and --top-k at least 0, --top-p in (0, 1]\n");
-    return 2;
-  }
+  if (count < 1) return report(error_at("-n", "must be at least 1, got {}", count)), 2;
+  if (const auto status = check_sampler(o.sampler); !status.ok()) return report(status.error()), 2;
   auto loaded = load_model(model);
   if (!loaded.ok()) return report(loaded.error());
   ThreadPool pool(static_cast<int>(threads));
   loaded->model->pack(pool);
-  GenerateOptions o;
   o.max_new_tokens = count;
-  o.sampler = {static_cast<float>(temperature), top_k, static_cast<float>(top_p),
-               static_cast<uint64_t>(seed)};
   if (!json)
     o.on_token = [first = true](int64_t id) mutable {
       fmt::print("{}{}", first ? "" : " ", id);

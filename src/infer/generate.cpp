@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "infer/sampler_options.h"
+
 namespace makar {
 namespace {
 
@@ -32,6 +34,7 @@ Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
                     spec.architecture);
   const bool both = spec.encoder.has_value();
   const StackSpec& first = both ? *spec.encoder : *spec.decoder;
+  MAKAR_CHECK_OK(check_sampler(options.sampler));
   MAKAR_CHECK_OK(check_ids(prompt, first.embedding.vocab, "prompt"));
   const auto too_long = [&](int64_t length) { return spec.max_positions > 0 && length > spec.max_positions; };
   const int64_t length = static_cast<int64_t>(prompt.size());
@@ -55,6 +58,9 @@ Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
   }
   std::vector<int64_t> ids = both ? std::vector<int64_t>{spec.decoder_start} : prompt;
   const std::vector<int64_t>& stops = options.stop.empty() ? spec.eos : options.stop;
+  SamplerOptions sampling = options.sampler;
+  sampling.prompt_tokens = static_cast<int64_t>(ids.size());
+  Sampler sampler(std::move(sampling));
   int64_t past = 0;
   for (int64_t made = 0; made < options.max_new_tokens; ++made) {
     Tensor hidden;
@@ -65,7 +71,7 @@ Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
       past = end;
     }
     const Tensor logits = model.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0)));
-    const int64_t next = sample(logits.span(), options.sampler, static_cast<uint64_t>(made));
+    MAKAR_TRY(const int64_t next, sampler.next(logits.span(), ids, static_cast<uint64_t>(made)));
     ids.push_back(next);
     if (options.on_token) options.on_token(next);
     if (std::find(stops.begin(), stops.end(), next) != stops.end()) break;
