@@ -59,6 +59,10 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   return o(ctx, mixed);
 }
 
+void Attention::remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
+  f.cache->write_cross(f.ops.pool, slot, layer, k(f.ops, encoded), v(f.ops, encoded));
+}
+
 Tensor Attention::cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
   const Tensor query = q(ctx, x);
@@ -71,8 +75,7 @@ Tensor Attention::cross(ForwardContext& f, const Tensor& x, const AttentionInput
       if (!f.cache->has_cross(slot, layer)) {
         check(in.encoded.defined(), "cross-attention needs the encoder's output first");
         const Sequence& e = in.encoder_batch->sequences[i];
-        const Tensor part = in.encoded.slice(e.start, e.start + e.length);
-        f.cache->write_cross(ctx.pool, slot, layer, k(ctx, part), v(ctx, part));
+        remember(f, in.encoded.slice(e.start, e.start + e.length), slot, layer);
       }
       slots.push_back(slot);
       rows.push_back({sequences[i].start, sequences[i].length, 0, f.cache->cross_length(slot), 0});
