@@ -82,6 +82,7 @@ bool Engine::preempt_after(const Job& job, std::vector<Piece>& pieces) {
     for (Branch& branch : victim.branches) {
       if (!branch.slot) continue;
       held = true;
+      branch.want = std::max(branch.want, branch.cached);  // what was handed over is not handed over again
       cache_.release(*branch.slot);
       branch.slot.reset();
       branch.cached = 0;

@@ -39,6 +39,7 @@ class Engine {
   const Model& model() const { return model_; }
   ThreadPool& pool() const { return pool_; }
   KvCache& cache() { return cache_; }
+  int64_t prefix_pages() const { return prefixes_.pages(); }
   const EngineStats& stats() const { return stats_; }
   int64_t waiting() const { return static_cast<int64_t>(jobs_.size()); }
 

@@ -14,8 +14,6 @@ ScoreJob::ScoreJob(std::vector<int64_t> tokens, int64_t from, int64_t top)
 
 void ScoreJob::row(size_t, int64_t index, std::span<const float> logits) {
   if (error) return;
-  // A job that was put off begins again: what it had is the same.
-  if (index - branches[0].want < static_cast<int64_t>(scores_.size())) return;
   auto known = logprobs(logits, tokens_[static_cast<size_t>(index + 1)], top_);
   if (!known.ok()) {
     error = known.error();

@@ -129,6 +129,12 @@ void KvCache::drop(Page page) {
   free_.push_back(page);
 }
 
+int64_t KvCache::references() const {
+  int64_t sum = 0;
+  for (const Held& held : pages_) sum += held.users;
+  return sum;
+}
+
 void KvCache::point(Slot& s) {
   s.pointers.clear();
   for (const Page page : s.pages) s.pointers.push_back(page < 0 ? nullptr : pages_[index(page)].data.f32());

@@ -40,6 +40,7 @@ class KvCache {
   void keep(Page page) { ++pages_[index(page)].users; }
   void drop(Page page);
   int64_t users(Page page) const { return pages_[index(page)].users; }
+  int64_t references() const;  // of all users to all pages
   int64_t pages_used() const { return used_; }
   int64_t max_pages() const { return max_pages_; }
   int64_t pages_free() const { return max_pages_ - used_; }  // where there is a bound
