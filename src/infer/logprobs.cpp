@@ -17,7 +17,8 @@ Status look(std::span<const float> logits, const Extremes& e) {
 }  // namespace
 
 Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t top) {
-  MAKAR_CHECK_OK(look(logits, extremes(logits)));
+  const Extremes e = extremes(logits);
+  MAKAR_CHECK_OK(look(logits, e));
   if (token < 0 || static_cast<size_t>(token) >= logits.size())
     return error_at("logprobs", "token {} is outside of the vocabulary of {}", token, logits.size());
   const float lse = kernels::cpu().log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
@@ -27,7 +28,8 @@ Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t 
   for (size_t i = 0; i < logits.size(); ++i)
     out.rank += logits[i] > own || (logits[i] == own && i < static_cast<size_t>(token)) ? 1 : 0;
   if (top > 0) {
-    Candidates c(logits, extremes(logits).barred);
+    Candidates c;
+    c.reset(logits, e);
     for (const size_t i : largest(c.logits(), static_cast<size_t>(top)))
       out.top.push_back({c.id(i), c.logits()[i] - lse});
   }
@@ -37,7 +39,9 @@ Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t 
 Result<double> entropy(std::span<const float> logits) {
   const Extremes e = extremes(logits);
   MAKAR_CHECK_OK(look(logits, e));
-  return Candidates(logits, e.barred).entropy();
+  Candidates c;
+  c.reset(logits, e);
+  return c.entropy();
 }
 
 }  // namespace makar

@@ -69,7 +69,15 @@ void run_candidate_steps(Candidates& c, const DrawContext& draw) {
 
 }  // namespace
 
-Sampler::Sampler(SamplerOptions options) : options_(std::move(options)), mu_(2 * options_.mirostat_tau) {}
+Sampler::Sampler(SamplerOptions options)
+    : options_(std::move(options)), mu_(2 * options_.mirostat_tau), work_(std::make_unique<Candidates>()) {}
+Sampler::Sampler(const Sampler& other)
+    : options_(other.options_), mu_(other.mu_), work_(std::make_unique<Candidates>()) {}
+Sampler& Sampler::operator=(const Sampler& other) {
+  options_ = other.options_, mu_ = other.mu_;
+  return *this;
+}
+Sampler::~Sampler() = default;
 
 Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int64_t> tokens,
                               uint64_t index) {
@@ -83,12 +91,12 @@ Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int
   MAKAR_TRY(const Extremes e, look(logits));
   if (options_.temperature <= 0 || options_.top_k == 1)
     return static_cast<int64_t>(find_value(logits, e.high));
-  Candidates c(logits, e.barred);
+  Candidates& c = *work_;
+  c.reset(logits, e);
   run_candidate_steps(c, draw);
   const double u = Rng(options_.seed, Purpose::kSample).uniform_double(index);
-  const auto p = c.probabilities();
-  const size_t chosen = place_of_mass(c.logits(), p, u).index;
-  if (options_.mirostat > 0) mu_ = mirostat_update(options_, mu_, p[chosen]);
+  const size_t chosen = index_of_share(c.weights(), u);
+  if (options_.mirostat > 0) mu_ = mirostat_update(options_, mu_, c.weights()[chosen] / c.total());
   return c.id(chosen);
 }
 
@@ -98,7 +106,8 @@ Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, 
   run_logit_steps(logits, draw);
   if (options_.temperature <= 0) return Done{};
   MAKAR_TRY(e, look(logits));
-  Candidates c(logits, e.barred);
+  Candidates& c = *work_;
+  c.reset(logits, e);
   run_candidate_steps(c, draw);
   std::fill(logits.begin(), logits.end(), -std::numeric_limits<float>::infinity());
   for (size_t i = 0; i < c.size(); ++i) logits[static_cast<size_t>(c.id(i))] = c.logits()[i];

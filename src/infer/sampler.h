@@ -11,6 +11,7 @@
 // on it.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -46,9 +47,14 @@ struct SamplerOptions {
   int64_t prompt_tokens = 0;  // presence and frequency count only what was written after these
 };
 
+class Candidates;
+
 class Sampler {
  public:
   explicit Sampler(SamplerOptions options = {});
+  Sampler(const Sampler& other);  // options and mirostat state; the work space is its own
+  Sampler& operator=(const Sampler& other);
+  ~Sampler();
 
   // `tokens` are those so far, prompt included. `index` numbers the draw: the same (options, logits, tokens,
   // index, mirostat state) give the same token, whatever else runs. Errors: a logit that is NaN or +infinity,
@@ -65,6 +71,7 @@ class Sampler {
  private:
   SamplerOptions options_;
   double mu_;  // mirostat's bound on the surprise of a token, in bits
+  std::unique_ptr<Candidates> work_;
 };
 
 // A single draw that does not look at earlier tokens; -1 where Sampler::next gives an error.

@@ -11,12 +11,12 @@ namespace {
 
 size_t zipf_k(Candidates& c, double mu) {
   constexpr size_t kLook = 100;
-  const auto p = c.probabilities();
+  const auto w = c.weights();
   const std::vector<size_t> top = largest(c.logits(), kLook);
   double product = 0, square = 0;
-  for (size_t i = 0; i + 1 < top.size() && p[top[i + 1]] > 0; ++i) {
+  for (size_t i = 0; i + 1 < top.size() && w[top[i + 1]] > 0; ++i) {
     const double t = std::log(static_cast<double>(i + 2) / static_cast<double>(i + 1));
-    product += t * std::log(static_cast<double>(p[top[i]]) / p[top[i + 1]]);
+    product += t * std::log(static_cast<double>(w[top[i]]) / w[top[i + 1]]);
     square += t * t;
   }
   const double s = product / square, e = s - 1;
@@ -33,12 +33,12 @@ void mirostat(Candidates& c, const DrawContext& draw) {
     const size_t k = zipf_k(c, draw.mu);
     if (k >= c.size()) return;
     const auto x = c.logits();
-    const Place last = place_of_count(x, k);
+    const Place last = place_of_count(x, c.extremes(), k);
     return c.keep([&](size_t i) { return last.covers(x[i], i); });
   }
-  const auto p = c.probabilities();
-  const double least = std::exp2(-draw.mu);
-  c.keep([&](size_t i) { return static_cast<double>(p[i]) >= least; });
+  const auto w = c.weights();
+  const float least = static_cast<float>(std::exp2(-draw.mu) * c.total());
+  c.keep([&](size_t i) { return w[i] >= least; });
 }
 
 double mirostat_update(const SamplerOptions& options, double mu, double p) {

@@ -8,16 +8,16 @@ namespace makar {
 void xtc(Candidates& c, const DrawContext& draw) {
   const SamplerOptions& o = draw.options;
   if (Rng(o.seed, Purpose::kSample, 1).uniform_double(draw.index) >= o.xtc_probability) return;
-  const auto p = c.probabilities();
-  const float threshold = static_cast<float>(o.xtc_threshold);
+  const auto w = c.weights();
+  const float threshold = static_cast<float>(o.xtc_threshold * c.total());
   const size_t none = c.size();
   size_t above = 0, least = none;
   for (size_t i = 0; i < c.size(); ++i) {
-    if (p[i] < threshold) continue;
+    if (w[i] < threshold) continue;
     ++above;
-    if (least == none || p[i] < p[least]) least = i;
+    if (least == none || w[i] < w[least]) least = i;
   }
-  if (above >= 2) c.keep([&](size_t i) { return p[i] < threshold || i == least; });
+  if (above >= 2) c.keep([&](size_t i) { return w[i] < threshold || i == least; });
 }
 
 }  // namespace makar
