@@ -1,4 +1,4 @@
-// Loading and saving Hugging Face folders.
+// Loading models from Hugging Face folders and GGUF files; saving folders.
 #pragma once
 #include <memory>
 #include <string>
@@ -21,7 +21,8 @@ struct LoadedModel {
 
 // The model a config describes, its parameters without values.
 Result<LoadedModel> make_model(const Config& config);
-Result<LoadedModel> load_model(const std::string& folder, const LoadOptions& options = {});
+// From a Hugging Face folder, a GGUF file, or a folder that holds one.
+Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options = {});
 
 // Writes config.json and the weights under the family's names, in shards when they are larger than
 // max_shard_bytes.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "kernels/decode_blocks.h"
 #include "ops/ranges.h"
 
 namespace makar::ops {
@@ -27,8 +28,9 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
         case DType::kBF16:
           for (int64_t i = 0; i < width; ++i) to[i] = from_bf16(table.data<uint16_t>()[from + i]);
           break;
-        default:
-          check(false, "embedding: the table is f32, f16 or bf16");
+        default:  // only the wanted rows are decoded
+          check(is_block(table.dtype()), "embedding: the table is of floats or blocks");
+          kernels::decode_blocks(table.dtype(), table.raw() + bytes_of(table.dtype(), from), width, to);
       }
     }
   });

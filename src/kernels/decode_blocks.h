@@ -1,0 +1,18 @@
+// Block types back into floats, value for value as ggml's dequantize does. Plain code: the reference of every
+// faster kernel.
+#pragma once
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace makar::kernels {
+
+// `count` elements, a multiple of the type's block; block types, f32, f16 and bf16. `blocks` needs no
+// alignment.
+void decode_blocks(DType type, const void* blocks, int64_t count, float* out);
+
+// The eight values, 8, 25 or 43, of entry `index` of the IQ2_XXS grid, two bits each (0, 1, 2) from the
+// lowest.
+uint16_t iq2_xxs_grid(uint8_t index);
+
+}  // namespace makar::kernels
