@@ -290,8 +290,14 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
 
 PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k,
                                 const Table& table) {
-  check_type(b.type);
   PackedMatrix packed;
+  if (is_block(b.type)) {
+    check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type is read as it lies");
+    packed.quant_ = QuantMatrix::pack(pool, b.type, b.data, n, k, table);
+    packed.table_ = &table, packed.n_ = n, packed.k_ = k;
+    return packed;
+  }
+  check_type(b.type);
   const int64_t panels = ceil_div(n, table.nr);
   packed.table_ = &table;
   packed.data_ = Tensor::empty({panels, k, table.nr}, b.type);
@@ -339,6 +345,7 @@ void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, c
 }
 
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
+  if (is_block(b.type())) return quant_gemm(pool, m, a, b.quant(), out);
   check(a.type == DType::kF32, "the left side of a matrix product is f32");
   if (m <= 0 || b.n() <= 0) return;
   const Table& t = b.table();

@@ -1,10 +1,12 @@
-// Matrix products in f32 with one fixed order along k for every output: k in sequence, fused multiply-add.
+// Matrix products in f32 with one fixed order along k for every output: k in sequence, fused multiply-add
+// (quant.h has the order for quantised weights).
 // The bits of an output do not depend on the other rows and columns, on blocking, or on threads.
 #pragma once
 #include <memory>
 
 #include "base/thread_pool.h"
 #include "kernels/kernels.h"
+#include "kernels/quant.h"
 #include "tensor/tensor.h"
 
 namespace makar::kernels {
@@ -13,7 +15,7 @@ namespace makar::kernels {
 // One of the strides is 1.
 struct Operand {
   const void* data = nullptr;
-  DType type = DType::kF32;  // A is f32; B may be f32, f16 or bf16
+  DType type = DType::kF32;  // A is f32; B may be f32, f16 or bf16, and for packing a block type
   int64_t row_stride = 0;
   int64_t k_stride = 1;
 };
@@ -24,16 +26,19 @@ class PackedMatrix {
   PackedMatrix() = default;
   static PackedMatrix pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k,
                            const Table& table = cpu());
-  bool defined() const { return data_.defined(); }
+  bool defined() const { return data_.defined() || quant_.defined(); }
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }
-  DType type() const { return data_.dtype(); }
-  const void* panel(int64_t index) const;  // [k][nr]; the last panel is padded with zeros
+  DType type() const { return quant_.defined() ? quant_.type() : data_.dtype(); }
+  size_t bytes() const { return quant_.defined() ? quant_.bytes() : data_.bytes(); }
+  const QuantMatrix& quant() const { return quant_; }  // defined for block types
+  const void* panel(int64_t index) const;              // [k][nr]; the last panel is padded with zeros
   const Table& table() const { return *table_; }
 
  private:
   const Table* table_ = nullptr;
   Tensor data_;  // [panels, k, nr] in the type of the weights
+  QuantMatrix quant_;
   int64_t n_ = 0, k_ = 0;
 };
 

@@ -101,6 +101,20 @@ struct AdamStep {
   float grad_scale;
 };
 
+// Up to 4 rows of quantised activations by panels of quantised weights (quant_form.h has the layouts):
+// c[i*ldc + j] = (accumulate ? c : 0) + the product, i < rows, j < cols.
+struct QuantProduct {
+  int form = 0, rows = 0;
+  int64_t blocks = 0;       // of 64 k
+  const void* a = nullptr;  // one panel of activations
+  const void* b = nullptr;  // panels of weights, b_panel bytes apart
+  int64_t b_panel = 0;
+  const int8_t* book = nullptr;  // 16 values, for the forms that look values up; 16 readable bytes for all
+  float* c = nullptr;
+  int64_t ldc = 0, cols = 0;
+  bool accumulate = false;
+};
+
 struct Table {
   const char* isa = "";
 
@@ -132,6 +146,15 @@ struct Table {
   void (*pack_b_widen)(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows,
                        int64_t k, float* out) = nullptr;
   void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
+
+  // --- matrix product on quantised weights (quant.h drives these) ---
+  void (*quant_product)(const QuantProduct&) = nullptr;
+  // `blocks` blocks of a panel into its wide form.
+  void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* book, void* out) = nullptr;
+  // x[rows, k], rows row_stride apart, into one panel of activations for `form`, filled up with zeros to
+  // `blocks` blocks; weights are read as `unit` times themselves.
+  void (*quant_rows)(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k,
+                     int64_t blocks, void* out) = nullptr;
 
   // --- elementwise ---
   ActivationKernels activation[kActivations];

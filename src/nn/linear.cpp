@@ -25,7 +25,7 @@ Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
   Context plain{ctx.pool};
   const Tensor v = ops::add(
-      plain, weight_->value.to(DType::kF32),
+      plain, ops::decoded(ctx.pool, weight_->value),
       ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
   Tensor inverse = Tensor::empty({v.dim(0)});
   for (int64_t i = 0; i < v.dim(0); ++i)
@@ -42,7 +42,7 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
 
 Tensor Linear::merged(Context& ctx) const {
   Context plain{ctx.pool};
-  const Tensor w = weight_->value.to(DType::kF32);
+  const Tensor w = ops::decoded(ctx.pool, weight_->value);
   if (!adapter_) return w;
   const Tensor v = ops::add(
       plain, w,

@@ -1,5 +1,5 @@
-// Linear: y = x W^T (+ b). W may be f32, f16 or bf16; an adapter may stand beside it (LoRA, Hu et al., 2021;
-// DoRA, Liu et al., 2024).
+// Linear: y = x W^T (+ b). W may be f32, f16, bf16 or a block type of GGUF; an adapter may stand beside it
+// (LoRA, Hu et al., 2021; DoRA, Liu et al., 2024).
 #pragma once
 #include <memory>
 #include <string>

@@ -16,22 +16,8 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
   Tensor y = Tensor::empty({rows, width});
   each_rows(ctx, rows, width, [&](int64_t r0, int64_t r1) {
     for (int64_t r = r0; r < r1; ++r) {
-      const int64_t from = ids[static_cast<size_t>(r)] * width;
-      float* to = y.f32() + r * width;
-      switch (table.dtype()) {
-        case DType::kF32:
-          std::copy_n(table.f32() + from, width, to);
-          break;
-        case DType::kF16:
-          for (int64_t i = 0; i < width; ++i) to[i] = from_f16(table.data<uint16_t>()[from + i]);
-          break;
-        case DType::kBF16:
-          for (int64_t i = 0; i < width; ++i) to[i] = from_bf16(table.data<uint16_t>()[from + i]);
-          break;
-        default:  // only the wanted rows are decoded
-          check(is_block(table.dtype()), "embedding: the table is of floats or blocks");
-          kernels::decode_blocks(table.dtype(), table.raw() + bytes_of(table.dtype(), from), width, to);
-      }
+      const std::byte* from = table.raw() + bytes_of(table.dtype(), ids[static_cast<size_t>(r)] * width);
+      kernels::decode_blocks(table.dtype(), from, width, y.f32() + r * width);
     }
   });
   if (ctx.needs(table))

@@ -6,7 +6,8 @@
 
 namespace makar::ops {
 
-// table [n, width] in f32, f16 or bf16; ids in [0, n) -> [ids, width]. The row `padding` gets no gradient.
+// table [n, width] in f32, f16, bf16 or a block type; ids in [0, n) -> [ids, width]. The row `padding` gets
+// no gradient.
 Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids, int64_t padding = -1);
 
 // The table of the original Transformer: [positions, width]; sines in the first half and cosines in the

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "kernels/decode_blocks.h"
+
 namespace makar::ops {
 namespace {
 
 using kernels::Operand;
+
+constexpr int64_t kDecoded = int64_t{4} << 20;  // weights of a block type decoded at a time, in the backward
 
 // x [rows, k] row-major, reduced along its columns or along its rows.
 Operand along_columns(const Tensor& x, int64_t cols) { return {x.raw(), x.dtype(), cols, 1}; }
@@ -29,6 +33,32 @@ void column_sums(Context& ctx, const Tensor& dy, int64_t rows, int64_t cols, con
 
 }  // namespace
 
+Tensor decoded(ThreadPool& pool, const Tensor& x) {
+  if (!is_block(x.dtype())) return x.to(DType::kF32);
+  Tensor wide = Tensor::empty(x.shape());
+  const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
+  pool.for_ranges(rows, 16, [&](int64_t begin, int64_t end) {
+    kernels::decode_blocks(x.dtype(), x.raw() + bytes_of(x.dtype(), begin * cols), (end - begin) * cols,
+                           wide.f32() + begin * cols);
+  });
+  return wide;
+}
+
+// A W of a block type is decoded a block of rows at a time; the blocks accumulate in order, so that the bits
+// are those of the whole W decoded.
+void input_gradient(ThreadPool& pool, int64_t m, const float* dy, const Tensor& w, kernels::GemmOutput to) {
+  const int64_t out = w.dim(0), in = w.dim(1);
+  const Operand a{dy, DType::kF32, out, 1};
+  if (!is_block(w.dtype())) return kernels::gemm(pool, m, in, out, a, along_rows(w, in), to);
+  const int64_t most = std::max<int64_t>(1, kDecoded / std::max<int64_t>(in, 1));
+  for (int64_t j = 0; j < out; j += most) {
+    const int64_t rows = std::min(most, out - j);
+    const Tensor wide = decoded(pool, w.slice(j, j + rows));
+    kernels::gemm(pool, m, in, rows, {dy + j, DType::kF32, out, 1}, along_rows(wide, in), to);
+    to.accumulate = true;
+  }
+}
+
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
               const kernels::PackedMatrix* packed) {
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
@@ -43,6 +73,8 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
   const Operand a = along_columns(x, in);
   if (use_packed)
     kernels::gemm(ctx.pool, m, a, *packed, to);
+  else if (is_block(w.dtype()))
+    kernels::gemm(ctx.pool, m, a, kernels::PackedMatrix::pack(ctx.pool, along_columns(w, in), out, in), to);
   else
     kernels::gemm(ctx.pool, m, out, in, a, along_columns(w, in), to);
   if (!ctx.any_needs(x, w, b)) return y;
@@ -60,8 +92,7 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
         if (need_b) column_sums(ctx, dy, m, out, ctx.tape->target(to_b));
         if (need_x) {  // dX[m, in] = dY W
           const auto t = ctx.tape->target(to_x);
-          kernels::gemm(ctx.pool, m, in, out, along_columns(dy, out), along_rows(w, in),
-                        {t.buffer.f32(), in, t.accumulate});
+          input_gradient(ctx.pool, m, dy.f32(), w, {t.buffer.f32(), in, t.accumulate});
         }
       });
   return y;

@@ -5,6 +5,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/kernels.h"
+#include "ops/linear.h"
 #include "ops/ranges.h"
 #include "ops/softmax.h"
 
@@ -50,11 +51,17 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
   const int64_t step = std::clamp<int64_t>(options.held_logits / classes, 1, rows);
   Tensor logits = Tensor::empty({step, classes});
   std::vector<float> losses(static_cast<size_t>(rows));
+  const Operand whole{w.raw(), w.dtype(), width, 1};
+  kernels::PackedMatrix packed;
+  if (is_block(w.dtype())) packed = kernels::PackedMatrix::pack(ctx.pool, whole, classes, width);
   for (int64_t r0 = 0; r0 < rows; r0 += step) {
     const int64_t n = std::min(step, rows - r0);
-    kernels::gemm(ctx.pool, n, classes, width, Operand{x.f32() + r0 * width, DType::kF32, width, 1},
-                  Operand{w.raw(), w.dtype(), width, 1},
-                  {logits.f32(), classes, false, b.defined() ? b.f32() : nullptr});
+    const Operand part{x.f32() + r0 * width, DType::kF32, width, 1};
+    const kernels::GemmOutput to{logits.f32(), classes, false, b.defined() ? b.f32() : nullptr};
+    if (packed.defined())
+      kernels::gemm(ctx.pool, n, part, packed, to);
+    else
+      kernels::gemm(ctx.pool, n, classes, width, part, whole, to);
     each_rows(ctx, n, classes, [&](int64_t i0, int64_t i1) {
       for (int64_t i = i0; i < i1; ++i) {
         const int64_t target = targets[static_cast<size_t>(r0 + i)];
@@ -65,17 +72,14 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
           std::fill_n(row, classes, 0.0f);
       }
     });
-    const Operand by_rows{logits.f32(), DType::kF32, classes, 1},
-        by_class{logits.f32(), DType::kF32, 1, classes};
+    const Operand by_class{logits.f32(), DType::kF32, 1, classes};
     if (need_w)
       kernels::gemm(ctx.pool, classes, width, n, by_class,
                     Operand{x.f32() + r0 * width, DType::kF32, 1, width}, {dw.f32(), width, r0 > 0});
     if (need_b)
       for (int64_t i = 0; i < n; ++i)
         kernels::cpu().add(db.f32(), logits.f32() + i * classes, db.f32(), classes);
-    if (need_x)
-      kernels::gemm(ctx.pool, n, width, classes, by_rows, Operand{w.raw(), w.dtype(), 1, width},
-                    {dx.f32() + r0 * width, width});
+    if (need_x) input_gradient(ctx.pool, n, logits.f32(), w, {dx.f32() + r0 * width, width});
   }
   double total = 0;
   for (const float l : losses) total += l;

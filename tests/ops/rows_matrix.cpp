@@ -1,4 +1,6 @@
 // Rows of the op table: products, embedding, convolution.
+#include "kernels/decode_blocks.h"
+#include "kernels/quant_blocks.h"
 #include "ops/conv.h"
 #include "ops/embedding.h"
 #include "ops/linear.h"
@@ -52,6 +54,38 @@ void add_packed(std::vector<OpRow>& rows, DType type) {
     return Tensors{ops::linear(ctx, in[0], in[1], in[2], &packed)};
   };
   row.reference = [](const Arrays& in) { return Arrays{product(in[0], in[1], &in[2], {13, 29})}; };
+  rows.push_back(row);
+}
+
+// A weight of a block type stands outside the inputs: it is made of blocks, and nothing trains it.
+struct BlockWeight {
+  Tensor value;
+  Array wide;
+  BlockWeight(DType type, int64_t out, int64_t in) : wide({out, in}) {
+    const auto bytes = kernels::test::random_blocks(type, out * in, 21);
+    value = Tensor::empty({out, in}, type);
+    std::copy_n(bytes.data(), bytes.size(), reinterpret_cast<uint8_t*>(value.raw()));
+    const Tensor f = Tensor::empty({out, in});
+    kernels::decode_blocks(type, value.raw(), out * in, f.f32());
+    for (int64_t i = 0; i < wide.count(); ++i) wide[i] = f.f32()[i];
+  }
+};
+
+// Activations become int8: 1 % of the norm is what 127 steps leave. The gradient is that of the decoded
+// weight.
+constexpr double kInt8Limit = 1e-2;
+
+void add_block_linear(std::vector<OpRow>& rows, DType type, bool packed) {
+  const int64_t m = packed ? 13 : 3, in = 256, out = 29;
+  const BlockWeight w(type, out, in);
+  OpRow row{(packed ? "linear_packed_" : "linear_") + makar::name(type), {{{m, in}}, {{out}}}, {}, {}};
+  row.forward_limit = kInt8Limit;
+  row.run = [=](Context& ctx, const Tensors& x) {
+    kernels::PackedMatrix made;
+    if (packed) made = kernels::PackedMatrix::pack(ctx.pool, {w.value.raw(), type, in, 1}, out, in);
+    return Tensors{ops::linear(ctx, x[0], w.value, x[1], &made)};
+  };
+  row.reference = [=](const Arrays& x) { return Arrays{product(x[0], w.wide, &x[1], {m, out})}; };
   rows.push_back(row);
 }
 
@@ -114,6 +148,8 @@ void add_matrix_rows(std::vector<OpRow>& rows) {
     add_linear(rows, {17, 64}, 50, true, type);
   }
   for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) add_packed(rows, type);
+  for (const DType type : kernels::test::block_types())
+    for (const bool packed : {false, true}) add_block_linear(rows, type, packed);
 
   rows.push_back({"matmul",
                   {{{11, 19}}, {{19, 23}}},

@@ -17,6 +17,8 @@ const Table& table() {
     fill_update(made);
     fill_attention(made);
     fill_pack(made);
+    fill_quant(made);
+    fill_quant_rows(made);
     return made;
   }();
   return t;

@@ -1,0 +1,130 @@
+// Products on quantised weights at Llama shapes, beside what the machine can do, measured in the same run.
+//   bench_quant [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
+// Y[m, n] = X[m, k] W[n, k]^T; a case is TYPE MxNxK. One row: GB/s of the weights as the file stores them,
+// walking copies larger than the last cache, beside a plain read of memory. More rows: GOP/s beside the peak
+// of 8-bit dot products. With one thread the clock is processor time. --only: cases that contain TEXT.
+#include <cstdio>
+#include <string>
+
+#include "base/rng.h"
+#include "bench/limits.h"
+#include "bench/timing.h"
+#include "kernels/gemm.h"
+
+using namespace makar;
+using namespace makar::kernels;
+
+namespace {
+
+struct Options {
+  bool json = false;
+  int threads = 0, rounds = 7;
+  double batch_s = 0.02, patience = 0;
+  std::string only;
+};
+
+struct Run {
+  const Options& options;
+  ThreadPool& pool;
+  bench::Stream& stream;
+
+  std::vector<bench::Times> time(const std::vector<std::function<void()>>& calls) const {
+    return bench::interleave(calls, options.rounds, options.batch_s, options.patience, pool.threads() == 1);
+  }
+  // `work` and `limit_work` are billions of bytes or operations a call.
+  void report(const std::string& name, const char* unit, const char* peer, double work, double limit_work,
+              const std::vector<bench::Times>& times) const {
+    const double ours = work / bench::median(times[0].each);
+    const double limit = limit_work / bench::median(times[1].each);
+    const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
+    const bool quiet = times[0].quiet && times[1].quiet;
+    if (options.json)
+      std::printf(
+          "{\"bench\":\"quant\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"%s\",\"theirs\":%.2f,"
+          "\"unit\":\"%s\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
+          name.c_str(), pool.threads(), ours, peer, limit, unit, ours / limit, spread,
+          quiet ? "true" : "false");
+    else
+      std::printf("%-28s %8.1f %-5s %5.0f %% of %s %.1f  +-%.0f %%%s\n", name.c_str(), ours, unit,
+                  ours / limit * 100, peer, limit, spread * 100, quiet ? "" : " disturbed");
+    std::fflush(stdout);
+  }
+};
+
+// Random blocks: every byte pattern is a value; an f16 scale of any size costs the same to multiply with.
+Tensor weights(DType type, int64_t n, int64_t k, uint64_t seed) {
+  Tensor w = Tensor::empty({n, k}, type);
+  const Rng rng(seed, Purpose::kSynthetic);
+  auto* to = reinterpret_cast<uint16_t*>(w.raw());
+  for (size_t i = 0; i < w.bytes() / 2; ++i)  // no infinity, whatever the place
+    to[i] = static_cast<uint16_t>(rng.bits(i)[0] & 0xbbff);
+  return w;
+}
+
+void one_case(const Run& run, DType type, int64_t m, int64_t n, int64_t k) {
+  const std::string name = fmt::format("{} {}x{}x{}", makar::name(type), m, n, k);
+  if (name.find(run.options.only) == std::string::npos) return;
+  const int64_t bytes = static_cast<int64_t>(bytes_of(type, n * k));
+  const int64_t copies = m <= 16 ? (int64_t{96} << 20) / bytes + 2 : 1;
+  const Tensor w = weights(type, n, k, 7);
+  std::vector<PackedMatrix> packed;
+  for (int64_t i = 0; i < copies; ++i)
+    packed.push_back(PackedMatrix::pack(run.pool, {w.raw(), type, k, 1}, n, k));
+  Tensor x = Tensor::empty({m, k}), y = Tensor::empty({m, n});
+  const Rng rng(1, Purpose::kSynthetic);
+  for (int64_t i = 0; i < x.count(); ++i)
+    x.f32()[i] = static_cast<float>(rng.normal(static_cast<uint64_t>(i)));
+  size_t next = 0;
+  const auto ours = [&] {
+    next = (next + 1) % packed.size();
+    gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed[next], {y.f32(), n});
+  };
+  if (m == 1)
+    return run.report(name, "GB/s", "memory", static_cast<double>(bytes) * 1e-9,
+                      static_cast<double>(run.stream.bytes()) * 1e-9,
+                      run.time({ours, [&] { run.stream(); }}));
+  const double work = 2e-9 * static_cast<double>(m * n * k);
+  const auto peak = [&] { run.pool.run(run.pool.threads(), [](int64_t) { bench::peak_dots(); }); };
+  run.report(name, "GOP/s", "peak", work, bench::kPeakOperations * 1e-9 * run.pool.threads(),
+             run.time({ours, peak}));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string arg = argv[i];
+    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string("0"); };
+    if (arg == "--json")
+      options.json = true;
+    else if (arg == "--threads")
+      options.threads = std::stoi(value());
+    else if (arg == "--rounds")
+      options.rounds = std::max(1, std::stoi(value()));
+    else if (arg == "--batch-ms")
+      options.batch_s = std::stod(value()) * 1e-3;
+    else if (arg == "--patience")
+      options.patience = std::stod(value());
+    else if (arg == "--only")
+      options.only = value();
+    else
+      return std::fprintf(stderr,
+                          "bench_quant [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] "
+                          "[--only TEXT]\n"),
+             2;
+  }
+  ThreadPool pool(options.threads);
+  bench::Stream stream(pool, int64_t{256} << 20);
+  const Run run{options, pool, stream};
+  if (!options.json) std::printf("%s, %d threads\n", cpu().isa, pool.threads());
+  const std::vector<std::pair<int64_t, int64_t>> shapes = {
+      {2048, 2048}, {5632, 2048}, {768, 768}, {3072, 768}, {32000, 768}};
+  const DType types[] = {DType::kQ8_0, DType::kQ4_0,   DType::kQ4_K,   DType::kQ6_K,   DType::kF16,
+                         DType::kQ4_1, DType::kQ5_0,   DType::kQ5_1,   DType::kQ5_K,   DType::kQ3_K,
+                         DType::kQ2_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ2_XXS};
+  for (const DType type : types)
+    for (const int64_t m : {1, 4, 8, 16, 512})
+      for (const auto& [n, k] : shapes)
+        if (m < 512 || n <= 5632) one_case(run, type, m, n, k);
+}

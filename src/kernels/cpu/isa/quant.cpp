@@ -1,0 +1,197 @@
+// Products of quantised weights. Inside a part (16 or 32 k) the dot product is exact in integers; across
+// parts and blocks of 64 k the sums are f32 in one order, whatever the form, the rows and the instruction
+// set:
+//   t = x_0 s_0, t = fma(x_p, s_p, t), with mins t = fma(min_p, sum_p, t) after each part; y = fma(t, d, y)
+// where x is the integer dot product, s the weight's scale, d the activation's.
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/quant_lanes.h"
+#include "kernels/quant_form.h"
+
+namespace makar::kernels::MAKAR_ISA {
+namespace {
+
+constexpr int kSteps = 4;  // of a run
+
+// The four steps of run `run` (0..3) of a block.
+template <QuantValues V>
+inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[kSteps]) {
+  if constexpr (V == QuantValues::kInt8) {
+    for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(block + (run * kSteps + s) * 16);
+  } else if constexpr (V == QuantValues::kInt6) {
+    const std::byte* at = block + run * 48;
+    const Bytes a = load_bytes(at), b = load_bytes(at + 16), c = load_bytes(at + 32);
+    out[0] = upper_six(a), out[1] = upper_six(b), out[2] = upper_six(c), out[3] = gather_six(a, b, c);
+  } else {
+    for (int s = 0; s < kSteps; ++s) {
+      const Bytes w = load_bytes(block + (run / 2 * kSteps + s) * 16);
+      const bool low = run % 2 == 0;
+      if constexpr (V == QuantValues::kSigned4)
+        out[s] = low ? low_nibbles_16(w) : high_nibbles_16(w);
+      else if constexpr (V == QuantValues::kUnsigned4)
+        out[s] = low ? low_nibbles(w) : high_nibbles(w);
+      else
+        out[s] = look_up(book, low ? low_nibbles(w) : high_nibbles(w));
+    }
+  }
+}
+
+// The scales of a group; read() gives those of one of its blocks.
+template <int Form>
+struct Scales {
+  static constexpr QuantForm F = kQuantForms[Form];
+  static constexpr int P = parts_of(F);
+  const std::byte* at;
+  Floats d, min_d;
+
+  explicit Scales(const std::byte* group) : at(group) {
+    if constexpr (F.scales == QuantScales::kSuper) {
+      d = load_halves(group);
+      if constexpr (F.mins) min_d = load_halves(group + 8);
+    }
+  }
+  void read(int block, Floats (&scale)[P], Floats (&min)[P]) const {
+    for (int p = 0; p < P; ++p) {
+      if constexpr (F.scales == QuantScales::kHalf) {
+        scale[p] = load_halves(at + p * 8);
+        if constexpr (F.mins) min[p] = load_halves(at + (P + p) * 8);
+      } else if constexpr (F.scales == QuantScales::kFloat) {
+        scale[p] = load_floats(reinterpret_cast<const float*>(at) + p * 4);
+        if constexpr (F.mins) min[p] = load_floats(reinterpret_cast<const float*>(at) + (P + p) * 4);
+      } else if (p % 2 == 0) {
+        const std::byte* bytes = at + (F.mins ? 16 : 8) + (block * P + p) * 4;
+        const TwoFloats two = F.mins ? scaled_bytes(bytes, d) : scaled_biased_bytes(bytes, d);
+        scale[p] = two.low, scale[p + 1] = two.high;
+        if constexpr (F.mins) {
+          const TwoFloats low = scaled_bytes(bytes + 4 * P * 4, min_d);
+          min[p] = low.low, min[p + 1] = low.high;
+        }
+      }
+    }
+  }
+};
+
+template <int Form, int R>
+inline void one_block(const std::byte* a, const std::byte* values, const Scales<Form>& scales, int block,
+                      Bytes book, Floats (&acc)[R]) {
+  constexpr QuantForm F = kQuantForms[Form];
+  constexpr int P = parts_of(F), kRuns = F.part / kQuantRun;
+  const auto* d = reinterpret_cast<const float*>(a + R * kQuantBlock);
+  Floats scale[P], min[P], t[R];
+  scales.read(block, scale, min);
+#pragma clang loop unroll(full)
+  for (int p = 0; p < P; ++p) {
+    Ints x[R];
+    for (int i = 0; i < R; ++i) x[i] = zero_ints();
+#pragma clang loop unroll(full)
+    for (int run = p * kRuns; run < (p + 1) * kRuns; ++run) {
+      Bytes w[kSteps];
+      read_run<F.values>(values, run, book, w);
+      for (int i = 0; i < R; ++i) {
+        const Bytes row = load_bytes(a + i * kQuantBlock + run * kQuantRun);
+        x[i] = dot<0>(x[i], w[0], row);
+        x[i] = dot<1>(x[i], w[1], row);
+        x[i] = dot<2>(x[i], w[2], row);
+        x[i] = dot<3>(x[i], w[3], row);
+      }
+    }
+    for (int i = 0; i < R; ++i) {
+      const Floats whole = to_floats(x[i]);
+      t[i] = p == 0 ? mul(whole, scale[p]) : fma(whole, scale[p], t[i]);
+      if constexpr (F.mins) t[i] = fma(min[p], d[(1 + p) * R + i], t[i]);
+    }
+  }
+  for (int i = 0; i < R; ++i) acc[i] = fma(t[i], d[i], acc[i]);
+}
+
+// R rows by one panel.
+template <int Form, int R>
+inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, Bytes book, float* c,
+                      int64_t ldc, bool accumulate) {
+  constexpr QuantForm F = kQuantForms[Form];
+  constexpr int kBlocks = blocks_of(F);
+  Floats acc[R];
+  for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
+  for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
+    const Scales<Form> scales(b);
+    for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))
+      one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
+  }
+  for (int i = 0; i < R; ++i) store_floats(c + i * ldc, acc[i]);
+}
+
+template <int Form, int R>
+void panels(const QuantProduct& q) {
+  const auto* a = static_cast<const std::byte*>(q.a);
+  const auto* b = static_cast<const std::byte*>(q.b);
+  const Bytes book = load_bytes(reinterpret_cast<const std::byte*>(q.book));
+  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel) {
+    float* c = q.c + col;
+    if (q.cols - col >= kQuantCols) {
+      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate);
+      continue;
+    }
+    const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
+    float buffer[R * kQuantCols] = {};
+    for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
+    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate);
+    for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
+  }
+}
+
+template <int Form>
+void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
+  constexpr QuantForm F = kQuantForms[Form], W = kQuantForms[wide_form(F)];
+  constexpr int P = parts_of(F);
+  for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
+    const Scales<Form> scales(b);
+    for (int block = 0; block < blocks_of(F); ++block, out += group_bytes(W)) {
+      Floats scale[P], min[P];
+      scales.read(block, scale, min);
+      auto* to = reinterpret_cast<float*>(out);
+      for (int p = 0; p < P; ++p) {
+        store_floats(to + p * 4, scale[p]);
+        if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
+      }
+#pragma clang loop unroll(full)
+      for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
+        Bytes w[kSteps];
+        read_run<F.values>(b + scale_bytes(F) + block * value_bytes(F), run, book, w);
+        for (int s = 0; s < kSteps; ++s) store_bytes(out + scale_bytes(W) + (run * kSteps + s) * 16, w[s]);
+      }
+    }
+  }
+}
+
+using PanelsFn = void (*)(const QuantProduct&);
+using ExpandFn = void (*)(int64_t, const std::byte*, Bytes, std::byte*);
+template <int... F>
+constexpr std::array<std::array<PanelsFn, kQuantRows>, sizeof...(F)> panels_table(
+    std::integer_sequence<int, F...>) {
+  return {{{panels<F, 1>, panels<F, 2>, panels<F, 3>, panels<F, 4>}...}};
+}
+template <int... F>
+constexpr std::array<ExpandFn, sizeof...(F)> expand_table(std::integer_sequence<int, F...>) {
+  return {expand<F>...};
+}
+constexpr auto kPanels = panels_table(std::make_integer_sequence<int, kQuantFormCount>());
+constexpr auto kExpand = expand_table(std::make_integer_sequence<int, kFormWide>());
+
+void quant_product(const QuantProduct& q) { kPanels[q.form][q.rows - 1](q); }
+
+void quant_expand(int form, int64_t blocks, const void* b, const int8_t* book, void* out) {
+  kExpand[form](blocks, static_cast<const std::byte*>(b),
+                load_bytes(reinterpret_cast<const std::byte*>(book)), static_cast<std::byte*>(out));
+}
+
+}  // namespace
+
+void fill_quant(Table& table) {
+  table.quant_product = quant_product;
+  table.quant_expand = quant_expand;
+}
+
+}  // namespace makar::kernels::MAKAR_ISA

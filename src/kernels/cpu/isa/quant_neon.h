@@ -1,0 +1,77 @@
+// Four columns in NEON registers: what the products of quantised weights are made of.
+#pragma once
+#include <arm_neon.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace makar::kernels::MAKAR_ISA {
+
+using Bytes = int8x16_t;
+using Ints = int32x4_t;  // 4 columns
+using Floats = float32x4_t;
+
+// Integers are summed on top of the bits of 1.5 * 2^23: read as floats they are that number plus the sum,
+// exactly, as long as the sum stays below 2^22. Converting costs one subtraction instead of two slots.
+alignas(16) inline constexpr int32_t kSeed[4] = {0x4B400000, 0x4B400000, 0x4B400000, 0x4B400000};
+inline Ints zero_ints() {
+  Ints v;  // loaded each time: a load is free here, a move between registers is not
+  asm volatile("ldr %q0, %1" : "=w"(v) : "m"(kSeed));
+  return v;
+}
+inline Floats to_floats(Ints x) { return vsubq_f32(vreinterpretq_f32_s32(x), vdupq_n_f32(0x1.8p23f)); }
+
+inline Bytes load_bytes(const std::byte* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
+inline void store_bytes(std::byte* p, Bytes x) { vst1q_s8(reinterpret_cast<int8_t*>(p), x); }
+// x[c] += w[c][0..3] . a[4 L .. 4 L + 3]
+template <int L>
+inline Ints dot(Ints x, Bytes w, Bytes a) {
+  return vdotq_laneq_s32(x, w, a, L);
+}
+
+inline Bytes low_nibbles_16(Bytes w) { return vshlq_n_s8(w, 4); }
+inline Bytes high_nibbles_16(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xf0))); }
+inline Bytes low_nibbles(Bytes w) { return vandq_s8(w, vdupq_n_s8(15)); }
+inline Bytes high_nibbles(Bytes w) { return vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w), 4)); }
+inline Bytes look_up(Bytes book, Bytes index) { return vqtbl1q_s8(book, vreinterpretq_u8_s8(index)); }
+inline Bytes upper_six(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xfc))); }
+// The lower two bits of three bytes, from the top.
+inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
+  const uint8x16_t x = vreinterpretq_u8_s8(vshlq_n_s8(a, 6)), y = vreinterpretq_u8_s8(vshlq_n_s8(b, 6)),
+                   z = vreinterpretq_u8_s8(vshlq_n_s8(c, 6));
+  return vreinterpretq_s8_u8(vsriq_n_u8(vsriq_n_u8(x, y, 2), z, 4));
+}
+
+inline Floats zero_floats() { return vdupq_n_f32(0); }
+inline Floats load_floats(const float* p) { return vld1q_f32(p); }
+inline void store_floats(float* p, Floats x) { vst1q_f32(p, x); }
+inline Floats mul(Floats a, Floats b) { return vmulq_f32(a, b); }
+inline Floats fma(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, b); }
+inline Floats fma(Floats a, float b, Floats c) { return vfmaq_n_f32(c, a, b); }
+inline Floats load_halves(const std::byte* p) {
+  return vcvt_f32_f16(vld1_f16(reinterpret_cast<const __fp16*>(p)));
+}
+
+// Eight bytes as two vectors of floats: 2^23 + byte, by putting the exponent above them.
+struct TwoFloats {
+  Floats low, high;
+};
+inline TwoFloats on_two_23(const std::byte* p) {
+  const uint8x16_t bytes = vcombine_u8(vld1_u8(reinterpret_cast<const uint8_t*>(p)), vdup_n_u8(0));
+  const uint16x8_t words = vreinterpretq_u16_u8(vzip1q_u8(bytes, vdupq_n_u8(0))), top = vdupq_n_u16(0x4B00);
+  return {vreinterpretq_f32_u16(vzip1q_u16(words, top)), vreinterpretq_f32_u16(vzip2q_u16(words, top))};
+}
+// d * byte, exact: the product has fewer than 24 bits.
+inline TwoFloats scaled_bytes(const std::byte* p, Floats d) {
+  const TwoFloats x = on_two_23(p);
+  const Floats base = vmulq_n_f32(d, -0x1p23f);
+  return {vfmaq_f32(base, x.low, d), vfmaq_f32(base, x.high, d)};
+}
+// d * (byte - 128).
+inline TwoFloats scaled_biased_bytes(const std::byte* p, Floats d) {
+  const TwoFloats x = on_two_23(p);
+  const Floats bias = vdupq_n_f32(0x1p23f + 128.0f);
+  return {vmulq_f32(vsubq_f32(x.low, bias), d), vmulq_f32(vsubq_f32(x.high, bias), d)};
+}
+
+}  // namespace makar::kernels::MAKAR_ISA

@@ -1,0 +1,161 @@
+// The driver of products on quantised weights. Few rows read the panels as they lie, as one stream a thread;
+// many rows have each panel made wide once for a block of rows. All ways give the same bits.
+#include "kernels/quant.h"
+
+#include <algorithm>
+
+#include "kernels/gemm.h"
+#include "kernels/quant_form.h"
+#include "tensor/block_pool.h"
+
+namespace makar::kernels {
+namespace {
+
+constexpr int64_t kDirectRows = 8;                 // up to here panels are read as they lie
+constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
+constexpr int64_t kRowBytes = int64_t{384} << 10;  // of activations that stay in the second cache
+constexpr int64_t kMostRows = 256;
+constexpr int64_t kChunk = 16;                 // blocks of 64 k at a time, and
+constexpr int64_t kPanels = 8;                 // panels at a time: both in the first cache
+constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
+constexpr int64_t kTasksPerThread = 6;
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+class Scratch {
+ public:
+  explicit Scratch(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)), data_(BlockPool::shared().take(bytes_)) {}
+  ~Scratch() { BlockPool::shared().give(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::byte* get() const { return data_; }
+
+ private:
+  size_t bytes_;
+  std::byte* data_;
+};
+
+// Quantised rows in panels of `each` rows, dealt evenly.
+struct Activations {
+  const QuantForm& form;
+  int64_t m, panels, each, blocks;
+  Scratch data;
+
+  Activations(ThreadPool& pool, int64_t rows, const Operand& a, const QuantMatrix& b)
+      : form(kQuantForms[b.form()]),
+        m(rows),
+        panels(ceil_div(rows, kQuantRows)),
+        each(ceil_div(rows, panels)),
+        blocks(b.blocks()),
+        data((panels = ceil_div(rows, each)) * panel_bytes(static_cast<int>(each))) {
+    const auto quantise = [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        b.table().quant_rows(b.form(), b.unit(), static_cast<const float*>(a.data) + p * each * a.row_stride,
+                             a.row_stride, count(p), b.k(), blocks, panel(p));
+    };
+    if (m * b.k() <= kSerial)
+      quantise(0, panels);
+    else
+      pool.for_ranges(panels, 1, quantise);
+  }
+  int count(int64_t p) const { return static_cast<int>(std::min(each, m - p * each)); }
+  int64_t panel_bytes(int rows) const { return blocks * activation_bytes(form, rows); }
+  std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
+};
+
+void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  if (!out.bias) return;
+  for (int64_t i = i0; i < i1; ++i)
+    for (int64_t j = j0; j < j1; ++j) out.c[i * out.ldc + j] += out.bias[j];
+}
+
+// Panels [j0, j1) by all rows, read as they lie.
+void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {
+  const int64_t step = a.panels == 1 ? j1 - j0 : 1;
+  for (int64_t j = j0; j < j1; j += step)
+    for (int64_t p = 0; p < a.panels; ++p) {
+      const int64_t col = j * kQuantCols;
+      QuantProduct q;
+      q.form = b.form(), q.rows = a.count(p), q.blocks = a.blocks;
+      q.a = a.panel(p), q.b = b.panel(j), q.b_panel = b.panel_bytes(), q.book = b.book();
+      q.c = out.c + p * a.each * out.ldc + col, q.ldc = out.ldc;
+      q.cols = std::min(b.n() - col, step * kQuantCols), q.accumulate = out.accumulate;
+      b.table().quant_product(q);
+    }
+  add_bias(out, 0, a.m, j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
+}
+
+// Row panels [p0, p1) by panels [j0, j1): a few panels and a piece of k at a time, made wide in `room`.
+void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1, int64_t j0, int64_t j1,
+             const GemmOutput& out, std::byte* room) {
+  const QuantForm& f = a.form;
+  const bool as_is = b.form() == kFormInt8;  // int8 with f16 scales: nothing to gain
+  const int wide = as_is ? b.form() : wide_form(f);
+  for (int64_t j = j0; j < j1; j += kPanels)
+    for (int64_t k = 0; k < a.blocks; k += kChunk) {
+      const int64_t now = std::min(kChunk, a.blocks - k), count = std::min(kPanels, j1 - j);
+      const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * group_bytes(kQuantForms[wide]);
+      for (int64_t i = 0; i < count && !as_is; ++i)
+        b.table().quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
+      QuantProduct q;
+      q.form = wide, q.blocks = now, q.book = b.book();
+      q.b = as_is ? b.panel(j) + from : room, q.b_panel = as_is ? b.panel_bytes() : step;
+      q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
+      q.accumulate = out.accumulate || k > 0;
+      for (int64_t p = p0; p < p1; ++p) {
+        q.rows = a.count(p);
+        q.a = a.panel(p) + k * activation_bytes(f, q.rows);
+        q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
+        b.table().quant_product(q);
+      }
+    }
+  add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
+}
+
+void few_rows(ThreadPool& pool, const Activations& a, const QuantMatrix& b, const GemmOutput& out) {
+  const int64_t panels = ceil_div(b.n(), kQuantCols);
+  const int64_t each =
+      std::clamp<int64_t>(static_cast<int64_t>(b.bytes()) / pool.threads() / kStream, 1, kTasksPerThread);
+  const int64_t tasks = std::min(panels, pool.threads() * each);
+  pool.run(tasks, [&](int64_t i) { direct(a, b, panels * i / tasks, panels * (i + 1) / tasks, out); });
+}
+
+void many_rows(ThreadPool& pool, const Activations& a, const QuantMatrix& b, const GemmOutput& out) {
+  const int64_t panels = ceil_div(b.n(), kQuantCols), groups = ceil_div(panels, kPanels);
+  const int64_t most = std::clamp<int64_t>(kRowBytes / std::max<int64_t>(b.k(), 1), 32, kMostRows);
+  const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(a.panels, row_tasks);
+  const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
+  const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks) * kPanels;
+  pool.run(row_tasks * col_tasks, [&](int64_t task) {
+    const int64_t p0 = task / col_tasks * rows, j0 = task % col_tasks * cols;
+    const int64_t p1 = std::min(a.panels, p0 + rows), j1 = std::min(panels, j0 + cols);
+    if (p0 >= p1 || j0 >= j1) return;
+    const Scratch room(
+        b.form() == kFormInt8 ? 0 : kPanels * kChunk * group_bytes(kQuantForms[wide_form(a.form)]));
+    blocked(a, b, p0, p1, j0, j1, out, room.get());
+  });
+}
+
+}  // namespace
+
+void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix& b, const GemmOutput& out) {
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  if (m <= 0 || b.n() <= 0) return;
+  Operand rows = a;
+  const Scratch copy(a.k_stride == 1 ? 0 : m * b.k() * 4);
+  if (a.k_stride != 1) {
+    auto* to = reinterpret_cast<float*>(copy.get());
+    const auto* from = static_cast<const float*>(a.data);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t k = 0; k < b.k(); ++k) to[i * b.k() + k] = from[i * a.row_stride + k * a.k_stride];
+    rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
+  }
+  const Activations quantised(pool, m, rows, b);
+  if (m <= kDirectRows)
+    few_rows(pool, quantised, b, out);
+  else
+    many_rows(pool, quantised, b, out);
+}
+
+}  // namespace makar::kernels

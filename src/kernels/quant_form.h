@@ -1,0 +1,106 @@
+// How quantised weights lie in memory for the kernels: panels of 4 columns, walked along k in blocks of 64.
+// Every block type of GGUF is laid out without loss in one of these forms; a form is a way to store values
+// and a way to store scales. The last four are what a panel becomes when many rows use it.
+//
+// A panel is a run of groups: scales first, then the values of its blocks of 64. A group is one block, or 4
+// where 256 weights share a scale (k is a multiple of 256 then). Values of 4 columns by 4 k stand together in
+// 16 lanes ("step"); a run of 16 k is four steps.
+#pragma once
+#include <cstdint>
+
+namespace makar::kernels {
+
+constexpr int kQuantBlock = 64;  // k that share the scale of an activation
+constexpr int kQuantCols = 4;
+constexpr int kQuantRows = 4;  // the most rows of a panel of activations
+constexpr int kQuantRun = 16;
+
+enum class QuantValues : uint8_t {
+  kInt8,       // as they are
+  kSigned4,    // low nibbles: steps 0..3 of a run of 32 k, high nibbles: 4..7; read as 16 times the value
+  kUnsigned4,  // the same for 0..15
+  kBook4,      // the same, an index into 16 values
+  kInt6,       // 3 bytes for 4: the upper six bits of each, the fourth in the lower two; read as 4 times
+};
+enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
+
+struct QuantForm {
+  QuantValues values;
+  QuantScales scales;
+  int part;   // k that share a scale: 16 or 32
+  bool mins;  // value = scale * q + min
+};
+
+enum QuantFormId : int {
+  kFormInt8,
+  kFormSigned4,
+  kFormBook4,
+  kFormInt6,
+  kFormUnsigned4Min,
+  kFormInt6Min,
+  kFormSuperBook4,
+  kFormSuperUnsigned4Min,
+  kFormSuperInt6Min,
+  kFormSuperInt8,
+  kFormSuperSigned4,
+  kFormSuperUnsigned4Min16,
+  kFormWide,
+  kFormWideMin,
+  kFormWide16,
+  kFormWideMin16,
+  kQuantFormCount
+};
+
+inline constexpr QuantForm kQuantForms[kQuantFormCount] = {
+    {QuantValues::kInt8, QuantScales::kHalf, 32, false},       // Q8_0
+    {QuantValues::kSigned4, QuantScales::kHalf, 32, false},    // Q4_0
+    {QuantValues::kBook4, QuantScales::kHalf, 32, false},      // IQ4_NL
+    {QuantValues::kInt6, QuantScales::kHalf, 32, false},       // Q5_0
+    {QuantValues::kUnsigned4, QuantScales::kHalf, 32, true},   // Q4_1
+    {QuantValues::kInt6, QuantScales::kHalf, 32, true},        // Q5_1
+    {QuantValues::kBook4, QuantScales::kSuper, 32, false},     // IQ4_XS, IQ2_XXS
+    {QuantValues::kUnsigned4, QuantScales::kSuper, 32, true},  // Q4_K
+    {QuantValues::kInt6, QuantScales::kSuper, 32, true},       // Q5_K
+    {QuantValues::kInt8, QuantScales::kSuper, 16, false},     // Q6_K: unpacking six bits costs more than they
+                                                              // save
+    {QuantValues::kSigned4, QuantScales::kSuper, 16, false},  // Q3_K
+    {QuantValues::kUnsigned4, QuantScales::kSuper, 16, true},  // Q2_K
+    {QuantValues::kInt8, QuantScales::kFloat, 32, false},
+    {QuantValues::kInt8, QuantScales::kFloat, 32, true},
+    {QuantValues::kInt8, QuantScales::kFloat, 16, false},
+    {QuantValues::kInt8, QuantScales::kFloat, 16, true},
+};
+
+// What the kernels read a value as: this many times itself. The activations carry the inverse in their scale.
+constexpr int unit_of(const QuantForm& f) {
+  return f.values == QuantValues::kSigned4 ? 16 : f.values == QuantValues::kInt6 ? 4 : 1;
+}
+constexpr int parts_of(const QuantForm& f) { return kQuantBlock / f.part; }
+constexpr int blocks_of(const QuantForm& f) { return f.scales == QuantScales::kSuper ? 4 : 1; }
+// Bytes of the values of one block.
+constexpr int64_t value_bytes(const QuantForm& f) {
+  const int bits = f.values == QuantValues::kInt8 ? 8 : f.values == QuantValues::kInt6 ? 6 : 4;
+  return kQuantBlock * kQuantCols * bits / 8;
+}
+// Scales of a group. kHalf: f16 [parts][4], mins likewise. kFloat: the same in f32. kSuper: f16 d[4]
+// (min d[4]), then a byte for each part and column (with bias 128 where there are no mins), mins likewise.
+constexpr int64_t scale_bytes(const QuantForm& f) {
+  const int kinds = f.mins ? 2 : 1, parts = parts_of(f);
+  if (f.scales == QuantScales::kHalf) return int64_t{kinds} * parts * kQuantCols * 2;
+  if (f.scales == QuantScales::kFloat) return int64_t{kinds} * parts * kQuantCols * 4;
+  return int64_t{kinds} * (kQuantCols * 2 + 4 * parts * kQuantCols);
+}
+constexpr int64_t group_bytes(const QuantForm& f) { return scale_bytes(f) + blocks_of(f) * value_bytes(f); }
+
+// The form of the same values for many rows. Bytes that the kernels can already use stay as they are.
+constexpr int wide_form(const QuantForm& f) {
+  return f.part == 32 ? (f.mins ? kFormWideMin : kFormWide) : (f.mins ? kFormWideMin16 : kFormWide16);
+}
+
+// Activations for a form: panels of `rows` <= kQuantRows rows. A block is int8 [rows][64], the scales f32
+// [rows] and, for forms with mins, the sums of the parts f32 [parts][rows].
+constexpr int64_t activation_bytes(const QuantForm& f, int rows) {
+  return int64_t{rows} * (kQuantBlock + 4 + (f.mins ? 4 * parts_of(f) : 0));
+}
+
+}  // namespace makar::kernels

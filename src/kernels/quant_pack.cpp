@@ -1,0 +1,127 @@
+// Lays weights of a block type out in panels of four columns.
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/quant.h"
+#include "kernels/quant_form.h"
+#include "kernels/quant_split.h"
+
+namespace makar::kernels {
+namespace {
+
+constexpr int kSteps = kQuantBlock / 4;  // of a block; each 4 columns by 4 k
+
+// One block of 64 k: 16 steps of int8 in the form's own bytes.
+void store_values(QuantValues values, const uint8_t (&steps)[kSteps][16], std::byte* to) {
+  auto* out = reinterpret_cast<uint8_t*>(to);
+  if (values == QuantValues::kInt8) {
+    std::memcpy(out, steps, sizeof steps);
+  } else if (values == QuantValues::kInt6) {
+    for (int run = 0; run < 4; ++run, out += 48)
+      for (int s = 0; s < 3; ++s)
+        for (int i = 0; i < 16; ++i) {
+          const int fourth = steps[run * 4 + 3][i] >> (4 - 2 * s) & 3;
+          out[s * 16 + i] = static_cast<uint8_t>(steps[run * 4 + s][i] << 2 | fourth);
+        }
+  } else {
+    for (int half = 0; half < 2; ++half, out += 64)
+      for (int s = 0; s < 4; ++s)
+        for (int i = 0; i < 16; ++i)
+          out[s * 16 + i] =
+              static_cast<uint8_t>((steps[half * 8 + s][i] & 15) | steps[half * 8 + 4 + s][i] << 4);
+  }
+}
+
+void store_half(std::byte* to, uint16_t bits) { std::memcpy(to, &bits, 2); }
+
+// Values of 64 k that begin at `first` in each column's q.
+void store_block(const QuantForm& f, const int8_t* const (&q)[kQuantCols], std::byte* to) {
+  uint8_t steps[kSteps][16];
+  for (int s = 0; s < kSteps; ++s)
+    for (int c = 0; c < kQuantCols; ++c) std::memcpy(&steps[s][c * 4], q[c] + s * 4, 4);
+  store_values(f.values, steps, to);
+}
+
+// A group whose 256 weights share d: one block of the file for each column.
+void store_super(const QuantForm& f, const SplitBlock (&columns)[kQuantCols], std::byte* to) {
+  const int parts = 4 * parts_of(f);
+  std::byte* scales = to + (f.mins ? 16 : 8);
+  for (int c = 0; c < kQuantCols; ++c) {
+    store_half(to + c * 2, columns[c].d);
+    if (f.mins) store_half(to + 8 + c * 2, columns[c].min);
+    for (int p = 0; p < parts; ++p) {
+      scales[p * 4 + c] = std::byte{columns[c].scales[p]};
+      if (f.mins) scales[(parts + p) * 4 + c] = std::byte{columns[c].part_mins[p]};
+    }
+  }
+  for (int b = 0; b < blocks_of(f); ++b) {
+    const int8_t* q[kQuantCols];
+    for (int c = 0; c < kQuantCols; ++c) q[c] = columns[c].q + b * kQuantBlock;
+    store_block(f, q, to + scale_bytes(f) + b * value_bytes(f));
+  }
+}
+
+// One of the two blocks of 32 in a group: scales to their place, values to q.
+void store_half_block(const QuantForm& f, const SplitBlock& block, int part, int column, std::byte* to) {
+  store_half(to + (part * 4 + column) * 2, block.d);
+  if (f.mins) store_half(to + ((parts_of(f) + part) * 4 + column) * 2, block.min);
+}
+
+struct Packer {
+  DType type;
+  const QuantForm& form;
+  const std::byte* rows;
+  int64_t n, k;
+
+  const std::byte* block(int64_t row, int64_t at) const {
+    return rows + bytes_of(type, row * k) + bytes_of(type, at);
+  }
+  // Columns that do not exist, and k beyond the end, are zeros with scale zero.
+  void get(int64_t row, int64_t at, SplitBlock& out) const {
+    if (row < n && at < k)
+      split_block(type, block(row, at), out);
+    else
+      std::memset(&out, 0, sizeof out);
+  }
+  void panel(int64_t first, int64_t blocks, std::byte* to) const {
+    SplitBlock columns[kQuantCols];
+    for (int64_t b = 0; b < blocks; b += blocks_of(form), to += group_bytes(form)) {
+      if (form.scales == QuantScales::kSuper) {
+        for (int c = 0; c < kQuantCols; ++c) get(first + c, b * kQuantBlock, columns[c]);
+        store_super(form, columns, to);
+        continue;
+      }
+      int8_t q[kQuantCols][kQuantBlock];
+      for (int c = 0; c < kQuantCols; ++c)
+        for (int part = 0; part < 2; ++part) {
+          get(first + c, b * kQuantBlock + part * 32, columns[c]);
+          store_half_block(form, columns[c], part, c, to);
+          std::memcpy(q[c] + part * 32, columns[c].q, 32);
+        }
+      store_block(form, {q[0], q[1], q[2], q[3]}, to + scale_bytes(form));
+    }
+  }
+};
+
+}  // namespace
+
+QuantMatrix QuantMatrix::pack(ThreadPool& pool, DType type, const void* blocks, int64_t n, int64_t k,
+                              const Table& table) {
+  check(is_block(type) && k > 0 && k % layout_of(type).elements == 0, "quantised rows are whole blocks");
+  const QuantHolding held = holding_of(type);
+  const QuantForm& f = kQuantForms[held.form];
+  QuantMatrix m;
+  m.table_ = &table, m.type_ = type, m.form_ = held.form, m.unit_ = held.unit, m.book_ = held.book;
+  m.n_ = n, m.k_ = k, m.blocks_ = (k + kQuantBlock - 1) / kQuantBlock;
+  m.panel_bytes_ = m.blocks_ / blocks_of(f) * group_bytes(f);
+  const int64_t panels = (n + kQuantCols - 1) / kQuantCols;
+  m.data_ = Tensor::empty({panels, m.panel_bytes_}, DType::kU8);
+  const Packer packer{type, f, static_cast<const std::byte*>(blocks), n, k};
+  pool.for_ranges(panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t p = begin; p < end; ++p)
+      packer.panel(p * kQuantCols, m.blocks_, m.data_.raw() + p * m.panel_bytes_);
+  });
+  return m;
+}
+
+}  // namespace makar::kernels

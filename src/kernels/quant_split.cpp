@@ -1,0 +1,195 @@
+#include "kernels/quant_split.h"
+
+#include <bit>
+
+#include "base/error.h"
+#include "kernels/block_layout.h"
+#include "kernels/decode_blocks.h"
+#include "kernels/quant_form.h"
+
+namespace makar::kernels {
+namespace {
+
+constexpr int kBias = 128;
+// IQ2_XXS: code + 4 for a minus sign.
+constexpr int8_t kIq2Book[16] = {8, 25, 43, 0, -8, -25, -43, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+
+uint32_t little32(const uint8_t* p) {
+  return uint32_t{p[0]} | uint32_t{p[1]} << 8 | uint32_t{p[2]} << 16 | uint32_t{p[3]} << 24;
+}
+constexpr uint16_t negated(uint16_t half) { return half ^ 0x8000u; }
+
+void nibbles(const uint8_t* qs, int offset, int8_t* q) {
+  for (int j = 0; j < 16; ++j) {
+    q[j] = static_cast<int8_t>((qs[j] & 15) - offset);
+    q[j + 16] = static_cast<int8_t>((qs[j] >> 4) - offset);
+  }
+}
+void five_bits(const uint8_t* qs, const uint8_t* qh, int offset, int8_t* q) {
+  const uint32_t high = little32(qh);
+  nibbles(qs, offset, q);
+  for (int j = 0; j < 32; ++j) q[j] = static_cast<int8_t>(q[j] + static_cast<int>((high >> j & 1) << 4));
+}
+
+void split(const BlockQ8_0& b, SplitBlock& o) { std::memcpy(o.q, b.qs, 32), o.d = b.d.bits(); }
+void split(const BlockQ4_0& b, SplitBlock& o) { nibbles(b.qs, 8, o.q), o.d = b.d.bits(); }
+void split(const BlockIQ4_NL& b, SplitBlock& o) { nibbles(b.qs, 0, o.q), o.d = b.d.bits(); }
+void split(const BlockQ4_1& b, SplitBlock& o) { nibbles(b.qs, 0, o.q), o.d = b.d.bits(), o.min = b.m.bits(); }
+void split(const BlockQ5_0& b, SplitBlock& o) { five_bits(b.qs, b.qh, 16, o.q), o.d = b.d.bits(); }
+void split(const BlockQ5_1& b, SplitBlock& o) {
+  five_bits(b.qs, b.qh, 0, o.q), o.d = b.d.bits(), o.min = b.m.bits();
+}
+
+void split(const BlockQ2_K& b, SplitBlock& o) {
+  for (int part = 0; part < 16; ++part) {
+    const uint8_t* q = b.qs + part / 8 * 32 + part % 2 * 16;
+    const int shift = part % 8 / 2 * 2;
+    for (int i = 0; i < 16; ++i) o.q[part * 16 + i] = static_cast<int8_t>(q[i] >> shift & 3);
+    o.scales[part] = b.scales[part] & 15, o.part_mins[part] = b.scales[part] >> 4;
+  }
+  o.d = b.d.bits(), o.min = negated(b.dmin.bits());
+}
+
+void split(const BlockQ3_K& b, SplitBlock& o) {
+  for (int part = 0; part < 16; ++part) {
+    const int at = part % 2 * 16, shift = part % 8 / 2 * 2, bit = part / 2;
+    const uint8_t* q = b.qs + part / 8 * 32 + at;
+    for (int i = 0; i < 16; ++i)
+      o.q[part * 16 + i] = static_cast<int8_t>((q[i] >> shift & 3) + (b.hmask[at + i] >> bit & 1) * 4 - 4);
+    const int low = part < 8 ? b.scales[part] & 15 : b.scales[part - 8] >> 4;
+    const int scale = (low | (b.scales[8 + part % 4] >> (part / 4 * 2) & 3) << 4) - 32;
+    o.scales[part] = static_cast<uint8_t>(scale + kBias);
+  }
+  o.d = b.d.bits();
+}
+
+template <class Block>
+void split_k(const Block& b, SplitBlock& o) {
+  for (int part = 0; part < 8; ++part) {
+    const ScaleMin s = scale_min(b.scales, part);
+    o.scales[part] = s.scale, o.part_mins[part] = s.min;
+    const uint8_t* q = b.qs + part / 2 * 32;
+    const int shift = part % 2 * 4;
+    for (int i = 0; i < 32; ++i) o.q[part * 32 + i] = static_cast<int8_t>(q[i] >> shift & 15);
+  }
+  o.d = b.d.bits(), o.min = negated(b.dmin.bits());
+}
+void split(const BlockQ4_K& b, SplitBlock& o) { split_k(b, o); }
+void split(const BlockQ5_K& b, SplitBlock& o) {
+  split_k(b, o);
+  for (int part = 0; part < 8; ++part)
+    for (int i = 0; i < 32; ++i)
+      o.q[part * 32 + i] = static_cast<int8_t>(o.q[part * 32 + i] | (b.qh[i] >> part & 1) << 4);
+}
+
+void split(const BlockQ6_K& b, SplitBlock& o) {
+  for (int run = 0; run < 8; ++run) {
+    const int half = run / 4, quarter = run % 4, low_shift = quarter / 2 * 4, high_shift = quarter * 2;
+    const uint8_t* low = b.ql + half * 64 + quarter % 2 * 32;
+    const uint8_t* high = b.qh + half * 32;
+    for (int i = 0; i < 32; ++i)
+      o.q[run * 32 + i] =
+          static_cast<int8_t>(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);
+  }
+  for (int part = 0; part < 16; ++part) o.scales[part] = static_cast<uint8_t>(b.scales[part] + kBias);
+  o.d = b.d.bits();
+}
+
+void split(const BlockIQ4_XS& b, SplitBlock& o) {
+  const int high = b.scales_h[0] | b.scales_h[1] << 8;
+  for (int part = 0; part < 8; ++part) {
+    const int scale = (b.scales_l[part / 2] >> (part % 2 * 4) & 15) | (high >> (part * 2) & 3) << 4;
+    o.scales[part] = static_cast<uint8_t>(scale - 32 + kBias);
+    nibbles(b.qs + part * 16, 0, o.q + part * 32);
+  }
+  o.d = b.d.bits();
+}
+
+// d (0.5 + s) / 4 = d (2 s + 1) / 8: the unit of the type is 8.
+void split(const BlockIQ2_XXS& b, SplitBlock& o) {
+  for (int part = 0; part < 8; ++part) {
+    const uint8_t* q = b.qs + part * 8;
+    const uint32_t rest = little32(q + 4);
+    o.scales[part] = static_cast<uint8_t>(2 * (rest >> 28) + 1 + kBias);
+    for (int k = 0; k < 4; ++k) {
+      const uint32_t seven = rest >> (7 * k) & 127, codes = iq2_xxs_grid(q[k]);
+      const uint32_t signs = seven | (std::popcount(seven) & 1u) << 7;
+      for (int i = 0; i < 8; ++i)
+        o.q[part * 32 + k * 8 + i] = static_cast<int8_t>((codes >> (2 * i) & 3) | (signs >> i & 1) << 2);
+    }
+  }
+  o.d = b.d.bits();
+}
+
+}  // namespace
+
+void split_block(DType type, const void* block, SplitBlock& out) {
+  const auto as = [&](auto* typed) { split(*static_cast<decltype(typed)>(block), out); };
+  switch (type) {
+    case DType::kQ4_0:
+      return as(static_cast<const BlockQ4_0*>(nullptr));
+    case DType::kQ4_1:
+      return as(static_cast<const BlockQ4_1*>(nullptr));
+    case DType::kQ5_0:
+      return as(static_cast<const BlockQ5_0*>(nullptr));
+    case DType::kQ5_1:
+      return as(static_cast<const BlockQ5_1*>(nullptr));
+    case DType::kQ8_0:
+      return as(static_cast<const BlockQ8_0*>(nullptr));
+    case DType::kQ2_K:
+      return as(static_cast<const BlockQ2_K*>(nullptr));
+    case DType::kQ3_K:
+      return as(static_cast<const BlockQ3_K*>(nullptr));
+    case DType::kQ4_K:
+      return as(static_cast<const BlockQ4_K*>(nullptr));
+    case DType::kQ5_K:
+      return as(static_cast<const BlockQ5_K*>(nullptr));
+    case DType::kQ6_K:
+      return as(static_cast<const BlockQ6_K*>(nullptr));
+    case DType::kIQ4_NL:
+      return as(static_cast<const BlockIQ4_NL*>(nullptr));
+    case DType::kIQ4_XS:
+      return as(static_cast<const BlockIQ4_XS*>(nullptr));
+    case DType::kIQ2_XXS:
+      return as(static_cast<const BlockIQ2_XXS*>(nullptr));
+    default:
+      check(false, "not a block type: " + name(type));
+  }
+}
+
+QuantHolding holding_of(DType type) {
+  const auto plain = [](int form) { return QuantHolding{form, unit_of(kQuantForms[form]), kIq4Values}; };
+  switch (type) {
+    case DType::kQ4_0:
+      return plain(kFormSigned4);
+    case DType::kQ4_1:
+      return plain(kFormUnsigned4Min);
+    case DType::kQ5_0:
+      return plain(kFormInt6);
+    case DType::kQ5_1:
+      return plain(kFormInt6Min);
+    case DType::kQ8_0:
+      return plain(kFormInt8);
+    case DType::kQ2_K:
+      return plain(kFormSuperUnsigned4Min16);
+    case DType::kQ3_K:
+      return plain(kFormSuperSigned4);
+    case DType::kQ4_K:
+      return plain(kFormSuperUnsigned4Min);
+    case DType::kQ5_K:
+      return plain(kFormSuperInt6Min);
+    case DType::kQ6_K:
+      return plain(kFormSuperInt8);
+    case DType::kIQ4_NL:
+      return plain(kFormBook4);
+    case DType::kIQ4_XS:
+      return plain(kFormSuperBook4);
+    case DType::kIQ2_XXS:
+      return {kFormSuperBook4, 8, kIq2Book};
+    default:
+      check(false, "not a block type: " + name(type));
+  }
+  return {};
+}
+
+}  // namespace makar::kernels

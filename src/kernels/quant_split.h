@@ -1,0 +1,26 @@
+// One block of a GGUF type taken apart: small integers, scales as they are stored.
+#pragma once
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace makar::kernels {
+
+struct SplitBlock {
+  int8_t q[256];       // values, or indices into the book
+  uint16_t d, min;     // f16 bits; min is added
+  uint8_t scales[16];  // of parts, where there are any; with bias 128 in forms without mins
+  uint8_t part_mins[16];
+};
+
+void split_block(DType type, const void* block, SplitBlock& out);
+
+// How the kernels hold a type.
+struct QuantHolding {
+  int form;
+  int unit;            // the kernels read weights as this many times themselves
+  const int8_t* book;  // 16 values
+};
+QuantHolding holding_of(DType type);
+
+}  // namespace makar::kernels

@@ -1,0 +1,186 @@
+// Products on quantised weights: against decode_blocks in double, within a bound that is proved below; and
+// the numbers contract, bit for bit over rows, threads and instruction sets.
+#include "kernels/quant.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/decode_blocks.h"
+#include "kernels/gemm.h"
+#include "kernels/quant_blocks.h"
+
+namespace makar::kernels {
+namespace {
+
+using namespace test;
+
+struct Weights {
+  DType type;
+  int64_t n, k;
+  std::vector<uint8_t> blocks;
+  std::vector<float> wide;
+  Weights(DType t, int64_t rows, int64_t cols) : type(t), n(rows), k(cols) {
+    blocks = random_blocks(t, n * k, 5);
+    wide.resize(static_cast<size_t>(n * k));
+    decode_blocks(t, blocks.data(), n * k, wide.data());
+  }
+  QuantMatrix pack(ThreadPool& pool, const Table& table = cpu()) const {
+    return QuantMatrix::pack(pool, type, blocks.data(), n, k, table);
+  }
+};
+
+std::vector<float> product(ThreadPool& pool, const std::vector<float>& x, int64_t m, const QuantMatrix& w,
+                           const float* bias = nullptr, float start = 0) {
+  constexpr float kGuard = 1234.5f;
+  const int64_t ldc = w.n() + 3;
+  std::vector<float> c(static_cast<size_t>(m * ldc), kGuard), y;
+  for (int64_t i = 0; i < m; ++i) std::fill_n(&c[i * ldc], w.n(), start);
+  quant_gemm(pool, m, {x.data(), DType::kF32, w.k(), 1}, w, {c.data(), ldc, start != 0, bias});
+  for (int64_t i = 0; i < m; ++i) {
+    y.insert(y.end(), &c[i * ldc], &c[i * ldc] + w.n());
+    for (int64_t j = w.n(); j < ldc; ++j) EXPECT_EQ(c[i * ldc + j], kGuard);
+  }
+  return y;
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::string named(const testing::TestParamInfo<DType>& info) { return name(info.param); }
+
+class Quant : public testing::TestWithParam<DType> {
+ protected:
+  int64_t unit() const { return layout_of(GetParam()).elements; }
+};
+INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(block_types()), named);
+
+// The activations as the kernel sees them: d * round(x / d), in double.
+std::vector<double> rounded(const std::vector<float>& x, int64_t k, std::vector<double>& steps) {
+  std::vector<double> out(x.size());
+  for (size_t row = 0; row < x.size(); row += static_cast<size_t>(k))
+    for (int64_t b = 0; b < k; b += 64) {
+      const int64_t end = std::min(k, b + 64);
+      float most = 0;
+      for (int64_t i = b; i < end; ++i) most = std::max(most, std::fabs(x[row + i]));
+      for (int64_t i = b; i < end; ++i)
+        out[row + i] = static_cast<double>(std::nearbyint(x[row + i] * (127.0f / most))) *
+                       static_cast<double>(most / 127.0f);
+      steps.push_back(most / 127.0);
+    }
+  return out;
+}
+
+// With x' the rounded activations: |y - x' W| is rounding of f32 alone, and |y - x W| adds at most half a
+// step of its block for each activation: sum over k of step / 2 * |w|.
+TEST_P(Quant, IsTheProductOfTheRoundedActivations) {
+  ThreadPool pool(2);
+  for (const int64_t k : {unit(), unit() * 3, int64_t{2304}}) {
+    const int64_t n = 37, m = 11;
+    const Weights w(GetParam(), n, k);
+    const auto x = random_floats(m * k, 9);
+    std::vector<double> steps;
+    const auto seen = rounded(x, k, steps);
+    const auto y = product(pool, x, m, w.pack(pool));
+    const int64_t blocks = (k + 63) / 64;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        double exact = 0, want = 0, size = 0, noise = 0;
+        for (int64_t p = 0; p < k; ++p) {
+          const double weight = w.wide[j * k + p];
+          exact += x[i * k + p] * weight, want += seen[i * k + p] * weight;
+          size += std::fabs(seen[i * k + p] * weight);
+          noise += steps[i * blocks + p / 64] * 0.5 * std::fabs(weight);
+        }
+        // Forms with mins lose digits between scale * q and the min, twice `size` at most.
+        const double rounding = size * 4e-6 + 1e-6, got = y[i * n + j];
+        EXPECT_LE(std::fabs(got - want), rounding) << k << ' ' << i << ' ' << j;
+        EXPECT_LE(std::fabs(got - exact), noise * 1.0001 + rounding) << k << ' ' << i << ' ' << j;
+      }
+  }
+}
+
+TEST_P(Quant, BitsDoNotDependOnTheBatchTheThreadsOrTheInstructionSet) {
+  const int64_t k = unit() == 32 ? 1120 : 1280, n = 70, most = 75;
+  const Weights w(GetParam(), n, k);
+  const auto x = random_floats(most * k, 3), bias = random_floats(n, 4);
+  ThreadPool one(1), two(2), five(5);
+  const QuantMatrix packed = w.pack(one);
+  const auto whole = product(one, x, most, packed, bias.data(), 0.25f);
+  const auto rows = [&](int64_t first, int64_t m) {
+    return std::vector<float>(x.begin() + first * k, x.begin() + (first + m) * k);
+  };
+  for (const Table* table : available()) {
+    const QuantMatrix other = w.pack(two, *table);
+    for (ThreadPool* pool : {&one, &two, &five})
+      EXPECT_TRUE(same_bits(product(*pool, x, most, other, bias.data(), 0.25f), whole)) << table->isa;
+    for (const int64_t m : {1, 2, 3, 4, 5, 7, 8, 9, 13, 33}) {
+      const int64_t first = m % 5;
+      const auto part = product(two, rows(first, m), m, other, bias.data(), 0.25f);
+      const std::vector<float> want(whole.begin() + first * n, whole.begin() + (first + m) * n);
+      EXPECT_TRUE(same_bits(part, want)) << table->isa << " rows " << m;
+    }
+  }
+}
+
+TEST_P(Quant, AColumnDoesNotDependOnTheOthers) {
+  ThreadPool pool(2);
+  const int64_t k = unit() * 2, n = 9;
+  const Weights w(GetParam(), n, k);
+  const auto x = random_floats(10 * k, 3);
+  const auto whole = product(pool, x, 10, w.pack(pool));
+  for (const int64_t first : {0, 1, 3, 8})
+    for (int64_t count = 1; first + count <= n; count += 3) {
+      const auto* from = w.blocks.data() + bytes_of(w.type, first * k);
+      const auto part = product(pool, x, 10, QuantMatrix::pack(pool, w.type, from, count, k));
+      for (int64_t i = 0; i < 10; ++i)
+        EXPECT_EQ(0, std::memcmp(&part[i * count], &whole[i * n + first], sizeof(float) * count));
+    }
+}
+
+TEST_P(Quant, PackedMatrixTakesBlockTypes) {
+  ThreadPool pool(2);
+  const Weights w(GetParam(), 20, unit() * 2);
+  const auto x = random_floats(3 * w.k, 3);
+  const auto packed = PackedMatrix::pack(pool, {w.blocks.data(), w.type, w.k, 1}, w.n, w.k);
+  EXPECT_EQ(packed.type(), w.type);
+  std::vector<float> y(static_cast<size_t>(3 * w.n));
+  gemm(pool, 3, {x.data(), DType::kF32, w.k, 1}, packed, {y.data(), w.n});
+  EXPECT_TRUE(same_bits(y, product(pool, x, 3, w.pack(pool))));
+  // Rows of A that lie side by side.
+  std::vector<float> turned(x.size());
+  for (int64_t i = 0; i < 3; ++i)
+    for (int64_t p = 0; p < w.k; ++p) turned[p * 3 + i] = x[i * w.k + p];
+  std::vector<float> z(y.size());
+  gemm(pool, 3, {turned.data(), DType::kF32, 1, 3}, packed, {z.data(), w.n});
+  EXPECT_TRUE(same_bits(y, z));
+}
+
+// What is not a number shows in its row and nowhere else; tiny and zero blocks are zero.
+TEST(QuantRows, StrangeActivations) {
+  ThreadPool pool(1);
+  const Weights w(DType::kQ8_0, 8, 128);
+  const auto packed = w.pack(pool);
+  for (const Table* table : available()) {
+    const auto other = w.pack(pool, *table);
+    std::vector<float> x = random_floats(3 * 128, 1);
+    const auto plain = product(pool, x, 3, packed);
+    for (const float strange : {std::numeric_limits<float>::infinity(), std::nanf(""), -HUGE_VALF}) {
+      auto bad = x;
+      bad[130] = strange;
+      const auto y = product(pool, bad, 3, other);
+      for (int j = 0; j < 8; ++j) {
+        EXPECT_EQ(y[j], plain[j]);
+        EXPECT_TRUE(std::isnan(y[8 + j]));
+        EXPECT_EQ(y[16 + j], plain[16 + j]);
+      }
+    }
+    for (const float tiny : {0.0f, -0.0f, 1e-40f, 0x1p-101f})
+      for (const float v : product(pool, std::vector<float>(128, tiny), 1, other)) EXPECT_EQ(v, 0.0f);
+  }
+}
+
+}  // namespace
+}  // namespace makar::kernels
