@@ -2,22 +2,28 @@
 
 namespace makar {
 
+int run_data(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
+int run_merge(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
+int run_sft(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"data", "look at datasets and prepare them for training", run_data},
       {"demo", "train a tiny model on a page of verse and let it write", run_demo},
       {"forward", "run a model on tensors of a file", run_forward},
       {"generate", "continue a prompt", run_generate},
       {"inspect", "show a model's structure, sizes and costs", run_inspect},
+      {"merge", "fold an adapter into its base", run_merge},
       {"pretrain", "train a language model on text", run_pretrain},
+      {"sft", "fine-tune on conversations, whole or through an adapter", run_sft},
       {"template", "render chat templates", run_template},
       {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer},
       {"version", "print the version", run_version},
