@@ -4,6 +4,7 @@ namespace makar {
 
 int run_bench(const std::vector<std::string>&);
 int run_chat(const std::vector<std::string>&);
+int run_data(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
@@ -12,6 +13,9 @@ int run_generate(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
 int run_score(const std::vector<std::string>&);
 int run_summarize(const std::vector<std::string>&);
+int run_merge(const std::vector<std::string>&);
+int run_pretrain(const std::vector<std::string>&);
+int run_sft(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
 int run_translate(const std::vector<std::string>&);
@@ -21,6 +25,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"bench", "speed of a model on this machine", run_bench},
       {"chat", "talk with a model", run_chat},
+      {"data", "look at datasets and prepare them for training", run_data},
       {"demo", "train a tiny model on a page of verse and let it write", run_demo},
       {"embed", "texts to vectors", run_embed},
       {"fill", "the words a masked model expects", run_fill},
@@ -29,6 +34,9 @@ const std::vector<Command>& commands() {
       {"inspect", "show a model's structure, sizes and costs", run_inspect},
       {"score", "log-probabilities of texts", run_score},
       {"summarize", "summarize by a sequence-to-sequence model", run_summarize},
+      {"merge", "fold an adapter into its base", run_merge},
+      {"pretrain", "train a language model on text", run_pretrain},
+      {"sft", "fine-tune on conversations, whole or through an adapter", run_sft},
       {"template", "render chat templates", run_template},
       {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer},
       {"translate", "translate by a sequence-to-sequence model", run_translate},

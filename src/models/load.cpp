@@ -19,20 +19,11 @@ Result<LoadedModel> make_model(const Config& config) {
 
 namespace {
 
-// Types that the matrices of a layer are multiplied in; the others are decoded when they are loaded.
-bool multiplies(DType type) { return type == DType::kF16 || type == DType::kBF16; }
-
-// Tables are looked up row by row in any type, unless they are the output matrix as well.
-bool only_looked_up(const Parameter& p, const Model& model) {
-  return p.name.ends_with(".embed.tokens.weight") &&
-         !(model.spec().head.kind != HeadKind::kNone && model.spec().head.tied);
-}
-
-// Matrices may stay in fewer bits; everything else is small and is computed with in f32.
-bool keeps_type(const Parameter& p, DType type, const Model& model) {
+// Matrices stay as the file has them, in fewer bits; everything else is small and is computed with in f32.
+bool keeps_type(const Parameter& p, DType type) {
   if (p.shape.rank() != 2 || !p.name.ends_with(".weight") || p.name.ends_with("relative_bias.weight"))
     return false;
-  return multiplies(type) || (is_block(type) && only_looked_up(p, model));
+  return type == DType::kF16 || type == DType::kBF16 || is_block(type);
 }
 
 Tensor widened(const Tensor& t) {
@@ -42,15 +33,14 @@ Tensor widened(const Tensor& t) {
   return out;
 }
 
-Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const Model& model,
-                   const LoadOptions& options) {
+Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const LoadOptions& options) {
   const NamedSlice& slice = matched.slice;
   MAKAR_TRY(const Tensor whole, files.tensor(matched.name));
   const std::vector<Tensor> parts = cut(whole.reshape(slice.shape()), slice);
   for (size_t i = 0; i < parts.size(); ++i) {
     Parameter& p = *slice.ours[i];
     Tensor t = parts[i];
-    if (options.trainable || !keeps_type(p, t.dtype(), model)) t = widened(t);
+    if (options.trainable || !keeps_type(p, t.dtype())) t = widened(t);
     // A tensor that may be written to must not be a view of the file.
     if (options.trainable && t.raw() == whole.raw()) t = t.clone();
     p.value = t;
@@ -69,7 +59,7 @@ Result<LoadedModel> load_model(const std::string& path, const LoadOptions& optio
   LoadedModel loaded{family, std::make_unique<Model>(std::move(spec))};
   MAKAR_TRY(const auto matched, match_weights(loaded, files));
   for (const MatchedTensor& tensor : matched)
-    MAKAR_CHECK_OK(load_tensor(tensor, files, *loaded.model, options));
+    MAKAR_CHECK_OK(load_tensor(tensor, files, options));
   for (const auto& p : loaded.model->parameters().all())
     check(p->value.defined(), "the family's page has no name for " + p->name);
   return loaded;
