@@ -93,6 +93,8 @@ int run_chat(const std::vector<std::string>& arguments) {
                            "{} has no chat template; makar generate continues text with it",
                            language->spec().architecture));
   Engine engine(language->model(), pool, writing.engine(language->model()));
+  if (const Status status = writing.constrain(*language); !status.ok()) return report(status.error());
+  if (const Status status = writing.open_draft(*language, pool); !status.ok()) return report(status.error());
   ChatSession session(engine, *language, writing.write);
   session.set_system(system);
   const bool terminal = isatty(0) && isatty(1);

@@ -200,6 +200,9 @@ int run_generate(const std::vector<std::string>& arguments) {
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "{} does not write text; see makar fill and makar embed",
                            language->spec().architecture));
+  if (const Status status = c.writing.constrain(*language); !status.ok()) return report(status.error());
+  if (const Status status = c.writing.open_draft(*language, pool); !status.ok())
+    return report(status.error());
   Engine engine(language->model(), pool, c.writing.engine(language->model()));
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = fmt::format("{}", fmt::join(c.words, " "));

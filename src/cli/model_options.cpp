@@ -1,5 +1,9 @@
 #include "cli/model_options.h"
 
+#include "base/file.h"
+#include "infer/model_drafter.h"
+#include "llm/constrain.h"
+
 namespace makar {
 
 void ModelOptions::declare(Options& options) {
@@ -13,10 +17,17 @@ void WritingOptions::declare(Options& options) {
   options.add("--beams", &write.beams, "beam search of this width; 1 means none", "N");
   options.add("--length-penalty", &write.length_penalty, "beams: scores are divided by length^F", "F");
   options.add("--stop", &write.stop, "text that ends the answer; may be repeated", "TEXT");
+  options.add("-md --model-draft", &draft,
+              "a smaller model with the same vocabulary guesses ahead; the same answer, sooner", "PATH");
+  options.add("--draft-max", &write.draft_tokens, "tokens guessed at a time", "N");
   options.add("--lookup", &write.lookup,
               "guess ahead from the prompt; the same answer, sooner where it repeats itself");
   options.add("--mem-budget", &mem_budget, "megabytes for the cache of keys and values; 0 means no bound",
               "MB");
+  options.add("-j --json-schema", &json_schema, "the answer is JSON of this schema; @FILE reads it",
+              "SCHEMA");
+  options.add("--grammar", &grammar, "the answer obeys this GBNF grammar; @FILE reads it", "GBNF");
+  options.add("--regex", &regex, "the answer matches this regular expression", "PATTERN");
   add_sampler_options(options, write.sampler);
 }
 
@@ -29,8 +40,44 @@ Status WritingOptions::check() const {
   if (write.beams > 1 && write.answers > write.beams)
     return error_at("--n", "asks for {} answers of {} beams; there are at most as many answers as beams",
                     write.answers, write.beams);
+  if (write.draft_tokens < 1 || write.draft_tokens > 64)
+    return error_at("--draft-max", "must be 1 to 64, got {}", write.draft_tokens);
   if (mem_budget < 0) return error_at("--mem-budget", "must be at least 0, got {}", mem_budget);
   return check_sampler(write.sampler);
+}
+
+Status WritingOptions::constrain(const LanguageModel& language) {
+  const int given = !json_schema.empty() + !grammar.empty() + !regex.empty();
+  if (given == 0) return Done{};
+  if (given > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
+  if (write.beams > 1) return error_at("--beams", "beam search knows no grammar; sample instead");
+  const auto text = [](const std::string& value) -> Result<std::string> {
+    if (!value.starts_with('@')) return value;
+    return read_file(value.substr(1));
+  };
+  MAKAR_TRY(const std::string source, text(!json_schema.empty() ? json_schema
+                                           : !grammar.empty()   ? grammar
+                                                                : regex));
+  MAKAR_TRY(const Grammar rules, !json_schema.empty() ? Grammar::from_json_schema(source)
+                                 : !grammar.empty()   ? Grammar::from_gbnf(source)
+                                                      : Grammar::from_regex(source));
+  MAKAR_TRY(const TokenTrie trie, token_trie(language));
+  write.constraint = makar::constrain(rules, trie, language);
+  return Done{};
+}
+
+Status WritingOptions::open_draft(const LanguageModel& language, ThreadPool& pool) {
+  if (draft.empty()) return Done{};
+  MAKAR_TRY(LoadedModel loaded, load_model(draft));
+  const ModelSpec& spec = loaded.model->spec();
+  if (!spec.decoder || spec.encoder || spec.vocab != language.spec().vocab)
+    return error_at(draft,
+                    "a draft model is decoder-only and has the same vocabulary ({} ids), this {} has {}",
+                    language.spec().vocab, spec.architecture, spec.vocab);
+  loaded.model->pack(pool);
+  draft_model_ = std::make_shared<LoadedModel>(std::move(loaded));
+  write.drafter = std::make_shared<ModelDrafter>(*draft_model_->model, pool);
+  return Done{};
 }
 
 EngineOptions WritingOptions::engine(const Model& model) const {

@@ -89,7 +89,8 @@ Result<WriteResult> write_text(Engine& engine, const LanguageModel& language,
     r.prompt = decoder_prompt(language.model(), prompt);
     r.max_new_tokens = most, r.answers = o.answers, r.sampler = o.sampler, r.logprobs = o.logprobs;
     r.stop = language.stop_ids(), r.constraint = o.constraint;
-    if (o.lookup) r.drafter = std::make_shared<LookupDrafter>();
+    r.drafter = o.drafter, r.draft_tokens = o.draft_tokens;
+    if (o.lookup && !r.drafter) r.drafter = std::make_shared<LookupDrafter>();
     r.on_token = [&](int64_t answer, const Written& token) {
       TextStream& stream = streams[static_cast<size_t>(answer)];
       return hand_out(answer, stream.push(token.id)) && !stream.stopped();

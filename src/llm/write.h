@@ -12,10 +12,12 @@ struct WriteOptions {
   SamplerOptions sampler;
   int64_t answers = 1, beams = 1, logprobs = -1;
   double length_penalty = 1.0;
-  std::vector<std::string> stop;  // strings that end the text; they are not part of it
-  bool fit = false;               // fewer new tokens where the context has no room, instead of an error
-  bool lookup = false;            // guesses by prompt look-up
-  bool keep_special = false;      // control tokens are shown
+  std::vector<std::string> stop;     // strings that end the text; they are not part of it
+  bool fit = false;                  // fewer new tokens where the context has no room, instead of an error
+  std::shared_ptr<Drafter> drafter;  // guesses by another model
+  int64_t draft_tokens = 4;
+  bool lookup = false;        // guesses by prompt look-up
+  bool keep_special = false;  // control tokens are shown
   std::shared_ptr<Constraint> constraint;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
 };
