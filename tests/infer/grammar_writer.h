@@ -71,6 +71,12 @@ inline std::vector<std::string> test_vocabulary() {
                             "x1",
                             "000"})
     out.push_back(piece);
+  // Longer than kAlikeBytes, after which masks are found in another way.
+  for (const size_t n : {25, 40, 90}) {
+    out.push_back(std::string(n, 'a'));
+    out.push_back(std::string(n, 'b') + "\xC3\xA9");
+    out.push_back(std::string(n, 'a') + "\",\"" + std::string(30, 'c'));
+  }
   return out;
 }
 

@@ -52,7 +52,8 @@ TEST_P(RegexTest, AgreesWithStdRegex) {
   for (uint64_t seed = 0; seed < 20;
        ++seed) {  // '.' of std::regex is a byte: texts of other characters are left out
     const Written w = write_text(*grammar, trie, tokens, seed, 60);
-    const bool ascii = std::all_of(w.text.begin(), w.text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
+    const bool ascii =
+        std::all_of(w.text.begin(), w.text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
     if (w.ended && ascii && w.text.find('\r') == std::string::npos)
       EXPECT_TRUE(std::regex_match(w.text, reference)) << w.text;
   }

@@ -181,7 +181,8 @@ Result<Automaton> compile(const RuleSet& rules, const Limits& limits) {
                     "write the repetition with * instead",
                     rules.names[static_cast<size_t>(rule)]);
   }
-  return Automaton{std::move(nodes), start, limits};
+  std::vector<int32_t> alike = alike_nodes(nodes, kAlikeBytes);
+  return Automaton{std::move(nodes), start, limits, std::move(alike)};
 }
 
 }  // namespace makar::grammar

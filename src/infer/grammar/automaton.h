@@ -40,7 +40,13 @@ struct Automaton {
   std::vector<Node> nodes;
   int32_t start = 0;
   Limits limits;
+  // For each node the first one that cannot be told from it by kAlikeBytes bytes, or -1 where it is the only
+  // one of its kind: repetitions that are counted out consist of such nodes.
+  std::vector<int32_t> alike;
 };
+constexpr int kAlikeBytes = 24;
+
+std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes);
 
 // Errors: rules named and never defined, left recursion, a grammar that no text satisfies, limits.
 Result<Automaton> compile(const RuleSet& rules, const Limits& limits);

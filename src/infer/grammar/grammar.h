@@ -50,7 +50,8 @@ class GrammarState {
   explicit GrammarState(const Grammar& grammar);
 
   // Sets the bits of the tokens that may come next, the trie's end tokens where the text may end, and clears
-  // all others. bits.size() is trie.words(). Error: a limit of the grammar.
+  // all others. bits.size() is trie.words(). Error: a limit of the grammar. A mask does not count the depth:
+  // a token it allows may still meet that limit in accept().
   Status mask(const TokenTrie& trie, std::span<uint64_t> bits) const;
   // Goes on by the bytes of a token. False, and nothing changes: they do not fit, or a limit was met
   // (limit()).

@@ -141,15 +141,26 @@ int32_t Machine::intern() {
 
 int32_t Machine::compute(int32_t state, uint8_t byte) {
   const size_t count = states_[static_cast<size_t>(state)].ways.size();
+  int low = 0, high = 255;  // the bytes around it that lead to the same state
   for (size_t i = 0; i < count && !over_; ++i) {
     const Way w = states_[static_cast<size_t>(state)].ways[i];
     for (const Edge& e : a_.nodes[static_cast<size_t>(w.node)].edges) {
       ++steps_;
-      if (e.low <= byte && byte <= e.high) close(e.to, w.frame);
+      if (e.high < byte) {
+        low = std::max(low, e.high + 1);
+      } else if (e.low > byte) {
+        high = std::min(high, e.low - 1);
+      } else {
+        low = std::max<int>(low, e.low), high = std::min<int>(high, e.high);
+        close(e.to, w.frame);
+      }
     }
   }
   if (steps_ > a_.limits.steps) over_ = true;
-  return intern();
+  const int32_t next = intern();
+  auto& table = *states_[static_cast<size_t>(state)].next;
+  std::fill(table.begin() + low, table.begin() + high + 1, next);
+  return next;
 }
 
 Snapshot Machine::snapshot(int32_t state) const {

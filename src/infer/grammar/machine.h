@@ -40,8 +40,8 @@ class Machine {
   int32_t at_node(int32_t node);           // exactly this node over the bottom
   int32_t after_return(int32_t frame);     // where the text goes on when the rule above `frame` ends
   int32_t step(int32_t state, uint8_t byte) {
-    int32_t& next = (*states_[static_cast<size_t>(state)].next)[byte];
-    return next >= 0 ? next : next = compute(state, byte);
+    const int32_t next = (*states_[static_cast<size_t>(state)].next)[byte];
+    return next >= 0 ? next : compute(state, byte);
   }
   bool bottom(int32_t state) const { return states_[static_cast<size_t>(state)].bottom; }
   // No way goes on, the bottom may have been reached.

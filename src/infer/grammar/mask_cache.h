@@ -29,8 +29,9 @@ class MaskCache {
                                            const std::shared_ptr<const Snapshot>& state);
 
  private:
+  // Of the tokens of more than `from` and up to `to` bytes.
   Result<std::shared_ptr<const LocalMask>> local(const Automaton& automaton, const TokenTrie& trie,
-                                                 int32_t node);
+                                                 int32_t node, size_t from, size_t to);
   Result<std::shared_ptr<const Bits>> compute(const Automaton& automaton, const TokenTrie& trie,
                                               const Snapshot& state);
 
@@ -43,7 +44,7 @@ class MaskCache {
   std::list<Whole> wholes_;  // the last used first
   std::unordered_multimap<uint64_t, std::list<Whole>::iterator> whole_index_;
   size_t whole_bytes_ = 0;
-  std::unordered_map<uint64_t, std::shared_ptr<const LocalMask>> locals_;  // by (serial, node)
+  std::unordered_map<uint64_t, std::shared_ptr<const LocalMask>> locals_;  // by (serial, node, from)
   size_t local_bytes_ = 0;
 };
 

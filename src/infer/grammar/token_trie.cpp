@@ -24,7 +24,9 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::vector<int64_t> e
     return c != 0 ? c < 0 : a < b;
   });
   std::vector<uint32_t> path = {0};  // the nodes of the bytes of the token before
+  std::vector<uint32_t> above;       // the parent of each node
   const auto add = [&](uint8_t byte, size_t depth) {
+    above.push_back(depth > 0 ? path[depth - 1] : 0);
     d.byte.push_back(byte), d.depth.push_back(static_cast<uint16_t>(depth)), d.after.push_back(0);
     d.tokens_begin.push_back(static_cast<uint32_t>(d.tokens.size()));
   };
@@ -49,6 +51,10 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::vector<int64_t> e
   }
   close(0);
   d.after[0] = static_cast<uint32_t>(d.byte.size());
+  d.reach = d.depth;
+  for (uint32_t n = static_cast<uint32_t>(d.byte.size()); n-- > 1;) {  // children stand behind their parents
+    d.reach[above[n]] = std::max(d.reach[above[n]], d.reach[n]);
+  }
   d.tokens_begin.push_back(static_cast<uint32_t>(d.tokens.size()));
   data_ = std::move(data);
 }

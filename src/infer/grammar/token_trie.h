@@ -21,6 +21,7 @@ class TokenTrie {
     std::vector<uint8_t> byte;
     std::vector<uint16_t> depth;         // of the root 0
     std::vector<uint32_t> after;         // the first node behind the subtree
+    std::vector<uint16_t> reach;         // the depth of the deepest node of its subtree
     std::vector<uint32_t> tokens_begin;  // tokens of node n: tokens[tokens_begin[n]..tokens_begin[n + 1])
     std::vector<uint32_t> tokens;        // ids
     std::vector<int64_t> end;
