@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "bench/timing.h"
-#include "text/tokenizer.h"
+#include "text/token_bytes.h"
 
 namespace {
 
@@ -98,16 +98,11 @@ int main(int argc, char** argv) {
   if (argc < 2) return fmt::print(stderr, "usage: grammar TOKENIZER [--documents N]\n"), 2;
   const auto tokenizer = Tokenizer::load(argv[1]);
   if (!tokenizer.ok()) return fmt::print(stderr, "{}\n", tokenizer.error().text()), 1;
-  std::vector<std::string> bytes(tokenizer->vocab_size());
-  std::vector<int64_t> end;
-  for (uint32_t id = 0; id < bytes.size(); ++id) {
-    if (!tokenizer->is_special(id))
-      bytes[id] = tokenizer->decode_bytes(std::vector<uint32_t>{id});
-    else
-      end.push_back(id);
-  }
+  const std::vector<std::string> bytes = token_bytes(*tokenizer);
+  int64_t end = 0;
+  while (!bytes[static_cast<size_t>(end)].empty()) ++end;
   const double begin = bench::cpu_seconds();
-  const TokenTrie trie(bytes, {end.empty() ? 0 : end[0]});
+  const TokenTrie trie(bytes, {end});
   fmt::print(stderr, "{} tokens, {} nodes, built in {:.1f} ms\n", trie.vocab(), trie.data().byte.size(),
              (bench::cpu_seconds() - begin) * 1e3);
   for (const Case& c : kCases) {
