@@ -2,6 +2,7 @@
 
 namespace makar {
 
+int run_convert(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
@@ -12,6 +13,7 @@ int run_version(const std::vector<std::string>&);
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"convert", "a model from one kind of file into another", run_convert},
       {"demo", "train a tiny model on a page of verse and let it write", run_demo},
       {"forward", "run a model on tensors of a file", run_forward},
       {"generate", "continue a prompt", run_generate},
