@@ -7,6 +7,7 @@ int run_demo(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
+int run_quantize(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
@@ -18,6 +19,7 @@ const std::vector<Command>& commands() {
       {"forward", "run a model on tensors of a file", run_forward},
       {"generate", "continue a prompt", run_generate},
       {"inspect", "show a model's structure, sizes and costs", run_inspect},
+      {"quantize", "a model in fewer bits, and what that loses", run_quantize},
       {"template", "render chat templates", run_template},
       {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer},
       {"version", "print the version", run_version},
