@@ -53,17 +53,23 @@ Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr
   const Status layout = check_layout(header->tensors, data_bytes);
   if (!layout.ok()) return layout.error().in(place);
 
+  const auto data = data_bytes > 0 ? bytes.subspan(header->data_begin) : std::span<const std::byte>();
+  return of(data, std::move(keeper), std::move(place), std::move(header->fields), std::move(header->tensors));
+}
+
+Gguf::File Gguf::of(std::span<const std::byte> data, std::shared_ptr<const void> keeper, std::string place,
+                    GgufFields fields, std::vector<GgufTensor> tensors) {
   auto file = std::shared_ptr<Gguf>(new Gguf);
   file->place_ = std::move(place);
   file->keeper_ = std::move(keeper);
-  if (data_bytes > 0) file->data_ = bytes.subspan(header->data_begin);
-  file->fields_ = std::move(header->fields);
-  file->tensors_ = std::move(header->tensors);
+  file->data_ = data;
+  file->fields_ = std::move(fields);
+  file->tensors_ = std::move(tensors);
   file->by_name_.resize(file->tensors_.size());
   std::iota(file->by_name_.begin(), file->by_name_.end(), 0u);
   std::sort(file->by_name_.begin(), file->by_name_.end(),
             [&](uint32_t a, uint32_t b) { return file->tensors_[a].name < file->tensors_[b].name; });
-  return File(std::move(file));
+  return file;
 }
 
 const GgufTensor* Gguf::find(const std::string& name) const {

@@ -29,6 +29,10 @@ class Gguf {
   static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
                             std::string place);
 
+  // Another kind of file whose tensors lie inside `data`, as its reader has made sure.
+  static File of(std::span<const std::byte> data, std::shared_ptr<const void> keeper, std::string place,
+                 GgufFields fields, std::vector<GgufTensor> tensors);
+
   const std::string& place() const { return place_; }
   const GgufFields& fields() const { return fields_; }
   const std::vector<GgufTensor>& tensors() const { return tensors_; }  // in the order of the file

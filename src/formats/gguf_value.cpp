@@ -113,6 +113,9 @@ GgufValue GgufValue::texts(std::span<const std::string> v) {
   return {GgufKind::kArray, std::move(out)};
 }
 GgufValue GgufValue::i32s(std::span<const int32_t> v) { return plain_array(GgufKind::kI32, v); }
+GgufValue GgufValue::bytes(std::string_view v) {
+  return plain_array(GgufKind::kU8, std::span<const char>(v.data(), v.size()));
+}
 GgufValue GgufValue::f32s(std::span<const float> v) { return plain_array(GgufKind::kF32, v); }
 
 GgufKind GgufValue::element() const {

@@ -42,6 +42,7 @@ class GgufValue {
   static GgufValue text(std::string_view v);
   static GgufValue texts(std::span<const std::string> v);
   static GgufValue i32s(std::span<const int32_t> v);
+  static GgufValue bytes(std::string_view v);  // an array of u8
   static GgufValue f32s(std::span<const float> v);
   // The payload as a file holds it; the reader has walked it.
   GgufValue(GgufKind kind, std::string payload) : kind_(kind), payload_(std::move(payload)) {}

@@ -62,6 +62,8 @@ std::string header_of(const GgufFields& fields, const std::vector<GgufSource>& t
 
 }  // namespace
 
+std::string gguf_bytes(const GgufFields& fields) { return header_of(fields, {}, 32); }
+
 Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors) {
   MAKAR_CHECK_OK(check_sources(path, tensors));
   const int64_t asked = fields.integer("general.alignment").value_or(32);

@@ -18,6 +18,9 @@ struct GgufSource {
   std::function<Result<Tensor>()> make;  // with this dtype and shape
 };
 
+// The bytes of a file without tensors.
+std::string gguf_bytes(const GgufFields& fields);
+
 // Data is aligned to "general.alignment" of the fields, or 32.
 Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors);
 

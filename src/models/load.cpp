@@ -8,6 +8,7 @@
 #include "kernels/decode_blocks.h"
 #include "models/match.h"
 #include "models/source.h"
+#include "models/tokenizer_hash.h"
 
 namespace makar {
 
@@ -52,6 +53,10 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
 
 Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options) {
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
+  return load_model(source, options);
+}
+
+Result<LoadedModel> load_model(const ModelSource& source, const LoadOptions& options) {
   MAKAR_TRY(const Family* family, find_family(source.config));
   MAKAR_TRY(ModelSpec spec, family->read(source.config));
   MAKAR_TRY(const WeightFiles files, source.weights());
@@ -62,6 +67,7 @@ Result<LoadedModel> load_model(const std::string& path, const LoadOptions& optio
     MAKAR_CHECK_OK(load_tensor(tensor, files, options));
   for (const auto& p : loaded.model->parameters().all())
     check(p->value.defined(), "the family's page has no name for " + p->name);
+  loaded.warnings = tokenizer_warnings(source);
   return loaded;
 }
 

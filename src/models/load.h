@@ -17,10 +17,13 @@ struct LoadOptions {
 struct LoadedModel {
   const Family* family;
   std::unique_ptr<Model> model;
+  std::vector<std::string> warnings = {};  // for people: a tokenizer that is not the model's own
 };
 
 // The model a config describes, its parameters without values.
 Result<LoadedModel> make_model(const Config& config);
+struct ModelSource;
+Result<LoadedModel> load_model(const ModelSource& source, const LoadOptions& options = {});
 // From a Hugging Face folder, a GGUF file, or a folder that holds one.
 Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options = {});
 

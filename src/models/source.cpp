@@ -40,8 +40,15 @@ Result<ModelSource> ModelSource::open(const std::string& path) {
     MAKAR_TRY(source.config, Config::read(path));
     return source;
   }
-  MAKAR_TRY(source.gguf, Gguf::open(source.path));
-  MAKAR_TRY(source.config, gguf_config(*source.gguf));
+  MAKAR_TRY(const Gguf::File file, Gguf::open(source.path));
+  return of(file);
+}
+
+Result<ModelSource> ModelSource::of(Gguf::File file) {
+  ModelSource source;
+  source.path = file->place();
+  MAKAR_TRY(source.config, gguf_config(*file));
+  source.gguf = std::move(file);
   return source;
 }
 

@@ -13,6 +13,7 @@ struct ModelSource {
   Gguf::File gguf;  // null for a Hugging Face folder
 
   static Result<ModelSource> open(const std::string& path);
+  static Result<ModelSource> of(Gguf::File file);
   Result<WeightFiles> weights() const;
 };
 
