@@ -19,10 +19,10 @@ class Stream {
     const int64_t threads = pool_.threads(), each = data_.count() / threads / 32 * 32;
     pool_.run(threads, [&](int64_t t) {
       const int64_t* p = data_.i64() + t * each;
-      int64_t sum[32] = {};
-      for (int64_t i = 0; i < each; i += 32)
-        for (int j = 0; j < 32; ++j) sum[j] ^= p[i + j];
-      for (const int64_t s : sum) sums_[static_cast<size_t>(t * 8)] ^= s;
+      int64_t sum[16] = {};
+      for (int64_t i = 0; i < each; i += 16)
+        for (int j = 0; j < 16; ++j) sum[j] += p[i + j];
+      for (const int64_t s : sum) sums_[static_cast<size_t>(t * 8)] += s;
     });
   }
 

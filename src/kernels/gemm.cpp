@@ -8,6 +8,8 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -182,6 +184,19 @@ struct Grid {
   }
 };
 
+// No f16 has all exponent bits set. Padding is zero.
+bool all_finite(const uint16_t* x, int64_t count) {
+  bool odd = false;
+  for (int64_t i = 0; i < count; ++i) odd |= (x[i] & 0x7c00u) == 0x7c00u;
+  return !odd;
+}
+
+bool below(const float* x, int64_t count, float limit) {
+  bool odd = false;
+  for (int64_t i = 0; i < count; ++i) odd |= !(std::fabs(x[i]) < limit);
+  return !odd;
+}
+
 void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
   const Table& t = b.table();
   const int64_t n = b.n(), k = b.k(), panels = ceil_div(n, t.nr);
@@ -193,6 +208,7 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
     for (int64_t p = 0; p < k; ++p)
       for (int64_t i = 0; i < m; ++i) copy.get()[i * k + p] = *f32_at(a, i, p);
   }
+  const bool row_f16 = m == 1 && t.row_f16 && b.finite_f16() && below(rows, k, 0x1p15f);
   constexpr int64_t kGroup = 4;  // the most panels the kernel takes together
   const int64_t groups = ceil_div(panels, kGroup);
   const int64_t bytes = n * k * static_cast<int64_t>(size_of(b.type()));
@@ -202,8 +218,11 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
     const int64_t first = groups * task / tasks * kGroup,
                   last = std::min(panels, groups * (task + 1) / tasks * kGroup);
     const int64_t col = first * t.nr, end = std::min(n, last * t.nr);
-    t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col,
-           out.ldc, out.accumulate);
+    if (row_f16)
+      t.row_f16(end - col, k, rows, b.panel(first), k * t.nr, out.c + col, out.accumulate);
+    else
+      t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col,
+             out.ldc, out.accumulate);
     if (out.bias) add_bias(out, 0, m, col, end);
   });
 }
@@ -303,6 +322,7 @@ PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, i
   packed.data_ = Tensor::empty({panels, k, table.nr}, b.type);
   packed.n_ = n, packed.k_ = k;
   const int64_t tasks = ceil_div(panels, 4);
+  std::atomic<bool> finite = b.type == DType::kF16;
   pool.run(tasks, [&](int64_t task) {
     const int64_t row = task * 4 * table.nr, rows = std::min<int64_t>(n - row, 4 * table.nr);
     if (b.type == DType::kF32)
@@ -310,7 +330,10 @@ PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, i
     else
       table.pack_b16(reinterpret_cast<const uint16_t*>(at(b, row, 0)), b.row_stride, b.k_stride, rows, k,
                      packed.data_.data<uint16_t>() + row * k);
+    if (b.type == DType::kF16 && !all_finite(packed.data_.data<uint16_t>() + row * k, rows * k))
+      finite.store(false, std::memory_order_relaxed);
   });
+  packed.finite_f16_ = finite.load();
   return packed;
 }
 

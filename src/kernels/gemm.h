@@ -34,9 +34,11 @@ class PackedMatrix {
   const QuantMatrix& quant() const { return quant_; }  // defined for block types
   const void* panel(int64_t index) const;              // [k][nr]; the last panel is padded with zeros
   const Table& table() const { return *table_; }
+  bool finite_f16() const { return finite_f16_; }  // f16 without infinities and NaNs
 
  private:
   const Table* table_ = nullptr;
+  bool finite_f16_ = false;
   Tensor data_;  // [panels, k, nr] in the type of the weights
   QuantMatrix quant_;
   int64_t n_ = 0, k_ = 0;

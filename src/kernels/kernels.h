@@ -113,6 +113,9 @@ struct QuantProduct {
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
   bool accumulate = false;
+  // Bytes that will be read next, fetched meanwhile: `ahead_step` for each block of each panel.
+  const void* ahead = nullptr;
+  int64_t ahead_step = 0;
 };
 
 struct Table {
@@ -140,6 +143,10 @@ struct Table {
   int rows_max = 0;
   void (*rows)(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* b_panels,
                int64_t panel, float* c, int64_t ldc, bool accumulate) = nullptr;
+  // rows() for one row by f16 weights, the same bits: faster, but for finite weights and |a| < 2^15 only.
+  // Null where rows() is as fast.
+  void (*row_f16)(int64_t n, int64_t k, const float* a, const void* b_panels, int64_t panel, float* c,
+                  bool accumulate) = nullptr;
   // pack_b of f16 or bf16: keeping the storage type, or widened to f32.
   void (*pack_b16)(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
                    uint16_t* out) = nullptr;

@@ -15,8 +15,8 @@ constexpr int64_t kDirectRows = 8;                 // up to here panels are read
 constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
 constexpr int64_t kRowBytes = int64_t{384} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
-constexpr int64_t kChunk = 16;                 // blocks of 64 k at a time, and
-constexpr int64_t kPanels = 8;                 // panels at a time: both in the first cache
+constexpr int64_t kChunk = 32;                 // blocks of 64 k at a time at most, and
+constexpr int64_t kPanels = 4;                 // panels at a time: both in the first cache
 constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
 constexpr int64_t kTasksPerThread = 6;
 
@@ -81,6 +81,8 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
       q.a = a.panel(p), q.b = b.panel(j), q.b_panel = b.panel_bytes(), q.book = b.book();
       q.c = out.c + p * a.each * out.ldc + col, q.ldc = out.ldc;
       q.cols = std::min(b.n() - col, step * kQuantCols), q.accumulate = out.accumulate;
+      if (p > 0 && p == a.panels - 1 && j + 1 < j1)  // memory does not wait while this panel is used again
+        q.ahead = b.panel(j + 1), q.ahead_step = b.panel_bytes() / a.blocks;
       b.table().quant_product(q);
     }
   add_bias(out, 0, a.m, j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
@@ -92,9 +94,11 @@ void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1,
   const QuantForm& f = a.form;
   const bool as_is = b.form() == kFormInt8;  // int8 with f16 scales: nothing to gain
   const int wide = as_is ? b.form() : wide_form(f);
+  const int64_t chunk =
+      ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
   for (int64_t j = j0; j < j1; j += kPanels)
-    for (int64_t k = 0; k < a.blocks; k += kChunk) {
-      const int64_t now = std::min(kChunk, a.blocks - k), count = std::min(kPanels, j1 - j);
+    for (int64_t k = 0; k < a.blocks; k += chunk) {
+      const int64_t now = std::min(chunk, a.blocks - k), count = std::min(kPanels, j1 - j);
       const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * group_bytes(kQuantForms[wide]);
       for (int64_t i = 0; i < count && !as_is; ++i)
         b.table().quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
@@ -107,6 +111,8 @@ void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1,
         q.rows = a.count(p);
         q.a = a.panel(p) + k * activation_bytes(f, q.rows);
         q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
+        if (q.accumulate && p + 1 < p1)  // the next rows of C come while these are computed
+          for (int i = 0; i < a.count(p + 1); ++i) __builtin_prefetch(q.c + (a.each + i) * out.ldc, 1);
         b.table().quant_product(q);
       }
     }

@@ -138,6 +138,34 @@ const std::vector<Case>& cases() {
   return all;
 }
 
+// One row by f16 weights has a way of its own: it must give the same bits for every f16 there is, and leave
+// the weights and activations it cannot take to the other way.
+TEST(Gemm, OneRowByEveryHalf) {
+  ThreadPool pool(2);
+  const int64_t n = 67, k = 1000;  // 67000 halves: all of them
+  std::vector<uint16_t> halves(static_cast<size_t>(n * k));
+  for (const bool strange : {false, true})
+    for (const float size : {1.0f, 3e4f, 4e4f, 1e-38f, 1e30f}) {
+      for (size_t i = 0; i < halves.size(); ++i) {
+        halves[i] = static_cast<uint16_t>(i * 40503u);
+        if (!strange && (halves[i] & 0x7c00u) == 0x7c00u) halves[i] &= 0xbfffu;
+      }
+      auto x = values(k, 3);
+      for (float& v : x) v *= size / 8;
+      std::vector<float> want(static_cast<size_t>(n), 0.0f);
+      for (int64_t j = 0; j < n; ++j)
+        for (int64_t p = 0; p < k; ++p) want[j] = std::fma(x[p], from_f16(halves[j * k + p]), want[j]);
+      for (const Table* t : available()) {
+        std::vector<float> got(want.size());
+        const auto packed = PackedMatrix::pack(pool, {halves.data(), DType::kF16, k, 1}, n, k, *t);
+        EXPECT_EQ(packed.finite_f16(), !strange);
+        gemm(pool, 1, {x.data(), DType::kF32, k, 1}, packed, {got.data(), n});
+        for (int64_t j = 0; j < n; ++j)
+          EXPECT_TRUE(got[j] == want[j] || (std::isnan(got[j]) && std::isnan(want[j]))) << t->isa << ' ' << j;
+      }
+    }
+}
+
 TEST(Gemm, IsTheSequenceOfFusedMultiplyAdds) {
   ThreadPool pool(2);
   for (const Table* t : available())

@@ -66,7 +66,7 @@ std::vector<double> rounded(const std::vector<float>& x, int64_t k, std::vector<
       float most = 0;
       for (int64_t i = b; i < end; ++i) most = std::max(most, std::fabs(x[row + i]));
       for (int64_t i = b; i < end; ++i)
-        out[row + i] = static_cast<double>(std::nearbyint(x[row + i] * (127.0f / most))) *
+        out[row + i] = std::nearbyint(static_cast<double>(x[row + i]) * (127.0f / most)) *
                        static_cast<double>(most / 127.0f);
       steps.push_back(most / 127.0);
     }

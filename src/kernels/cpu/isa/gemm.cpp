@@ -86,9 +86,26 @@ void rows(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, 
   kRows[which][m - 1](k, a, lda, panels, panel, c, ldc, n, accumulate);
 }
 
+#if defined(MAKAR_ISA_neon)
+void row_f16(int64_t n, int64_t k, const float* a, const void* panels, int64_t panel, float* c,
+             bool accumulate) {
+  const auto* b = static_cast<const std::byte*>(panels);
+  for (int64_t j = 0; j < n; j += kNr, b += panel * 2) {
+    if (n - j >= kNr)
+      half_panel(k, a, b, c + j, accumulate);
+    else
+      through_buffer(1, static_cast<int>(n - j), kNr, c + j, n, accumulate,
+                     [&](float* to, int64_t) { half_panel(k, a, b, to, accumulate); });
+  }
+}
+#endif
+
 }  // namespace
 
 void fill_gemm(Table& table) {
+#if defined(MAKAR_ISA_neon)
+  table.row_f16 = row_f16;
+#endif
   table.mr = kMr;
   table.nr = kNr;
   table.kc = kKc;

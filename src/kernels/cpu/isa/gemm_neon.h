@@ -2,6 +2,8 @@
 #pragma once
 #include <arm_neon.h>
 
+#include <cstddef>
+
 #include "kernels/cpu/isa/gemm_types.h"
 
 namespace makar::kernels::MAKAR_ISA {
@@ -104,6 +106,49 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
   for (int q = 0; q < P; ++q)
     for (int i = 0; i < M; ++i)
       for (int j = 0; j < 3; ++j) vst1q_f32(c + i * ldc + q * kNr + 4 * j, acc[q][i][j]);
+}
+
+// One row by f16 panels, for finite weights. Converting takes the one pipe that has the instruction two
+// cycles for four weights, and would be slower than memory. So a third is converted, and of the rest the bits
+// are moved into place: sign to the top, exponent and fraction three bits down. That reads as weight *
+// 2^-112; the activation times 2^112 makes up for it exactly. Columns 4, 6, 8, 10 and 5, 7, 9, 11 stand in
+// the upper halves of words loaded at 6 and 8 bytes.
+struct HalfRow {
+  float32x4_t low, even, odd;  // columns 0..3; 4, 6, 8, 10; 5, 7, 9, 11
+};
+inline float32x4_t placed(const std::byte* p) {
+  const int32x4_t word = vshrq_n_s32(vld1q_s32(reinterpret_cast<const int32_t*>(p)), 3);
+  return vreinterpretq_f32_s32(vandq_s32(word, vdupq_n_s32(static_cast<int32_t>(0x8fffe000u))));
+}
+template <int L>
+inline void half_step(HalfRow& acc, float32x4_t x, float32x4_t far, const std::byte* b) {
+  acc.low = vfmaq_laneq_f32(acc.low, vcvt_f32_f16(vld1_f16(reinterpret_cast<const __fp16*>(b))), x, L);
+  acc.even = vfmaq_laneq_f32(acc.even, placed(b + 6), far, L);
+  acc.odd = vfmaq_laneq_f32(acc.odd, placed(b + 8), far, L);
+}
+
+inline void half_panel(int64_t k, const float* a, const std::byte* b, float* c, bool accumulate) {
+  constexpr int64_t kRow = kNr * 2;
+  HalfRow acc{vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
+  if (accumulate) {
+    const float32x4x2_t pairs = vld2q_f32(c + 4);
+    acc = {vld1q_f32(c), pairs.val[0], pairs.val[1]};
+  }
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4, b += 4 * kRow) {
+    const float32x4_t x = vld1q_f32(a + p), far = vmulq_n_f32(x, 0x1p112f);
+    half_step<0>(acc, x, far, b);
+    half_step<1>(acc, x, far, b + kRow);
+    half_step<2>(acc, x, far, b + 2 * kRow);
+    half_step<3>(acc, x, far, b + 3 * kRow);
+  }
+  for (; p < k; ++p, b += kRow) {
+    const float32x4_t x = vld1q_dup_f32(a + p);
+    half_step<0>(acc, x, vmulq_n_f32(x, 0x1p112f), b);
+  }
+  vst1q_f32(c, acc.low);
+  const float32x4x2_t pairs{{acc.even, acc.odd}};
+  vst2q_f32(c + 4, pairs);
 }
 
 // Panels taken together by the rows kernel. Each is a stream from memory, and one stream a thread is the

@@ -110,15 +110,17 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
 // R rows by one panel.
 template <int Form, int R>
 inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, Bytes book, float* c,
-                      int64_t ldc, bool accumulate) {
+                      int64_t ldc, bool accumulate, const std::byte* ahead, int64_t ahead_step) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int kBlocks = blocks_of(F);
   Floats acc[R];
   for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
   for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
     const Scales<Form> scales(b);
-    for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))
+    for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R), ahead += ahead_step) {
+      for (int64_t line = 0; line < ahead_step; line += 64) __builtin_prefetch(ahead + line);
       one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
+    }
   }
   for (int i = 0; i < R; ++i) store_floats(c + i * ldc, acc[i]);
 }
@@ -128,16 +130,17 @@ void panels(const QuantProduct& q) {
   const auto* a = static_cast<const std::byte*>(q.a);
   const auto* b = static_cast<const std::byte*>(q.b);
   const Bytes book = load_bytes(reinterpret_cast<const std::byte*>(q.book));
-  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel) {
+  const auto* ahead = static_cast<const std::byte*>(q.ahead);
+  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead += q.blocks * q.ahead_step) {
     float* c = q.c + col;
     if (q.cols - col >= kQuantCols) {
-      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate);
+      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate, ahead, q.ahead_step);
       continue;
     }
     const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
     float buffer[R * kQuantCols] = {};
     for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
-    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate);
+    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate, ahead, q.ahead_step);
     for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
   }
 }

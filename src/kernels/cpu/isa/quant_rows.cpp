@@ -1,11 +1,16 @@
 // Activations to int8, a block of 64 k at a time: scale d = absmax / 127, value = x * (127 / absmax) rounded
-// to the nearest, ties to even. A row's values depend on that row alone. A block with an infinity or a NaN
-// gets the scale NaN, so that it shows in the result; one that is everywhere below 2^-100 counts as zero.
+// once to the nearest integer, ties to even. A row's values depend on that row alone. A block with an
+// infinity or a NaN gets the scale NaN, so that it shows in the result; one that is everywhere below 2^-100
+// counts as zero.
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/quant_lanes.h"
 #include "kernels/quant_form.h"
 
 namespace makar::kernels::MAKAR_ISA {
@@ -13,47 +18,103 @@ namespace {
 
 constexpr uint32_t kInfinity = 0x7f800000u, kTiny = 0x0d800000u;  // 2^-100
 constexpr float kRound = 0x1.8p23f;  // adding it leaves the integer in the low bits, rounded to even
+constexpr int kTogether = 8;         // blocks whose scales are computed before their values are
 
-// Returns the scale.
-inline float one_block(const float* x, int8_t* q) {
-  uint32_t most = 0;
-  for (int k = 0; k < kQuantBlock; ++k) {
-    const uint32_t magnitude = std::bit_cast<uint32_t>(x[k]) & 0x7fffffffu;
-    most = magnitude > most ? magnitude : most;
+// The bits of the largest magnitude.
+inline uint32_t absmax(const float* x) {
+  constexpr int kLanes = 16;
+  uint32_t most[kLanes] = {};
+  for (int k = 0; k < kQuantBlock; k += kLanes)
+    for (int i = 0; i < kLanes; ++i)
+      most[i] = std::max(most[i], std::bit_cast<uint32_t>(x[k + i]) & 0x7fffffffu);
+  return *std::max_element(most, most + kLanes);
+}
+
+// 16 values.
+inline Bytes sixteen(const float* x, float inverse) {
+#if defined(MAKAR_ISA_neon)
+  uint16x8_t half[2];
+  for (int i = 0; i < 2; ++i) {
+    const Floats a = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8), inverse),
+                 b = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8 + 4), inverse);
+    half[i] = vuzp1q_u16(vreinterpretq_u16_f32(a), vreinterpretq_u16_f32(b));
   }
-  if (most >= kInfinity || most < kTiny) {
-    std::memset(q, 0, kQuantBlock);
-    return most >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+  return vreinterpretq_s8_u8(vuzp1q_u8(vreinterpretq_u8_u16(half[0]), vreinterpretq_u8_u16(half[1])));
+#else
+  alignas(16) int8_t q[16];
+  for (int i = 0; i < 16; ++i)
+    q[i] = static_cast<int8_t>(std::bit_cast<uint32_t>(std::fma(x[i], inverse, kRound)));
+  return load_bytes(reinterpret_cast<const std::byte*>(q));
+#endif
+}
+
+inline int32_t sum_of(Bytes x) {
+#if defined(MAKAR_ISA_neon)
+  return vaddvq_s32(vdotq_s32(vdupq_n_s32(0), x, vdupq_n_s8(1)));
+#else
+  int8_t q[16];
+  store_bytes(reinterpret_cast<std::byte*>(q), x);
+  int32_t sum = 0;
+  for (const int8_t v : q) sum += v;
+  return sum;
+#endif
+}
+
+struct Block {
+  const float* x;
+  int8_t* q;
+  float* d;  // the scale, then the sums, each `rows` after the one before
+};
+
+void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, int count) {
+  float inverse[kTogether];
+  for (int i = 0; i < count; ++i) {
+    const uint32_t most = absmax(blocks[i].x);
+    const bool plain = most < kInfinity && most >= kTiny;
+    const float size = plain ? std::bit_cast<float>(most) : 1.0f;
+    inverse[i] = plain ? 127.0f / size : 0.0f;
+    const float odd = most >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
+    *blocks[i].d = plain ? size / 127.0f / static_cast<float>(unit) : odd;  // unit is a power of two
   }
-  const float absmax = std::bit_cast<float>(most), inverse = 127.0f / absmax;
-  for (int k = 0; k < kQuantBlock; ++k)
-    q[k] = static_cast<int8_t>(std::bit_cast<int32_t>(x[k] * inverse + kRound) - 0x4B400000);
-  return absmax / 127.0f;
+  for (int i = 0; i < count; ++i) {
+    int32_t sum[kQuantBlock / kQuantRun] = {};
+    if (inverse[i] == 0.0f)
+      std::memset(blocks[i].q, 0, kQuantBlock);
+    else
+      for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
+        const Bytes q = sixteen(blocks[i].x + run * kQuantRun, inverse[i]);
+        store_bytes(reinterpret_cast<std::byte*>(blocks[i].q) + run * kQuantRun, q);
+        if (f.mins) sum[run] = sum_of(q);
+      }
+    for (int run = 0; run < kQuantBlock / kQuantRun && f.mins; run += f.part / kQuantRun) {
+      const int32_t whole = f.part == kQuantRun ? sum[run] : sum[run] + sum[run + 1];
+      blocks[i].d[(1 + run * kQuantRun / f.part) * rows] = static_cast<float>(whole * unit);
+    }
+  }
 }
 
 void quant_rows(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k, int64_t blocks,
                 void* out) {
   const QuantForm& f = kQuantForms[form];
-  const int parts = parts_of(f);
+  const int64_t step = activation_bytes(f, rows);
   auto* to = static_cast<std::byte*>(out);
-  for (int64_t b = 0; b < blocks; ++b, to += activation_bytes(f, rows)) {
-    auto* d = reinterpret_cast<float*>(to + rows * kQuantBlock);
+  Block some[kTogether];
+  int count = 0;
+  float rest[kQuantRows][kQuantBlock] = {};
+  for (int64_t b = 0; b < blocks; ++b, to += step) {
+    const int64_t left = k - b * kQuantBlock;
     for (int i = 0; i < rows; ++i) {
-      auto* q = reinterpret_cast<int8_t*>(to) + i * kQuantBlock;
-      const float* row = x + i * row_stride + b * kQuantBlock;
-      float rest[kQuantBlock] = {};
-      if ((b + 1) * kQuantBlock > k) {
-        std::memcpy(rest, row, sizeof(float) * static_cast<size_t>(k - b * kQuantBlock));
-        row = rest;
+      const float* from = x + i * row_stride + b * kQuantBlock;
+      if (left < kQuantBlock) {
+        std::memcpy(rest[i], from, sizeof(float) * static_cast<size_t>(left));
+        from = rest[i];
       }
-      d[i] = one_block(row, q) / static_cast<float>(unit);  // a power of two: exact
-      for (int p = 0; p < parts && f.mins; ++p) {
-        int32_t sum = 0;
-        for (int j = 0; j < f.part; ++j) sum += q[p * f.part + j];
-        d[(1 + p) * rows + i] = static_cast<float>(sum * unit);
-      }
+      some[count++] = {from, reinterpret_cast<int8_t*>(to) + i * kQuantBlock,
+                       reinterpret_cast<float*>(to + rows * kQuantBlock) + i};
+      if (count == kTogether) some_blocks(f, unit, rows, some, std::exchange(count, 0));
     }
   }
+  some_blocks(f, unit, rows, some, count);
 }
 
 }  // namespace
