@@ -2,6 +2,7 @@
 
 namespace makar {
 
+int run_classify(const std::vector<std::string>&);
 int run_data(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
@@ -16,6 +17,7 @@ int run_version(const std::vector<std::string>&);
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
+      {"classify", "classes, tags, answers and images: train a head, and run it", run_classify},
       {"data", "look at datasets and prepare them for training", run_data},
       {"demo", "train a tiny model on a page of verse and let it write", run_demo},
       {"forward", "run a model on tensors of a file", run_forward},

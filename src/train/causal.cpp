@@ -55,7 +55,7 @@ MicroBatch CausalTask::make(Batch batch, std::vector<int64_t> targets) const {
               targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
     inputs.source = batch;
-    return model_.lm_loss(f.ops, model_.hidden(f, inputs), targets, f.ops.training ? o_.smoothing : 0.0f);
+    return model_.lm_loss(f.ops, model_.hidden(f, inputs), targets, f.ops.tape ? o_.smoothing : 0.0f);
   };
   return out;
 }

@@ -113,7 +113,7 @@ class Trainer {
       if (batches[i].weight == 0) continue;
       Tape tape;
       parameters.watch(tape);
-      Context ctx{l_.pool, &tape, true, static_cast<uint64_t>(s_.seed), first + i};
+      Context ctx{l_.pool, &tape, !s_.no_dropout, static_cast<uint64_t>(s_.seed), first + i};
       ForwardContext f{ctx, nullptr, nullptr, s_.gradient_checkpointing};
       MAKAR_TRY(Tensor loss, batches[i].loss(f));
       const double share = batches[i].weight / weight;
