@@ -4,6 +4,7 @@ namespace makar {
 
 int run_bench(const std::vector<std::string>&);
 int run_chat(const std::vector<std::string>&);
+int run_classify(const std::vector<std::string>&);
 int run_convert(const std::vector<std::string>&);
 int run_data(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
@@ -27,6 +28,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> table = {
       {"bench", "speed of a model on this machine", run_bench},
       {"chat", "talk with a model", run_chat},
+      {"classify", "classes, tags, answers and images: train a head, and run it", run_classify},
       {"convert", "a model from one kind of file into another", run_convert},
       {"data", "look at datasets and prepare them for training", run_data},
       {"demo", "train a tiny model on a page of verse and let it write", run_demo},

@@ -5,8 +5,10 @@
 #include "base/sha256.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
+#include "train/contrastive.h"
 #include "train/conversation.h"
 #include "train/given_batch.h"
+#include "train/pairs.h"
 
 namespace makar {
 namespace {
@@ -109,6 +111,62 @@ Result<Conversations> read_all_conversations(const Sft& s, const ConversationEnc
   return all;
 }
 
+// One file or folder, and one for validation or a share of the first.
+template <class Data, class Read>
+Result<Data> read_split(const Sft& s, const char* what, Json& identity, const Read& read) {
+  if (s.common.datasets.size() > 1 || s.common.val_datasets.size() > 1)
+    return error_at("datasets", "{} are read from one file or folder, and one for validation", what);
+  MAKAR_TRY(const DatasetSpec spec, parse_dataset(s.common.datasets[0]));
+  Data data;
+  MAKAR_CHECK_OK(read(spec.path, s.common.val_datasets.empty() ? s.common.val_set_size : 0.0, data));
+  if (!s.common.val_datasets.empty()) {
+    MAKAR_TRY(const DatasetSpec held, parse_dataset(s.common.val_datasets[0]));
+    Data other;
+    MAKAR_CHECK_OK(read(held.path, 0.0, other));
+    data.validation = std::move(other.train);
+  }
+  say(s.common, fmt::format("{}: {} {} to learn, {} for validation; {} records could not be used", spec.path,
+                            data.train.size(), what, data.validation.size(), data.bad.count));
+  for (const std::string& line : data.bad.told) say(s.common, "  " + line);
+  if (data.train.empty()) return error_at(spec.path, "there are no {} to learn from", what);
+  MAKAR_TRY(const std::string sum,
+            is_folder(spec.path) ? Result<std::string>(spec.path) : sha256_of_file(spec.path));
+  identity["data"] = sum;
+  return data;
+}
+
+Result<std::unique_ptr<Task>> make_task(Sft& s, Model& model, const Tokenizer& tokenizer, Json& identity) {
+  const ModelSpec& spec = model.spec();
+  const auto seed = static_cast<uint64_t>(s.common.loop.seed);
+  const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
+  const int64_t batch = s.common.loop.micro_batch_size;
+  if (spec.head.kind == HeadKind::kNone && spec.encoder && !spec.decoder) {
+    MAKAR_TRY(auto data,
+              read_split<TripletData>(s, "anchors with positives", identity,
+                                      [&](const std::string& path, double share, TripletData& out) {
+                                        return read_triplets(path, tokenizer, s.sequence_len, share, out);
+                                      }));
+    return std::unique_ptr<Task>(new ContrastiveTask(model, std::move(data), batch, seed));
+  }
+  if (spec.head.kind != HeadKind::kCausalLm)
+    return error_of(Error::Kind::kUnsupported, s.base_model,
+                    "a {} neither writes nor embeds; makar classify trains it", spec.architecture);
+  if (spec.encoder) {
+    if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
+    MAKAR_TRY(auto data, read_split<PairData>(s, "pairs of source and target", identity,
+                                              [&](const std::string& path, double share, PairData& out) {
+                                                return read_pairs(path, tokenizer, spec.eos[0],
+                                                                  s.sequence_len, share, out);
+                                              }));
+    return std::unique_ptr<Task>(new PairTask(model, std::move(data), batch, seed, smoothing));
+  }
+  MAKAR_TRY(ChatTemplate chat, find_template(s, tokenizer, spec));
+  const ConversationEncoder encoder(tokenizer, std::move(chat), {s.sequence_len, s.train_on_inputs});
+  MAKAR_TRY(auto data, read_all_conversations(s, encoder, identity));
+  return std::unique_ptr<Task>(
+      new ConversationTask(model, std::move(data.train), std::move(data.validation), batch, seed, smoothing));
+}
+
 int train(Sft& s, const std::string& command) {
   ThreadPool pool(static_cast<int>(s.common.threads));
   const auto loaded = load_model(s.base_model, {true});
@@ -117,32 +175,24 @@ int train(Sft& s, const std::string& command) {
   if (!adapter.ok()) return report(adapter.error());
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f}};
-  const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const AdapterConfig* saved = adapter->has_value() ? &**adapter : nullptr;
   if (s.common.datasets[0].ends_with(".safetensors")) {
-    auto task = GivenBatchTask::open(*loaded->model, s.common.datasets[0], smoothing);
+    auto task = GivenBatchTask::open(*loaded->model, s.common.datasets[0],
+                                     static_cast<float>(s.common.loop.label_smoothing));
     if (!task.ok()) return report(task.error());
     return run_job({s.common, *loaded, *task, pool, saved, nullptr, "", "fine-tuned", command, identity});
   }
   const ModelSpec& spec = loaded->model->spec();
-  if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
-    return report(
-        error_of(Error::Kind::kUnsupported, s.base_model, "a {} does not write answers", spec.architecture));
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
   const auto tokenizer = Tokenizer::load(s.base_model);
   if (!tokenizer.ok()) return report(tokenizer.error());
   if (static_cast<int64_t>(tokenizer->vocab_size()) > spec.vocab)
     return report(error_at(s.base_model, "the tokenizer has {} tokens, the model {}", tokenizer->vocab_size(),
                            spec.vocab));
-  auto chat = find_template(s, *tokenizer, spec);
-  if (!chat.ok()) return report(chat.error());
-  const ConversationEncoder encoder(*tokenizer, std::move(*chat), {s.sequence_len, s.train_on_inputs});
-  auto data = read_all_conversations(s, encoder, identity);
-  if (!data.ok()) return report(data.error());
-  ConversationTask task(*loaded->model, std::move(data->train), std::move(data->validation),
-                        s.common.loop.micro_batch_size, static_cast<uint64_t>(s.common.loop.seed), smoothing);
+  const auto task = make_task(s, *loaded->model, *tokenizer, identity);
+  if (!task.ok()) return report(task.error());
   return run_job(
-      {s.common, *loaded, task, pool, saved, &*tokenizer, s.base_model, "fine-tuned", command, identity});
+      {s.common, *loaded, **task, pool, saved, &*tokenizer, s.base_model, "fine-tuned", command, identity});
 }
 
 }  // namespace
@@ -151,7 +201,8 @@ int run_sft(const std::vector<std::string>& arguments) {
   Sft s;
   s.common.loop.learning_rate = 2e-5;
   Options options("sft",
-                  "Fine-tunes a model on conversations; RECIPE.yaml and key=value words set options too.",
+                  "Fine-tunes a model on conversations (an encoder-decoder on source and target, an "
+                  "embedding model on anchor and positive); RECIPE.yaml and key=value words set options too.",
                   "makar sft --base-model DIR --datasets chats.jsonl --adapter lora -o run");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;

@@ -143,6 +143,10 @@ class ZstdStream : public Decoder {
   Result<size_t> read(std::span<char> out) override {
     ZSTD_outBuffer to{out.data(), out.size(), 0};
     while (to.pos < to.size) {
+      if (pending().empty() && !inside_) {  // between frames
+        MAKAR_TRY(const bool more, refill());
+        if (!more) break;
+      }
       ZSTD_inBuffer from{pending().data(), pending().size(), 0};
       const size_t before = to.pos;
       const size_t code = ZSTD_decompressStream(z_, &to, &from);
@@ -150,10 +154,9 @@ class ZstdStream : public Decoder {
       if (ZSTD_isError(code))
         return broken(fmt::format("the zstd data is broken ({})", ZSTD_getErrorName(code)));
       inside_ = code != 0;
-      if (to.pos == before && from.pos == from.size && pending().empty()) {
+      if (inside_ && to.pos == before && pending().empty()) {
         MAKAR_TRY(const bool more, refill());
-        if (!more && inside_) return broken("the zstd data ends early");
-        if (!more) break;
+        if (!more) return broken("the zstd data ends early");
       }
     }
     return to.pos;

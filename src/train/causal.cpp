@@ -43,7 +43,7 @@ CausalTask::CausalTask(Model& model, std::vector<Source> sources, std::vector<To
       sources_(std::move(sources)),
       validation_(std::move(validation)),
       o_(options),
-      mixture_(weights_of(sources_), o_.seed),
+      mixture_(mixture_of(sources_, o_.seed)),
       sampler_(std::move(sampler)) {}
 
 MicroBatch CausalTask::make(Batch batch, std::vector<int64_t> targets) const {
@@ -55,27 +55,35 @@ MicroBatch CausalTask::make(Batch batch, std::vector<int64_t> targets) const {
               targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
     inputs.source = batch;
-    return model_.lm_loss(f.ops, model_.hidden(f, inputs), targets, f.ops.training ? o_.smoothing : 0.0f);
+    return model_.lm_loss(f.ops, model_.hidden(f, inputs), targets, f.ops.tape ? o_.smoothing : 0.0f);
   };
   return out;
+}
+
+Mixture mixture_of(const std::vector<Source>& sources, uint64_t seed) {
+  return Mixture(weights_of(sources), seed);
+}
+
+WindowPlace window_at(const std::vector<Source>& sources, const Mixture& mixture, int64_t context,
+                      uint64_t seed, uint64_t i) {
+  const auto draw = mixture(i);
+  const TokenStore& store = sources[draw.source].store;
+  const uint64_t windows = window_count(store, context), epoch = draw.rank / windows;
+  const uint64_t own = seed * 1000003 + draw.source;
+  const auto window = static_cast<int64_t>(Permutation(windows, own, epoch)(draw.rank % windows));
+  // Every epoch cuts the windows elsewhere.
+  const auto room = static_cast<uint64_t>(std::min(context, std::max<int64_t>(1, store.tokens() - context)));
+  const auto offset = static_cast<int64_t>(Rng(own, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % room);
+  return {&store, offset + window * context};
 }
 
 Result<MicroBatch> CausalTask::train_batch(uint64_t index) {
   Batch batch;
   std::vector<int64_t> targets;
   for (int64_t i = 0; i < o_.batch; ++i) {
-    const auto draw = mixture_(index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
-    const TokenStore& store = sources_[draw.source].store;
-    const uint64_t windows = window_count(store, o_.context), epoch = draw.rank / windows;
-    const uint64_t seed = o_.seed * 1000003 + draw.source;
-    const auto window = static_cast<int64_t>(Permutation(windows, seed, epoch)(draw.rank % windows));
-    // Every epoch cuts the windows elsewhere.
-    const auto room =
-        static_cast<uint64_t>(std::min(o_.context, std::max<int64_t>(1, store.tokens() - o_.context)));
-    const auto offset =
-        static_cast<int64_t>(Rng(seed, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % room);
-    const int64_t begin = offset + window * o_.context;
-    add_window(store, begin, begin + o_.context, batch, targets);
+    const auto place = window_at(sources_, mixture_, o_.context, o_.seed,
+                                 index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
+    add_window(*place.store, place.begin, place.begin + o_.context, batch, targets);
   }
   return make(std::move(batch), std::move(targets));
 }

@@ -45,6 +45,16 @@ class CausalTask : public Task {
   Sampler sampler_;
 };
 
+// Where the i-th window of a run begins: another order and another cut each epoch, computed directly.
+struct WindowPlace {
+  const TokenStore* store;
+  int64_t begin;
+};
+WindowPlace window_at(const std::vector<Source>& sources, const Mixture& mixture, int64_t context,
+                      uint64_t seed, uint64_t i);
+// Mixture of the sources by their weights.
+Mixture mixture_of(const std::vector<Source>& sources, uint64_t seed);
+
 // Windows of a store that fit at any offset below the context; the last is shorter in a store smaller than
 // that.
 uint64_t window_count(const TokenStore& store, int64_t context);

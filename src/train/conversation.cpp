@@ -122,7 +122,7 @@ MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targ
               targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
     inputs.source = batch;
-    return model.lm_loss(f.ops, model.hidden(f, inputs), targets, f.ops.training ? smoothing : 0.0f);
+    return model.lm_loss(f.ops, model.hidden(f, inputs), targets, f.ops.tape ? smoothing : 0.0f);
   };
   return out;
 }

@@ -113,7 +113,7 @@ class Trainer {
       if (batches[i].weight == 0) continue;
       Tape tape;
       parameters.watch(tape);
-      Context ctx{l_.pool, &tape, true, static_cast<uint64_t>(s_.seed), first + i};
+      Context ctx{l_.pool, &tape, !s_.no_dropout, static_cast<uint64_t>(s_.seed), first + i};
       ForwardContext f{ctx, nullptr, nullptr, s_.gradient_checkpointing};
       MAKAR_TRY(Tensor loss, batches[i].loss(f));
       const double share = batches[i].weight / weight;
@@ -244,22 +244,21 @@ class Trainer {
 }  // namespace
 
 double training_flops(const Model& model, const MicroBatch& batch) {
-  double weights = 0;
+  const ModelSpec& spec = model.spec();
+  double work = 0;  // a token: 2 forward, 2 to its input's gradient, 2 to the weight's where it is trained
   for (const auto& p : model.parameters().all()) {
     if (p->shape.rank() < 2 || p->buffer) continue;
-    const bool table = p->name.find(".embed.tokens") != std::string::npos ||
-                       p->name.find(".embed.positions") != std::string::npos ||
-                       p->name.find(".embed.types") != std::string::npos;
-    const bool also_output =
-        p->name.ends_with(".embed.tokens.weight") && model.spec().head.tied &&
-        (model.spec().head.kind == HeadKind::kCausalLm || model.spec().head.kind == HeadKind::kMaskedLm);
-    if (!table || also_output) weights += static_cast<double>(p->shape.count());
+    const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
+                        (spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm);
+    if (p->name.find(".embed.") == std::string::npos || output)
+      work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4);
   }
-  const StackSpec& s = model.spec().main();
+  if (spec.encoder && spec.decoder) work /= 2;  // a token goes through one of the two stacks
+  const StackSpec& s = spec.main();
   const double attention =
       12.0 * static_cast<double>(s.layers * s.block.attention.heads * s.block.attention.head_dim) *
       batch.pairs * (s.block.attention.causal ? 0.5 : 1.0);
-  return 6.0 * weights * static_cast<double>(batch.tokens) + attention;
+  return work * static_cast<double>(batch.tokens) + attention;
 }
 
 Result<Metrics> validate(Model& model, Task& task, ThreadPool& pool) {

@@ -56,8 +56,7 @@ Result<LoopResult> run_loop(const Loop& loop);
 // The mean loss over the validation part and the task's own figures.
 Result<Metrics> validate(Model& model, Task& task, ThreadPool& pool);
 
-// Floating point operations of a forward and backward pass: 6 for each weight of a matrix and token, and
-// attention.
+// Floating point operations of a forward and backward pass, nearly: matrix products and attention.
 double training_flops(const Model& model, const MicroBatch& batch);
 
 }  // namespace makar

@@ -28,6 +28,7 @@ void declare_loop(Options& o, LoopSettings& s) {
   o.add("--eps --adam-epsilon", &s.eps, "of the optimiser; below 0: its own", "X");
   o.add("--max-grad-norm", &s.max_grad_norm, "gradients are clipped to it; 0: not", "X");
   o.add("--gradient-checkpointing", &s.gradient_checkpointing, "compute blocks twice to hold less");
+  o.add("--no-dropout", &s.no_dropout, "leave out every dropout the model's config asks for");
   o.add("--label-smoothing --label-smoothing-factor", &s.label_smoothing,
         "probability given to the other labels", "X");
   o.add("--ema", &s.ema, "decay of averaged weights, saved as the model; 0: none", "X");
@@ -122,6 +123,7 @@ Json to_json(const LoopSettings& s) {
           {"beta2", s.beta2},
           {"eps", s.eps},
           {"max_grad_norm", s.max_grad_norm},
+          {"no_dropout", s.no_dropout},
           {"label_smoothing", s.label_smoothing},
           {"ema", s.ema},
           {"early_stopping_patience", s.early_stopping_patience}};

@@ -24,6 +24,7 @@ struct LoopSettings {
   double beta1 = -1, beta2 = -1, eps = -1;  // below 0: the optimiser's own
   double max_grad_norm = 1.0;
   bool gradient_checkpointing = false;
+  bool no_dropout = false;
   double label_smoothing = 0;
   double ema = 0;  // decay of the averaged weights; 0: none
   int64_t eval_steps = 0, save_steps = 0, save_total_limit = 2, logging_steps = 10, sample_steps = 0;
