@@ -33,7 +33,7 @@ int run_embed(const std::vector<std::string>& arguments) {
   Options options("embed", "Vectors of texts, for search and comparison: one line a text.",
                   "makar embed -m MODEL \"hello world\"");
   model.declare(options);
-  options.positional("TEXTS", &texts, "texts; lines of standard input without any");
+  options.positional("TEXTS", &texts, "texts; lines of standard input without any").required = false;
   options.add("-f --file", &files, "read a text a line from a file", "FILE");
   options.add("--pooling", &pooling, "mean, cls or last; what the model's folder says without it", "KIND");
   options.add("--no-normalize", &raw, "leave the vectors as long as they are");

@@ -175,7 +175,7 @@ int run_generate(const std::vector<std::string>& arguments) {
                   "makar generate -m MODEL \"Once upon a time\" -n 100 --temp 0.8");
   c.model.declare(options);
   c.writing.declare(options);
-  options.positional("PROMPT", &c.words, "the prompt; standard input without one");
+  options.positional("PROMPT", &c.words, "the prompt; standard input without one").required = false;
   options.add("--ids", &c.ids, "the prompt as token ids; ids are printed", "LIST");
   options.add("--chat", &c.chat, "the prompt is a message: use the model's chat template");
   options.add("--parse-special", &c.parse_special, "special tokens spelled in the prompt become control ids");

@@ -80,8 +80,9 @@ int run_score(const std::vector<std::string>& arguments) {
   options.add("--top", &c.top, "alternatives to show with each token", "N");
   options.add("--json", &c.json, "print one JSON object");
   options.add("--jsonl", &c.jsonl, "read {\"prompt\", \"completion\"} lines, print a result a line");
-  options.positional("FILES", &c.files,
-                     "the text to score, or the lines of --jsonl; standard input without any");
+  options
+      .positional("FILES", &c.files, "the text to score, or the lines of --jsonl; standard input without any")
+      .required = false;
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.top < 0 || c.top > 100) return report(error_at("--top", "must be 0 to 100, got {}", c.top)), 2;
   ThreadPool pool(static_cast<int>(c.model.threads));

@@ -17,7 +17,7 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments, con
   bool lines = false;
   model.declare(options);
   writing.declare(options);
-  options.positional("TEXT", &words, "the text; standard input without one");
+  options.positional("TEXT", &words, "the text; standard input without one").required = false;
   options.add("-f --file", &files, "read the text from a file", "FILE");
   options.add("--lines", &lines, "a text a line, an answer a line");
   options.add("--prefix", &given_prefix, "put before each text, for models that are told their task", "TEXT");
