@@ -13,22 +13,48 @@ float nearest(float v, float lo, float hi) { return std::min(hi, std::max(lo, st
 // Sums that give the best scale and offset for fixed integers.
 struct Sums {
   double w = 0, x = 0, xx = 0, q = 0, qq = 0, xq = 0;
-  void add(float weight, float value, float quant) {
-    w += weight, x += weight * value, xx += weight * value * value;
-    q += weight * quant, qq += weight * quant * quant, xq += weight * value * quant;
-  }
   double error(double scale, double offset) const {
     return xx + scale * scale * qq + offset * offset * w - 2 * scale * xq - 2 * offset * x +
            2 * scale * offset * q;
   }
 };
 
-Sums sums_at(const Run& run, float inverse, float offset, int lo, int hi) {
-  Sums s;
-  for (int i = 0; i < run.n; ++i)
-    s.add(weight(run, i), run.x[i],
-          nearest((run.x[i] - offset) * inverse, static_cast<float>(lo), static_cast<float>(hi)));
-  return s;
+// Four lanes, so that the compiler may use vectors without changing the order of additions.
+constexpr int kLanes = 4;
+struct Lanes {
+  float v[kLanes] = {};
+  double sum() const { return (static_cast<double>(v[0]) + v[1]) + (static_cast<double>(v[2]) + v[3]); }
+};
+
+// What does not depend on the integers: the same for every start.
+struct Known {
+  Lanes w, x, xx;
+};
+Known known_of(const Run& run) {
+  Known k;
+  for (int i = 0; i < run.n; ++i) {
+    const float w = weight(run, i), x = run.x[i];
+    k.w.v[i % kLanes] += w, k.x.v[i % kLanes] += w * x, k.xx.v[i % kLanes] += w * x * x;
+  }
+  return k;
+}
+
+template <bool kWeighted>
+Sums sums_of(const Run& run, const Known& known, float inverse, float offset, float lo, float hi) {
+  Lanes q, qq, xq;
+  for (int i = 0; i + kLanes <= run.n; i += kLanes)
+    for (int l = 0; l < kLanes; ++l) {
+      const float x = run.x[i + l], v = nearest((x - offset) * inverse, lo, hi);
+      const float wv = kWeighted ? run.w[i + l] * v : v;
+      q.v[l] += wv, qq.v[l] += wv * v, xq.v[l] += wv * x;
+    }
+  return {known.w.sum(), known.x.sum(), known.xx.sum(), q.sum(), qq.sum(), xq.sum()};
+}
+
+Sums sums_at(const Run& run, const Known& known, float inverse, float offset, int lo, int hi) {
+  const auto low = static_cast<float>(lo), high = static_cast<float>(hi);
+  return run.w ? sums_of<true>(run, known, inverse, offset, low, high)
+               : sums_of<false>(run, known, inverse, offset, low, high);
 }
 
 }  // namespace
@@ -40,12 +66,13 @@ SymmetricFit fit_symmetric(const Run& run, int lo, int hi) {
   SymmetricFit best;
   if (most == 0) return best;
   best.error = INFINITY;
+  const Known known = known_of(run);
   // The largest value lands near either end of the range, or a little beyond it.
   const float low = static_cast<float>(-lo), high = static_cast<float>(hi);
   for (const float end : {-low, high})
     for (int step = -9; step <= 9; ++step) {
       const float inverse = end * (1.0f + static_cast<float>(step) * 0.1f / high) / most;
-      const Sums s = sums_at(run, inverse, 0, lo, hi);
+      const Sums s = sums_at(run, known, inverse, 0, lo, hi);
       if (s.qq <= 0) continue;
       const double scale = s.xq / s.qq, error = s.error(scale, 0);
       if (error < best.error) best = {static_cast<float>(scale), error};
@@ -65,9 +92,10 @@ AffineFit fit_affine(const Run& run, int hi, bool offset_not_positive) {
     return best;
   }
   best.error = INFINITY;
+  const Known known = known_of(run);
   for (int step = -10; step <= 10; ++step) {
     const float inverse = (static_cast<float>(hi) + 0.1f * static_cast<float>(step)) / (high - low);
-    const Sums s = sums_at(run, inverse, low, 0, hi);
+    const Sums s = sums_at(run, known, inverse, low, 0, hi);
     const double determinant = s.w * s.qq - s.q * s.q;
     if (determinant <= 0) continue;
     double scale = (s.w * s.xq - s.x * s.q) / determinant, offset = (s.qq * s.x - s.q * s.xq) / determinant;

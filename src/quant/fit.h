@@ -10,7 +10,7 @@ constexpr int kMaxRun = 32;
 struct Run {
   const float* x;
   const float* w;  // weights of the errors; null: all 1
-  int n;           // at most kMaxRun
+  int n;           // at most kMaxRun, a multiple of 4
 };
 
 // q in [lo, hi].

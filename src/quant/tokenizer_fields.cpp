@@ -73,10 +73,10 @@ void put_ids(const GgufVocabulary& v, const Json& config, const Json& map, const
 }  // namespace
 
 Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, GgufFields& fields) {
-  auto json = read_tokenizer(folder);
-  if (!json.ok() && json.error().kind == Error::Kind::kNotFound) return false;
-  if (!json.ok()) return json.error();
-  auto vocabulary = json_to_gguf(*json);
+  const auto tokenizer = Tokenizer::load(folder);
+  if (!tokenizer.ok() && tokenizer.error().kind == Error::Kind::kNotFound) return false;
+  if (!tokenizer.ok()) return tokenizer.error();
+  auto vocabulary = gguf_vocabulary(*tokenizer);
   if (!vocabulary.ok()) return vocabulary.error().in(folder);
   GgufVocabulary& v = *vocabulary;
   if (!v.pad_to(static_cast<size_t>(spec.vocab)))

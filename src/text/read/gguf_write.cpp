@@ -3,7 +3,6 @@
 #include "text/field.h"
 #include "text/read/gguf_pre.h"
 #include "text/read/sentencepiece.h"
-#include "text/tokenizer.h"
 
 namespace makar {
 namespace {
@@ -36,7 +35,7 @@ Result<std::string> find_pre(const Json& json) {
   std::string second;
   for (const std::string& kind : gguf_pre_kinds()) {
     MAKAR_TRY(const GgufPre pre, gguf_pre(kind));
-    MAKAR_TRY(const std::vector<Span> found, cuts(Json(), pre.pre_tokenizer));
+    MAKAR_TRY(const std::vector<Span> found, cuts(normalizer, pre.pre_tokenizer));
     if (found != want) continue;
     if (pre.ignore_merges == ignore_merges) return kind;
     if (second.empty()) second = kind;
@@ -111,6 +110,13 @@ Status sentencepiece(const Json& json, GgufVocabulary& out) {
   for (const Json& token : added)
     if (token.at("id").get<size_t>() < size) kept.push_back(token);
   added = std::move(kept);
+  // Gemma splits at spaces after its normalizer has replaced them all: nothing happens there.
+  const Json pre = json.value("pre_tokenizer", Json()), normalizer = json.value("normalizer", Json());
+  const Json space = {{"String", " "}};
+  if (pre.is_object() && pre.value("type", "") == "Split" && pre.value("pattern", Json()) == space &&
+      normalizer.is_object() && normalizer.value("type", "") == "Replace" &&
+      normalizer.value("pattern", Json()) == space)
+    inner["pre_tokenizer"] = nullptr;
   MAKAR_TRY(const SentencePieceModel model, json_to_sentencepiece(inner));
   out.model = model.kind == SentencePieceModel::kBpe ? "llama" : "t5";
   out.pre = "default";
@@ -159,7 +165,8 @@ bool GgufVocabulary::pad_to(size_t size) {
   return true;
 }
 
-Result<GgufVocabulary> json_to_gguf(const Json& json) {
+Result<GgufVocabulary> gguf_vocabulary(const Tokenizer& tokenizer) {
+  const Json json = tokenizer.to_json();  // sound, and in one spelling
   GgufVocabulary out;
   const Json& model = json.at("model");
   MAKAR_TRY(const std::string type, string_field(model, "type", ""));

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "text/tokenizer.h"
 
 namespace makar {
 
@@ -22,7 +22,7 @@ struct GgufVocabulary {
   bool pad_to(size_t size);
 };
 
-// From the value of a tokenizer.json. kUnsupported for pipelines that llama.cpp has no name for.
-Result<GgufVocabulary> json_to_gguf(const Json& json);
+// kUnsupported for pipelines that llama.cpp has no name for.
+Result<GgufVocabulary> gguf_vocabulary(const Tokenizer& tokenizer);
 
 }  // namespace makar
