@@ -131,6 +131,9 @@ def compare(args, case, text, threads, npm):
         elif npm:
             commands[peer] = ["node", f"{HERE}/peers.cjs", peer, made if name == "json" else name, path, str(threads)]
     sides = [Side(name, command, threads) for name, command in commands.items() if shutil.which(command[0])]
+    for name, command in commands.items():
+        if not shutil.which(command[0]):
+            print(f"tokenize: {name} is not here and left out of {case}", file=sys.stderr)
     for i, side in enumerate(sides):
         if side.name == "hf" and side.load is None:  # no binary for this machine: the one in JavaScript
             side.close()
