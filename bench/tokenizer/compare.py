@@ -5,6 +5,7 @@ One thread: MB per second of processor time, which a shared machine does not dis
 counts of all sides must be equal where a peer runs the same tokenizer; a peer that differs is named.
 """
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -97,7 +98,8 @@ class Side:
             self.rates.append(size / 1e6 / (got["cpu"] if self.threads == 1 else got["wall"]))
 
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.wait()
 
 
@@ -129,6 +131,13 @@ def compare(args, case, text, threads, npm):
         elif npm:
             commands[peer] = ["node", f"{HERE}/peers.cjs", peer, made if name == "json" else name, path, str(threads)]
     sides = [Side(name, command, threads) for name, command in commands.items() if shutil.which(command[0])]
+    for name, command in commands.items():
+        if not shutil.which(command[0]):
+            print(f"tokenize: {name} is not here and left out of {case}", file=sys.stderr)
+    for i, side in enumerate(sides):
+        if side.name == "hf" and side.load is None:  # no binary for this machine: the one in JavaScript
+            side.close()
+            sides[i] = Side("hf-js", [a if a != "hf" else "hf-js" for a in commands["hf"]], threads)
     for turn in range(args.rounds + 1):  # the first warms up
         for side in sides:
             if side.load is not None:

@@ -10,7 +10,6 @@
 namespace makar {
 namespace {
 
-constexpr size_t kTextLimit = size_t{1} << 31;  // offsets are 32 bits wide
 constexpr size_t kIdleWorkspaces = 64;
 
 // Text that is not UTF-8, made so that it is. Byte-level: bad bytes pass as escapes; else they become U+FFFD.
