@@ -86,17 +86,16 @@ Result<Words> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
   const std::string kept = p.common.loop.output_dir + "/data/tokenizer";
   const std::string kind = !p.tokenizer.empty() ? p.tokenizer : p.shape.type == "bert" ? "wordpiece" : "bpe";
   NewTokenizer wanted{kind, p.vocab_size, special_tokens(p.shape.type, kind), kept};
-  const Json how = {{"kind", kind},
-                    {"special", wanted.special},
-                    {"vocab_size", p.vocab_size},
-                    {"datasets", p.common.datasets}};
+  std::vector<std::string> paths;
+  for (const std::string& text : p.common.datasets) {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    paths.push_back(spec.path);
+  }
+  MAKAR_TRY(const std::string files, fingerprint(paths));
+  const Json how = {
+      {"kind", kind}, {"special", wanted.special}, {"vocab_size", p.vocab_size}, {"files", files}};
   const auto before = read_json(kept + "/trained_from.json");
   if (!before.ok() || *before != how || !is_file(kept + "/tokenizer.json")) {
-    std::vector<std::string> paths;
-    for (const std::string& text : p.common.datasets) {
-      MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-      paths.push_back(spec.path);
-    }
     MAKAR_TRY(const Json trained, train_tokenizer_on(paths, wanted, pool));
     MAKAR_CHECK_OK(write_file(kept + "/tokenizer.json", trained.dump() + "\n"));
     MAKAR_CHECK_OK(write_file(kept + "/trained_from.json", how.dump() + "\n"));

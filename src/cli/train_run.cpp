@@ -192,7 +192,11 @@ Status open_sources(const TrainCommon& common, const Tokenizer& tokenizer, int64
       o.end_of_document = end_of_document;
       o.validation = held_out || !common.val_datasets.empty() ? 0 : common.val_set_size;
       o.validation_at_end = common.val_split == "tail";
-      const Json how = {{"path", spec.path}, {"validation", o.validation}, {"at_end", o.validation_at_end}};
+      MAKAR_TRY(const std::string files, fingerprint(o.paths));
+      const Json how = {{"files", files},
+                        {"path", spec.path},
+                        {"validation", o.validation},
+                        {"at_end", o.validation_at_end}};
       if (!is_prepared(folder, o, tokenizer_sum, how)) {
         MAKAR_TRY(const Prepared prepared, prepare_tokens(tokenizer, pool, o));
         MAKAR_CHECK_OK(write_file(folder + "/prepared_from.json", how.dump() + "\n"));

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/sha256.h"
 #include "data/formats_json.h"
 #include "data/formats_table.h"
 #include "text/unicode.h"
@@ -119,6 +120,19 @@ Result<RecordReader> RecordReader::open(const std::vector<std::string>& paths) {
     reader.files_.insert(reader.files_.end(), found.begin(), found.end());
   }
   return reader;
+}
+
+Result<std::string> fingerprint(const std::vector<std::string>& paths) {
+  MAKAR_TRY(const auto reader, RecordReader::open(paths));
+  Sha256 sum;
+  for (const std::string& file : reader.files()) {
+    std::error_code code;
+    const auto size = std::filesystem::file_size(file, code);
+    const auto time = std::filesystem::last_write_time(file, code).time_since_epoch().count();
+    if (code) return error_of(Error::Kind::kIo, file, "cannot be looked at: {}", code.message());
+    sum.add(fmt::format("{} {} {}\n", file, size, time));
+  }
+  return sum.hex();
 }
 
 Result<bool> RecordReader::next(DataRecord& record) {

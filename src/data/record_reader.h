@@ -45,6 +45,9 @@ class FileReader {
   static std::unique_ptr<FileReader> make(std::unique_ptr<ByteStream> stream, RecordFormat format);
 };
 
+// Changes when a file of the datasets does: a hash of names, sizes and times, not of the contents.
+Result<std::string> fingerprint(const std::vector<std::string>& paths);
+
 class RecordReader {
  public:
   // Folders are walked in the order of names; files of no known kind in them are passed over.

@@ -103,6 +103,11 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
         index->bytes().size() != static_cast<size_t>(documents) * 8)
       return error_at(path,
                       "the shard's files have other sizes than manifest.json says; prepare the data again");
+    MAKAR_TRY(const std::string sum, shard.text_or("sha256", ""));
+    Sha256 found;
+    found.add(s.ids->bytes());
+    if (!sum.empty() && found.hex() != sum)
+      return error_at(path + ".tokens", "is not what manifest.json was written for; prepare the data again");
     if (masked) {
       MAKAR_TRY(s.mask, MappedFile::open(path + ".mask"));
       if (s.mask->bytes().size() != static_cast<size_t>(s.tokens))

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "models/source.h"
 
 namespace makar {
 namespace {
@@ -32,6 +33,24 @@ Status read_generation_config(const std::string& folder, int64_t vocab, std::vec
   return Done{};
 }
 
+// The template inside a GGUF file, with the special tokens it may name.
+Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
+  const auto text = file.fields().text("tokenizer.chat_template");
+  if (!text) return error_of(Error::Kind::kNotFound, file.place(), "holds no tokenizer.chat_template");
+  MAKAR_TRY(ChatTemplate made, ChatTemplate::parse(*text, file.place() + ": tokenizer.chat_template"));
+  constexpr std::pair<const char*, const char*> kTokens[] = {
+      {"bos_token", "tokenizer.ggml.bos_token_id"},
+      {"eos_token", "tokenizer.ggml.eos_token_id"},
+      {"unk_token", "tokenizer.ggml.unknown_token_id"},
+      {"pad_token", "tokenizer.ggml.padding_token_id"}};
+  for (const auto& [name, key] : kTokens) {
+    const auto id = file.fields().integer(key);
+    if (!id || *id < 0 || *id >= static_cast<int64_t>(tokenizer.vocab_size())) continue;
+    if (const auto token = tokenizer.token(static_cast<uint32_t>(*id))) made.set_token(name, *token);
+  }
+  return made;
+}
+
 }  // namespace
 
 Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& pool) {
@@ -53,7 +72,8 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& p
                     "the tokenizer has {} ids but the model a vocabulary of {}; they do not belong together",
                     out.tokenizer_->vocab_size(), out.spec().vocab);
   out.chat_ = std::make_shared<ChatEncoder>(*out.tokenizer_);
-  auto chat = ChatTemplate::load(path);
+  MAKAR_TRY(const ModelSource source, ModelSource::open(path));
+  auto chat = source.gguf ? template_of(*source.gguf, *out.tokenizer_) : ChatTemplate::load(path);
   if (chat.ok())
     out.template_ = std::move(*chat);
   else if (chat.error().kind != Error::Kind::kNotFound)

@@ -90,6 +90,19 @@ def golden_adapters(makar, scratch):
         print(f"golden adapter {name}: worst relative difference {worst:.1e}")
 
 
+def recipes(makar, scratch):
+    """Every recipe is read to its end by the command its head names: only the data is not there."""
+    files = sorted((GOLDEN.parents[1] / "recipes").glob("*.yaml"))
+    for recipe in files:
+        command = re.search(rf"^#   makar ((?:classify )?\w+) recipes/{recipe.name}", recipe.read_text(), re.M)
+        check(command, f"{recipe.name}: its head has no command")
+        words = (command.group(1) if command else "pretrain").split()
+        done = run(makar, *words, recipe, "datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"base_model={GOLDEN / 'models/llama'}")
+        check(done.returncode == 1, f"{recipe.name}: {done.stderr.strip()}")
+    check(len(files) >= 5, "the recipes are there")
+    print(f"recipes: {len(files)} read")
+
+
 def digest(folder):
     return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
@@ -208,6 +221,7 @@ def main():
     os.environ.pop("MAKAR_SEED", None)
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
+        recipes(makar, scratch)
         golden_training(makar, scratch)
         golden_adapters(makar, scratch)
         interrupt(makar, scratch)
