@@ -29,7 +29,7 @@ inline void walk_grammar(const Result<Grammar>& grammar, const uint8_t* data, si
   const auto& tokens = small_vocabulary();
   std::vector<uint64_t> mask(trie.words());
   GrammarState state(*grammar);
-  for (size_t i = 0; i < 24; ++i) {
+  for (size_t i = 0; i < 10; ++i) {
     if (!state.mask(trie, mask).ok()) return;
     std::vector<size_t> allowed;
     for (size_t id = 1; id < tokens.size(); ++id) {

@@ -38,8 +38,9 @@ ExprPtr between(const std::string& low, const std::string& high, size_t at) {
   return choice(std::move(ways));
 }
 
-// From low (0 or more) to high; high -1: open.
-ExprPtr natural(int64_t low, int64_t high) {
+}  // namespace
+
+ExprPtr natural_between(int64_t low, int64_t high) {
   const std::string from = std::to_string(low), to = high < 0 ? "" : std::to_string(high);
   std::vector<ExprPtr> ways;
   const size_t last = high < 0 ? from.size() : to.size();
@@ -53,13 +54,13 @@ ExprPtr natural(int64_t low, int64_t high) {
   return choice(std::move(ways));
 }
 
-}  // namespace
-
 ExprPtr integer_between(std::optional<int64_t> low, std::optional<int64_t> high) {
   std::vector<ExprPtr> ways;
-  if (!high || *high >= 0) ways.push_back(natural(low ? std::max<int64_t>(*low, 0) : 0, high ? *high : -1));
+  if (!high || *high >= 0)
+    ways.push_back(natural_between(low ? std::max<int64_t>(*low, 0) : 0, high ? *high : -1));
   if (!low || *low < 0)  // mirrored; zero is written without a sign
-    ways.push_back(sequence({literal("-"), natural(high && *high < 0 ? -*high : 1, low ? -*low : -1)}));
+    ways.push_back(
+        sequence({literal("-"), natural_between(high && *high < 0 ? -*high : 1, low ? -*low : -1)}));
   if (low && high && *low > *high) ways.clear();
   return choice(std::move(ways));
 }

@@ -273,16 +273,12 @@ class Compiler {
     }
     if (whole) return integer_between(whole_bound(low, low_open, true), whole_bound(high, high_open, false));
     if (!low && !high) return text_.number();
-    // Digits of fractions are not compared: the sign is all that is enforced.
-    if ((low && (*low != 0 || low_open)) || (high && (*high != 0 || high_open)))
-      note(path, "bounds of a number");
-    const ExprPtr digits = repeat(character({{'0', '9'}}), 1, 16);
-    const ExprPtr natural = integer_between(0, {}), fraction = optional(sequence({literal("."), digits}));
-    std::vector<ExprPtr> ways;
-    if (!high || *high > 0) ways.push_back(sequence({natural, fraction}));
-    if (!low || *low < 0) ways.push_back(sequence({literal("-"), natural, fraction}));
-    if ((!low || *low <= 0) && high && *high == 0) ways.push_back(literal("0"));
-    return choice(std::move(ways));
+    const auto bound = [](std::optional<double> value, bool open) {
+      return value ? std::optional<NumberBound>({*value, open}) : std::nullopt;
+    };
+    if (auto bounded = number_between(bound(low, low_open), bound(high, high_open))) return bounded;
+    note(path, "bounds of a number beyond 1e15 or with an exponent");
+    return text_.number();
   }
 
   static std::optional<int64_t> whole_bound(std::optional<double> bound, bool open, bool lower) {

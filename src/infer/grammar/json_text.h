@@ -48,5 +48,14 @@ ExprPtr any_json_character();
 ExprPtr json_constant(const Json& value);
 // Whole numbers from `low` to `high`; up to 16 digits where a side is open.
 ExprPtr integer_between(std::optional<int64_t> low, std::optional<int64_t> high);
+// Digits of a whole number from `low` (0 or more) to `high`, -1 for any.
+ExprPtr natural_between(int64_t low, int64_t high);
+
+struct NumberBound {
+  double value = 0;
+  bool open = false;  // the value itself is outside
+};
+// Numbers between bounds, without exponents. Null: a bound that cannot be written with 16 digits.
+ExprPtr number_between(const std::optional<NumberBound>& low, const std::optional<NumberBound>& high);
 
 }  // namespace makar::grammar

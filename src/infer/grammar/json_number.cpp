@@ -1,0 +1,102 @@
+// Numbers with fractions within bounds as expressions over digits: the whole part is compared as a whole
+// number; where it equals that of a bound, the digits of the fraction are compared one after another.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "infer/grammar/json_text.h"
+
+namespace makar::grammar {
+namespace {
+
+constexpr int64_t kFraction = 16;
+
+// A bound of a magnitude; its fraction without zeros at the end.
+struct Decimal {
+  int64_t whole = 0;
+  std::string fraction;
+  bool open = false;
+};
+
+std::optional<Decimal> decimal(double magnitude, bool open) {
+  const std::string text = fmt::format("{}", magnitude);
+  if (text.find('e') != std::string::npos || magnitude > 1e15) return {};
+  const size_t dot = text.find('.');
+  Decimal out{std::stoll(text), dot == std::string::npos ? "" : text.substr(dot + 1), open};
+  while (!out.fraction.empty() && out.fraction.back() == '0') out.fraction.pop_back();
+  return out;
+}
+
+ExprPtr digit(char low, char high) {
+  return character({{static_cast<uint32_t>(low), static_cast<uint32_t>(high)}});
+}
+ExprPtr digits(int64_t min) { return repeat(digit('0', '9'), min, kFraction); }
+ExprPtr zeros(int64_t min) { return repeat(digit('0', '0'), min, kFraction); }
+
+using Bound = const Decimal*;  // null: nothing to compare with any more
+
+// The digits from place i on, those before being equal to the bounds'.
+ExprPtr rest(size_t i, Bound low, Bound high) {
+  const int64_t least = i == 0 ? 1 : 0;  // a point needs a digit
+  if (!low && !high) return digits(least);
+  const bool low_done = !low || i >= low->fraction.size(), high_done = !high || i >= high->fraction.size();
+  if (low_done && high_done) {
+    if (high) return high->open || (low && low->open) ? choice({}) : zeros(least);
+    return low->open ? sequence({zeros(0), digit('1', '9'), digits(0)}) : digits(least);
+  }
+  std::vector<ExprPtr> ways;
+  const bool at_low = low && low_done && !low->open, below_high = high && (!high_done || !high->open);
+  if (i > 0 && (!low || at_low) && (!high || below_high)) ways.push_back(literal(""));
+  const char a = !low       ? '0'
+                 : low_done ? '0'
+                            : low->fraction[i],
+             b = !high       ? '9'
+                 : high_done ? '0'
+                             : high->fraction[i];
+  for (char d = a; d <= b; ++d)
+    ways.push_back(sequence({digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
+  return choice(std::move(ways));
+}
+
+ExprPtr any_fraction() { return optional(sequence({literal("."), digits(1)})); }
+
+// One whole part with the fractions that fit.
+ExprPtr with_fraction(int64_t whole, Bound low, Bound high) {
+  std::vector<ExprPtr> ways = {sequence({literal("."), rest(0, low, high)})};
+  const bool low_fits = !low || (low->fraction.empty() && !low->open);
+  const bool high_fits = !high || !high->fraction.empty() || !high->open;
+  if (low_fits && high_fits) ways.push_back(literal(""));
+  return sequence({literal(std::to_string(whole)), choice(std::move(ways))});
+}
+
+ExprPtr magnitude(Bound low, Bound high) {
+  if (low && high && low->whole == high->whole) return with_fraction(low->whole, low, high);
+  std::vector<ExprPtr> ways;
+  if (low) ways.push_back(with_fraction(low->whole, low, nullptr));
+  if (high) ways.push_back(with_fraction(high->whole, nullptr, high));
+  const int64_t from = low ? low->whole + 1 : 0;
+  if (!high || from < high->whole)
+    ways.push_back(sequence({natural_between(from, high ? high->whole - 1 : -1), any_fraction()}));
+  return choice(std::move(ways));
+}
+
+}  // namespace
+
+ExprPtr number_between(const std::optional<NumberBound>& low, const std::optional<NumberBound>& high) {
+  std::optional<Decimal> bottom, top;
+  if (low && !(bottom = decimal(std::fabs(low->value), low->open))) return nullptr;
+  if (high && !(top = decimal(std::fabs(high->value), high->open))) return nullptr;
+  if (low && high && (low->value > high->value || (low->value == high->value && (low->open || high->open))))
+    return choice({});
+  const auto given = [](const std::optional<Decimal>& d, bool use) { return d && use ? &*d : nullptr; };
+  std::vector<ExprPtr> ways;
+  if (!high || high->value >= 0)
+    ways.push_back(magnitude(given(bottom, low && low->value >= 0), given(top, true)));
+  if (!low || low->value < 0)
+    ways.push_back(sequence(
+        {literal("-"), magnitude(given(top, high && (high->value < 0 || (high->value == 0 && high->open))),
+                                 given(bottom, true))}));
+  return choice(std::move(ways));
+}
+
+}  // namespace makar::grammar
