@@ -17,7 +17,7 @@ namespace {
 struct Asked {
   std::string from, to, type = "q4_k_m", tokenizer, calibration, report;
   int64_t calibration_tokens = 16384, report_tokens = 4096, window = 512, threads = 0;
-  bool json = false;
+  bool json = false, gptq = false;
 };
 
 // The first `most` tokens of a text, with the token that starts a text where the model has one.
@@ -53,10 +53,11 @@ struct Outcome {
   std::optional<Divergence> divergence;
 };
 
-Status write(const Asked& a, GgufModel& model, ThreadPool& pool, const Importance* importance, Outcome& out) {
+Status write(const Asked& a, GgufModel& model, ThreadPool& pool, const Calibration* calibration,
+             Outcome& out) {
   out.before = sizes_of(model);
   MAKAR_TRY(const Mix mix, Mix::find(a.type, model));
-  retype(model, mix, pool, importance);
+  retype(model, mix, pool, calibration);
   out.after = sizes_of(model);
   for (const GgufSource& t : model.tensors) out.types[name(t.dtype)] += 1;
   model.fields.set("general.file_type", GgufValue::u32(static_cast<uint32_t>(file_type(mix.name()))));
@@ -80,9 +81,9 @@ Status quantize(const Asked& a, Outcome& out) {
   if (!a.calibration.empty()) {
     MAKAR_TRY(const auto ids, read_ids(tokenizer, a.calibration, a.calibration_tokens));
     MAKAR_TRY(const LoadedModel loaded, load_model(a.from));
-    MAKAR_TRY(calibration, calibrate(loaded, ids, pool, {a.window}));
+    MAKAR_TRY(calibration, calibrate(loaded, ids, pool, {a.window, a.gptq}));
   }
-  MAKAR_CHECK_OK(write(a, model, pool, a.calibration.empty() ? nullptr : &calibration.importance, out));
+  MAKAR_CHECK_OK(write(a, model, pool, a.calibration.empty() ? nullptr : &calibration, out));
   if (a.report.empty()) return Done{};
   MAKAR_TRY(const auto ids, read_ids(tokenizer, a.report, a.report_tokens));
   MAKAR_TRY(const LoadedModel before, load_model(a.from));
@@ -138,6 +139,8 @@ int run_quantize(const std::vector<std::string>& arguments) {
   options.add("--calibrate --imatrix-text", &a.calibration,
               "weigh errors by how much each column matters on this text (an importance matrix)", "FILE");
   options.add("--calibrate-tokens", &a.calibration_tokens, "how much of it", "N");
+  options.add("--gptq", &a.gptq,
+              "with --calibrate: later columns take back the errors of earlier ones (slower, more memory)");
   options.add("--report", &a.report, "compare with the original on this text", "FILE");
   options.add("--report-tokens", &a.report_tokens, "how much of it", "N");
   options.add("-c --ctx-size", &a.window, "tokens of a window, for both texts", "N");
@@ -147,6 +150,10 @@ int run_quantize(const std::vector<std::string>& arguments) {
   if (!a.to.ends_with(".gguf") || a.window < 2 || a.report_tokens < 2 || a.calibration_tokens < 1) {
     fmt::print(stderr,
                "makar: TO must end with .gguf, -c and --report-tokens be at least 2, --calibrate-tokens 1\n");
+    return 2;
+  }
+  if (a.gptq && a.calibration.empty()) {
+    fmt::print(stderr, "makar: --gptq needs a text to calibrate on: --calibrate FILE\n");
     return 2;
   }
   Outcome out;

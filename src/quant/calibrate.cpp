@@ -1,14 +1,18 @@
 #include "quant/calibrate.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
+#include "kernels/gemm.h"
 #include "models/gguf_architecture.h"
 
 namespace makar {
 namespace {
 
 struct Seen {
-  std::vector<double> squares, xx;
+  std::vector<double> squares;
+  Tensor together;
   int64_t rows = 0;
 };
 
@@ -17,32 +21,67 @@ class Gatherer : public LinearObserver {
   Gatherer(ThreadPool& pool, bool together) : pool_(pool), together_(together) {}
 
   void see(const Tensor& w, const Tensor& x) override {
-    const int64_t columns = x.dim(-1), rows = columns ? x.count() / columns : 0;
-    Seen& seen = seen_[w.id()];
-    seen.squares.resize(static_cast<size_t>(columns));
-    if (together_) seen.xx.resize(static_cast<size_t>(columns * columns));
-    seen.rows += rows;
-    // Threads own columns, so the sums do not depend on their number.
-    pool_.for_ranges(columns, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t r = 0; r < rows; ++r) {
-        const float* row = x.f32() + r * columns;
-        for (int64_t c = begin; c < end; ++c) {
-          seen.squares[static_cast<size_t>(c)] += static_cast<double>(row[c]) * row[c];
-          if (!together_) continue;
-          double* to = seen.xx.data() + c * columns;
-          const double value = row[c];
-          for (int64_t d = 0; d < columns; ++d) to[d] += value * row[d];
-        }
-      }
-    });
+    // Query, key and value (gate and up) have one input: it is gathered once.
+    const uint64_t id = x.id();
+    if (id == last_input_) {
+      same_[w.id()] = last_weight_;
+      return;
+    }
+    last_input_ = id, last_weight_ = w.id();
+    add(x, seen_[w.id()]);
   }
-  const std::map<uint64_t, Seen>& all() const { return seen_; }
+  const Seen* find(const Tensor& w) const {
+    const auto same = same_.find(w.id());
+    const auto it = seen_.find(same == same_.end() ? w.id() : same->second);
+    return it == seen_.end() ? nullptr : &it->second;
+  }
 
  private:
+  void add(const Tensor& x, Seen& seen) {
+    const int64_t columns = x.dim(-1), rows = columns ? x.count() / columns : 0;
+    seen.squares.resize(static_cast<size_t>(columns));
+    seen.rows += rows;
+    // Threads own columns, so the sums do not depend on their number.
+    pool_.for_ranges(columns, 64, [&](int64_t begin, int64_t end) {
+      for (int64_t r = 0; r < rows; ++r)
+        for (int64_t c = begin; c < end; ++c) {
+          const double v = x.f32()[r * columns + c];
+          seen.squares[static_cast<size_t>(c)] += v * v;
+        }
+    });
+    if (!together_) return;
+    if (!seen.together.defined()) seen.together = Tensor::zeros({columns, columns});
+    const kernels::Operand along_rows{x.raw(), x.dtype(), 1, columns};
+    kernels::gemm(pool_, columns, columns, rows, along_rows, along_rows,
+                  {seen.together.f32(), columns, true});
+  }
+
   ThreadPool& pool_;
   bool together_;
+  uint64_t last_input_ = 0, last_weight_ = 0;
   std::map<uint64_t, Seen> seen_;
+  std::map<uint64_t, uint64_t> same_;
 };
+
+// The mean over all that a tensor's parameters (experts, fused projections) saw.
+Seen mean_of(const NamedSlice& slice, const Gatherer& gatherer) {
+  Seen sum;
+  std::set<const Seen*> counted;
+  for (const Parameter* p : slice.ours) {
+    const Seen* seen = gatherer.find(p->value);
+    if (!seen || !counted.insert(seen).second) continue;
+    sum.rows += seen->rows;
+    sum.squares.resize(seen->squares.size());
+    for (size_t i = 0; i < sum.squares.size(); ++i) sum.squares[i] += seen->squares[i];
+    if (!seen->together.defined()) continue;
+    if (!sum.together.defined()) sum.together = Tensor::zeros(seen->together.shape());
+    for (int64_t i = 0; i < sum.together.count(); ++i) sum.together.f32()[i] += seen->together.f32()[i];
+  }
+  for (double& v : sum.squares) v /= static_cast<double>(sum.rows);
+  if (sum.together.defined())
+    for (float& v : sum.together.span()) v /= static_cast<float>(sum.rows);
+  return sum;
+}
 
 void run(const Model& model, const std::vector<int64_t>& ids, ThreadPool& pool, Gatherer& gatherer) {
   Context ctx{pool};
@@ -73,27 +112,14 @@ Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64
   Calibration out;
   out.tokens = size;
   for (const NamedSlice& slice : expand(a->names(model.spec()), model.parameters())) {
-    Seen sum;  // several parameters of one tensor (experts, fused projections) count by the rows they saw
-    for (const Parameter* p : slice.ours) {
-      const auto it = gatherer.all().find(p->value.id());
-      if (it == gatherer.all().end()) continue;
-      sum.rows += it->second.rows;
-      sum.squares.resize(it->second.squares.size());
-      sum.xx.resize(it->second.xx.size());
-      for (size_t i = 0; i < sum.squares.size(); ++i) sum.squares[i] += it->second.squares[i];
-      for (size_t i = 0; i < sum.xx.size(); ++i) sum.xx[i] += it->second.xx[i];
-    }
-    if (sum.rows == 0) continue;
-    std::vector<float> importance;
-    double mean = 0;
-    for (const double s : sum.squares) mean += s / static_cast<double>(sum.rows);
-    mean /= static_cast<double>(sum.squares.size());
+    Seen mean = mean_of(slice, gatherer);
+    if (mean.rows == 0) continue;
+    double level = 0;
+    for (const double s : mean.squares) level += s / static_cast<double>(mean.squares.size());
+    std::vector<float>& importance = out.importance[slice.theirs];
     // A column that the sample never used still matters a little.
-    for (const double s : sum.squares)
-      importance.push_back(static_cast<float>(s / static_cast<double>(sum.rows) + 1e-3 * mean + 1e-12));
-    for (double& v : sum.xx) v /= static_cast<double>(sum.rows);
-    out.importance.emplace(slice.theirs, std::move(importance));
-    if (options.together) out.xx.emplace(slice.theirs, std::move(sum.xx));
+    for (const double s : mean.squares) importance.push_back(static_cast<float>(s + 1e-3 * level + 1e-12));
+    if (mean.together.defined()) out.together.emplace(slice.theirs, mean.together);
   }
   return out;
 }

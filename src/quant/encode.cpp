@@ -5,6 +5,7 @@
 
 #include "kernels/block_layout.h"
 #include "quant/fit.h"
+#include "quant/grid.h"
 #include "quant/super_block.h"
 
 namespace makar {
@@ -14,48 +15,27 @@ using namespace kernels;
 
 constexpr int kSmall = 32;  // values of a small block
 
-void put_nibbles(const int8_t* q, uint8_t* qs) {
-  for (int j = 0; j < 16; ++j) qs[j] = static_cast<uint8_t>((q[j] & 15) | (q[j + 16] & 15) << 4);
+// The scale is rounded to f16 first, so that the integers fit what is stored.
+template <class Block>
+void symmetric(const Run& run, int lo, int hi, DType type, Block& b) {
+  int8_t q[kSmall];
+  b.d.set(fit_symmetric(run, lo, hi).scale);
+  round_to(run, b.d.value(), 0, lo, hi, q);
+  put_integers(type, q, reinterpret_cast<std::byte*>(&b));
 }
-void put_fifth_bits(const int8_t* q, uint8_t* qh) {
-  uint32_t bits = 0;
-  for (int j = 0; j < kSmall; ++j) bits |= (static_cast<uint32_t>(q[j]) >> 4 & 1u) << j;
-  for (int b = 0; b < 4; ++b) qh[b] = static_cast<uint8_t>(bits >> (8 * b));
-}
-
-// The symmetric types store q - lo. The scale is rounded to f16 first, so that the integers fit what is
-// stored.
-void symmetric(const Run& run, int lo, int hi, Half& d, int8_t* q) {
-  d.set(fit_symmetric(run, lo, hi).scale);
-  round_to(run, d.value(), 0, lo, hi, q);
-  for (int i = 0; i < run.n; ++i) q[i] = static_cast<int8_t>(q[i] - lo);
-}
-void affine(const Run& run, int hi, Half& d, Half& m, int8_t* q) {
+template <class Block>
+void affine(const Run& run, int hi, DType type, Block& b) {
+  int8_t q[kSmall];
   const AffineFit fit = fit_affine(run, hi, false);
-  d.set(fit.scale), m.set(fit.offset);
-  round_to(run, d.value(), m.value(), 0, hi, q);
+  b.d.set(fit.scale), b.m.set(fit.offset);
+  round_to(run, b.d.value(), b.m.value(), 0, hi, q);
+  put_integers(type, q, reinterpret_cast<std::byte*>(&b));
 }
 
-void encode_one(const Run& run, BlockQ4_0& b) {
-  int8_t q[kSmall];
-  symmetric(run, -8, 7, b.d, q);
-  put_nibbles(q, b.qs);
-}
-void encode_one(const Run& run, BlockQ5_0& b) {
-  int8_t q[kSmall];
-  symmetric(run, -16, 15, b.d, q);
-  put_nibbles(q, b.qs), put_fifth_bits(q, b.qh);
-}
-void encode_one(const Run& run, BlockQ4_1& b) {
-  int8_t q[kSmall];
-  affine(run, 15, b.d, b.m, q);
-  put_nibbles(q, b.qs);
-}
-void encode_one(const Run& run, BlockQ5_1& b) {
-  int8_t q[kSmall];
-  affine(run, 31, b.d, b.m, q);
-  put_nibbles(q, b.qs), put_fifth_bits(q, b.qh);
-}
+void encode_one(const Run& run, BlockQ4_0& b) { symmetric(run, -8, 7, DType::kQ4_0, b); }
+void encode_one(const Run& run, BlockQ5_0& b) { symmetric(run, -16, 15, DType::kQ5_0, b); }
+void encode_one(const Run& run, BlockQ4_1& b) { affine(run, 15, DType::kQ4_1, b); }
+void encode_one(const Run& run, BlockQ5_1& b) { affine(run, 31, DType::kQ5_1, b); }
 // Eight bits are near enough to lossless that the plain rule, which everyone uses, is kept.
 void encode_one(const Run& run, BlockQ8_0& b) {
   float most = 0;

@@ -1,5 +1,7 @@
 #include "quant/gguf_model.h"
 
+#include <map>
+
 #include "base/file.h"
 #include "formats/llama2c.h"
 #include "kernels/decode_blocks.h"
@@ -8,6 +10,7 @@
 #include "models/source.h"
 #include "models/tokenizer_hash.h"
 #include "quant/encode.h"
+#include "quant/gptq.h"
 #include "quant/tokenizer_fields.h"
 
 namespace makar {
@@ -80,21 +83,22 @@ Result<GgufModel> open_as_gguf(const std::string& path, const OpenOptions& optio
 }
 
 void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& type, ThreadPool& pool,
-            const Importance* importance) {
+            const Calibration* calibration) {
   for (GgufSource& t : model.tensors) {
     const DType to = type(t);
     if (to == t.dtype) continue;
-    t.make = [make = t.make, to, name = t.name, &pool, importance]() -> Result<Tensor> {
+    t.make = [make = t.make, to, name = t.name, &pool, calibration]() -> Result<Tensor> {
       MAKAR_TRY(Tensor x, make());
       if (x.dtype() != DType::kF32) {
         Tensor wide = Tensor::empty(x.shape());
         kernels::decode_blocks(x.dtype(), x.raw(), x.count(), wide.f32());
         x = wide;
       }
-      std::span<const float> weights;
-      if (importance)
-        if (const auto it = importance->find(name); it != importance->end()) weights = it->second;
-      return encode(pool, x, to, weights);
+      if (!calibration || !is_block(to)) return encode(pool, x, to);
+      if (const auto h = calibration->together.find(name); h != calibration->together.end())
+        return encode_gptq(pool, x, to, h->second);
+      const auto it = calibration->importance.find(name);
+      return it == calibration->importance.end() ? encode(pool, x, to) : encode(pool, x, to, it->second);
     };
     t.dtype = to;
   }

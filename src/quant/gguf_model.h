@@ -2,13 +2,13 @@
 // Hugging Face folder, a GGUF file, or a llama2.c checkpoint (.bin).
 #pragma once
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "formats/gguf.h"
 #include "formats/gguf_writer.h"
+#include "quant/calibration.h"
 
 namespace makar {
 
@@ -27,13 +27,12 @@ Result<GgufModel> open_as_gguf(const std::string& path, const OpenOptions& optio
 Result<Gguf::File> open_checkpoint(const std::string& path, const std::string& tokenizer);
 bool is_checkpoint(const std::string& path);  // NAME.bin
 
-// A weight for each column of a tensor, by the tensor's name.
-using Importance = std::map<std::string, std::vector<float>>;
-
 // The same tensors in other types: `type` chooses by what a tensor is; f32, f16, bf16 and block types alike
-// are decoded first unless they have the type already. `pool` and `importance` must outlive the writing.
+// are decoded first unless they have the type already. A calibration weighs the errors; where it knows how
+// columns go together, block types are rounded by encode_gptq. `pool` and `calibration` must outlive the
+// writing.
 void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& type, ThreadPool& pool,
-            const Importance* importance = nullptr);
+            const Calibration* calibration = nullptr);
 
 // "general.file_type" of a mix: "f16" is 1, "q4_k_m" 15; -1 for an unknown one.
 int file_type(const std::string& mix);

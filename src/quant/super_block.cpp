@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "kernels/block_layout.h"
 #include "quant/fit.h"
+#include "quant/grid.h"
 
 namespace makar {
 namespace {
@@ -91,28 +92,15 @@ void put_scales(const Affine& a, uint8_t* s) {
   }
 }
 
-void put_nibbles(const int8_t* q, uint8_t* qs) {
-  for (int i = 0; i < 128; ++i) {
-    const int at = i / 32 * 64 + i % 32;
-    qs[i] = static_cast<uint8_t>((q[at] & 15) | (q[at + 32] & 15) << 4);
-  }
-}
-
-void encode_one(const float* x, const float* w, BlockQ4_K& b) {
-  const Affine a = fit_block(x, w, 15);
+template <class Block>
+void encode_affine(const float* x, const float* w, int hi, DType type, Block& b) {
+  const Affine a = fit_block(x, w, hi);
   b.d = a.d, b.dmin = a.dmin;
-  put_scales(a, b.scales), put_nibbles(a.q, b.qs);
+  put_scales(a, b.scales);
+  put_integers(type, a.q, reinterpret_cast<std::byte*>(&b));
 }
-
-void encode_one(const float* x, const float* w, BlockQ5_K& b) {
-  const Affine a = fit_block(x, w, 31);
-  b.d = a.d, b.dmin = a.dmin;
-  put_scales(a, b.scales), put_nibbles(a.q, b.qs);
-  for (int i = 0; i < 32; ++i) {
-    b.qh[i] = 0;
-    for (int p = 0; p < 8; ++p) b.qh[i] |= static_cast<uint8_t>((a.q[p * 32 + i] >> 4 & 1) << p);
-  }
-}
+void encode_one(const float* x, const float* w, BlockQ4_K& b) { encode_affine(x, w, 15, DType::kQ4_K, b); }
+void encode_one(const float* x, const float* w, BlockQ5_K& b) { encode_affine(x, w, 31, DType::kQ5_K, b); }
 
 // --- Q6_K: x ~ d * scale[p] * (q - 32), sixteen parts of 16, signed 8-bit scales ---
 
@@ -162,15 +150,7 @@ void encode_one(const float* x, const float* w, BlockQ6_K& b) {
   }
   b.d = s.d;
   std::copy_n(s.scale, 16, b.scales);
-  for (int half = 0; half < 2; ++half)
-    for (int i = 0; i < 32; ++i) {
-      const int8_t* q = s.q + half * 128 + i;
-      const auto v = [&](int quarter) { return static_cast<unsigned>(q[quarter * 32] + 32); };
-      b.ql[half * 64 + i] = static_cast<uint8_t>((v(0) & 15) | (v(2) & 15) << 4);
-      b.ql[half * 64 + 32 + i] = static_cast<uint8_t>((v(1) & 15) | (v(3) & 15) << 4);
-      b.qh[half * 32 + i] =
-          static_cast<uint8_t>(v(0) >> 4 | (v(1) >> 4) << 2 | (v(2) >> 4) << 4 | (v(3) >> 4) << 6);
-    }
+  put_integers(DType::kQ6_K, s.q, reinterpret_cast<std::byte*>(&b));
 }
 
 template <class Block>
