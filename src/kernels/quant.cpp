@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kDirectRows = 8;                 // up to here panels are read as they lie
 constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
-constexpr int64_t kRowBytes = int64_t{384} << 10;  // of activations that stay in the second cache
+constexpr int64_t kRowBytes = int64_t{640} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
 constexpr int64_t kChunk = 32;                 // blocks of 64 k at a time at most, and
 constexpr int64_t kPanels = 4;                 // panels at a time: both in the first cache
