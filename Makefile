@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 
 help:
 	@echo 'make build     the program, at build/makar (also plain make)'
-	@echo 'make test      build, then every test'
+	@echo 'make test      the program and every test'
 	@echo 'make demo      build, then train a tiny model and write with it'
 	@echo 'make packages  install the missing Debian packages of packages.txt (as root, or through sudo)'
 	@echo 'make clean     remove build folders'
@@ -20,10 +20,12 @@ configure: packages
 	@cmake --preset release >/dev/null
 
 build: configure
-	@echo 'makar: building with $(JOBS) jobs'
-	@cmake --build build -j $(JOBS)
+	@echo 'makar: building the program with $(JOBS) jobs'
+	@cmake --build build -j $(JOBS) --target makar
 
-test: build
+test: configure
+	@echo 'makar: building the program and the tests with $(JOBS) jobs'
+	@cmake --build build -j $(JOBS)
 	@echo 'makar: running the tests'
 	@cd build && ctest --output-on-failure -j $(JOBS)
 

@@ -108,6 +108,6 @@ using Status = Result<Done>;
 // MAKAR_CHECK_OK(expression): the function returns the Error of a failed Status.
 #define MAKAR_CHECK_OK(...)                    \
   do {                                         \
-    auto status_ = (__VA_ARGS__);              \
+    const auto& status_ = (__VA_ARGS__);       \
     if (!status_.ok()) return status_.error(); \
   } while (false)

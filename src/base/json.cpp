@@ -67,12 +67,32 @@ class Builder : public nlohmann::json_sax<Json> {
     const Json& closed = *stack_.back();
     stack_.pop_back();
     if (!closed.is_object()) return true;
-    // Sorting views once is several times faster than a set of keys for vocabularies of 100,000 entries.
-    std::vector<std::string_view> keys;
-    for (const auto& [name, value] : closed.get_ref<const Json::object_t&>()) keys.emplace_back(name);
-    std::sort(keys.begin(), keys.end());
-    const auto twice = std::adjacent_find(keys.begin(), keys.end());
-    return twice == keys.end() || fail("the key " + shown(std::string(*twice)) + " is given twice");
+    const std::string* twice = key_given_twice(closed.get_ref<const Json::object_t&>());
+    return !twice || fail("the key " + shown(*twice) + " is given twice");
+  }
+  // By a table of hashes: vocabularies have 100,000 keys and more. Keys made to collide are sorted instead.
+  static const std::string* key_given_twice(const Json::object_t& fields) {
+    size_t size = 4, steps = 0;
+    while (size < fields.size() * 2) size *= 2;
+    std::vector<std::pair<size_t, const std::string*>> slots(size, {0, nullptr});
+    for (const auto& field : fields) {
+      const size_t hash = std::hash<std::string_view>()(field.first);
+      size_t at = hash & (size - 1);
+      for (; slots[at].second; at = (at + 1) & (size - 1)) {
+        if (slots[at].first == hash && *slots[at].second == field.first) return &field.first;
+        if (++steps > 16 * size) return key_given_twice_by_order(fields);
+      }
+      slots[at] = {hash, &field.first};
+    }
+    return nullptr;
+  }
+  static const std::string* key_given_twice_by_order(const Json::object_t& fields) {
+    std::vector<const std::string*> keys;
+    for (const auto& field : fields) keys.push_back(&field.first);
+    std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
+    const auto twice =
+        std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
+    return twice == keys.end() ? nullptr : *twice;
   }
 
   std::string place_;

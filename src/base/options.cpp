@@ -143,6 +143,13 @@ Status Options::parse(const std::vector<std::string>& arguments) {
   return Done{};
 }
 
+bool Options::given(std::string_view name) const {
+  for (const Option& option : options_)
+    for (const std::string& one : option.names)
+      if (one == name) return option.seen;
+  return false;
+}
+
 std::string Options::help() const {
   std::string out = fmt::format("{}\n\nusage: makar {}", summary_, command_);
   for (const auto& option : options_)

@@ -36,6 +36,7 @@ class Options {
   // Reads the environment, then the arguments. A failure is bad usage (exit code 2).
   Status parse(const std::vector<std::string>& arguments);
   bool help_asked() const { return help_; }
+  bool given(std::string_view name) const;  // whether it was set, be it to its default
   std::string help() const;
   const std::vector<Option>& all() const { return options_; }
 

@@ -1,17 +1,25 @@
-// makar generate: continue a prompt of token ids.
-#include "infer/generate.h"
-
+// makar generate: continue a prompt, as text or as token ids.
 #include <fmt/format.h>
 
 #include <charconv>
 #include <cstdio>
 
 #include "base/json.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
-#include "models/load.h"
+#include "cli/tokenizer_options.h"
 
 namespace makar {
 namespace {
+
+struct GenerateCommand {
+  ModelOptions model;
+  WritingOptions writing;
+  std::vector<std::string> words, files;
+  std::string ids;
+  int64_t logprobs = -1;
+  bool json = false, jsonl = false, chat = false, parse_special = false, echo = false;
+};
 
 // "5,17,9" or "5 17 9"
 Result<std::vector<int64_t>> parse_ids(const std::string& text) {
@@ -32,50 +40,180 @@ Result<std::vector<int64_t>> parse_ids(const std::string& text) {
   return ids;
 }
 
+Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const std::string& text,
+                                           const GenerateCommand& c) {
+  if (!c.chat) return language.encode(text, c.parse_special);
+  ChatInput input;
+  input.messages = Json::array({{{"role", "user"}, {"content", text}}});
+  input.add_generation_prompt = true;
+  return language.encode_chat(input);
+}
+
+Json answer_json(const WriteResult& result, const LanguageModel& language, bool logprobs) {
+  Json answers = Json::array();
+  for (const WrittenText& answer : result.answers) {
+    Json ids = Json::array(), details = Json::array();
+    for (const Written& token : answer.tokens) {
+      ids.push_back(token.id);
+      if (logprobs) details.push_back(written_json(token, language.tokenizer()));
+    }
+    Json one = {{"text", answer.text}, {"ids", std::move(ids)}, {"finish_reason", name(answer.finish)}};
+    if (logprobs) one["logprobs"] = std::move(details);
+    answers.push_back(std::move(one));
+  }
+  return {{"answers", std::move(answers)},
+          {"usage",
+           {{"prompt_tokens", result.prompt_tokens},
+            {"steps", result.steps},
+            {"guessed", result.guessed},
+            {"accepted", result.accepted}}}};
+}
+
+// One request a line: {"prompt"} or {"messages"}, with max_tokens, stop and the sampler's keys.
+Result<Json> answer_line(const std::string& line, Engine& engine, const LanguageModel& language,
+                         const GenerateCommand& c) {
+  MAKAR_TRY(const Json request, parse_json(line, "request"));
+  if (!request.is_object()) return error_at("request", "expected an object with \"prompt\" or \"messages\"");
+  WriteOptions o = c.writing.write;
+  o.logprobs = c.logprobs;
+  std::vector<int64_t> prompt;
+  for (const auto& [key, value] : request.items()) {
+    if (key == "prompt" && value.is_string()) {
+      MAKAR_TRY(prompt, encode_prompt(language, value.get<std::string>(), c));
+    } else if (key == "messages") {
+      ChatInput input;
+      input.messages = value, input.add_generation_prompt = true;
+      MAKAR_TRY(prompt, language.encode_chat(input));
+    } else if ((key == "max_tokens" || key == "n" || key == "beams") && value.is_number_integer()) {
+      const int64_t number = value.get<int64_t>();
+      if (number < 1 || number > 1000000) return error_at(key, "must be 1 to 1000000, got {}", number);
+      (key == "n" ? o.answers : key == "beams" ? o.beams : o.max_new_tokens) = number;
+    } else if (key == "stop" && (value.is_string() || value.is_array())) {
+      o.stop.clear();
+      for (const Json& stop : value.is_string() ? Json::array({value}) : value) {
+        if (!stop.is_string()) return error_at("stop", "expected strings, found {}", stop.dump());
+        o.stop.push_back(stop.get<std::string>());
+      }
+    } else {
+      MAKAR_TRY(const bool known, read_sampler_option(o.sampler, key, value));
+      if (!known)
+        return error_at(key, "is no key of a request, or of another type than expected: {}", value.dump());
+    }
+  }
+  WritingOptions bounds = c.writing;
+  bounds.write = o;
+  MAKAR_CHECK_OK(bounds.check());
+  if (prompt.empty()) return error_at("request", "expected \"prompt\" or \"messages\"");
+  MAKAR_TRY(const WriteResult result, write_text(engine, language, prompt, o));
+  return answer_json(result, language, c.logprobs >= 0);
+}
+
+int run_lines(Engine& engine, const LanguageModel& language, const GenerateCommand& c) {
+  const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const auto answer = answer_line(std::string(lines[i]), engine, language, c);
+      const std::string text = answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i);
+      if (!print_out(text)) return false;
+    }
+    return true;
+  });
+  return status.ok() ? 0 : report(status.error());
+}
+
+int run_once(Engine& engine, const LanguageModel& language, const std::vector<int64_t>& prompt,
+             GenerateCommand& c) {
+  WriteOptions& o = c.writing.write;
+  o.logprobs = c.logprobs;
+  const bool stream = !c.json && o.answers == 1 && c.logprobs < 0;
+  if (stream) o.on_text = [](int64_t, const std::string& text) { return print_out(text); };
+  const auto result = write_text(engine, language, prompt, o);
+  if (!result.ok()) {
+    if (stream) print_out("\n");
+    return report(result.error());
+  }
+  if (c.json) return print_out(answer_json(*result, language, c.logprobs >= 0).dump() + "\n"), 0;
+  if (stream) return print_out("\n"), 0;
+  for (size_t i = 0; i < result->answers.size(); ++i) {
+    const WrittenText& answer = result->answers[i];
+    if (result->answers.size() > 1)
+      fmt::print("--- {}{}\n", i + 1, o.beams > 1 ? fmt::format(" ({:.4f})", answer.score) : "");
+    fmt::print("{}\n", answer.text);
+    if (c.logprobs < 0) continue;
+    for (const Written& token : answer.tokens)
+      fmt::print("{}\n", written_json(token, language.tokenizer()).dump());
+  }
+  return 0;
+}
+
+// A model without a tokenizer: ids in, ids out.
+int run_ids(const LanguageModel& language, ThreadPool& pool, const std::vector<int64_t>& prompt,
+            const GenerateCommand& c) {
+  GenerateOptions o;
+  const WriteOptions& w = c.writing.write;
+  o.max_new_tokens = w.max_new_tokens, o.sampler = w.sampler, o.beams = w.beams, o.answers = w.answers;
+  o.length_penalty = w.length_penalty, o.stop = language.stop_ids();
+  const auto all = generate_all(language.model(), pool, prompt, o);
+  if (!all.ok()) return report(all.error());
+  if (c.json) {
+    Json out = {{"ids", all->front()}};
+    if (all->size() > 1) out["answers"] = *all;
+    fmt::print("{}\n", out.dump());
+    return 0;
+  }
+  for (const auto& ids : *all) {
+    const auto begin = decoder_prompt(language.model(), prompt).size();
+    fmt::print("{}\n", fmt::join(ids.begin() + static_cast<int64_t>(begin), ids.end(), " "));
+  }
+  return 0;
+}
+
 }  // namespace
 
 int run_generate(const std::vector<std::string>& arguments) {
-  std::string model, ids_text;
-  int64_t count = 64, threads = 0, seed = 0, top_k = 0;
-  double temperature = 0, top_p = 1;
-  bool json = false;
-  Options options("generate", "Continue a prompt of token ids, greedily or by sampling.",
-                  "makar generate --model DIR --ids 5,17,9 -n 12");
-  options.add("-m --model", &model, "Hugging Face folder of the model", "DIR").required = true;
-  options.add("--ids", &ids_text, "the prompt as token ids", "LIST").required = true;
-  options.add("-n --n-predict --max-tokens", &count, "tokens to write at most", "N");
-  options.add("--temp --temperature", &temperature, "0 takes the most probable token", "T");
-  options.add("--top-k", &top_k, "sample among the k most probable, 0 for all", "K");
-  options.add("--top-p", &top_p, "sample among the most probable that make up p", "P");
-  options.add("--seed", &seed, "of the samples: the same seed writes the same tokens", "N");
-  options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
-  options.add("--json", &json, "print one JSON object");
+  GenerateCommand c;
+  Options options("generate", "Continue a prompt: greedily, by sampling or by beam search.",
+                  "makar generate -m MODEL \"Once upon a time\" -n 100 --temp 0.8");
+  c.model.declare(options);
+  c.writing.declare(options);
+  options.positional("PROMPT", &c.words, "the prompt; standard input without one").required = false;
+  options.add("--ids", &c.ids, "the prompt as token ids; ids are printed", "LIST");
+  options.add("--chat", &c.chat, "the prompt is a message: use the model's chat template");
+  options.add("--parse-special", &c.parse_special, "special tokens spelled in the prompt become control ids");
+  options.add("--logprobs", &c.logprobs, "print log-probabilities with this many alternatives; -1 for none",
+              "N");
+  options.add("--json", &c.json, "print one JSON object");
+  options.add("--jsonl", &c.jsonl,
+              "read a request a line ({\"prompt\"} or {\"messages\"}), print an answer a line");
+  options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto prompt = parse_ids(ids_text);
-  if (!prompt.ok()) return report(prompt.error()), 2;
-  if (count < 1 || temperature < 0 || top_k < 0 || top_p <= 0 || top_p > 1) {
-    fmt::print(stderr, "makar: -n must be at least 1, --temp and --top-k at least 0, --top-p in (0, 1]\n");
-    return 2;
+  if (const Status status = c.writing.check(); !status.ok()) return report(status.error()), 2;
+  if (c.logprobs > 100) return report(error_at("--logprobs", "must be at most 100, got {}", c.logprobs)), 2;
+  ThreadPool pool(static_cast<int>(c.model.threads));
+  const auto language = LanguageModel::open(c.model.model, pool);
+  if (!language.ok()) return report(language.error());
+  if (!c.ids.empty()) {
+    const auto prompt = parse_ids(c.ids);
+    if (!prompt.ok()) return report(prompt.error()), 2;
+    return run_ids(*language, pool, *prompt, c);
   }
-  auto loaded = load_model(model);
-  if (!loaded.ok()) return report(loaded.error());
-  ThreadPool pool(static_cast<int>(threads));
-  loaded->model->pack(pool);
-  GenerateOptions o;
-  o.max_new_tokens = count;
-  o.sampler = {static_cast<float>(temperature), top_k, static_cast<float>(top_p),
-               static_cast<uint64_t>(seed)};
-  if (!json)
-    o.on_token = [first = true](int64_t id) mutable {
-      fmt::print("{}{}", first ? "" : " ", id);
-      std::fflush(stdout);
-      first = false;
-    };
-  const auto out = generate(*loaded->model, pool, *prompt, o);
-  if (!json) fmt::print("\n");
-  if (!out.ok()) return report(out.error());
-  if (json) fmt::print("{}\n", Json{{"ids", *out}}.dump());
-  return 0;
+  if (!language->spec().decoder)
+    return report(error_of(Error::Kind::kUnsupported, c.model.model,
+                           "{} does not write text; see makar fill and makar embed",
+                           language->spec().architecture));
+  if (const Status status = c.writing.constrain(*language); !status.ok()) return report(status.error());
+  if (const Status status = c.writing.open_draft(*language, pool); !status.ok())
+    return report(status.error());
+  Engine engine(language->model(), pool, c.writing.engine(language->model()));
+  if (c.jsonl) return run_lines(engine, *language, c);
+  std::string text = fmt::format("{}", fmt::join(c.words, " "));
+  if (c.words.empty()) {
+    const auto all = read_whole(c.files);
+    if (!all.ok()) return report(all.error());
+    text = *all;
+  }
+  const auto prompt = encode_prompt(*language, text, c);
+  if (!prompt.ok()) return report(prompt.error());
+  return run_once(engine, *language, *prompt, c);
 }
 
 }  // namespace makar

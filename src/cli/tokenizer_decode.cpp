@@ -1,14 +1,20 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "base/shown.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 
 namespace makar {
 namespace {
 
-Result<std::vector<uint32_t>> parse_ids(std::string_view text) {
+Error unknown_id(const std::string& place, const Tokenizer& tokenizer, const std::string& id) {
+  return error_at(place, "{} is not an id of this tokenizer (0 to {})", id, tokenizer.vocab_size() - 1);
+}
+
+Result<std::vector<uint32_t>> parse_ids(std::string_view text, const Tokenizer& tokenizer) {
   std::vector<uint32_t> ids;
+  const size_t known = tokenizer.vocab_size();
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == ',' || c == '[' || c == ']') {
@@ -19,8 +25,15 @@ Result<std::vector<uint32_t>> parse_ids(std::string_view text) {
     const size_t start = at;
     for (; at < text.size() && text[at] >= '0' && text[at] <= '9' && value < UINT32_MAX; ++at)
       value = value * 10 + static_cast<uint64_t>(text[at] - '0');
-    if (at == start || value >= UINT32_MAX) return error_at(fmt::format("byte {}", start), "expected an id");
-    ids.push_back(static_cast<uint32_t>(value));
+    if (at > start && value < known) {
+      ids.push_back(static_cast<uint32_t>(value));
+      continue;
+    }
+    const std::string place = fmt::format("byte {}", start);
+    if (at == start)
+      return error_at(place, "expected an id, found {}",
+                      shown(text.substr(start, text.find_first_of(" \n\t\r,[]", start) - start)));
+    return unknown_id(place, tokenizer, std::string(text.substr(start, at - start)));
   }
   return ids;
 }
@@ -34,9 +47,7 @@ std::string decode_json_line(const Tokenizer& tokenizer, std::string_view line, 
   std::vector<uint32_t> ids;
   for (const Json& id : (*json)["ids"]) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= tokenizer.vocab_size())
-      return error_line(error_at("ids", "{} is not an id of this tokenizer (0 to {})",
-                                 id.dump().substr(0, 40), tokenizer.vocab_size() - 1),
-                        number);
+      return error_line(unknown_id("ids", tokenizer, id.dump().substr(0, 40)), number);
     ids.push_back(id.get<uint32_t>());
   }
   return Json{{"text", tokenizer.decode(ids, skip_special)}}.dump() + "\n";
@@ -64,8 +75,9 @@ int run_tokenizer_decode(const std::vector<std::string>& arguments) {
   if (!jsonl && !lines) {
     const auto text = read_whole(shared.words);
     if (!text.ok()) return report(text.error());
-    const auto ids = parse_ids(*text);
-    if (!ids.ok()) return report(ids.error());
+    const auto ids = parse_ids(*text, *tokenizer);
+    if (!ids.ok())
+      return report(ids.error().in(shared.words.empty() ? "standard input" : shared.words.front()));
     return print_out(tokenizer->decode_bytes(*ids, skip_special)) ? 0 : 1;
   }
   bool failed = false;
@@ -77,7 +89,7 @@ int run_tokenizer_decode(const std::vector<std::string>& arguments) {
             out += decode_json_line(*tokenizer, batch[i], first + i, skip_special);
             continue;
           }
-          const auto ids = parse_ids(batch[i]);
+          const auto ids = parse_ids(batch[i], *tokenizer);
           out += ids.ok() ? tokenizer->decode(*ids, skip_special) + "\n" : error_line(ids.error(), first + i);
         }
         failed = !print_out(out);

@@ -59,6 +59,21 @@ std::string encode_json_line(const Tokenizer& tokenizer, std::string_view line, 
   return json_line(text, *encoding, pair);
 }
 
+// The ids alone. Nothing is kept twice: a line may have a gigabyte.
+Result<std::string> ids_line(const Tokenizer& tokenizer, std::string_view text,
+                             const EncodeOptions& options) {
+  std::vector<uint32_t> ids;
+  MAKAR_CHECK_OK(tokenizer.append_ids(text, options, ids));
+  std::string out;
+  out.reserve(ids.size() * 6 + 1);
+  for (const uint32_t id : ids) {
+    if (!out.empty()) out += ' ';
+    const fmt::format_int digits(id);
+    out.append(digits.data(), digits.size());
+  }
+  return out += '\n';
+}
+
 std::string pieces_line(const Tokenizer& tokenizer, const Encoding& encoding) {
   Json pieces = Json::array();
   for (const uint32_t id : encoding.ids) pieces.push_back(tokenizer.token(id).value_or(""));
@@ -126,6 +141,10 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   shared.declare_special(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
+  if (max_length < 0) return report(error_at("--max-length", "expected 0 or more, got {}", max_length)), 2;
+  if (json + pieces + explains > 1)
+    return report(error_at("--json", "--json, --pieces and --explain are three kinds of output; give one")),
+           2;
   const auto tokenizer = Tokenizer::load(shared.model);
   if (!tokenizer.ok()) return report(tokenizer.error());
   EncodeOptions encode = shared.encode_options();
@@ -136,14 +155,14 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   encode.offsets = jsonl || json;
   const auto one = [&](std::string_view text) -> Result<std::string> {
     if (explains) return explain(*tokenizer, text, encode);
+    if (!json && !pieces) return ids_line(*tokenizer, text, encode);
     MAKAR_TRY(const Encoding encoding, tokenizer->encode(text, encode));
     if (json) return json_line(text, encoding, false);
-    if (pieces) return pieces_line(*tokenizer, encoding);
-    return fmt::format("{}\n", fmt::join(encoding.ids, " "));
+    return pieces_line(*tokenizer, encoding);
   };
   if (!lines && !jsonl) {
     Result<std::string> text = text_given;
-    if (text_given.empty()) text = read_whole(shared.words);
+    if (!options.given("--text")) text = read_whole(shared.words);
     if (!text.ok()) return report(text.error());
     const auto out = one(*text);
     if (!out.ok()) return report(out.error());
@@ -159,14 +178,16 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
             if (jsonl) {
               out[i] = encode_json_line(*tokenizer, batch[i], first + i, encode);
             } else {
-              const auto line = one(batch[i]);
-              out[i] = line.ok() ? *line : error_line(line.error(), first + i);
+              auto line = one(batch[i]);
+              out[i] = line.ok() ? std::move(*line) : error_line(line.error(), first + i);
             }
           }
         });
-        std::string joined;
-        for (const std::string& line : out) joined += line;
-        failed = !print_out(joined);
+        for (std::string& line : out) {
+          failed = failed || std::fwrite(line.data(), 1, line.size(), stdout) != line.size();
+          line = {};
+        }
+        failed = failed || std::fflush(stdout) != 0;
         return !failed;
       });
   if (!status.ok()) return report(status.error());

@@ -36,13 +36,16 @@ void TokenizerOptions::declare(Options& options) {
 
 void TokenizerOptions::declare_special(Options& options) {
   options.add("--special", &special, "add the special tokens of the post-processor");
-  options.add("--parse-special", &parse_special, "special-token strings in the text become control ids");
+  options.add("--parse-special", &parse_special,
+              "special-token strings in the text become control ids (by default they stay plain text)");
   options.add("--forbid-special", &forbid_special, "special-token strings in the text are an error");
 }
 
 Status TokenizerOptions::settle() {
+  if (parse_special && forbid_special)
+    return error_at("--parse-special", "contradicts --forbid-special; give one of them");
   if (!model.empty()) return Done{};
-  if (words.empty()) return error_at("makar tokenizer", "which tokenizer? give a file or a folder first");
+  if (words.empty()) return error_at("TOKENIZER", "which one? give a file or a folder first, or with -m");
   model = words.front();
   words.erase(words.begin());
   return Done{};
@@ -91,6 +94,11 @@ Status each_lines(const std::vector<std::string>& files,
       }
       if (!lines.empty() && !f(lines, number)) break;
       number += lines.size();
+      if (buffer.size() - done >= Tokenizer::kTextLimit) {
+        status = error_of(Error::Kind::kLimit, fmt::format("{}: line {}", name, number),
+                          "has more than {} bytes; cut it into shorter ones", Tokenizer::kTextLimit);
+        break;
+      }
       buffer.erase(0, done);
     }
     if (file != 0) ::close(file);
@@ -105,6 +113,9 @@ Result<std::string> read_whole(const std::vector<std::string>& files) {
     while (true) {
       MAKAR_TRY(const size_t got, read_some(0, "standard input", text));
       if (got == 0) return text;
+      if (text.size() >= Tokenizer::kTextLimit)
+        return error_of(Error::Kind::kLimit, "standard input",
+                        "has more than {} bytes; use --lines, or cut it into files", Tokenizer::kTextLimit);
     }
   }
   for (const std::string& file : files) {

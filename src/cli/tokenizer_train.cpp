@@ -140,7 +140,8 @@ void declare(Options& options, TrainCommand& c) {
   options.add("--shrinking-factor", &c.shrinking_factor,
               "unigram: the share of pieces that survives a pruning", "X");
   options.add("--max-memory", &c.max_memory,
-              "spill to disk, and at last drop the rarest words, rather than take more", "SIZE");
+              "spill to disk, and at last drop the rarest words, rather than take more (at least 64M)",
+              "SIZE");
   options.add("--temporary", &c.temporary, "where to spill (default TMPDIR or /tmp)", "DIR");
   options.add("--sample", &c.sample, "take this share of the lines", "X");
   options.add("--seed", &c.seed, "of the sample", "N");

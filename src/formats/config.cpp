@@ -57,7 +57,7 @@ Config::Config(Json object, std::string place) : json_(std::move(object)), place
 
 Result<Config> Config::read(const std::string& folder, const std::string& file) {
   if (is_file(folder))
-    return error_at(folder, "is a file; expected the folder of a model, with {} in it", file);
+    return error_at(folder, "is a file; expected the folder of a model, with {} in it, or a GGUF file", file);
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
   const std::string path = folder + "/" + file;

@@ -161,13 +161,27 @@ void WeightFiles::add(Safetensors::File file) {
   files_.push_back(std::move(file));
 }
 
+WeightFiles WeightFiles::of(Gguf::File file) {
+  WeightFiles weights;
+  weights.place_ = file->place();
+  for (const GgufTensor& t : file->tensors()) {
+    weights.where_.emplace(t.name, weights.names_.size());
+    weights.names_.push_back(t.name);
+    weights.gguf_entries_.push_back({t.dtype, t.shape, t.begin, t.end});
+  }
+  weights.gguf_ = std::move(file);
+  return weights;
+}
+
 const Safetensors::Entry* WeightFiles::entry(const std::string& name) const {
   const auto it = where_.find(name);
-  return it == where_.end() ? nullptr : files_[it->second]->entry(name);
+  if (it == where_.end()) return nullptr;
+  return gguf_ ? &gguf_entries_[it->second] : files_[it->second]->entry(name);
 }
 
 Result<Tensor> WeightFiles::tensor(const std::string& name) const {
   const auto it = where_.find(name);
+  if (it != where_.end() && gguf_) return gguf_->view(*gguf_->find(name));
   if (it != where_.end()) return files_[it->second]->tensor(name);
   return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", shown(name),
                   names_.size() <= 20'000 ? did_you_mean(name, names_) : "");
@@ -175,11 +189,11 @@ Result<Tensor> WeightFiles::tensor(const std::string& name) const {
 
 const std::string& WeightFiles::place_of(const std::string& name) const {
   const auto it = where_.find(name);
-  return it == where_.end() ? place_ : files_[it->second]->place();
+  return it == where_.end() || gguf_ ? place_ : files_[it->second]->place();
 }
 
 size_t WeightFiles::total_bytes() const {
-  size_t bytes = 0;
+  size_t bytes = gguf_ ? gguf_->data_bytes() : 0;
   for (const auto& file : files_) bytes += file->data_bytes();
   return bytes;
 }

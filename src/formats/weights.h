@@ -1,9 +1,11 @@
-// The weights of a Hugging Face folder: model.safetensors, or model.safetensors.index.json and its shards.
+// The weights of a model: of a Hugging Face folder (model.safetensors, or model.safetensors.index.json and
+// its shards), or of a GGUF file.
 #pragma once
 #include <map>
 #include <string>
 #include <vector>
 
+#include "formats/gguf.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
 
@@ -14,6 +16,7 @@ namespace makar {
 class WeightFiles {
  public:
   static Result<WeightFiles> open(const std::string& folder);
+  static WeightFiles of(Gguf::File file);
   // The folder has weights of ours, sound or not.
   static bool present(const std::string& folder);
 
@@ -25,6 +28,7 @@ class WeightFiles {
   // The file that holds a tensor, for messages; place() when none does.
   const std::string& place_of(const std::string& name) const;
   size_t total_bytes() const;
+  const Gguf* gguf() const { return gguf_.get(); }  // null for a folder
 
  private:
   void add(Safetensors::File file);
@@ -32,8 +36,10 @@ class WeightFiles {
 
   std::string place_;
   std::vector<Safetensors::File> files_;
+  Gguf::File gguf_;
+  std::vector<Safetensors::Entry> gguf_entries_;  // as names_
   std::vector<std::string> names_;
-  std::map<std::string, size_t> where_;  // name to index in files_
+  std::map<std::string, size_t> where_;  // name to index in files_, or in gguf_entries_
 };
 
 // Writes one file when the tensors fit max_shard_bytes, else shards in the order given and their index. Files

@@ -3,74 +3,96 @@
 #include <algorithm>
 
 namespace makar {
-namespace {
 
-Status check_ids(const std::vector<int64_t>& ids, int64_t vocab, const char* what) {
-  if (ids.empty()) return error_at(what, "is empty; at least one token id is needed");
-  for (size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] < 0 || ids[i] >= vocab)
-      return error_at(what, "token {} at place {} is outside of the vocabulary of {}", ids[i], i, vocab);
-  return Done{};
-}
-
-// A batch of one sequence that continues after `past` cached tokens.
-Batch continuation(const std::vector<int64_t>& ids, int64_t begin, int64_t end, int64_t past) {
-  Batch batch;
-  batch.add({ids.begin() + begin, ids.begin() + end}, past);
-  batch.sequences[0].past = past;
-  return batch;
-}
-
-}  // namespace
-
-Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
-                                      const std::vector<int64_t>& prompt, const GenerateOptions& options) {
+Status check_request(const Model& model, const std::vector<int64_t>& prompt, int64_t max_new_tokens) {
   const ModelSpec& spec = model.spec();
   if (!spec.decoder || spec.head.kind != HeadKind::kCausalLm)
     return error_of(Error::Kind::kUnsupported, "generate",
                     "a {} does not write text; a causal or sequence-to-sequence model does",
                     spec.architecture);
   const bool both = spec.encoder.has_value();
-  const StackSpec& first = both ? *spec.encoder : *spec.decoder;
-  MAKAR_CHECK_OK(check_ids(prompt, first.embedding.vocab, "prompt"));
+  const int64_t vocab = (both ? *spec.encoder : *spec.decoder).embedding.vocab;
+  if (prompt.empty()) return error_at("prompt", "is empty; at least one token id is needed");
+  for (size_t i = 0; i < prompt.size(); ++i)
+    if (prompt[i] < 0 || prompt[i] >= vocab)
+      return error_at("prompt", "token {} at place {} is outside of the vocabulary of {}", prompt[i], i,
+                      vocab);
   const auto too_long = [&](int64_t length) { return spec.max_positions > 0 && length > spec.max_positions; };
   const int64_t length = static_cast<int64_t>(prompt.size());
-  const int64_t needed = (both ? 1 : length) + options.max_new_tokens - 1;
-  if (too_long(needed) || too_long(length))
+  if (too_long((both ? 1 : length) + max_new_tokens - 1) || too_long(length))
     return error_of(
         Error::Kind::kLimit, "generate",
         "{} prompt and {} new tokens are more than the model's {} positions; ask for fewer with -n", length,
-        options.max_new_tokens, spec.max_positions);
+        max_new_tokens, spec.max_positions);
   if (both && spec.decoder_start < 0)
     return error_at("config.json", "has no decoder_start_token_id to begin with");
+  return Done{};
+}
 
-  Context ctx{pool};
-  KvCache cache(spec.decoder->layers, 1);
-  ForwardContext f{ctx, &cache};
-  Tensor encoded;
-  Batch source;
-  if (both) {
-    source.add(prompt);
-    encoded = model.encode(f, source);
-  }
-  std::vector<int64_t> ids = both ? std::vector<int64_t>{spec.decoder_start} : prompt;
-  const std::vector<int64_t>& stops = options.stop.empty() ? spec.eos : options.stop;
-  int64_t past = 0;
-  for (int64_t made = 0; made < options.max_new_tokens; ++made) {
-    Tensor hidden;
-    while (past < static_cast<int64_t>(ids.size())) {
-      const int64_t end =
-          std::min<int64_t>(past + std::max<int64_t>(options.chunk, 1), static_cast<int64_t>(ids.size()));
-      hidden = model.decode(f, continuation(ids, past, end, past), encoded, both ? &source : nullptr);
-      past = end;
+std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt) {
+  return model.spec().encoder ? std::vector<int64_t>{model.spec().decoder_start} : prompt;
+}
+
+namespace {
+
+template <class Request>
+Request request_for(const Model& model, const std::vector<int64_t>& prompt, const GenerateOptions& o) {
+  Request r;
+  r.prompt = decoder_prompt(model, prompt);
+  r.max_new_tokens = o.max_new_tokens, r.answers = o.answers;
+  r.sampler = o.sampler;
+  r.stop = o.stop.empty() ? model.spec().eos : o.stop;
+  return r;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, ThreadPool& pool,
+                                                       const std::vector<int64_t>& prompt,
+                                                       const GenerateOptions& o) {
+  MAKAR_CHECK_OK(check_request(model, prompt, o.max_new_tokens));
+  EngineOptions engine_options;
+  engine_options.step_tokens = std::max<int64_t>(o.chunk, 1);
+  Engine engine(model, pool, engine_options);
+  const std::vector<int64_t> begin = decoder_prompt(model, prompt);
+  std::vector<std::vector<int64_t>> out;
+  const auto run = [&](const std::shared_ptr<Job>& job) -> Status {
+    if (model.spec().encoder) job->source = prompt;
+    engine.submit(job);
+    engine.run();
+    if (job->error) return *job->error;
+    return Done{};
+  };
+  if (o.beams > 1) {
+    auto request = request_for<BeamRequest>(model, prompt, o);
+    request.beams = o.beams, request.length_penalty = o.length_penalty, request.early = o.early;
+    const auto job = std::make_shared<BeamJob>(std::move(request));
+    MAKAR_CHECK_OK(run(job));
+    for (const auto& answer : job->answers()) {
+      out.push_back(begin);
+      out.back().insert(out.back().end(), answer.tokens.begin(), answer.tokens.end());
     }
-    const Tensor logits = model.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0)));
-    const int64_t next = sample(logits.span(), options.sampler, static_cast<uint64_t>(made));
-    ids.push_back(next);
-    if (options.on_token) options.on_token(next);
-    if (std::find(stops.begin(), stops.end(), next) != stops.end()) break;
+    return out;
   }
-  return ids;
+  auto request = request_for<SampleRequest>(model, prompt, o);
+  if (o.on_token)
+    request.on_token = [&o](int64_t answer, const Written& token) {
+      if (answer == 0) o.on_token(token.id);
+      return true;
+    };
+  const auto job = std::make_shared<SampleJob>(std::move(request));
+  MAKAR_CHECK_OK(run(job));
+  for (const auto& answer : job->answers()) {
+    out.push_back(begin);
+    for (const Written& token : answer.tokens) out.back().push_back(token.id);
+  }
+  return out;
+}
+
+Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
+                                      const std::vector<int64_t>& prompt, const GenerateOptions& options) {
+  MAKAR_TRY(auto all, generate_all(model, pool, prompt, options));
+  return std::move(all.front());
 }
 
 }  // namespace makar

@@ -1,45 +1,122 @@
 #include "infer/sampler.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
-#include <vector>
+#include <limits>
 
-#include "base/error.h"
 #include "base/rng.h"
+#include "infer/samplers/step.h"
 
 namespace makar {
+namespace {
 
-int64_t sample(std::span<const float> logits, const SamplerOptions& o, uint64_t index) {
-  check(!logits.empty(), "sampling from no logits");
-  const auto best = [&] { return std::max_element(logits.begin(), logits.end()) - logits.begin(); };
-  if (o.temperature <= 0.0f || o.top_k == 1) return best();
-  std::vector<int64_t> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const size_t keep = o.top_k > 0 ? std::min(order.size(), static_cast<size_t>(o.top_k)) : order.size();
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(keep), order.end(),
-                    [&](int64_t a, int64_t b) {
-                      const float x = logits[static_cast<size_t>(a)], y = logits[static_cast<size_t>(b)];
-                      return x != y ? x > y : a < b;
-                    });
-  order.resize(keep);
-  std::vector<double> p(keep);
-  const double top = logits[static_cast<size_t>(order[0])];
-  double total = 0;
-  for (size_t i = 0; i < keep; ++i)
-    total += p[i] =
-        std::exp((static_cast<double>(logits[static_cast<size_t>(order[i])]) - top) / o.temperature);
-  if (!(total > 0) || !std::isfinite(total)) return best();
-  // Top-p: the smallest head of the list whose probability reaches top_p.
-  double mass = 0;
-  size_t count = 0;
-  while (count < keep && (count == 0 || mass < static_cast<double>(o.top_p) * total)) mass += p[count++];
-  double draw = Rng(o.seed, Purpose::kSample).uniform_double(index) * mass;
-  for (size_t i = 0; i < count; ++i) {
-    draw -= p[i];
-    if (draw < 0) return order[i];
+using O = SamplerOptions;
+
+struct LogitStep {
+  bool (*on)(const O&);
+  void (*run)(std::span<float> logits, const DrawContext& draw);
+};
+constexpr LogitStep kLogitSteps[] = {
+    {[](const O& o) { return !o.logit_bias.empty(); }, logit_bias},
+    {[](const O& o) { return o.repetition_penalty != 1; }, repetition_penalty},
+    {[](const O& o) { return o.presence_penalty != 0 || o.frequency_penalty != 0; }, presence_and_frequency},
+    {[](const O& o) { return o.dry_multiplier > 0; }, dry},
+    {[](const O& o) { return o.no_repeat_ngram_size > 0; }, no_repeat_ngram},
+};
+
+struct CandidateStep {
+  bool (*on)(const O&);
+  void (*run)(Candidates& candidates, const DrawContext& draw);
+};
+constexpr CandidateStep kCandidateSteps[] = {
+    {[](const O& o) { return o.top_k > 0; }, top_k},
+    {[](const O& o) { return o.temperature != 1; }, temperature},
+    {[](const O& o) { return o.top_p < 1; }, top_p},
+    {[](const O& o) { return o.min_p > 0; }, min_p},
+    {[](const O& o) { return o.typical_p < 1; }, typical},
+    {[](const O& o) { return o.epsilon_cutoff > 0; }, epsilon},
+    {[](const O& o) { return o.eta_cutoff > 0; }, eta},
+    {[](const O& o) { return o.xtc_probability > 0; }, xtc},
+    {[](const O& o) { return o.mirostat > 0; }, mirostat},
+};
+
+Result<Extremes> look(std::span<const float> logits) {
+  const Extremes e = extremes(logits);
+  if (e.broken) {
+    size_t at = 0;
+    while (logits[at] < std::numeric_limits<float>::infinity()) ++at;
+    return error_at("logits", "token {} has {}; the model's weights or its input are broken", at,
+                    logits[at] > 0 ? "+infinity" : "NaN");
   }
-  return order[count - 1];
+  if (e.low > e.high)
+    return error_at("logits", "none of {} tokens is allowed; the constraints bar every token", logits.size());
+  return e;
+}
+
+bool alters_logits(const O& o) {
+  return std::any_of(std::begin(kLogitSteps), std::end(kLogitSteps),
+                     [&](const LogitStep& step) { return step.on(o); });
+}
+
+void run_logit_steps(std::span<float> logits, const DrawContext& draw) {
+  for (const LogitStep& step : kLogitSteps)
+    if (step.on(draw.options)) step.run(logits, draw);
+}
+
+void run_candidate_steps(Candidates& c, const DrawContext& draw) {
+  for (const CandidateStep& step : kCandidateSteps)
+    if (c.size() > 1 && step.on(draw.options)) step.run(c, draw);
+}
+
+}  // namespace
+
+Sampler::Sampler(SamplerOptions options)
+    : options_(std::move(options)), mu_(2 * options_.mirostat_tau), work_(std::make_unique<Candidates>()) {}
+Sampler::Sampler(const Sampler& other)
+    : options_(other.options_), mu_(other.mu_), work_(std::make_unique<Candidates>()) {}
+Sampler& Sampler::operator=(const Sampler& other) {
+  options_ = other.options_, mu_ = other.mu_;
+  return *this;
+}
+Sampler::~Sampler() = default;
+
+Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int64_t> tokens,
+                              uint64_t index) {
+  const DrawContext draw{options_, tokens, index, mu_};
+  std::vector<float> altered;
+  if (alters_logits(options_)) {
+    altered.assign(logits.begin(), logits.end());
+    run_logit_steps(altered, draw);
+    logits = altered;
+  }
+  MAKAR_TRY(const Extremes e, look(logits));
+  if (options_.temperature <= 0 || options_.top_k == 1)
+    return static_cast<int64_t>(find_value(logits, e.high));
+  Candidates& c = *work_;
+  c.reset(logits, e);
+  run_candidate_steps(c, draw);
+  const double u = Rng(options_.seed, Purpose::kSample).uniform_double(index);
+  const size_t chosen = index_of_share(c.weights(), u);
+  if (options_.mirostat > 0) mu_ = mirostat_update(options_, mu_, c.weights()[chosen] / c.total());
+  return c.id(chosen);
+}
+
+Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index) {
+  const DrawContext draw{options_, tokens, index, mu_};
+  MAKAR_TRY(Extremes e, look(logits));
+  run_logit_steps(logits, draw);
+  if (options_.temperature <= 0) return Done{};
+  MAKAR_TRY(e, look(logits));
+  Candidates& c = *work_;
+  c.reset(logits, e);
+  run_candidate_steps(c, draw);
+  std::fill(logits.begin(), logits.end(), -std::numeric_limits<float>::infinity());
+  for (size_t i = 0; i < c.size(); ++i) logits[static_cast<size_t>(c.id(i))] = c.logits()[i];
+  return Done{};
+}
+
+int64_t sample(std::span<const float> logits, const SamplerOptions& options, uint64_t index) {
+  const auto next = Sampler(options).next(logits, {}, index);
+  return next.ok() ? *next : -1;
 }
 
 }  // namespace makar

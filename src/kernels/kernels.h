@@ -53,17 +53,33 @@ struct RopeRow {
   float sign;        // -1 turns back
 };
 
-// One query head of one sequence against its key/value head.
+// Keys are walked in tiles at fixed positions from the start of a sequence: a multiple of every nr (12, 16,
+// 32, 48).
+constexpr int64_t kKeyTile = 96;
+
+// Keys and values of a cache: a page holds a tile of keys, laid out as the products want them. At pages[t] +
+// k_offset stands [kKeyTile / nr][dim][nr], at pages[t] + v_offset [dim / nr, rounded up][kKeyTile][nr].
+// Pages out of sight are never touched.
+struct KeyPages {
+  const float* const* pages = nullptr;
+  int64_t k_offset = 0, v_offset = 0;
+};
+
+// One query head of one sequence against its key/value head; with a cache the rows may also be the query
+// heads of one token that share a key/value head.
 struct AttentionHead {
   const float *q, *k, *v;
   int64_t q_stride, kv_stride;  // floats from a token to the next
   int64_t rows, keys, dim;
-  int64_t past = 0;  // the index among the keys of q row 0
+  int64_t past = 0;      // the index among the keys of q row 0
+  int64_t row_step = 1;  // from a row's index to the next's; 0 where the rows are heads of one token
+  KeyPages cache;        // instead of k and v
   bool causal = false;
   int64_t window = 0;  // > 0: only the last `window` keys, the own one included
   float scale = 1, soft_cap = 0;
   const float* bias = nullptr;  // by distance key - query: bias[0] is the own position, bias[-3] three before
   bool bias_by_key = false;     // or by the key's own index
+  int64_t bias_stride = 0;      // from a row's bias to the next's, where the rows are heads
   float* out = nullptr;
   int64_t out_stride = 0;
   float* lse = nullptr;  // log-sum-exp of each row's scores

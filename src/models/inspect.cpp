@@ -4,6 +4,7 @@
 #include <map>
 
 #include "models/match.h"
+#include "models/source.h"
 #include "models/structure.h"
 
 namespace makar {
@@ -130,15 +131,15 @@ void read_files(const WeightFiles& files, Inspection& out) {
 }  // namespace
 
 Result<Inspection> inspect_model(const std::string& folder, const InspectOptions& options) {
-  MAKAR_TRY(const Config config, Config::read(folder));
-  MAKAR_TRY(const Family* family, find_family(config));
-  MAKAR_TRY(ModelSpec spec, family->read(config));
+  MAKAR_TRY(const ModelSource source, ModelSource::open(folder));
+  MAKAR_TRY(const Family* family, find_family(source.config));
+  MAKAR_TRY(ModelSpec spec, family->read(source.config));
   Inspection out;
   out.folder = folder;
   std::vector<StructureLeaf> leaves;
-  auto files = WeightFiles::open(folder);
+  auto files = source.weights();
   if (!files.ok() && WeightFiles::present(folder)) return files.error();
-  if (files.ok()) MAKAR_CHECK_OK(check_depth(spec, config, *files));
+  if (files.ok()) MAKAR_CHECK_OK(check_depth(spec, source.config, *files));
   const LoadedModel loaded{family, std::make_unique<Model>(std::move(spec))};
   if (files.ok()) {
     MAKAR_TRY(const auto matched, match_weights(loaded, *files));

@@ -5,7 +5,10 @@
 
 #include "base/file.h"
 #include "base/rng.h"
+#include "kernels/decode_blocks.h"
 #include "models/match.h"
+#include "models/source.h"
+#include "models/tokenizer_hash.h"
 
 namespace makar {
 
@@ -17,10 +20,18 @@ Result<LoadedModel> make_model(const Config& config) {
 
 namespace {
 
-// Matrices may stay in 16 bits; everything else is small and is computed with in f32.
-bool keeps_type(const Parameter& p, const Tensor& t) {
-  return p.shape.rank() == 2 && p.name.ends_with(".weight") && !p.name.ends_with("relative_bias.weight") &&
-         (t.dtype() == DType::kF16 || t.dtype() == DType::kBF16);
+// Matrices stay as the file has them, in fewer bits; everything else is small and is computed with in f32.
+bool keeps_type(const Parameter& p, DType type) {
+  if (p.shape.rank() != 2 || !p.name.ends_with(".weight") || p.name.ends_with("relative_bias.weight"))
+    return false;
+  return type == DType::kF16 || type == DType::kBF16 || is_block(type);
+}
+
+Tensor widened(const Tensor& t) {
+  if (!is_block(t.dtype())) return t.to(DType::kF32);
+  Tensor out = Tensor::empty(t.shape());
+  kernels::decode_blocks(t.dtype(), t.raw(), t.count(), out.f32());
+  return out;
 }
 
 Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const LoadOptions& options) {
@@ -30,7 +41,7 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
   for (size_t i = 0; i < parts.size(); ++i) {
     Parameter& p = *slice.ours[i];
     Tensor t = parts[i];
-    if (options.trainable || !keeps_type(p, t)) t = t.to(DType::kF32);
+    if (options.trainable || !keeps_type(p, t.dtype())) t = widened(t);
     // A tensor that may be written to must not be a view of the file.
     if (options.trainable && t.raw() == whole.raw()) t = t.clone();
     p.value = t;
@@ -40,17 +51,23 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
 
 }  // namespace
 
-Result<LoadedModel> load_model(const std::string& folder, const LoadOptions& options) {
-  MAKAR_TRY(const Config config, Config::read(folder));
-  MAKAR_TRY(const Family* family, find_family(config));
-  MAKAR_TRY(ModelSpec spec, family->read(config));
-  MAKAR_TRY(const WeightFiles files, WeightFiles::open(folder));
-  MAKAR_CHECK_OK(check_depth(spec, config, files));
+Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options) {
+  MAKAR_TRY(const ModelSource source, ModelSource::open(path));
+  return load_model(source, options);
+}
+
+Result<LoadedModel> load_model(const ModelSource& source, const LoadOptions& options) {
+  MAKAR_TRY(const Family* family, find_family(source.config));
+  MAKAR_TRY(ModelSpec spec, family->read(source.config));
+  MAKAR_TRY(const WeightFiles files, source.weights());
+  MAKAR_CHECK_OK(check_depth(spec, source.config, files));
   LoadedModel loaded{family, std::make_unique<Model>(std::move(spec))};
   MAKAR_TRY(const auto matched, match_weights(loaded, files));
-  for (const MatchedTensor& tensor : matched) MAKAR_CHECK_OK(load_tensor(tensor, files, options));
+  for (const MatchedTensor& tensor : matched)
+    MAKAR_CHECK_OK(load_tensor(tensor, files, options));
   for (const auto& p : loaded.model->parameters().all())
     check(p->value.defined(), "the family's page has no name for " + p->name);
+  loaded.warnings = tokenizer_warnings(source);
   return loaded;
 }
 

@@ -1,4 +1,4 @@
-// Loading and saving Hugging Face folders.
+// Loading models from Hugging Face folders and GGUF files; saving folders.
 #pragma once
 #include <memory>
 #include <string>
@@ -17,11 +17,15 @@ struct LoadOptions {
 struct LoadedModel {
   const Family* family;
   std::unique_ptr<Model> model;
+  std::vector<std::string> warnings = {};  // for people: a tokenizer that is not the model's own
 };
 
 // The model a config describes, its parameters without values.
 Result<LoadedModel> make_model(const Config& config);
-Result<LoadedModel> load_model(const std::string& folder, const LoadOptions& options = {});
+struct ModelSource;
+Result<LoadedModel> load_model(const ModelSource& source, const LoadOptions& options = {});
+// From a Hugging Face folder, a GGUF file, or a folder that holds one.
+Result<LoadedModel> load_model(const std::string& path, const LoadOptions& options = {});
 
 // Writes config.json and the weights under the family's names, in shards when they are larger than
 // max_shard_bytes.

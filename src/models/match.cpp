@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/shown.h"
+#include "models/gguf_architecture.h"
 
 namespace makar {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 // The name a file uses: with the family's prefix, or without where the file holds a bare body.
 class FileNames {
  public:
-  FileNames(const WeightFiles& files, const Family& family) : prefix_(family.prefix) {
+  FileNames(const WeightFiles& files, const Family& family) : prefix_(files.gguf() ? "" : family.prefix) {
     if (prefix_.empty()) return;
     const auto& names = files.names();
     bare_ = std::none_of(names.begin(), names.end(),
@@ -26,7 +27,9 @@ class FileNames {
   bool bare_ = false;
 };
 
-bool ignored(const Family& family, const std::string& name) {
+bool ignored(const Family& family, const WeightFiles& files, const std::string& name) {
+  if (files.gguf()) return name == "rope_freqs.weight";  // read into the config
+
   return std::any_of(family.ignored.begin(), family.ignored.end(),
                      [&](const std::string& end) { return name.ends_with(end); });
 }
@@ -40,24 +43,25 @@ bool fits(const Shape& file, const NamedSlice& slice) {
          want[0] % file[0] == 0;
 }
 
+const char* describer(const WeightFiles& files) { return files.gguf() ? "the metadata" : "config.json"; }
+
 Status check_tensor(const NamedSlice& slice, const std::string& name, const WeightFiles& files) {
   const auto* entry = files.entry(name);
   if (!entry)
-    return error_of(
-        Error::Kind::kNotFound, files.place(),
-        "tensor {} is missing: config.json asks for it with shape {}; the folder is incomplete or its "
-        "config.json belongs to another model",
-        shown(name), slice.shape().text());
-  if (!is_float(entry->dtype) || entry->dtype == DType::kF64)
+    return error_of(Error::Kind::kNotFound, files.place(),
+                    "tensor {} is missing: {} asks for it with shape {}; the weights are incomplete or "
+                    "belong to another model",
+                    shown(name), describer(files), slice.shape().text());
+  const bool block = files.gguf() && is_block(entry->dtype);
+  if (!block && (!is_float(entry->dtype) || entry->dtype == DType::kF64))
     return error_of(
         Error::Kind::kUnsupported, files.place_of(name),
         "tensor {} has type {}; weights are f32, f16 or bf16: save the model again in one of them",
         shown(name), makar::name(entry->dtype));
   if (!fits(entry->shape, slice))
-    return error_at(
-        files.place_of(name),
-        "tensor {} has shape {} where config.json asks for {}; one of the two belongs to another model",
-        shown(name), entry->shape.text(), slice.shape().text());
+    return error_at(files.place_of(name),
+                    "tensor {} has shape {} where {} asks for {}; one of the two belongs to another model",
+                    shown(name), entry->shape.text(), describer(files), slice.shape().text());
   return Done{};
 }
 
@@ -67,9 +71,10 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   const Family& family = *loaded.family;
   const Model& model = *loaded.model;
   const FileNames file_name(files, family);
-  auto slices = expand(family.names(model.spec()), model.parameters());
+  const GgufArchitecture* gguf = files.gguf() ? gguf_architecture_of(model.spec().family) : nullptr;
+  auto slices = expand(gguf ? gguf->names(model.spec()) : family.names(model.spec()), model.parameters());
   // A file may use the names transformers has in memory (fused experts, renamed layers).
-  if (family.names_in_memory) {
+  if (family.names_in_memory && !gguf) {
     auto other = expand(family.names_in_memory(model.spec()), model.parameters());
     const auto missing = [&](const std::vector<NamedSlice>& list) {
       return std::count_if(list.begin(), list.end(),
@@ -87,10 +92,9 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
     out.push_back({std::move(slice), name});
   }
   for (const std::string& name : files.names())
-    if (!used.contains(name) && !ignored(family, name))
-      return error_at(files.place_of(name),
-                      "tensor {} does not belong to a {}; config.json and the weights disagree", shown(name),
-                      model.spec().architecture);
+    if (!used.contains(name) && !ignored(family, files, name))
+      return error_at(files.place_of(name), "tensor {} does not belong to a {}; {} and the weights disagree",
+                      shown(name), model.spec().architecture, describer(files));
   return out;
 }
 
@@ -100,11 +104,10 @@ Status check_depth(const ModelSpec& spec, const Config& config, const WeightFile
     if (*stack) layers += (*stack)->groups > 0 ? (*stack)->groups : (*stack)->layers;
   const auto tensors = static_cast<int64_t>(files.names().size());
   if (layers <= tensors) return Done{};
-  return error_at(
-      config.place(),
-      "asks for {} layers but {} holds {} tensors in all; the folder is incomplete or its config.json "
-      "belongs to another model",
-      layers, files.place(), tensors);
+  return error_at(config.place(),
+                  "asks for {} layers but {} holds {} tensors in all; the weights are incomplete or belong "
+                  "to another model",
+                  layers, files.place(), tensors);
 }
 
 }  // namespace makar

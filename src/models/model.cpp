@@ -66,6 +66,10 @@ Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encod
   return (*decoder_)(f, target, encoded, source);
 }
 
+void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) const {
+  decoder_->read_source(f, encode(f, source), slot);
+}
+
 Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record) const {
   if (!decoder_) return encode(f, inputs.source);
   if (!encoder_) return (*decoder_)(f, inputs.source);

@@ -30,6 +30,8 @@ class Model {
   Tensor hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record = nullptr) const;
   Tensor encode(ForwardContext& f, const Batch& source) const;
   Tensor decode(ForwardContext& f, const Batch& target, const Tensor& encoded, const Batch* source) const;
+  // Encodes one sequence into the cache, where decode() then finds it without `encoded`.
+  void read_source(ForwardContext& f, const Batch& source, size_t slot) const;
 
   // Language-model head: rows ready for the output matrix, and the logits themselves.
   Tensor lm_rows(Context& ctx, const Tensor& hidden) const;

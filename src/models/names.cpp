@@ -43,8 +43,9 @@ NameRule all_experts(const NameRule& rule, const ParameterSet& set) {
 bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
   bool any = false;
   for (const char* suffix : {".weight", ".bias", ""}) {
-    NamedSlice slice{
-        rule.theirs + suffix, {}, rule.groups, rule.transpose && std::strcmp(suffix, ".weight") == 0};
+    NamedSlice slice{rule.theirs + suffix, {},
+                     rule.groups,          rule.transpose && std::strcmp(suffix, ".weight") == 0,
+                     rule.paired_heads,    rule.offset};
     for (const auto& name : rule.ours)
       if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
     if (slice.ours.empty()) continue;
@@ -113,26 +114,54 @@ Tensor transposed(const Tensor& x) {
 
 // Calls body(part, bytes of part at offset, bytes of whole at offset, size) for every run of equal bytes.
 template <class F>
-void each_run(const NamedSlice& slice, size_t element, F&& body) {
+void each_run(const NamedSlice& slice, DType type, F&& body) {
   size_t at = 0;
   for (int64_t g = 0; g < slice.groups; ++g)
     for (size_t p = 0; p < slice.ours.size(); ++p) {
-      const size_t size = static_cast<size_t>(slice.ours[p]->shape.count() / slice.groups) * element;
+      const size_t size = bytes_of(type, slice.ours[p]->shape.count() / slice.groups);
       body(p, static_cast<size_t>(g) * size, at, size);
       at += size;
     }
 }
 
-}  // namespace
+// Rows from pairs into halves (to_file false) or back, head by head; rows of blocks move whole.
+Tensor repaired(const Tensor& x, int64_t heads, bool to_file) {
+  const int64_t rows = x.dim(0), each = rows / heads, half = each / 2;
+  check(rows % heads == 0 && each % 2 == 0, "heads of an even number of rows");
+  const size_t row = bytes_of(x.dtype(), x.count() / rows);
+  Tensor y = Tensor::empty(x.shape(), x.dtype());
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t in_head = r % each, paired = r - in_head + in_head % half * 2 + in_head / half;
+    const auto ours = static_cast<size_t>(r) * row, theirs = static_cast<size_t>(paired) * row;
+    std::memcpy(y.raw() + (to_file ? theirs : ours), x.raw() + (to_file ? ours : theirs), row);
+  }
+  return y;
+}
 
-std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice) {
-  const Tensor whole = slice.transpose ? transposed(theirs) : theirs;
+Tensor plus(const Tensor& x, float offset) {
+  Tensor y = x.to(DType::kF32).clone();
+  for (float& v : y.span()) v += offset;
+  return y;
+}
+
+std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
   if (slice.ours.size() == 1) return {whole.reshape(slice.ours[0]->shape)};
   std::vector<Tensor> parts;
   for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, whole.dtype()));
-  each_run(slice, size_of(whole.dtype()), [&](size_t p, size_t to, size_t from, size_t size) {
+  each_run(slice, whole.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
     std::memcpy(parts[p].raw() + to, whole.raw() + from, size);
   });
+  return parts;
+}
+
+}  // namespace
+
+std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice) {
+  std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(theirs) : theirs, slice);
+  for (Tensor& part : parts) {
+    if (slice.paired_heads > 0) part = repaired(part, slice.paired_heads, false);
+    if (slice.offset != 0) part = plus(part, -slice.offset);
+  }
   return parts;
 }
 
@@ -142,10 +171,12 @@ Tensor join(const std::vector<Tensor>& ours, const NamedSlice& slice) {
     Shape shape = slice.shape();
     if (slice.transpose) std::swap(shape[0], shape[1]);
     whole = Tensor::empty(shape, ours[0].dtype());
-    each_run(slice, size_of(whole.dtype()), [&](size_t p, size_t from, size_t to, size_t size) {
+    each_run(slice, whole.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
       std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
     });
   }
+  if (slice.paired_heads > 0) whole = repaired(whole, slice.paired_heads, true);
+  if (slice.offset != 0) whole = plus(whole, slice.offset);
   return slice.transpose ? transposed(whole) : whole;
 }
 

@@ -19,10 +19,22 @@ struct NameRule {
   // (fused query-key-value per head); 1 lays the parts end to end.
   int64_t groups = 1;
   bool transpose = false;  // the file holds [in, out]
+  // Rows of each of so many heads lie in pairs in the file, (0, half), (1, half + 1), ...: what rotary
+  // positions that turn neighbours need. 0: as ours.
+  int64_t paired_heads = 0;
+  float offset = 0;  // the file holds our value plus this
   NameRule(std::string o, std::string t, bool transposed = false)
       : ours{std::move(o)}, theirs(std::move(t)), transpose(transposed) {}
   NameRule(std::vector<std::string> o, std::string t, int64_t g, bool transposed = false)
       : ours(std::move(o)), theirs(std::move(t)), groups(g), transpose(transposed) {}
+  NameRule paired(int64_t heads) && {
+    paired_heads = heads;
+    return std::move(*this);
+  }
+  NameRule plus(float value) && {
+    offset = value;
+    return std::move(*this);
+  }
 };
 
 // One tensor of the file and the parameters it holds.
@@ -31,6 +43,8 @@ struct NamedSlice {
   std::vector<Parameter*> ours;
   int64_t groups;
   bool transpose;
+  int64_t paired_heads = 0;
+  float offset = 0;
   Shape shape() const;  // of the file's tensor
 };
 

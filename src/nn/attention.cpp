@@ -42,15 +42,13 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   Tensor mixed;
   if (f.cache) {
     check(!ctx.tape, "a cache is for inference: no tape");
-    std::vector<Tensor> keys, values;
+    std::vector<size_t> slots;
     for (const Sequence& s : in.batch->sequences) {
-      const auto& cached = f.cache->append(s.slot, layer, key, value, s.start, s.length);
-      check(cached.rows == s.past + s.length, "the cache and the batch disagree about the past");
-      keys.push_back(cached.k);
-      values.push_back(cached.v);
-      rows.push_back({s.start, s.length, 0, cached.rows, s.past});
+      f.cache->write(ctx.pool, s.slot, layer, s.past, key, value, s.start, s.length);
+      slots.push_back(s.slot);
+      rows.push_back({s.start, s.length, 0, s.past + s.length, s.past});
     }
-    mixed = ops::attention_cached(ctx, query, keys, values, rows, options(window), in.bias);
+    mixed = ops::attention_cached(ctx, query, f.cache->keys(layer, slots), rows, options(window), in.bias);
   } else {
     for (const Sequence& s : in.batch->sequences)
       rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});
@@ -61,26 +59,28 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   return o(ctx, mixed);
 }
 
+void Attention::remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
+  f.cache->write_cross(f.ops.pool, slot, layer, k(f.ops, encoded), v(f.ops, encoded));
+}
+
 Tensor Attention::cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
   const Tensor query = q(ctx, x);
   const auto& sequences = in.batch->sequences;
   std::vector<ops::SequenceRows> rows;
   if (f.cache) {
-    std::vector<Tensor> keys, values;
+    std::vector<size_t> slots;
     for (size_t i = 0; i < sequences.size(); ++i) {
-      auto& cached = f.cache->cross(sequences[i].slot, layer);
-      if (!cached.k.defined()) {
+      const size_t slot = sequences[i].slot;
+      if (!f.cache->has_cross(slot, layer)) {
         check(in.encoded.defined(), "cross-attention needs the encoder's output first");
         const Sequence& e = in.encoder_batch->sequences[i];
-        const Tensor part = in.encoded.slice(e.start, e.start + e.length);
-        cached.k = k(ctx, part), cached.v = v(ctx, part), cached.rows = e.length;
+        remember(f, in.encoded.slice(e.start, e.start + e.length), slot, layer);
       }
-      keys.push_back(cached.k);
-      values.push_back(cached.v);
-      rows.push_back({sequences[i].start, sequences[i].length, 0, cached.rows, 0});
+      slots.push_back(slot);
+      rows.push_back({sequences[i].start, sequences[i].length, 0, f.cache->cross_length(slot), 0});
     }
-    return o(ctx, ops::attention_cached(ctx, query, keys, values, rows, options(0)));
+    return o(ctx, ops::attention_cached(ctx, query, f.cache->cross_keys(layer, slots), rows, options(0)));
   }
   const Tensor key = k(ctx, in.encoded), value = v(ctx, in.encoded);
   check(in.encoder_batch->sequences.size() == sequences.size(), "one encoder sequence a decoder sequence");

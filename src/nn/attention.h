@@ -28,6 +28,8 @@ class Attention {
   // x [N, width] attends to itself.
   Tensor self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
               int64_t window) const;
+  // The keys and values of one encoded sequence go into the cache.
+  void remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
   // x attends to in.encoded.
   Tensor cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 

@@ -24,7 +24,7 @@ Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
 //   y = (m / |V|) * x V^T + b
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
   Context plain{ctx.pool};
-  const Tensor v = ops::add(
+  Tensor v = ops::add(
       plain, ops::decoded(ctx.pool, weight_->value),
       ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
   Tensor inverse = Tensor::empty({v.dim(0)});
@@ -42,9 +42,9 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
 
 Tensor Linear::merged(Context& ctx) const {
   Context plain{ctx.pool};
-  const Tensor w = ops::decoded(ctx.pool, weight_->value);
+  Tensor w = ops::decoded(ctx.pool, weight_->value);
   if (!adapter_) return w;
-  const Tensor v = ops::add(
+  Tensor v = ops::add(
       plain, w,
       ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
   if (!adapter_->magnitude) return v;

@@ -54,9 +54,20 @@ ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Ba
 
 }  // namespace
 
+const Block& Stack::block(int64_t layer) const {
+  return blocks_[static_cast<size_t>(spec_.groups > 0 ? layer * spec_.groups / spec_.layers : layer)];
+}
+
+void Stack::read_source(ForwardContext& f, const Tensor& encoded, size_t slot) const {
+  for (int64_t layer = 0; layer < spec_.layers; ++layer) block(layer).cross.remember(f, encoded, slot, layer);
+}
+
 Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                          const Batch* encoder_batch) const {
   Context& ctx = f.ops;
+  if (f.cache)
+    for (const Sequence& s : batch.sequences)
+      check(f.cache->grow(s.slot, s.past + s.length), "whoever runs a batch sees to its pages first");
   AttentionInputs in;
   in.batch = &batch, in.encoded = encoded, in.encoder_batch = encoder_batch;
   if (spec_.block.attention.rope) in.rope = make_rope(ctx, *spec_.block.attention.rope, batch);
@@ -74,10 +85,8 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
   };
   note(x);
   for (int64_t layer = 0; layer < spec_.layers; ++layer) {
-    const size_t index = spec_.groups > 0 ? static_cast<size_t>(layer * spec_.groups / spec_.layers)
-                                          : static_cast<size_t>(layer);
     const int64_t window = spec_.windows.empty() ? 0 : spec_.windows[static_cast<size_t>(layer)];
-    const Block& block = blocks_[index];
+    const Block& block = this->block(layer);
     if (f.checkpoint && ctx.tape) {
       x = ops::checkpoint(ctx, {x, encoded},
                           [&block, in, layer, window](Context& c, const std::vector<Tensor>& t) {

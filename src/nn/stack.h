@@ -17,6 +17,9 @@ class Stack {
   Tensor operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded = {},
                     const Batch* encoder_batch = nullptr) const;
 
+  // Writes what cross-attention reads of one encoded sequence into the cache.
+  void read_source(ForwardContext& f, const Tensor& encoded, size_t slot) const;
+
   const StackSpec& spec() const { return spec_; }
   Parameter* tokens() const { return embedding_.tokens(); }
   std::vector<Block>& blocks() { return blocks_; }
@@ -26,6 +29,7 @@ class Stack {
   const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
+  const Block& block(int64_t layer) const;
   StackSpec spec_;
   Embedding embedding_;
   std::vector<Block> blocks_;

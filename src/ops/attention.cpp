@@ -36,9 +36,8 @@ struct BiasRows {
   int64_t span = 0;
   Tensor values;                // [heads, 2 span + 1]
   std::vector<int64_t> bucket;  // of each distance, for a learned table
-  const float* head(int64_t h) const {
-    return values.defined() ? values.f32() + h * (2 * span + 1) + span : nullptr;
-  }
+  int64_t row() const { return 2 * span + 1; }
+  const float* head(int64_t h) const { return values.defined() ? values.f32() + h * row() + span : nullptr; }
 };
 
 float alibi(const DistanceBias& bias, int64_t head, int64_t at) {
@@ -77,14 +76,15 @@ struct Plan {
   float dropout = 0;
   uint64_t seed = 0, step = 0, stream = 0;
 
-  // The head h of sequence s; k and v point at the first key row of the sequence.
+  // The head h of sequence s; k and v are null where a cache has them.
   AttentionHead head(size_t s, int64_t h, const float* q, const float* k, const float* v) const {
     const SequenceRows& rows = sequences[s];
     AttentionHead a{};
     const int64_t kv_head = h / (o.heads / o.kv_heads);
     a.q_stride = o.heads * o.head_dim, a.kv_stride = o.kv_heads * o.head_dim;
     a.q = q + rows.q_start * a.q_stride + h * o.head_dim;
-    a.k = k + kv_head * o.head_dim, a.v = v + kv_head * o.head_dim;
+    const int64_t kv_at = rows.kv_start * a.kv_stride + kv_head * o.head_dim;
+    if (k) a.k = k + kv_at, a.v = v + kv_at;
     a.rows = rows.q_rows, a.keys = rows.kv_rows, a.dim = o.head_dim, a.past = rows.past;
     a.causal = o.causal, a.window = o.window, a.scale = o.scale, a.soft_cap = o.soft_cap;
     a.bias = bias.head(h);
@@ -109,9 +109,8 @@ Plan make_plan(Context& ctx, const std::vector<SequenceRows>& sequences, const A
 }
 
 // Runs every (sequence, head), long prompts cut in blocks of rows so that few heads still fill the threads.
-template <class Keys>
-void forward(Context& ctx, const Plan& plan, const Tensor& q, Keys&& keys, const Tensor& out,
-             const Tensor& lse) {
+void forward(Context& ctx, const Plan& plan, const Tensor& q, const Tensor& k, const Tensor& v,
+             const Tensor& out, const Tensor& lse) {
   constexpr int64_t kRows = 192;
   struct Item {
     size_t sequence;
@@ -131,14 +130,13 @@ void forward(Context& ctx, const Plan& plan, const Tensor& q, Keys&& keys, const
   const auto& t = kernels::cpu();
   ctx.pool.run(static_cast<int64_t>(items.size()), [&](int64_t i) {
     const Item& item = items[static_cast<size_t>(i)];
-    const auto [k, v] = keys(item.sequence);
-    AttentionHead a = plan.head(item.sequence, item.head, q.f32(), k, v);
+    AttentionHead a = plan.head(item.sequence, item.head, q.f32(), k.f32(), v.f32());
     const int64_t first = plan.sequences[item.sequence].q_start + item.row;
     a.q += item.row * a.q_stride;
     a.past += item.row;
     a.rows = item.rows;
     a.out = out.f32() + first * a.out_stride + item.head * o.head_dim;
-    if (lse.defined()) a.lse = lse.f32() + first * o.heads + item.head, a.lse_stride = o.heads;
+    a.lse = lse.f32() + first * o.heads + item.head, a.lse_stride = o.heads;
     Tensor scratch = Tensor::empty({t.attention_scratch(a)});
     t.attention_forward(a, scratch.f32());
   });
@@ -160,8 +158,7 @@ void backward(Context& ctx, const Plan& plan, const Tensor& q, const Tensor& k, 
     const SequenceRows& rows = plan.sequences[s];
     Tensor scratch;
     for (int64_t h = kv_head * groups; h < (kv_head + 1) * groups; ++h) {
-      AttentionHead a =
-          plan.head(s, h, q.f32(), k.f32() + rows.kv_start * kv_width, v.f32() + rows.kv_start * kv_width);
+      AttentionHead a = plan.head(s, h, q.f32(), k.f32(), v.f32());
       const int64_t at = rows.q_start * a.q_stride + h * o.head_dim,
                     kv_at = rows.kv_start * kv_width + kv_head * o.head_dim;
       a.out = out.f32() + at;
@@ -198,17 +195,12 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
           "attention: rows out of range");
   const Plan plan = make_plan(ctx, sequences, o, bias);
   Tensor out = Tensor::empty(q.shape()), lse = Tensor::empty({q.dim(0), o.heads});
-  const auto keys = [&](size_t s) {
-    const int64_t at = plan.sequences[s].kv_start * kv_width;
-    return std::pair<const float*, const float*>(k.f32() + at, v.f32() + at);
-  };
-  forward(ctx, plan, q, keys, out, lse);
+  forward(ctx, plan, q, k, v, out, lse);
   if (weights)
     for (size_t s = 0; s < sequences.size(); ++s) {
       weights->push_back(Tensor::empty({o.heads, sequences[s].q_rows, sequences[s].kv_rows}));
       for (int64_t h = 0; h < o.heads; ++h) {
-        const auto [kp, vp] = keys(s);
-        AttentionHead a = plan.head(s, h, q.f32(), kp, vp);
+        AttentionHead a = plan.head(s, h, q.f32(), k.f32(), v.f32());
         a.lse = lse.f32() + sequences[s].q_start * o.heads + h, a.lse_stride = o.heads;
         a.record = weights->back().f32() + h * a.rows * a.keys;
         Tensor scratch = Tensor::empty({kernels::cpu().attention_scratch(a)});
@@ -222,20 +214,61 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
   return out;
 }
 
-Tensor attention_cached(Context& ctx, const Tensor& q, const std::vector<Tensor>& k,
-                        const std::vector<Tensor>& v, const std::vector<SequenceRows>& sequences,
-                        const AttentionOptions& o, const DistanceBias& bias) {
-  check(k.size() == sequences.size() && v.size() == sequences.size(), "attention: one cache a sequence");
+namespace {
+
+// The work of one task on a cache: rows of one head, or all heads of a token that share a key/value head.
+struct CachedItem {
+  size_t sequence;
+  int64_t head, heads, row, rows;
+};
+
+std::vector<CachedItem> cached_items(const std::vector<SequenceRows>& sequences, const AttentionOptions& o) {
+  constexpr int64_t kRows = 192;
+  std::vector<CachedItem> items;
+  const int64_t group = o.heads / o.kv_heads;
+  for (size_t s = 0; s < sequences.size(); ++s) {
+    const int64_t rows = sequences[s].q_rows;
+    if (rows == 1) {
+      for (int64_t h = 0; h < o.heads; h += group) items.push_back({s, h, group, 0, 1});
+      continue;
+    }
+    for (int64_t h = 0; h < o.heads; ++h)
+      for (int64_t r = 0; r < rows; r += kRows) items.push_back({s, h, 1, r, std::min(kRows, rows - r)});
+  }
+  return items;
+}
+
+}  // namespace
+
+Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
+                        const std::vector<SequenceRows>& sequences, const AttentionOptions& o,
+                        const DistanceBias& bias) {
+  check(cache.pages.size() == sequences.size(), "attention: one cache a sequence");
   check(q.dim(-1) == o.heads * o.head_dim, "attention: widths and heads disagree");
-  for (size_t s = 0; s < sequences.size(); ++s)
-    check(sequences[s].q_start + sequences[s].q_rows <= q.dim(0) && sequences[s].kv_rows <= k[s].dim(0) &&
-              sequences[s].kv_rows <= v[s].dim(0) && k[s].dim(-1) == o.kv_heads * o.head_dim &&
-              v[s].shape() == k[s].shape(),
-          "attention: rows out of range");
+  for (const auto& s : sequences) check(s.q_start + s.q_rows <= q.dim(0), "attention: rows out of range");
   const Plan plan = make_plan(ctx, sequences, o, bias);
   Tensor out = Tensor::empty(q.shape());
-  const auto keys = [&](size_t s) { return std::pair<const float*, const float*>(k[s].f32(), v[s].f32()); };
-  forward(ctx, plan, q, keys, out, Tensor());
+  const std::vector<CachedItem> items = cached_items(sequences, o);
+  const auto& t = kernels::cpu();
+  const int64_t group = o.heads / o.kv_heads;
+  ctx.pool.run(static_cast<int64_t>(items.size()), [&](int64_t i) {
+    const CachedItem& item = items[static_cast<size_t>(i)];
+    AttentionHead a = plan.head(item.sequence, item.head, q.f32(), nullptr, nullptr);
+    const int64_t kv_head = item.head / group;
+    a.cache = {cache.pages[item.sequence], cache.k_offset + kv_head * cache.k_head,
+               cache.v_offset + kv_head * cache.v_head};
+    a.q += item.row * a.q_stride;
+    a.past += item.row, a.rows = item.rows;
+    a.out = out.f32() + (plan.sequences[item.sequence].q_start + item.row) * a.out_stride +
+            item.head * o.head_dim;
+    if (item.heads > 1) {
+      a.rows = item.heads, a.row_step = 0;
+      a.q_stride = a.out_stride = o.head_dim;
+      a.bias_stride = plan.bias.row();
+    }
+    Tensor scratch = Tensor::empty({t.attention_scratch(a)});
+    t.attention_forward(a, scratch.f32());
+  });
   return out;
 }
 

@@ -46,10 +46,17 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
                  const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
                  const DistanceBias& bias = {}, std::vector<Tensor>* weights = nullptr);
 
-// The same without a tape, each sequence with its own keys and values (a cache): k[i], v[i] are [rows, kv
-// width] buffers of which sequences[i].kv_rows are valid.
-Tensor attention_cached(Context& ctx, const Tensor& q, const std::vector<Tensor>& k,
-                        const std::vector<Tensor>& v, const std::vector<SequenceRows>& sequences,
-                        const AttentionOptions& options, const DistanceBias& bias = {});
+// Where a layer's keys and values stand in a cache: for each sequence its pages (kernels::KeyPages), the same
+// offsets in all of them. A head's keys are `k_head` floats after those of the head before, its values
+// `v_head`.
+struct CachedKeys {
+  std::vector<const float* const*> pages;
+  int64_t k_offset = 0, k_head = 0, v_offset = 0, v_head = 0;
+};
+
+// The same without a tape, each sequence with its own keys and values in a cache.
+Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
+                        const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
+                        const DistanceBias& bias = {});
 
 }  // namespace makar::ops

@@ -8,12 +8,19 @@
 
 namespace makar {
 
+// Sees what every matrix of weights is multiplied with: x [rows, in] of w [out, in].
+struct LinearObserver {
+  virtual ~LinearObserver() = default;
+  virtual void see(const Tensor& w, const Tensor& x) = 0;
+};
+
 struct Context {
   ThreadPool& pool;
   Tape* tape = nullptr;
   bool training = false;  // dropout is on
   uint64_t seed = 0, step = 0;
   uint64_t stream = 0;  // one for each dropout site, in call order; reset with each forward
+  LinearObserver* observer = nullptr;
 
   bool needs(const Key& t) const { return tape && tape->needs(t); }
   template <class... T>

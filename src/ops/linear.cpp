@@ -61,6 +61,7 @@ void input_gradient(ThreadPool& pool, int64_t m, const float* dy, const Tensor& 
 
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
               const kernels::PackedMatrix* packed) {
+  if (ctx.observer) ctx.observer->see(w, x);
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
   const bool use_packed = packed && packed->defined();
   const int64_t out = use_packed ? packed->n() : w.dim(0);

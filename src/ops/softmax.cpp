@@ -95,7 +95,7 @@ Tensor kl_divergence(Context& ctx, const Tensor& log_q, const Tensor& target_log
     p.f32()[i] = std::exp(target_log_p.f32()[i]);
     if (p.f32()[i] > 0.0f) entropy += static_cast<double>(p.f32()[i]) * target_log_p.f32()[i];
   }
-  const float rows = static_cast<float>(log_q.count() / log_q.dim(-1));
+  const float rows = static_cast<float>(log_q.count()) / static_cast<float>(log_q.dim(-1));
   const Tensor cross = scale(ctx, sum(ctx, multiply(ctx, log_q, p)), -1.0f / rows);
   return shift(ctx, cross, static_cast<float>(entropy) / rows);
 }

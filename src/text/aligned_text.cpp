@@ -45,6 +45,14 @@ void AlignedText::replace_with(std::string text, std::vector<Span> spans) {
   changed_ = true;
 }
 
+void AlignedText::prepend(std::string_view what) {
+  if (text_.empty() || what.empty()) return;
+  std::vector<Span> with(what.size(), original(0, utf8_size(static_cast<unsigned char>(text_[0]))));
+  const std::vector<Span>& old = spans();
+  with.insert(with.end(), old.begin(), old.end());
+  replace_with(std::string(what) + text_, std::move(with));
+}
+
 Rewriter::Rewriter(AlignedText& text) : source_(text), spans_(text.spans()) {
   out_.reserve(text.text().size());
   out_spans_.reserve(text.text().size());

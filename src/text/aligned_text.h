@@ -29,6 +29,8 @@ class AlignedText {
   const std::vector<Span>& spans();
   AlignedText slice(size_t begin, size_t end) const;
   void replace_with(std::string text, std::vector<Span> spans);
+  // Inserts before the first character, whose span the inserted bytes share; an empty text stays empty.
+  void prepend(std::string_view what);
 
  private:
   std::string text_;

@@ -43,6 +43,7 @@ class Bpe : public Model {
   void merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   void merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first) const;
   Status read_merges(const Json& json);
+  void add_merge(uint32_t left, uint32_t right, uint32_t made);
   void find_joins();
 
   Vocabulary vocabulary_;

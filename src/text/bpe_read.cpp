@@ -7,53 +7,75 @@
 
 namespace makar {
 
+namespace {
+
+struct Pair {
+  std::string_view left, right;
+};
+
+// "a b" or ["a", "b"]
+Result<Pair> read_merge(const Json& one, size_t rank, const std::string& prefix) {
+  Pair pair;
+  const auto place = [&] { return fmt::format("merges[{}]", rank); };
+  if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string()) {
+    pair = {one[0].get_ref<const std::string&>(), one[1].get_ref<const std::string&>()};
+  } else if (one.is_string()) {
+    const std::string_view text = one.get_ref<const std::string&>();
+    const size_t space = text.find(' ');
+    if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
+      return error_at(place(), "expected two tokens and one blank, found {}", shown(text));
+    pair = {text.substr(0, space), text.substr(space + 1)};
+  } else {
+    return error_at(place(), "expected \"a b\" or [\"a\", \"b\"], found {}", one.type_name());
+  }
+  if (pair.left.empty() || pair.right.empty()) return error_at(place(), "one of the two tokens is empty");
+  if (pair.right.size() < prefix.size())
+    return error_at(place(), "{} is shorter than the subword prefix {}", shown(pair.right), shown(prefix));
+  return pair;
+}
+
+}  // namespace
+
 Status Bpe::read_merges(const Json& json) {
   MAKAR_TRY(const Json* list, list_field(json, "merges"));
   merges_.reserve(list->size());
   order_.reserve(list->size());
-  std::string joined;
-  for (size_t rank = 0; rank < list->size(); ++rank) {
-    const Json& one = (*list)[rank];
-    std::string_view left, right;
-    if (one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_string()) {
-      left = one[0].get_ref<const std::string&>();
-      right = one[1].get_ref<const std::string&>();
-    } else if (one.is_string()) {
-      const std::string_view text = one.get_ref<const std::string&>();
-      const size_t space = text.find(' ');
-      if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
-        return error_at(fmt::format("merges[{}]", rank), "expected two tokens and one blank, found {}",
-                        shown(text));
-      left = text.substr(0, space);
-      right = text.substr(space + 1);
-    } else {
-      return error_at(fmt::format("merges[{}]", rank), "expected \"a b\" or [\"a\", \"b\"], found {}",
-                      one.type_name());
+  constexpr size_t kBatch = 64;  // looked up together: left, right and what they make
+  std::string joined[kBatch];
+  std::string_view texts[3 * kBatch];
+  uint32_t ids[3 * kBatch];
+  for (size_t first = 0; first < list->size(); first += kBatch) {
+    const size_t count = std::min(kBatch, list->size() - first);
+    for (size_t i = 0; i < count; ++i) {
+      MAKAR_TRY(const Pair pair, read_merge((*list)[first + i], first + i, prefix_));
+      joined[i].assign(pair.left).append(pair.right.substr(prefix_.size()));
+      texts[3 * i] = pair.left;
+      texts[3 * i + 1] = pair.right;
+      texts[3 * i + 2] = joined[i];
     }
-    if (!prefix_.empty() && right.size() < prefix_.size())
-      return error_at(fmt::format("merges[{}]", rank), "{} is shorter than the subword prefix {}",
-                      shown(right), shown(prefix_));
-    joined.assign(left).append(prefix_.empty() ? right : right.substr(prefix_.size()));
-    const uint32_t a = vocabulary_.find(left), b = vocabulary_.find(right), c = vocabulary_.find(joined);
-    if (left.empty() || right.empty())
-      return error_at(fmt::format("merges[{}]", rank), "one of the two tokens is empty");
-    if (a == kNoId || b == kNoId || c == kNoId)
-      return error_at(fmt::format("merges[{}]", rank), "{} + {}: {} is not in the vocabulary", shown(left),
-                      shown(right),
-                      shown(a == kNoId   ? left
-                            : b == kNoId ? right
-                                         : std::string_view(joined)));
-    // By piece: every way to make a piece has the rank of the first, so that the leftmost of them merges
-    // first.
-    uint32_t used = static_cast<uint32_t>(rank);
-    if (rank_by_piece_ && !order_.empty()) {
-      const Merge before = merges_.find(order_.back().first, order_.back().second);
-      if (before.id == c) used = before.rank;
+    vocabulary_.find_all({texts, 3 * count}, ids);
+    for (size_t i = 0; i < count; ++i)
+      if (ids[3 * i] != kNoId && ids[3 * i + 1] != kNoId) merges_.fetch(ids[3 * i], ids[3 * i + 1]);
+    for (size_t i = 0; i < count; ++i) {
+      for (size_t k = 3 * i; k < 3 * i + 3; ++k)
+        if (ids[k] == kNoId)
+          return error_at(fmt::format("merges[{}]", first + i), "{} + {}: {} is not in the vocabulary",
+                          shown(texts[3 * i]), shown(texts[3 * i + 1]), shown(texts[k]));
+      add_merge(ids[3 * i], ids[3 * i + 1], ids[3 * i + 2]);
     }
-    merges_.add(a, b, {used, c});
-    order_.emplace_back(a, b);
   }
   return Done{};
+}
+
+void Bpe::add_merge(uint32_t left, uint32_t right, uint32_t made) {
+  // By piece: every way to make a piece has the rank of the first, so that the leftmost of them merges first.
+  auto rank = static_cast<uint32_t>(order_.size());
+  if (rank_by_piece_ && !order_.empty()) {
+    const Merge before = merges_.find(order_.back().first, order_.back().second);
+    if (before.id == made) rank = before.rank;
+  }
+  merges_.add(left, right, {rank, made});
+  order_.emplace_back(left, right);
 }
 
 void Bpe::find_joins() {

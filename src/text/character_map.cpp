@@ -114,20 +114,32 @@ Result<CharacterMap> CharacterMap::parse(std::string_view bytes) {
   return map;
 }
 
-// Units of darts-clone: bit 8 a leaf follows, bits 10.. the offset (shifted by 8 when bit 9 is set), bits 0-7
-// and 31 the label; a leaf unit holds a value in bits 0-30.
+bool CharacterMap::step(size_t& node, char byte, uint32_t& unit) const {
+  const auto label = static_cast<unsigned char>(byte);
+  node ^= label;
+  if (node >= trie_.size()) return false;
+  unit = trie_[node];
+  if ((unit & (1u << 31 | 0xFF)) != label) return false;
+  node ^= offset(unit);
+  return true;
+}
+
+bool CharacterMap::any_starts_with(std::string_view text) const {
+  if (trie_.empty()) return false;
+  size_t node = root();
+  uint32_t unit = 0;
+  for (const char c : text)
+    if (!step(node, c, unit)) return false;
+  return true;
+}
+
 std::optional<CharacterMap::Match> CharacterMap::find(std::string_view text, bool first) const {
   if (trie_.empty()) return std::nullopt;
-  const auto offset = [](uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); };
   std::optional<Match> best;
-  size_t node = offset(trie_[0]);
+  size_t node = root();
+  uint32_t unit = 0;
   for (size_t i = 0; i < text.size(); ++i) {
-    const auto label = static_cast<unsigned char>(text[i]);
-    node ^= label;
-    if (node >= trie_.size()) break;
-    const uint32_t unit = trie_[node];
-    if ((unit & (1u << 31 | 0xFF)) != label) break;
-    node ^= offset(unit);
+    if (!step(node, text[i], unit)) break;
     if ((unit >> 8 & 1) == 1) {
       if (node >= trie_.size()) break;
       const size_t at = trie_[node] & 0x7FFFFFFF;

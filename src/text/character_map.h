@@ -21,8 +21,16 @@ class CharacterMap {
   };
   std::optional<Match> shortest(std::string_view text) const { return find(text, true); }
   std::optional<Match> longest(std::string_view text) const { return find(text, false); }
+  // Whether some source starts with the text.
+  bool any_starts_with(std::string_view text) const;
 
  private:
+  // One step from `node` along a byte; false when no source goes on with it.
+  bool step(size_t& node, char byte, uint32_t& unit) const;
+  size_t root() const { return offset(trie_[0]); }
+  // Units of darts-clone: bit 8 a leaf follows, bits 10.. the offset (shifted by 8 when bit 9 is set), bits
+  // 0-7 and 31 the label; a leaf unit holds a value in bits 0-30.
+  static size_t offset(uint32_t unit) { return (unit >> 10) << ((unit & (1u << 9)) >> 6); }
   std::optional<Match> find(std::string_view text, bool first) const;
   std::vector<uint32_t> trie_;
   std::string pool_;

@@ -1,17 +1,15 @@
 // Every decoder. One class each, a table at the end.
 #include "text/decoder.h"
 
-#include "base/nearest.h"
-#include "base/shown.h"
 #include "text/byte_alphabet.h"
-#include "text/field.h"
+#include "text/component.h"
 #include "text/regex.h"
 #include "text/unicode.h"
 
 namespace makar {
 namespace {
 
-using Made = Result<std::unique_ptr<const Decoder>>;
+using Made = MadeComponent<Decoder>;
 using Tokens = std::vector<std::string>;
 
 std::string replace_all(std::string text, std::string_view what, std::string_view with) {
@@ -255,20 +253,11 @@ Made make_ctc(const Json& json) {
 }
 
 Made make_sequence(const Json& json) {
-  MAKAR_TRY(const Json* list, list_field(json, "decoders"));
-  std::vector<std::unique_ptr<const Decoder>> parts;
-  for (const Json& one : *list) {
-    MAKAR_TRY(auto part, Decoder::from_json(one));
-    if (part) parts.push_back(std::move(part));
-  }
+  MAKAR_TRY(auto parts, make_components<Decoder>(json, "decoders"));
   return make<Sequence>(std::move(parts));
 }
 
-struct Kind {
-  const char* name;
-  Made (*make)(const Json&);
-};
-const Kind kKinds[] = {
+const ComponentKind<Decoder> kKinds[] = {
     {"ByteLevel", [](const Json&) { return make<ByteLevel>(); }},
     {"WordPiece", make_wordpiece},
     {"Metaspace", make_metaspace},
@@ -283,19 +272,6 @@ const Kind kKinds[] = {
 
 }  // namespace
 
-Made Decoder::from_json(const Json& json) {
-  if (json.is_null()) return Made(std::unique_ptr<const Decoder>());
-  MAKAR_TRY(const std::string type, string_field(json, "type"));
-  std::vector<std::string> known;
-  for (const Kind& kind : kKinds) {
-    if (type == kind.name) {
-      Made made = kind.make(json);
-      return made.ok() ? std::move(made) : Made(made.error().in(type));
-    }
-    known.emplace_back(kind.name);
-  }
-  return error_of(Error::Kind::kUnsupported, "", "unknown decoder {}{}", shown(type),
-                  did_you_mean(type.substr(0, 80), known));
-}
+Made Decoder::from_json(const Json& json) { return make_component(json, "decoder", kKinds); }
 
 }  // namespace makar

@@ -82,7 +82,7 @@ Status loop(const Tokenizer::Impl& impl, std::string_view text, uint32_t base, c
           continue;
         }
       }
-      const Status status = impl.tokenize({word, size}, options, work);
+      Status status = impl.tokenize({word, size}, options, work);
       if (!status.ok()) {
         ids.resize(count);
         return status;

@@ -32,6 +32,8 @@ class Model {
   virtual Status tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out) const {
     return tokenize(word, nullptr, out);
   }
+  // Whether the tokens of a word may be kept for the next time it comes.
+  virtual bool keeps_words() const { return deterministic(); }
   // Whether a run of text can be cut before every `mark` that follows another character without changing a
   // token.
   virtual bool splits_before(std::string_view mark) const { return false; }

@@ -1,11 +1,9 @@
 // Every normaliser but the precompiled character map (character_map.cpp). One class each, a table at the end.
 #include "text/normalizer.h"
 
-#include "base/nearest.h"
-#include "base/shown.h"
 #include "text/byte_alphabet.h"
 #include "text/character_map.h"
-#include "text/field.h"
+#include "text/component.h"
 #include "text/normal_form.h"
 #include "text/regex.h"
 #include "text/unicode8.h"
@@ -13,7 +11,7 @@
 namespace makar {
 namespace {
 
-using Made = Result<std::unique_ptr<const Normalizer>>;
+using Made = MadeComponent<Normalizer>;
 
 void form(AlignedText& text, NormalForm form) {
   if (surely_in_form(text.text(), form)) return;
@@ -51,16 +49,6 @@ void lower(AlignedText& text) {
     for (const char32_t l : lowercase(c)) out.put(l, change), change = 1;
   }
   out.finish();
-}
-
-// Inserts before the first character; the inserted ones share its span.
-void prepend(AlignedText& text, std::string_view what) {
-  if (text.text().empty() || what.empty()) return;
-  const Span first = text.original(0, utf8_size(static_cast<unsigned char>(text.text()[0])));
-  std::vector<Span> spans(what.size(), first);
-  const auto& old = text.spans();
-  spans.insert(spans.end(), old.begin(), old.end());
-  text.replace_with(std::string(what) + text.text(), std::move(spans));
 }
 
 class Form : public Normalizer {
@@ -133,7 +121,7 @@ class Prepend : public Normalizer {
  public:
   Prepend(std::string what, bool first_only) : what_(std::move(what)), first_only_(first_only) {}
   Status apply(AlignedText& text) const override {
-    if (!first_only_ || text.base() == 0) prepend(text, what_);
+    if (!first_only_ || text.base() == 0) text.prepend(what_);
     return Done{};
   }
 
@@ -280,20 +268,11 @@ Made make_replace(const Json& json) {
 }
 
 Made make_sequence(const Json& json) {
-  MAKAR_TRY(const Json* list, list_field(json, "normalizers"));
-  std::vector<std::unique_ptr<const Normalizer>> parts;
-  for (const Json& one : *list) {
-    MAKAR_TRY(auto part, Normalizer::from_json(one));
-    if (part) parts.push_back(std::move(part));
-  }
+  MAKAR_TRY(auto parts, make_components<Normalizer>(json, "normalizers"));
   return make<Sequence>(std::move(parts));
 }
 
-struct Kind {
-  const char* name;
-  Made (*make)(const Json&);
-};
-const Kind kKinds[] = {
+const ComponentKind<Normalizer> kKinds[] = {
     {"NFC", [](const Json&) { return make<Form>(NormalForm::kNfc); }},
     {"NFD", [](const Json&) { return make<Form>(NormalForm::kNfd); }},
     {"NFKC", [](const Json&) { return make<Form>(NormalForm::kNfkc); }},
@@ -312,19 +291,6 @@ const Kind kKinds[] = {
 
 }  // namespace
 
-Made Normalizer::from_json(const Json& json) {
-  if (json.is_null()) return Made(std::unique_ptr<const Normalizer>());
-  MAKAR_TRY(const std::string type, string_field(json, "type"));
-  std::vector<std::string> known;
-  for (const Kind& kind : kKinds) {
-    if (type == kind.name) {
-      Made made = kind.make(json);
-      return made.ok() ? std::move(made) : Made(made.error().in(type));
-    }
-    known.emplace_back(kind.name);
-  }
-  return error_of(Error::Kind::kUnsupported, "", "unknown normalizer {}{}", shown(type),
-                  did_you_mean(type.substr(0, 80), known));
-}
+Made Normalizer::from_json(const Json& json) { return make_component(json, "normalizer", kKinds); }
 
 }  // namespace makar

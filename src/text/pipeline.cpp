@@ -4,12 +4,12 @@
 
 #include "base/shown.h"
 #include "text/direct.h"
+#include "text/direct_sentencepiece.h"
 #include "text/direct_words.h"
 
 namespace makar {
 namespace {
 
-constexpr size_t kTextLimit = size_t{1} << 31;  // offsets are 32 bits wide
 constexpr size_t kIdleWorkspaces = 64;
 
 // Text that is not UTF-8, made so that it is. Byte-level: bad bytes pass as escapes; else they become U+FFFD.
@@ -157,6 +157,10 @@ Result<bool> Tokenizer::Impl::run_short(std::string_view text, uint32_t base, co
     MAKAR_CHECK_OK(run_direct(*this, direct, text, base, options, work, sink));
     return true;
   }
+  if (direct_sentencepiece && !sink.offsets) {
+    MAKAR_CHECK_OK(run_sentencepiece(*this, text, base, options, work, sink));
+    return true;
+  }
   if (!direct_words) return false;
   if (direct_words->kind == DirectWords::Kind::kMarked) {
     if (text.find(mark) != std::string_view::npos) return false;
@@ -242,7 +246,7 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
   const std::string& text = words.text.text();
   const char* limit = text.data() + text.size();
   WordCache* cache = &cache_for(options, work);
-  const bool cached = model->deterministic();
+  const bool cached = model->keeps_words();
   const auto emit = [&](const auto& entry, uint32_t base) {
     uint32_t at = 0;
     for (int i = 0; i < entry.count; ++i) {

@@ -25,6 +25,7 @@ struct Workspace {
 };
 
 struct DirectWords;
+struct DirectSentencePiece;
 
 // Where tokens go. Offsets are kept only when asked for.
 struct TokenSink {
@@ -50,8 +51,9 @@ struct Tokenizer::Impl {
   bool byte_level = false;
   std::string mark;  // a run of text may be cut before this (Model::splits_before); "" when not
   Banned banned;     // special ids but the unknown one
-  Scanner::Kind direct = Scanner::Kind::kNone;      // the short way of direct.h
-  std::shared_ptr<const DirectWords> direct_words;  // those of direct_words.h, null for none
+  Scanner::Kind direct = Scanner::Kind::kNone;                      // the short way of direct.h
+  std::shared_ptr<const DirectWords> direct_words;                  // those of direct_words.h, null for none
+  std::shared_ptr<const DirectSentencePiece> direct_sentencepiece;  // that of direct_sentencepiece.h
 
   // Appends the tokens of a text, without those of the post-processor.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;

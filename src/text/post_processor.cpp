@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "base/nearest.h"
-#include "base/shown.h"
-#include "text/field.h"
+#include "text/component.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -22,7 +20,7 @@ void append(Encoding& encoding, const Encoding& other) {
 
 namespace {
 
-using Made = Result<std::unique_ptr<const PostProcessor>>;
+using Made = MadeComponent<PostProcessor>;
 
 Encoding special_tokens(const std::vector<uint32_t>& ids, uint8_t type, bool offsets) {
   Encoding e;
@@ -223,20 +221,11 @@ Made make_template(const Json& json, const PostProcessor::TokenOf&) {
 }
 
 Made make_sequence(const Json& json, const PostProcessor::TokenOf& token_of) {
-  MAKAR_TRY(const Json* list, list_field(json, "processors"));
-  std::vector<std::unique_ptr<const PostProcessor>> parts;
-  for (const Json& one : *list) {
-    MAKAR_TRY(auto part, PostProcessor::from_json(one, token_of));
-    if (part) parts.push_back(std::move(part));
-  }
+  MAKAR_TRY(auto parts, make_components<PostProcessor>(json, "processors", token_of));
   return make<Sequence>(std::move(parts));
 }
 
-struct Kind {
-  const char* name;
-  Made (*make)(const Json&, const PostProcessor::TokenOf&);
-};
-const Kind kKinds[] = {
+const ComponentKind<PostProcessor, const PostProcessor::TokenOf&> kKinds[] = {
     {"ByteLevel", make_byte_level},      {"TemplateProcessing", make_template}, {"BertProcessing", make_bert},
     {"RobertaProcessing", make_roberta}, {"Sequence", make_sequence},
 };
@@ -244,18 +233,7 @@ const Kind kKinds[] = {
 }  // namespace
 
 Made PostProcessor::from_json(const Json& json, const TokenOf& token_of) {
-  if (json.is_null()) return Made(std::unique_ptr<const PostProcessor>());
-  MAKAR_TRY(const std::string type, string_field(json, "type"));
-  std::vector<std::string> known;
-  for (const Kind& kind : kKinds) {
-    if (type == kind.name) {
-      Made made = kind.make(json, token_of);
-      return made.ok() ? std::move(made) : Made(made.error().in(type));
-    }
-    known.emplace_back(kind.name);
-  }
-  return error_of(Error::Kind::kUnsupported, "", "unknown post_processor {}{}", shown(type),
-                  did_you_mean(type.substr(0, 80), known));
+  return make_component(json, "post_processor", kKinds, token_of);
 }
 
 }  // namespace makar

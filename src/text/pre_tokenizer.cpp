@@ -1,10 +1,8 @@
 // Every pre-tokenizer. One class each, a table at the end.
 #include "text/pre_tokenizer.h"
 
-#include "base/nearest.h"
-#include "base/shown.h"
 #include "text/byte_alphabet.h"
-#include "text/field.h"
+#include "text/component.h"
 #include "text/regex.h"
 #include "text/split.h"
 #include "text/unicode8.h"
@@ -17,7 +15,7 @@ const char* const kGpt2Pattern =
 
 namespace {
 
-using Made = Result<std::unique_ptr<const PreTokenizer>>;
+using Made = MadeComponent<PreTokenizer>;
 
 // Cuts every word by the matches that `find` reports in it.
 template <class Find>
@@ -64,14 +62,6 @@ void rewrite_words(Words& words, Edit edit) {
   words.ranges = std::move(ranges);
 }
 
-void prepend(AlignedText& word, std::string_view what) {
-  if (word.text().empty()) return;
-  const Span first = word.original(0, utf8_size(static_cast<unsigned char>(word.text()[0])));
-  std::vector<Span> spans(what.size(), first);
-  spans.insert(spans.end(), word.spans().begin(), word.spans().end());
-  word.replace_with(std::string(what) + word.text(), std::move(spans));
-}
-
 class Split : public PreTokenizer {
  public:
   Split(Regex pattern, SplitBehavior behavior, bool invert)
@@ -99,7 +89,7 @@ class ByteLevel : public PreTokenizer {
       for (const Span range : words.ranges) all = all && words.text.text()[range.begin] == ' ';
       if (!all)
         rewrite_words(words, [](AlignedText& word) {
-          if (!word.text().starts_with(' ')) prepend(word, " ");
+          if (!word.text().starts_with(' ')) word.prepend(" ");
         });
     }
     if (pattern_)
@@ -129,7 +119,7 @@ class Metaspace : public PreTokenizer {
       if (word.text().find(' ') != std::string::npos) mark_blanks(word);
       if (word.text().starts_with(mark_)) return;
       if (scheme_ == Prepend::kAlways || (scheme_ == Prepend::kFirst && word.original(0, 1).begin == 0))
-        prepend(word, mark_);
+        word.prepend(mark_);
     });
     if (!split_) return Done{};
     const char32_t mark = decode_utf8(mark_).code;
@@ -324,20 +314,11 @@ Made make_fixed(const Json& json, bool) {
 }
 
 Made make_sequence(const Json& json, bool raw) {
-  MAKAR_TRY(const Json* list, list_field(json, "pretokenizers"));
-  std::vector<std::unique_ptr<const PreTokenizer>> parts;
-  for (const Json& one : *list) {
-    MAKAR_TRY(auto part, PreTokenizer::from_json(one, raw));
-    if (part) parts.push_back(std::move(part));
-  }
+  MAKAR_TRY(auto parts, make_components<PreTokenizer>(json, "pretokenizers", raw));
   return make<Sequence>(std::move(parts));
 }
 
-struct Kind {
-  const char* name;
-  Made (*make)(const Json&, bool raw);
-};
-const Kind kKinds[] = {
+const ComponentKind<PreTokenizer, bool> kKinds[] = {
     {"ByteLevel", make_byte_level},
     {"Split", make_split},
     {"Metaspace", make_metaspace},
@@ -356,18 +337,7 @@ const Kind kKinds[] = {
 }  // namespace
 
 Made PreTokenizer::from_json(const Json& json, bool raw_bytes) {
-  if (json.is_null()) return Made(std::unique_ptr<const PreTokenizer>());
-  MAKAR_TRY(const std::string type, string_field(json, "type"));
-  std::vector<std::string> known;
-  for (const Kind& kind : kKinds) {
-    if (type == kind.name) {
-      Made made = kind.make(json, raw_bytes);
-      return made.ok() ? std::move(made) : Made(made.error().in(type));
-    }
-    known.emplace_back(kind.name);
-  }
-  return error_of(Error::Kind::kUnsupported, "", "unknown pre_tokenizer {}{}", shown(type),
-                  did_you_mean(type.substr(0, 80), known));
+  return make_component(json, "pre_tokenizer", kKinds, raw_bytes);
 }
 
 }  // namespace makar

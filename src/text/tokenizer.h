@@ -75,6 +75,8 @@ struct AddedToken {
 
 class Tokenizer {
  public:
+  static constexpr size_t kTextLimit = size_t{1} << 31;  // texts are shorter: offsets are 32 bits wide
+
   // Any file this program reads (see read.h), or a model folder that holds one.
   static Result<Tokenizer> load(const std::string& path);
   // The parsed tokenizer.json; `place` names it in errors.

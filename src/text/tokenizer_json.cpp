@@ -3,6 +3,7 @@
 
 #include "base/shown.h"
 #include "text/direct.h"
+#include "text/direct_sentencepiece.h"
 #include "text/direct_words.h"
 #include "text/field.h"
 #include "text/pipeline.h"
@@ -149,6 +150,8 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
     if (words.kind != DirectWords::Kind::kNone)
       made->direct_words = std::make_shared<const DirectWords>(words);
   }
+  if (auto found = DirectSentencePiece::find(section(json, "normalizer"), pre, *made->model))
+    made->direct_sentencepiece = std::make_shared<const DirectSentencePiece>(std::move(*found));
   made->banned = made->added.special();
   if (made->model->unknown_id() < made->banned.size()) made->banned[made->model->unknown_id()] = false;
   if (std::none_of(made->banned.begin(), made->banned.end(), [](bool b) { return b; })) made->banned.clear();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "text/field.h"
 #include "text/unicode.h"
@@ -11,9 +12,14 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;  // below the rarest token, as SentencePiece sets it
 
+// Words of up to so many bytes are asked for their margin, and scores of up to so much may come before them.
+constexpr size_t kMarginBytes = 31;
+constexpr float kMarginScore = 65536;
+
 template <class Score>
 struct Node {
   Score score = 0;
+  Score second = -std::numeric_limits<Score>::infinity();  // of the best offer that lost
   uint32_t begin = UINT32_MAX;
   uint32_t id = kNoId;
 };
@@ -21,20 +27,51 @@ struct Node {
 }  // namespace
 
 Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
-  return sentencepiece_ ? viterbi<float>(word, banned, out) : viterbi<double>(word, banned, out);
+  float single = 0;
+  double twice = 0;
+  return sentencepiece_ ? viterbi(word, banned, single, out) : viterbi(word, banned, twice, out);
 }
 
+Status Unigram::tokenize_after(std::string_view word, const Banned* banned, float& score,
+                               std::vector<ModelToken>& out) const {
+  return viterbi(word, banned, score, out);
+}
+
+float Unigram::score_after(uint32_t id, float score) const {
+  return score + static_cast<float>(id == unknown_ ? unknown_score_ : scores_[id]);
+}
+
+bool Unigram::cut_is_clear(std::string_view word, const Banned* banned) const {
+  if (word.size() > kMarginBytes) return false;
+  double score = 0, margin = std::numeric_limits<double>::infinity();
+  std::vector<ModelToken> out;
+  if (!viterbi(word, banned, score, out, &margin).ok()) return false;
+  // Fused unknown characters and bytes hide how many scores were added: such a word is not clear.
+  for (const ModelToken& token : out)
+    if (vocabulary_.token(token.id) != word.substr(token.begin, token.end - token.begin)) return false;
+  // Two paths of n additions from the same start differ from their true difference by n roundings each.
+  const double rounding = (double{kMarginScore} + 2 * std::fabs(score)) * 0x1p-24;
+  return margin > 2 * static_cast<double>(word.size() + 1) * rounding;
+}
+
+bool Unigram::cut_may_be_kept(float score) const { return std::fabs(score) < kMarginScore; }
+
 template <class Score>
-Status Unigram::viterbi(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
+Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& score,
+                        std::vector<ModelToken>& out, Score* margin) const {
   const auto size = static_cast<uint32_t>(word.size());
   std::vector<Node<Score>> best(size + 1);
+  best[0].score = score;
   for (uint32_t at = 0; at < size;) {
     const uint32_t character = std::min(utf8_size(static_cast<unsigned char>(word[at])), size - at);
     const Score here = best[at].score;
     bool single = false;
-    const auto offer = [&](uint32_t end, Score score, uint32_t id) {
+    const auto offer = [&](uint32_t end, Score sum, uint32_t id) {
       Node<Score>& node = best[end];
-      if (node.begin == UINT32_MAX || score > node.score) node = {score, at, id};
+      if (node.begin == UINT32_MAX || sum > node.score)
+        node = {sum, node.begin == UINT32_MAX ? node.second : node.score, at, id};
+      else if (sum > node.second)
+        node.second = sum;
     };
     trie_.prefixes(word.substr(at), [&](size_t length, uint32_t id) {
       if (banned && id < banned->size() && (*banned)[id]) return true;
@@ -54,11 +91,13 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, std::vector
   std::vector<ModelToken> pieces;
   for (uint32_t end = size; end > 0; end = best[end].begin) {
     const Node<Score>& node = best[end];
+    if (margin) *margin = std::min(*margin, node.score - node.second);
     if (fuse_unknown_ && node.id == unknown_ && !pieces.empty() && pieces.back().id == unknown_)
       pieces.back().begin = node.begin;
     else
       pieces.push_back({node.id, node.begin, end});
   }
+  score = best[size].score;
   out.reserve(first + pieces.size());
   for (size_t i = pieces.size(); i-- > 0;) emit(word, pieces[i], banned, out);
   return Done{};
@@ -84,7 +123,11 @@ void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned
 
 bool Unigram::splits_before(std::string_view mark) const {
   // In single precision the score of what came before decides between equals: the text must stay whole.
-  if (vocabulary_.find(mark) == kNoId || sentencepiece_) return false;
+  return !sentencepiece_ && no_token_crosses(mark);
+}
+
+bool Unigram::no_token_crosses(std::string_view mark) const {
+  if (vocabulary_.find(mark) == kNoId) return false;
   for (uint32_t id = 0; id < vocabulary_.size(); ++id) {
     const auto token = vocabulary_.token(id);
     if (!token) continue;

@@ -13,12 +13,27 @@ class Unigram : public Model {
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   uint32_t unknown_id() const override { return unknown_; }
   bool splits_before(std::string_view mark) const override;
+  bool keeps_words() const override { return !sentencepiece_; }
   void write(Json& model) const override;
+
+  // SentencePiece adds scores in single precision over the whole text, so what came before a word can decide
+  // between cuts that are nearly equal. The text may still be cut into words when no token crosses a mark:
+  // `score` goes in as the sum before the word and comes out as the sum after it.
+  bool sentencepiece() const { return sentencepiece_; }
+  bool no_token_crosses(std::string_view mark) const;
+  Status tokenize_after(std::string_view word, const Banned* banned, float& score,
+                        std::vector<ModelToken>& out) const;
+  // Whether the word is cut the same way after every score that cut_may_be_kept(): its best path wins at each
+  // of its places by more than all roundings together.
+  bool cut_is_clear(std::string_view word, const Banned* banned) const;
+  bool cut_may_be_kept(float score) const;
+  float score_after(uint32_t id, float score) const;
 
  private:
   Unigram() = default;
   template <class Score>
-  Status viterbi(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const;
+  Status viterbi(std::string_view word, const Banned* banned, Score& score, std::vector<ModelToken>& out,
+                 Score* margin = nullptr) const;
   void emit(std::string_view word, ModelToken piece, const Banned* banned,
             std::vector<ModelToken>& out) const;
 

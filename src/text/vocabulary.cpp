@@ -1,44 +1,75 @@
 #include "text/vocabulary.h"
 
+#include <algorithm>
+
 #include "base/shown.h"
 #include "text/hash.h"
 
 namespace makar {
 
 void Vocabulary::grow() {
-  slots_.assign(slots_.empty() ? 64 : slots_.size() * 2, 0);
+  std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
+  old.swap(slots_);
   const size_t mask = slots_.size() - 1;
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    size_t at = hash_bytes(view(entries_[i])) & mask;
-    while (slots_[at]) at = (at + 1) & mask;
-    slots_[at] = static_cast<uint32_t>(i + 1);
+  for (const Slot& slot : old) {
+    if (!slot.entry) continue;
+    size_t at = slot.hash & mask;
+    while (slots_[at].entry) at = (at + 1) & mask;
+    slots_[at] = slot;
   }
+}
+
+size_t Vocabulary::place(std::string_view token, uint64_t hash) const {
+  const size_t mask = slots_.size() - 1;
+  const auto low = static_cast<uint32_t>(hash);
+  size_t at = low & mask;
+  while (slots_[at].entry && !(slots_[at].hash == low && view(entries_[slots_[at].entry - 1]) == token))
+    at = (at + 1) & mask;
+  return at;
 }
 
 void Vocabulary::add(std::string_view token, uint32_t id) {
   check(id <= kMaxId, "token id above Vocabulary::kMaxId");
   if (entries_.size() * 2 >= slots_.size()) grow();
-  const size_t mask = slots_.size() - 1;
-  size_t at = hash_bytes(token) & mask;
-  while (slots_[at] && view(entries_[slots_[at] - 1]) != token) at = (at + 1) & mask;
-  if (!slots_[at]) {
+  const uint64_t hash = hash_bytes(token);
+  Slot& slot = slots_[place(token, hash)];
+  if (!slot.entry) {
     entries_.push_back({static_cast<uint32_t>(bytes_.size()), static_cast<uint32_t>(token.size()), id});
     bytes_ += token;
-    slots_[at] = static_cast<uint32_t>(entries_.size());
+    slot = {static_cast<uint32_t>(entries_.size()), static_cast<uint32_t>(hash)};
   }
-  entries_[slots_[at] - 1].id = id;
+  entries_[slot.entry - 1].id = id;
   if (id >= by_id_.size()) by_id_.resize(id + 1);
-  by_id_[id] = slots_[at];
+  by_id_[id] = slot.entry;
 }
 
 uint32_t Vocabulary::find(std::string_view token) const {
   if (slots_.empty()) return kNoId;
+  const Slot& slot = slots_[place(token, hash_bytes(token))];
+  return slot.entry ? entries_[slot.entry - 1].id : kNoId;
+}
+
+void Vocabulary::find_all(std::span<const std::string_view> tokens, uint32_t* ids) const {
+  constexpr size_t kBatch = 48;
   const size_t mask = slots_.size() - 1;
-  for (size_t at = hash_bytes(token) & mask; slots_[at]; at = (at + 1) & mask) {
-    const Entry& entry = entries_[slots_[at] - 1];
-    if (view(entry) == token) return entry.id;
+  for (size_t first = 0; first < tokens.size(); first += kBatch) {
+    const size_t count = slots_.empty() ? 0 : std::min(kBatch, tokens.size() - first);
+    uint64_t hashes[kBatch];
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = hash_bytes(tokens[first + i]);
+      __builtin_prefetch(&slots_[hashes[i] & mask]);
+    }
+    const auto guess = [&](size_t i) { return slots_[hashes[i] & mask].entry; };
+    for (size_t i = 0; i < count; ++i)
+      if (guess(i)) __builtin_prefetch(&entries_[guess(i) - 1]);
+    for (size_t i = 0; i < count; ++i)
+      if (guess(i)) __builtin_prefetch(bytes_.data() + entries_[guess(i) - 1].begin);
+    for (size_t i = 0; i < count; ++i) {
+      const Slot& slot = slots_[place(tokens[first + i], hashes[i])];
+      ids[first + i] = slot.entry ? entries_[slot.entry - 1].id : kNoId;
+    }
   }
-  return kNoId;
+  if (slots_.empty()) std::fill(ids, ids + tokens.size(), kNoId);
 }
 
 std::optional<std::string_view> Vocabulary::token(uint32_t id) const {

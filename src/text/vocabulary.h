@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ class Vocabulary {
   // Adds a token; a token added again takes the new id, an id used again names the new token.
   void add(std::string_view token, uint32_t id);
   uint32_t find(std::string_view token) const;  // kNoId when absent
+  // The same for many at once, several times faster: their places in memory are fetched together.
+  void find_all(std::span<const std::string_view> tokens, uint32_t* ids) const;
   std::optional<std::string_view> token(uint32_t id) const;
   uint32_t size() const { return static_cast<uint32_t>(by_id_.size()); }  // one more than the largest id
   size_t count() const { return entries_.size(); }
@@ -37,7 +40,14 @@ class Vocabulary {
 
   std::string bytes_;
   std::vector<Entry> entries_;
-  std::vector<uint32_t> slots_;  // index into entries_ + 1; a power of two
+  struct Slot {
+    uint32_t entry = 0;  // index into entries_ + 1; 0 is free
+    uint32_t hash = 0;
+  };
+  // The slot of the token, or the free one where it belongs.
+  size_t place(std::string_view token, uint64_t hash) const;
+
+  std::vector<Slot> slots_;      // a power of two
   std::vector<uint32_t> by_id_;  // index into entries_ + 1
 };
 

@@ -2,6 +2,7 @@
 #include "text/wordpiece.h"
 
 #include "base/shown.h"
+#include "text/byte_trie.h"
 #include "text/field.h"
 #include "text/unicode.h"
 
@@ -16,29 +17,30 @@ class WordPiece : public Model {
         prefix_(std::move(prefix)),
         limit_(limit) {
     unknown_ = vocabulary_.find(unknown_text_);
-    for (uint32_t id = 0; id < vocabulary_.size(); ++id)
-      if (const auto token = vocabulary_.token(id)) longest_ = std::max(longest_, token->size());
+    std::vector<std::pair<std::string_view, uint32_t>> starting, continuing;
+    for (uint32_t id = 0; id < vocabulary_.size(); ++id) {
+      const auto token = vocabulary_.token(id);
+      if (!token || vocabulary_.find(*token) != id) continue;
+      starting.emplace_back(*token, id);
+      if (token->starts_with(prefix_)) continuing.emplace_back(token->substr(prefix_.size()), id);
+    }
+    starting_.build(std::move(starting));
+    continuing_.build(std::move(continuing));
   }
 
   Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override {
     const size_t first = out.size();
     if (word.size() > limit_ && count_code_points(word) > limit_) return unknown(word, out);
-    std::string buffer;
     for (size_t begin = 0; begin < word.size();) {
-      const size_t room = begin == 0 ? longest_ : longest_ - std::min(longest_, prefix_.size());
-      size_t end = std::min(word.size(), begin + room);
-      while (end > begin && end < word.size() && inside(word[end])) --end;
-      buffer.assign(begin > 0 ? prefix_ : "").append(word.substr(begin, end - begin));
       uint32_t id = kNoId;
-      while (end > begin) {
-        id = vocabulary_.find(buffer);
-        if (banned && id < banned->size() && (*banned)[id]) id = kNoId;
-        if (id != kNoId) break;
-        do {
-          --end;
-          buffer.pop_back();
-        } while (end > begin && inside(word[end]));
-      }
+      size_t end = begin;
+      (begin == 0 ? starting_ : continuing_).prefixes(word.substr(begin), [&](size_t length, uint32_t found) {
+        if (banned && found < banned->size() && (*banned)[found]) return true;
+        if (begin + length < word.size() && inside(word[begin + length])) return true;
+        id = found;
+        end = begin + length;
+        return true;
+      });
       if (id == kNoId) {
         out.resize(first);
         return unknown(word, out);
@@ -66,7 +68,7 @@ class WordPiece : public Model {
   std::string unknown_text_, prefix_;
   uint64_t limit_;
   uint32_t unknown_ = kNoId;
-  size_t longest_ = 0;
+  ByteTrie starting_, continuing_;  // tokens of the start of a word, and of the rest without their prefix
 };
 
 }  // namespace

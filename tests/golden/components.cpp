@@ -130,9 +130,7 @@ std::vector<GoldenLine> run_components(const std::string& folder) {
   add_recurrent(*fixture, lines);
   add_optimisers(*fixture, lines);
   add_schedules(*fixture, lines);
-  for (const std::string& name : fixture->names())
-    if (name.rfind("lp.", 0) == 0 && name != "lp.scores" && name != "lp.history")
-      lines.push_back(skipped("components/" + name, "logits processors come with the samplers"));
+  add_logits_processors(*fixture, lines);
   return lines;
 }
 

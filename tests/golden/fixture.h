@@ -40,5 +40,6 @@ void add_rowwise(const Fixture& fixture, std::vector<GoldenLine>& lines);
 void add_recurrent(const Fixture& fixture, std::vector<GoldenLine>& lines);
 void add_optimisers(const Fixture& fixture, std::vector<GoldenLine>& lines);
 void add_schedules(const Fixture& fixture, std::vector<GoldenLine>& lines);
+void add_logits_processors(const Fixture& fixture, std::vector<GoldenLine>& lines);
 
 }  // namespace makar::golden

@@ -37,7 +37,7 @@ TEST_P(Bits, WholeEqualsTokenByTokenEqualsChunks) {
   const Tensor whole = logits(model_, pool_, whole_);
   const auto length = static_cast<int64_t>(own_.size());
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, length}) {
-    KvCache cache(model_.spec().decoder->layers, 1);
+    KvCache cache(*model_.spec().decoder, 1);
     for (int64_t past = 0; past < length; past += chunk) {
       const int64_t end = std::min(past + chunk, length);
       Inputs part;
@@ -70,7 +70,7 @@ TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
     r.alone = logits(model_, pool_, in);
     requests.push_back(std::move(r));
   }
-  KvCache cache(model_.spec().decoder->layers, requests.size());
+  KvCache cache(*model_.spec().decoder, requests.size());
   for (int64_t step = 0; step < steps; ++step) {
     Inputs together;
     std::vector<size_t> who;
@@ -191,7 +191,7 @@ TEST_P(CachedBits, CachedDecoderEqualsWhole) {
   const Tensor whole = logits(*loaded.model, pool_, in);
   Context ctx{pool_};
   for (const int64_t chunk : {1, 7}) {
-    KvCache cache(spec.decoder->layers, 1);
+    KvCache cache(*spec.decoder, 1);
     ForwardContext f{ctx, &cache};
     const Tensor encoded = loaded.model->encode(f, in.source);
     for (int64_t past = 0; past < most; past += chunk) {

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "kernels/kernels.h"
+#include "kernels/key_pages.h"
 
 namespace makar {
 namespace {
@@ -51,6 +52,33 @@ std::vector<Variant> variants() {
   return all;
 }
 
+// All keys and values in pages, as a cache keeps them; what is not written is not a number.
+struct Pages {
+  std::vector<Tensor> data;
+  std::vector<const float*> pointers;
+  ops::CachedKeys offsets;
+  Pages(const Tensor& k, const Tensor& v, const ops::AttentionOptions& o) {
+    const int64_t dim = o.head_dim, k_head = kernels::key_tile_floats(dim),
+                  v_head = kernels::value_tile_floats(dim);
+    offsets = {{}, 0, k_head, o.kv_heads * k_head, v_head};
+    for (int64_t row = 0; row < k.dim(0); ++row) {
+      const int64_t at = row % kernels::kKeyTile;
+      if (at == 0) data.push_back(Tensor::full({o.kv_heads * (k_head + v_head)}, NAN));
+      for (int64_t h = 0; h < o.kv_heads; ++h) {
+        const int64_t from = (row * o.kv_heads + h) * dim;
+        kernels::store_key(k.f32() + from, dim, at, data.back().f32() + h * k_head);
+        kernels::store_value(v.f32() + from, dim, at, data.back().f32() + offsets.v_offset + h * v_head);
+      }
+    }
+    for (const Tensor& page : data) pointers.push_back(page.f32());
+  }
+  ops::CachedKeys keys() const {
+    ops::CachedKeys all = offsets;
+    all.pages = {pointers.data()};
+    return all;
+  }
+};
+
 class AttentionBits : public testing::Test {
  protected:
   ThreadPool pool_{2};
@@ -64,6 +92,7 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
     const Tensor q = random({kTokens, v.o.heads * v.o.head_dim}, 1), k = random({kTokens, kv_width}, 2),
                  val = random({kTokens, kv_width}, 3);
     const Tensor whole = ops::attention(ctx_, q, k, val, {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias);
+    const Pages pages(k, val, v.o);
     for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}}) {
       for (int64_t past = 0; past < kTokens; past += chunk) {
         const int64_t n = std::min(chunk, kTokens - past);
@@ -72,7 +101,7 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
         ASSERT_TRUE(same_bits(part, whole.slice(past, past + n)))
             << v.name << ", chunks of " << chunk << " at " << past;
         const Tensor cached =
-            ops::attention_cached(ctx_, q.slice(past, past + n), {k}, {val}, {rows}, v.o, v.bias);
+            ops::attention_cached(ctx_, q.slice(past, past + n), pages.keys(), {rows}, v.o, v.bias);
         ASSERT_TRUE(same_bits(cached, part)) << v.name << ", cached, chunks of " << chunk << " at " << past;
       }
     }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/json.h"
 #include "base/rng.h"
 #include "optim/gradient_norm.h"
 #include "optim/rules.h"
@@ -210,6 +211,39 @@ TEST(Optimizer, MuonStepsAreNearlyOrthogonal) {
       }
     EXPECT_NEAR(trace / static_cast<double>(n), 0.85, 0.35) << shape.text();
     EXPECT_LT(std::sqrt(off / static_cast<double>(n)), 0.4) << shape.text();
+  }
+}
+
+// Five steps of torch.optim.Muon (2.11) on |p - target|^2, kept in muon.json. PyTorch makes the momentum
+// orthogonal in bf16, we in f32: each step may differ by what bf16 loses there.
+TEST(Optimizer, MuonFollowsPyTorch) {
+  ThreadPool pool(2);
+  const auto cases = read_json(std::string(MAKAR_TEST_GOLDEN) + "/../optim/muon.json");
+  ASSERT_TRUE(cases.ok()) << cases.error().text();
+  for (const auto& [name, c] : cases->items()) {
+    const Shape shape{c["shape"][0].get<int64_t>(), c["shape"][1].get<int64_t>()};
+    const auto target = c["target"].get<std::vector<float>>();
+    ParameterSet set;
+    Parameter* p = set.add("w", shape);
+    p->value = Tensor::from(shape, c["p0"].get<std::vector<float>>());
+    OptimizerOptions o;
+    o.name = "muon", o.weight_decay = 0.1, o.momentum = 0.95,
+    o.muon_match_adamw = c["adjust"] == "match_rms_adamw";
+    Optimizer optimizer = Optimizer::make(set, o).value();
+    double moved = 0, off = 0;
+    for (const Json& step : c["steps"]) {
+      const Tensor before = p->value.clone();
+      p->grad = Tensor::empty(shape);
+      for (int64_t i = 0; i < p->value.count(); ++i)
+        p->grad.f32()[i] = 2 * (p->value.f32()[i] - target[static_cast<size_t>(i)]);
+      optimizer.step(pool, 0.05);
+      for (int64_t i = 0; i < p->value.count(); ++i) {
+        const float want = step[static_cast<size_t>(i)].get<float>();
+        moved += std::pow(want - before.f32()[i], 2), off += std::pow(want - p->value.f32()[i], 2);
+        p->value.f32()[i] = want;  // each step by itself
+      }
+    }
+    EXPECT_LT(std::sqrt(off / moved), 0.02) << name;
   }
 }
 

@@ -200,6 +200,20 @@ TEST(Tokenizer, BrokenFilesAreErrors) {
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":[{"id":4294967295,"content":"x"}]})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"truncation":{"max_length":-1}})",
       R"({"model":{"type":"WordLevel","vocab":{"a":0}},"decoder":{"type":"Strip"}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":["a  b"]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},"merges":[["a",""]]}})",
+      R"({"model":{"type":"BPE","vocab":{"a":0,"##b":1},"merges":["a b"],"continuing_subword_prefix":"##"}})",
+      R"({"model":{"type":"BPE","vocab":{"a":true},"merges":[]}})",
+      R"({"model":{"type":"WordLevel","vocab":7}})",
+      R"({"model":{"type":"Unigram","vocab":[["a",null]]}})",
+      R"({"model":{"type":"Unigram","vocab":[["a",0]],"unk_id":-1}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"Sequence","pretokenizers":{}}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"pre_tokenizer":{"type":"Split","pattern":{"Glob":"*"},"behavior":"Isolated"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"decoder":{"type":"Sequence","decoders":[{"type":"Nothing"}]}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"truncation":{"max_length":5,"strategy":"Both"}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"padding":{"strategy":{"Fixed":-3}}})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"added_tokens":[{"id":1,"content":7}]})",
+      R"({"model":{"type":"WordLevel","vocab":{"a":0}},"normalizer":{"type":"Prepend"}})",
   };
   for (const char* text : broken) {
     const auto t = Tokenizer::from_json(Json::parse(text), "file.json");

@@ -44,8 +44,8 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
     h.transform_activation = b.feed_forward.activation;
   }
   if (h.kind == HeadKind::kSequenceClass || h.kind == HeadKind::kTokenClass) h.labels = r.labels();
-  h.pooler =
-      h.kind == HeadKind::kNone || h.kind == HeadKind::kPretraining || h.kind == HeadKind::kSequenceClass;
+  h.pooler = (h.kind == HeadKind::kNone && r.flag_or("add_pooling_layer", true)) ||
+             h.kind == HeadKind::kPretraining || h.kind == HeadKind::kSequenceClass;
   h.pool = PoolKind::kPooler;
   r.special_tokens(m, -1, -1, 0);
   s.embedding.padding = m.pad;

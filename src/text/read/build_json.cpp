@@ -54,6 +54,20 @@ Json split_stage(const std::string& pattern) {
 
 Json sequence_stage(const char* key, Json parts) { return {{"type", "Sequence"}, {key, std::move(parts)}}; }
 
+Json bpe_model(Json vocab, Json merges, bool ignore_merges) {
+  Json model = {{"type", "BPE"},
+                {"dropout", nullptr},
+                {"unk_token", nullptr},
+                {"continuing_subword_prefix", nullptr},
+                {"end_of_word_suffix", nullptr},
+                {"fuse_unk", false},
+                {"byte_fallback", false},
+                {"ignore_merges", ignore_merges}};
+  model["vocab"] = std::move(vocab);
+  model["merges"] = std::move(merges);
+  return model;
+}
+
 void put_token(Json& vocab, std::string token, uint32_t id) {
   auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(vocab.get_ref<Json::object_t&>());
   fields.emplace_back(std::move(token), Json(id));

@@ -17,6 +17,8 @@ Json template_processor(const std::vector<std::pair<std::string, uint32_t>>& bef
 Json byte_level_stage(bool prefix_space, bool use_regex);
 Json split_stage(const std::string& pattern);
 Json sequence_stage(const char* key, Json parts);
+// A plain BPE model: no unknown token, no fallback to bytes.
+Json bpe_model(Json vocab, Json merges, bool ignore_merges);
 // Appends {"token": id} without searching for the key.
 void put_token(Json& vocab, std::string token, uint32_t id);
 

@@ -1,5 +1,7 @@
 #include "text/read/gguf_pre.h"
 
+#include <algorithm>
+
 #include "base/nearest.h"
 #include "text/pre_tokenizer.h"
 #include "text/read/build_json.h"
@@ -47,6 +49,13 @@ const std::vector<Kind>& kinds() {
 }
 
 }  // namespace
+
+std::vector<std::string> gguf_pre_kinds() {
+  std::vector<std::string> out = {"gpt-2", "llama-bpe", "qwen2"};
+  for (const Kind& kind : kinds())
+    if (std::find(out.begin(), out.end(), kind.names[0]) == out.end()) out.emplace_back(kind.names[0]);
+  return out;
+}
 
 Result<GgufPre> gguf_pre(const std::string& kind) {
   std::vector<std::string> known;

@@ -1,6 +1,7 @@
 // How llama.cpp's `tokenizer.ggml.pre` kinds cut text.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 
@@ -12,5 +13,7 @@ struct GgufPre {
 };
 // kUnsupported for a kind that is not known.
 Result<GgufPre> gguf_pre(const std::string& kind);
+// One name of every kind, the most usual first.
+std::vector<std::string> gguf_pre_kinds();
 
 }  // namespace makar

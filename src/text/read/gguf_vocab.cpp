@@ -90,10 +90,7 @@ Result<Json> byte_level(const GgufMetadata& metadata, const Tokens& tokens) {
   add_specials(tokens, json);
   json["pre_tokenizer"] = std::move(pre.pre_tokenizer);
   json["decoder"] = byte_level_stage(true, true);
-  json["model"] = {{"type", "BPE"},     {"dropout", nullptr},     {"unk_token", nullptr},
-                   {"fuse_unk", false}, {"byte_fallback", false}, {"ignore_merges", pre.ignore_merges}};
-  json["model"]["vocab"] = std::move(vocab);
-  json["model"]["merges"] = std::move(list);
+  json["model"] = bpe_model(std::move(vocab), std::move(list), pre.ignore_merges);
   return json;
 }
 

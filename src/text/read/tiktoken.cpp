@@ -166,16 +166,7 @@ Json to_json(Ranks ranks) {
   json["pre_tokenizer"] = sequence_stage(
       "pretokenizers", Json::array({split_stage(ranks.pattern), byte_level_stage(false, false)}));
   json["decoder"] = byte_level_stage(true, true);
-  json["model"] = {{"type", "BPE"},
-                   {"dropout", nullptr},
-                   {"unk_token", nullptr},
-                   {"continuing_subword_prefix", nullptr},
-                   {"end_of_word_suffix", nullptr},
-                   {"fuse_unk", false},
-                   {"byte_fallback", false},
-                   {"ignore_merges", true}};
-  json["model"]["vocab"] = std::move(vocab);
-  json["model"]["merges"] = std::move(merges);
+  json["model"] = bpe_model(std::move(vocab), std::move(merges), true);
   return json;
 }
 

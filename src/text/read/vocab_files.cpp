@@ -43,16 +43,7 @@ Result<Json> vocab_merges_to_json(std::string_view vocab, std::string_view merge
       json["added_tokens"].push_back(added_token(id.get<uint32_t>(), token, true));
   json["pre_tokenizer"] = byte_level_stage(false, true);
   json["decoder"] = byte_level_stage(true, true);
-  json["model"] = {{"type", "BPE"},
-                   {"dropout", nullptr},
-                   {"unk_token", nullptr},
-                   {"continuing_subword_prefix", nullptr},
-                   {"end_of_word_suffix", nullptr},
-                   {"fuse_unk", false},
-                   {"byte_fallback", false},
-                   {"ignore_merges", false}};
-  json["model"]["vocab"] = std::move(tokens);
-  json["model"]["merges"] = std::move(list);
+  json["model"] = bpe_model(std::move(tokens), std::move(list), false);
   return json;
 }
 

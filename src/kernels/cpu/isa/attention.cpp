@@ -59,17 +59,23 @@ void attention_forward(const AttentionHead& a, float* scratch) {
 
   for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
     const int64_t tile = std::min(kKeyTile, a.keys - j0);
-    bool packed = false;
+    const bool cached = a.cache.pages != nullptr;
+    const int64_t depth = cached ? kKeyTile : tile;  // keys a V panel holds
+    const float *keys = k_panels, *values = v_panels;
+    bool ready = false;
     for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
       const int64_t rows = std::min(layout.block, a.rows - i0);
       const int64_t seen = keys_seen(a, i0, rows, j0, tile);
       if (seen <= 0) continue;
-      if (!packed) {
+      if (!ready && cached) {
+        const float* page = a.cache.pages[j0 / kKeyTile];
+        keys = page + a.cache.k_offset, values = page + a.cache.v_offset;
+      } else if (!ready) {
         t.pack_b(a.k + j0 * a.kv_stride, a.kv_stride, 1, tile, a.dim, k_panels);
         t.pack_b(a.v + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, v_panels);
-        packed = true;
       }
-      t.product(rows, seen, a.dim, q_panels + i0 * a.dim, k_panels, scores, kKeyTile, false);
+      ready = true;
+      t.product(rows, seen, a.dim, q_panels + i0 * a.dim, keys, scores, kKeyTile, false);
       for (int64_t i = 0; i < rows; ++i) {
         float* s = scores + i * kKeyTile;
         const Span visible = visible_keys(a, i0 + i, j0, seen);
@@ -80,9 +86,8 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
-      // The V panels hold `tile` keys a panel; a product over the first `seen` of them needs their own
-      // stride.
-      product_panels(t, rows, a.dim, seen, tile, p_panels, v_panels, a.out + i0 * a.out_stride, a.out_stride);
+      // A product over the first `seen` of a panel's keys needs the panel's own stride.
+      product_panels(t, rows, a.dim, seen, depth, p_panels, values, a.out + i0 * a.out_stride, a.out_stride);
     }
   }
   for (int64_t i = 0; i < a.rows; ++i) {

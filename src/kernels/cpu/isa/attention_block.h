@@ -8,8 +8,6 @@
 
 namespace makar::kernels::MAKAR_ISA {
 
-constexpr int64_t kKeyTile = 96;  // a multiple of every nr (12, 16, 32, 48)
-
 struct Span {
   int64_t begin, end;
 };
@@ -35,21 +33,23 @@ struct Layout {
 // How many of the tile's keys any row of [i0, i0 + rows) may see: everything from the tile's start to the
 // last visible one; 0 when the tile is out of sight.
 inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64_t j0, int64_t tile) {
-  if (a.causal && a.past + i0 + rows <= j0) return 0;
-  if (a.window > 0 && j0 + tile <= a.past + i0 - a.window + 1) return 0;
-  return a.causal ? std::min(tile, a.past + i0 + rows - j0) : tile;
+  const int64_t first = a.past + i0 * a.row_step, last = a.past + (i0 + rows - 1) * a.row_step;
+  if (a.causal && last < j0) return 0;
+  if (a.window > 0 && j0 + tile <= first - a.window + 1) return 0;
+  return a.causal ? std::min(tile, last + 1 - j0) : tile;
 }
 
 // The visible keys of row i inside the tile that starts at j0, as offsets in [0, seen).
 inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen) {
   Span s{0, seen};
-  if (a.causal) s.end = std::clamp<int64_t>(a.past + i + 1 - j0, 0, seen);
-  if (a.window > 0) s.begin = std::clamp<int64_t>(a.past + i - a.window + 1 - j0, 0, s.end);
+  const int64_t own = a.past + i * a.row_step;
+  if (a.causal) s.end = std::clamp<int64_t>(own + 1 - j0, 0, seen);
+  if (a.window > 0) s.begin = std::clamp<int64_t>(own - a.window + 1 - j0, 0, s.end);
   return s;
 }
 
 inline const float* bias_at(const AttentionHead& a, int64_t i, int64_t j0) {
-  return a.bias + (a.bias_by_key ? j0 : j0 - (a.past + i));
+  return a.bias + i * a.bias_stride + (a.bias_by_key ? j0 : j0 - (a.past + i * a.row_step));
 }
 
 // Raw products become scores: scale, soft cap, positional bias.

@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""Ours and the peers on the same texts, in turns; called by ./dev bench tokenize.
+
+One thread: MB per second of processor time, which a shared machine does not disturb. More: of the clock. The token
+counts of all sides must be equal where a peer runs the same tokenizer; a peer that differs is named.
+"""
+import argparse
+import contextlib
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import texts
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
+PEERS, DATA = os.path.join(BUILD, "peers"), os.path.join(BUILD, "bench-texts")
+NPM = {"tiktoken": "1.0.22", "gpt-tokenizer": "^3", "tokenizers": "0.23.2", "@huggingface/tokenizers": "^0.2"}
+ASSETS = os.environ.get("MAKAR_ASSETS", "../shared/assets")
+
+# name: the tokenizer's source, then what each peer calls it ("json": our own tokenizer.json of it)
+CASES = {
+    "gpt2": (f"{ASSETS}/tokenizers/hf/gpt2/tokenizer.json", {"tiktoken": "gpt2", "gpt-tokenizer": "gpt2", "hf": "json"}),
+    "llama3": (f"{ASSETS}/tokenizers/hf/llama3_2/tokenizer.json", {"hf": "json"}),
+    "gpt4": (f"{ASSETS}/tokenizers/tiktoken/cl100k_base.json", {"tiktoken": "cl100k_base", "gpt-tokenizer": "cl100k_base", "hf": "json"}),
+    "gpt4o": (f"{ASSETS}/tokenizers/hf/gpt4o/tokenizer.json", {"tiktoken": "o200k_base", "gpt-tokenizer": "o200k_base", "hf": "json"}),
+    "wordpiece": (f"{ASSETS}/weights/bert-tiny-toxicity/vocab.txt", {"hf": "json"}),
+    "unigram": ("spm:unigram", {"sentencepiece": "model", "hf": "json"}),
+    "llama2": (f"{ASSETS}/tokenizers/sentencepiece/llama2-tokenizer.model", {"sentencepiece": "model", "hf": "json"}),
+}
+
+
+def install_npm():
+    """The npm peers, into build/peers. False where there is no npm."""
+    if not shutil.which("npm"):
+        subprocess.run(["scripts/install-packages", os.path.relpath(os.path.join(HERE, "packages.txt"))], check=False)
+    if not shutil.which("npm"):
+        return False
+    os.makedirs(PEERS, exist_ok=True)
+    wanted = json.dumps({"private": True, "dependencies": NPM})
+    path = os.path.join(PEERS, "package.json")
+    if not os.path.exists(path) or open(path).read() != wanted or not os.path.isdir(PEERS + "/node_modules"):
+        with open(path, "w") as file:
+            file.write(wanted)
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent"], cwd=PEERS, check=True, stdout=sys.stderr)
+    return True
+
+
+def spm_train(kind, text, prefix, threads, vocab=8000):
+    return ["spm_train", f"--input={text}", f"--model_prefix={prefix}", f"--vocab_size={vocab}", f"--model_type={kind}",
+            f"--num_threads={threads}", "--minloglevel=2"]
+
+
+def prepare(case):
+    """The tokenizer as its source file and as a tokenizer.json, below build/."""
+    folder = os.path.join(DATA, case)
+    os.makedirs(folder, exist_ok=True)
+    source, made = CASES[case][0], os.path.join(folder, "tokenizer.json")
+    if source.startswith("spm:"):
+        source = os.path.join(folder, "spm.model")
+        if not os.path.exists(source):
+            command = spm_train("unigram", texts.text("english", DATA), source[:-6], 2)
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if not os.path.exists(source):
+        unpacked = os.path.join(folder, "source-" + os.path.basename(source))
+        with open(unpacked, "wb") as file:
+            subprocess.run(["zcat", source + ".gz"], stdout=file, check=True)
+        source = unpacked
+    if not os.path.exists(made):
+        subprocess.run([f"{BUILD}/makar", "tokenizer", "convert", source, made], check=True, stdout=subprocess.DEVNULL)
+    return source, made
+
+
+class Side:
+    """One competitor: a process that makes a pass over the text for each line it is sent."""
+
+    def __init__(self, name, command, threads):
+        env = dict(os.environ, RAYON_NUM_THREADS=str(threads), PEERS=PEERS)
+        self.name, self.rates, self.tokens, self.threads = name, [], 0, threads
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env, bufsize=1)
+        first = self.process.stdout.readline()
+        self.load = json.loads(first)["ready"] if first else None
+
+    def go(self, size, keep):
+        self.process.stdin.write("\n")
+        line = self.process.stdout.readline()
+        if not line:
+            self.load = None
+            return
+        got = json.loads(line)
+        self.tokens = got["tokens"]
+        if keep:
+            self.rates.append(size / 1e6 / (got["cpu"] if self.threads == 1 else got["wall"]))
+
+    def close(self):
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
+        self.process.wait()
+
+
+def spread(values):
+    q = statistics.quantiles(values, n=4) if len(values) > 2 else [min(values), 0, max(values)]
+    return (q[2] - q[0]) / 2 / statistics.median(values)
+
+
+def report(args, case, threads, ours, peer, theirs, unit, better, extra=None):
+    """better: 1 when larger figures are better, -1 when smaller ones are."""
+    a, b = statistics.median(ours), statistics.median(theirs)
+    line = {"bench": "tokenize", "case": case, "threads": threads, "ours": round(a, 3), "peer": peer, "theirs": round(b, 3),
+            "unit": unit, "ratio": round((a / b) ** better, 2), "spread": round(spread(ours), 3), **(extra or {})}
+    if args.json:
+        print(json.dumps(line), flush=True)
+    else:
+        notes = "".join(f", {k} {v}" for k, v in (extra or {}).items())
+        print(f"{case:<22} {threads} thread{'s' if threads > 1 else ' '}  ours {a:9.2f} {unit:<5} {peer:<14} {b:8.2f}  {line['ratio']:6.2f} times{notes}", flush=True)
+
+
+def compare(args, case, text, threads, npm):
+    source, made = prepare(case)
+    path = texts.text(text, DATA)
+    size = os.path.getsize(path)
+    commands = {"ours": [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else made, path, str(threads)]}
+    for peer, name in CASES[case][1].items():
+        if peer == "sentencepiece":
+            commands[peer] = [f"{BUILD}/bench_tokenizer_sentencepiece", source, path, str(threads)]
+        elif npm:
+            commands[peer] = ["node", f"{HERE}/peers.cjs", peer, made if name == "json" else name, path, str(threads)]
+    sides = [Side(name, command, threads) for name, command in commands.items() if shutil.which(command[0])]
+    for name, command in commands.items():
+        if not shutil.which(command[0]):
+            print(f"tokenize: {name} is not here and left out of {case}", file=sys.stderr)
+    for i, side in enumerate(sides):
+        if side.name == "hf" and side.load is None:  # no binary for this machine: the one in JavaScript
+            side.close()
+            sides[i] = Side("hf-js", [a if a != "hf" else "hf-js" for a in commands["hf"]], threads)
+    for turn in range(args.rounds + 1):  # the first warms up
+        for side in sides:
+            if side.load is not None:
+                side.go(size, turn > 0)
+    for side in sides:
+        side.close()
+    for side in sides[1:]:
+        if side.load is None:
+            print(f"tokenize: {side.name} failed on {case} {text}", file=sys.stderr)
+            continue
+        extra = {"load_s": sides[0].load, "peer_load_s": side.load}
+        if side.tokens != sides[0].tokens:
+            extra["tokens"], extra["peer_tokens"] = sides[0].tokens, side.tokens
+        report(args, f"{case} {text}", threads, sides[0].rates, side.name, side.rates, "MB/s", 1, extra)
+
+
+def timed(command, threads):
+    """Seconds and peak megabytes of a whole program: processor time with one thread, the clock with more."""
+    env = dict(os.environ, RAYON_NUM_THREADS=str(threads), PEERS=PEERS)
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    process.returncode = status
+    if status:
+        return None
+    return (usage.ru_utime + usage.ru_stime if threads == 1 else wall), usage.ru_maxrss / 1024
+
+
+def compare_training(args, threads, npm):
+    text = texts.text("english", DATA)
+    with tempfile.TemporaryDirectory() as folder:
+        def ours(kind, vocab, pipeline):
+            return [f"{BUILD}/makar", "tokenizer", "train", text, "-o", f"{folder}/ours", "--model-type", kind, "--vocab-size", str(vocab),
+                    "--pipeline", pipeline, "--threads", str(threads), "--quiet"]
+        pairs = [("train bpe 30k", "hf", ours("bpe", 30000, "byte-level"), ["node", f"{HERE}/peers.cjs", "train", f"{folder}/hf", text] if npm else None),
+                 ("train bpe 8k", "spm_train", ours("bpe", 8000, "byte-level"), spm_train("bpe", text, f"{folder}/spm", threads)),
+                 ("train unigram 8k", "spm_train", ours("unigram", 8000, "metaspace"), spm_train("unigram", text, f"{folder}/spm", threads))]
+        for case, peer, mine, theirs in pairs:
+            if not theirs or not shutil.which(theirs[0]):
+                print(f"tokenize: {peer} is not installed; {case} left out", file=sys.stderr)
+                continue
+            rounds = [(timed(mine, threads), timed(theirs, threads)) for _ in range(args.rounds)]
+            if any(a is None or b is None for a, b in rounds):
+                print(f"tokenize: {case} failed", file=sys.stderr)
+                continue
+            peaks = {"peak_mb": round(max(a[1] for a, _ in rounds)), "peer_peak_mb": round(max(b[1] for _, b in rounds))}
+            report(args, case, threads, [a[0] for a, _ in rounds], peer, [b[0] for _, b in rounds], "s", -1, peaks)
+
+
+def main():
+    p = argparse.ArgumentParser(prog="./dev bench tokenize", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--json", action="store_true", help="one JSON object a line")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--threads", default="1,2", help="a list (1,2)")
+    p.add_argument("--texts", default="english,code,mixed")
+    p.add_argument("--cases", default=",".join([*CASES, "train"]), help="a list (%(default)s)")
+    args = p.parse_args()
+    unknown = [c for c in args.cases.split(",") if c not in CASES and c != "train"]
+    if unknown:
+        p.error(f"no case '{unknown[0]}'; there are {', '.join([*CASES, 'train'])}")
+    npm = install_npm()
+    if not npm:
+        print("tokenize: no npm here; its peers are left out", file=sys.stderr)
+    for threads in (int(t) for t in args.threads.split(",")):
+        for case in args.cases.split(","):
+            if case == "train":
+                compare_training(args, threads, npm)
+                continue
+            for text in args.texts.split(","):
+                compare(args, case, text, threads, npm)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+// Any bytes as an IDX file.
+#include "data/idx.h"
+
+using namespace makar;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  auto stream = ByteStream::from_memory({reinterpret_cast<const char*>(data), size}, "fuzz");
+  if (!stream.ok()) return 0;
+  const auto array = read_idx(**stream);
+  if (!array.ok()) return 0;
+  int64_t count = 1;
+  for (const int64_t d : array->dims) count *= d;
+  check(count == static_cast<int64_t>(array->bytes.size()), "as many bytes as the header says");
+  return 0;
+}

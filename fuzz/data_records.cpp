@@ -1,0 +1,29 @@
+// Any bytes as a dataset in every format (the first byte picks it): records or counted faults, never a crash,
+// messages bounded.
+#include "data/record_reader.h"
+#include "data/schema.h"
+
+using namespace makar;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 1) return 0;
+  const auto format = static_cast<RecordFormat>(data[0] % 7);
+  auto stream = ByteStream::from_memory({reinterpret_cast<const char*>(data) + 1, size - 1}, "fuzz");
+  if (!stream.ok()) return 0;
+  const auto reader = FileReader::make(std::move(*stream), format);
+  BadRecords bad;
+  DataRecord record;
+  for (int i = 0; i < 100000; ++i) {
+    const auto found = reader->next(record, bad);
+    if (!found.ok()) {
+      check(found.error().text().size() < 4000, "a bounded message");
+      break;
+    }
+    if (!*found) break;
+    check(record.value.is_object(), "a record is an object");
+    if (const auto schema = detect_schema(record.value)) (void)to_messages(record.value, *schema).ok();
+  }
+  check(bad.told.size() <= BadRecords::kTold, "a few are told");
+  for (const auto& line : bad.told) check(line.size() < 4000, "a bounded message");
+  return 0;
+}

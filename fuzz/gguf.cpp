@@ -1,0 +1,27 @@
+// Any bytes as a GGUF file: an Error, or a file whose every value and tensor can be read to its last byte.
+#include "formats/gguf.h"
+
+#include <cstring>
+
+using namespace makar;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const auto keeper = std::make_shared<int>(0);
+  const auto file = Gguf::parse({reinterpret_cast<const std::byte*>(data), size}, keeper, "fuzz");
+  if (!file.ok()) {
+    check(!file.error().message.empty() && file.error().text().size() < 2000,
+          "an error has a bounded message");
+    return 0;
+  }
+  for (const auto& [key, value] : (*file)->fields().list()) {
+    value.integer(), value.number(), value.flag(), value.text();
+    value.integers(), value.numbers(), value.texts();
+    check(value.shown().size() < 500, "a value is shown in bounds");
+  }
+  for (const GgufTensor& t : (*file)->tensors()) {
+    check((*file)->find(t.name) == &t, "a listed tensor is found");
+    const Tensor view = (*file)->view(t), copy = view.clone();  // touches every byte
+    check(copy.bytes() == t.end - t.begin, "a tensor has its bytes");
+  }
+  return 0;
+}

@@ -1,0 +1,10 @@
+// Any bytes as a grammar: an Error, or a grammar whose masks and moves agree.
+#include "grammar_walk.h"
+
+using namespace makar;
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  walk_grammar(Grammar::from_json_schema({reinterpret_cast<const char*>(data), size}, small_limits()), data,
+               size);
+  return 0;
+}

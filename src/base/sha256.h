@@ -1,0 +1,32 @@
+// SHA-256 (FIPS 180-4), for manifests and checkpoints: what was read and what was written, by content.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace makar {
+
+class Sha256 {
+ public:
+  void add(std::span<const std::byte> bytes);
+  void add(std::string_view text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
+  std::string hex();  // ends the message; 64 characters
+
+ private:
+  void block(const uint8_t* p);
+  std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                    0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, 64> rest_{};
+  size_t held_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+std::string sha256_of(std::string_view text);
+Result<std::string> sha256_of_file(const std::string& path);
+
+}  // namespace makar

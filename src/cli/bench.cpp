@@ -1,0 +1,139 @@
+// makar bench: tokens per second of a model on this machine, reading prompts and writing alone or together.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+#include "base/rng.h"
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "models/inspect.h"
+
+namespace makar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::vector<int64_t> some_tokens(const Model& model, int64_t count, uint64_t salt) {
+  std::vector<int64_t> ids;
+  const Rng rng(salt, Purpose::kSynthetic);
+  for (int64_t i = 0; i < count; ++i)
+    ids.push_back(static_cast<int64_t>(rng.uniform_double(static_cast<uint64_t>(i)) *
+                                       static_cast<double>(model.spec().vocab)));
+  return ids;
+}
+
+// Seconds from the first forward of `batch` requests to their last.
+double seconds(const Model& model, ThreadPool& pool, int64_t batch, int64_t prompt, int64_t written,
+               uint64_t salt) {
+  EngineOptions o;
+  o.share_prefixes = false;
+  o.step_tokens = std::max<int64_t>(512, batch);
+  Engine engine(model, pool, o);
+  for (int64_t i = 0; i < batch; ++i) {
+    SampleRequest r;
+    r.prompt = some_tokens(model, prompt, salt * 1000 + static_cast<uint64_t>(i));
+    r.max_new_tokens = written;
+    engine.submit(std::make_shared<SampleJob>(std::move(r)));
+  }
+  if (written > 1) engine.step();  // writing is timed from the second token on
+  const auto begin = Clock::now();
+  engine.run();
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+struct Figure {
+  double mean = 0, deviation = 0;
+};
+
+Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_t)>& run) {
+  run(0);  // once to warm up
+  std::vector<double> rates;
+  Figure f;
+  for (int64_t i = 1; i <= rounds; ++i) rates.push_back(tokens / run(static_cast<uint64_t>(i)));
+  for (const double r : rates) f.mean += r / static_cast<double>(rates.size());
+  for (const double r : rates) f.deviation += (r - f.mean) * (r - f.mean) / static_cast<double>(rates.size());
+  f.deviation = std::sqrt(f.deviation);
+  return f;
+}
+
+// Bytes of weights a token reads when it is written alone.
+double weight_bytes(const Model& model) {
+  double bytes = 0;
+  for (const auto& p : model.parameters().all()) bytes += static_cast<double>(p->value.bytes());
+  return bytes;
+}
+
+}  // namespace
+
+int run_bench(const std::vector<std::string>& arguments) {
+  ModelOptions model;
+  int64_t prompt = 512, written = 128, rounds = 3;
+  std::vector<std::string> batches;
+  bool json = false;
+  Options options("bench",
+                  "Tokens per second on this machine: reading a prompt (pp), writing (tg), several together.",
+                  "makar bench -m MODEL -p 512 -n 128 -b 1 -b 8");
+  model.declare(options);
+  options.add("-p --n-prompt", &prompt, "tokens of the prompt; 0 leaves the case out", "N");
+  options.add("-n --n-gen", &written, "tokens to write; 0 leaves the case out", "N");
+  options.add("-b --batch", &batches, "requests written together; may be repeated; 1, 4, 8 and 16 without it",
+              "N");
+  options.add("-r --repetitions", &rounds, "rounds of each case", "N");
+  options.add("--json", &json, "one JSON object a case");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (rounds < 1 || prompt < 0 || written < 0 || prompt > 1000000 || written > 1000000)
+    return report(error_at("bench", "-r must be at least 1, -p and -n 0 to 1000000")), 2;
+  if (batches.empty()) batches = {"1", "4", "8", "16"};
+  ThreadPool pool(static_cast<int>(model.threads));
+  const auto start = Clock::now();
+  auto loaded = load_model(model.model);
+  if (!loaded.ok()) return report(loaded.error());
+  const Model& m = *loaded->model;
+  if (!m.spec().decoder || m.spec().encoder)
+    return report(error_of(Error::Kind::kUnsupported, model.model,
+                           "bench runs decoder-only models, this is a {}", m.spec().architecture));
+  if (m.spec().max_positions > 0 && std::max(prompt, written + 1) > m.spec().max_positions)
+    return report(error_of(Error::Kind::kLimit, "bench",
+                           "the model has {} positions; ask for less with -p and -n",
+                           m.spec().max_positions)),
+           2;
+  loaded->model->pack(pool);
+  const double bytes = weight_bytes(m), load = std::chrono::duration<double>(Clock::now() - start).count();
+  if (!json)
+    fmt::print("{}, {:.1f} MB of weights, {} threads, ready in {:.2f} s\n{:<14} {:>12}  {:>8}  {}\n",
+               m.spec().architecture, bytes * 1e-6, pool.threads(), load, "case", "tokens/s", "+-", "");
+  const auto show = [&](const std::string& name, const Figure& f, int64_t batch) {
+    if (json) {
+      fmt::print("{}\n", Json{{"bench", "model"},
+                              {"case", name},
+                              {"threads", pool.threads()},
+                              {"ours", f.mean},
+                              {"unit", "tok/s"},
+                              {"spread", f.deviation / f.mean}}
+                             .dump());
+      return;
+    }
+    const double per_second = f.mean / static_cast<double>(batch) * bytes * 1e-9;
+    fmt::print("{:<14} {:>12.2f}  {:>8.2f}  {}\n", name, f.mean, f.deviation,
+               name.starts_with("pp") ? "" : fmt::format("{:.1f} GB/s of weights", per_second));
+    std::fflush(stdout);
+  };
+  if (prompt > 0)
+    show(fmt::format("pp{}", prompt),
+         measure(rounds, static_cast<double>(prompt),
+                 [&](uint64_t salt) { return seconds(m, pool, 1, prompt, 1, salt); }),
+         1);
+  for (const std::string& text : batches) {
+    const int64_t batch = std::atoll(text.c_str());
+    if (batch < 1 || batch > 1024) return report(error_at("--batch", "must be 1 to 1024, got '{}'", text)), 2;
+    if (written < 2) break;
+    show(fmt::format("tg{}{}", written, batch > 1 ? fmt::format(" x {}", batch) : ""),
+         measure(rounds, static_cast<double>(batch * (written - 1)),
+                 [&](uint64_t salt) { return seconds(m, pool, batch, 1, written, salt); }),
+         batch);
+  }
+  return 0;
+}
+
+}  // namespace makar

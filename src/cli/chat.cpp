@@ -1,0 +1,118 @@
+// makar chat: a conversation in the terminal.
+#include <editline/readline.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <optional>
+
+#include "cli/chat_session.h"
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+
+namespace makar {
+namespace {
+
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// Ctrl-C ends the answer; without one it ends the line.
+class InterruptGuard {
+ public:
+  InterruptGuard() {
+    interrupted = false;
+    struct sigaction action = {};
+    action.sa_handler = [](int) { interrupted = true; };
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
+
+ private:
+  struct sigaction before_ = {};
+};
+
+// A line with editing and history on a terminal, a plain one from a pipe; nothing at the end.
+std::optional<std::string> read_line(bool terminal, const char* prompt) {
+  std::string line;
+  if (!terminal) {
+    if (!std::getline(std::cin, line)) return std::nullopt;
+    return line;
+  }
+  const std::unique_ptr<char, decltype(&std::free)> typed(readline(prompt), &std::free);
+  if (!typed) return std::nullopt;
+  line = typed.get();
+  if (!line.empty()) add_history(line.c_str());
+  return line;
+}
+
+// Lines that end in a backslash go on.
+std::optional<std::string> read_message(bool terminal) {
+  auto line = read_line(terminal, "> ");
+  while (line && line->ends_with('\\')) {
+    const auto more = read_line(terminal, ". ");
+    line->back() = '\n';
+    if (!more) break;
+    *line += *more;
+  }
+  return line;
+}
+
+void answer(ChatSession& session, const std::string& message, bool terminal) {
+  const InterruptGuard guard;
+  const Status status =
+      session.say(message, [](const std::string& text) { return print_out(text) && !interrupted; });
+  print_out(terminal ? "\n\n" : "\n");
+  if (!status.ok()) report(status.error());
+}
+
+}  // namespace
+
+int run_chat(const std::vector<std::string>& arguments) {
+  ModelOptions model;
+  WritingOptions writing;
+  writing.write.max_new_tokens = 1024;
+  writing.write.sampler.temperature = 0.7, writing.write.sampler.top_p = 0.95;
+  std::string system;
+  Options options("chat", "Talk with a model that has a chat template. /help inside lists the commands.",
+                  "makar chat -m MODEL");
+  model.declare(options);
+  writing.declare(options);
+  options.add("--system", &system, "what the model is told before anything else", "TEXT");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
+  ThreadPool pool(static_cast<int>(model.threads));
+  const auto language = LanguageModel::open(model.model, pool);
+  if (!language.ok()) return report(language.error());
+  if (!language->spec().decoder || !language->chat_template())
+    return report(error_of(Error::Kind::kUnsupported, model.model,
+                           "{} has no chat template; makar generate continues text with it",
+                           language->spec().architecture));
+  Engine engine(language->model(), pool, writing.engine(language->model()));
+  if (const Status status = writing.constrain(*language); !status.ok()) return report(status.error());
+  if (const Status status = writing.open_draft(*language, pool); !status.ok()) return report(status.error());
+  ChatSession session(engine, *language, writing.write);
+  session.set_system(system);
+  const bool terminal = isatty(0) && isatty(1);
+  if (terminal) fmt::print("{}; /help lists the commands\n", language->spec().architecture);
+  while (const auto line = read_message(terminal)) {
+    if (line->empty()) continue;
+    if (*line == "/quit" || *line == "/exit") break;
+    if (line->starts_with('/')) {
+      const auto told = session.command(*line);
+      if (told.ok())
+        print_out(*told);
+      else
+        report(told.error());
+      continue;
+    }
+    answer(session, *line, terminal);
+  }
+  return 0;
+}
+
+}  // namespace makar

@@ -1,0 +1,205 @@
+// makar data: datasets looked at and prepared for training.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_set>
+
+#include "base/progress.h"
+#include "cli/run.h"
+#include "data/prepare.h"
+#include "text/hash.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+int run_prepare(const std::vector<std::string>& arguments) {
+  PrepareOptions o;
+  std::string tokenizer_path, split = "hash", end;
+  int64_t threads = 0;
+  bool quiet = false, json = false;
+  o.folder = "tokens";
+  Options options("data prepare", "Tokenises datasets once, into shards that training maps.",
+                  "makar data prepare books/ --tokenizer tokenizer/ -o tokens");
+  options.positional("PATHS", &o.paths,
+                     "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd");
+  options.add("--tokenizer", &tokenizer_path, "a tokenizer file, or a folder that has one", "PATH").required =
+      true;
+  options.add("-o --output --out", &o.folder, "the folder to write", "DIR");
+  options.add("--val-set-size", &o.validation, "the share kept for validation", "X");
+  options.add("--val-split", &split, "hash: documents by their content; tail: the last tokens", "NAME");
+  options.add("--end-of-document --eos", &end,
+              "the token put after each document (default the tokenizer's own end)", "TOKEN");
+  options.add("-t --threads", &threads, "0: one for each core", "N");
+  options.add("-q --quiet", &quiet, "no progress");
+  options.add("--json", &json, "print the counts as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (!(o.validation >= 0 && o.validation < 1) || (split != "hash" && split != "tail"))
+    return report(
+               error_at("data prepare", "--val-set-size is a share from 0 to 1, --val-split hash or tail")),
+           2;
+  const auto tokenizer = Tokenizer::load(tokenizer_path);
+  if (!tokenizer.ok()) return report(tokenizer.error());
+  o.validation_at_end = split == "tail";
+  for (const std::string& name : end.empty()
+                                     ? std::vector<std::string>{"<|endoftext|>", "</s>", "<|end_of_text|>"}
+                                     : std::vector<std::string>{end})
+    if (const auto id = tokenizer->id(name); id && o.end_of_document < 0) o.end_of_document = *id;
+  if (!end.empty() && o.end_of_document < 0)
+    return report(error_at("--end-of-document", "the tokenizer has no token '{}'", end)), 2;
+  ThreadPool pool(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
+  Progress progress(quiet || json);
+  o.progress = [&](uint64_t documents, uint64_t tokens) {
+    progress.show("prepare", tokens, 0, fmt::format("{} documents", documents));
+  };
+  const auto made = prepare_tokens(*tokenizer, pool, o);
+  if (!made.ok()) return report(made.error());
+  if (json) {
+    const Json out = {{"documents", made->documents},
+                      {"tokens", made->tokens},
+                      {"validation_documents", made->validation_documents},
+                      {"validation_tokens", made->validation_tokens},
+                      {"bytes", made->bytes},
+                      {"bad_records", made->bad.count},
+                      {"schema", made->schema}};
+    fmt::print("{}\n", out.dump());
+    return 0;
+  }
+  fmt::print("{}: {} documents, {} tokens, {} more for validation (schema: {})\n", o.folder, made->documents,
+             made->tokens, made->validation_tokens, made->schema);
+  if (made->bad.count > 0) fmt::print("{} records could not be used:\n", made->bad.count);
+  for (const std::string& line : made->bad.told) fmt::print("  {}\n", line);
+  return 0;
+}
+
+struct Counts {
+  uint64_t documents = 0, bytes = 0, characters = 0, tokens = 0, duplicates = 0;
+  std::map<std::string, uint64_t> schemas, scripts;
+  std::map<int, uint64_t> lengths;  // by powers of two of characters
+  std::unordered_set<uint64_t> seen;
+};
+
+const char* script_of(char32_t c) {
+  if (c < 0x80)
+    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ? "Latin"
+           : c >= '0' && c <= '9'                           ? "digits"
+                                                            : "signs";
+  if (c < 0x250) return "Latin";
+  if (c >= 0x370 && c < 0x400) return "Greek";
+  if (c >= 0x400 && c < 0x530) return "Cyrillic";
+  if (c >= 0x590 && c < 0x600) return "Hebrew";
+  if (c >= 0x600 && c < 0x780) return "Arabic";
+  if (c >= 0x900 && c < 0x980) return "Devanagari";
+  if (c >= 0xE00 && c < 0xE80) return "Thai";
+  if (c >= 0x3040 && c < 0x3100) return "Kana";
+  if ((c >= 0x3400 && c < 0xA000) || (c >= 0x20000 && c < 0x32000)) return "Han";
+  if (c >= 0xAC00 && c < 0xD7B0) return "Hangul";
+  return "other";
+}
+
+void collect(const Json& value, std::string& out, int depth = 0) {
+  if (value.is_string()) out += value.get_ref<const std::string&>() + "\n";
+  if (depth < 8 && value.is_structured())
+    for (const auto& item : value.items()) collect(item.value(), out, depth + 1);
+}
+
+Status count_all(const std::vector<std::string>& paths, const Tokenizer* tokenizer, Counts& c,
+                 BadRecords& bad) {
+  // Hashes of at most so many documents are kept: memory is bounded, duplicates past it are not found.
+  constexpr size_t kMostHashes = size_t{32} << 20;
+  MAKAR_TRY(auto reader, RecordReader::open(paths));
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    const auto schema = detect_schema(record.value);
+    ++c.schemas[schema ? name(*schema) : "unknown"];
+    std::string text;
+    collect(record.value, text);
+    if (!text.empty()) text.pop_back();
+    c.documents += record.continues ? 0 : 1, c.bytes += text.size();
+    uint64_t characters = 0;
+    for (size_t at = 0; at < text.size(); ++characters) ++c.scripts[script_of(next_code(text, at))];
+    c.characters += characters;
+    ++c.lengths[characters > 0 ? static_cast<int>(std::log2(static_cast<double>(characters))) : 0];
+    if (c.seen.size() < kMostHashes && !c.seen.insert(hash_bytes(text)).second) ++c.duplicates;
+    if (tokenizer) {
+      std::vector<uint32_t> ids;
+      MAKAR_CHECK_OK(tokenizer->append_ids(text, {}, ids));
+      c.tokens += ids.size();
+    }
+  }
+  bad = reader.bad();
+  return Done{};
+}
+
+void print_counts(const Counts& c, const BadRecords& bad, bool tokens) {
+  fmt::print("documents   {}\nbytes       {}\ncharacters  {}\n", c.documents, c.bytes, c.characters);
+  if (tokens)
+    fmt::print("tokens      {} ({:.2f} bytes each)\n", c.tokens,
+               static_cast<double>(c.bytes) / static_cast<double>(std::max<uint64_t>(1, c.tokens)));
+  fmt::print("duplicates  {}\nbad records {}\n", c.duplicates, bad.count);
+  for (const std::string& line : bad.told) fmt::print("  {}\n", line);
+  for (const auto& [schema, n] : c.schemas) fmt::print("schema      {} ({} records)\n", schema, n);
+  fmt::print("\ncharacters of a record\n");
+  uint64_t most = 1;
+  for (const auto& length : c.lengths) most = std::max(most, length.second);
+  for (const auto& [power, n] : c.lengths)
+    fmt::print("  {:>8} to {:>8} {:>9} {}\n", int64_t{1} << power, (int64_t{2} << power) - 1, n,
+               std::string(1 + 39 * n / most, '#'));
+  fmt::print("\nscripts\n");
+  for (const auto& [script, n] : c.scripts)
+    fmt::print("  {:<12} {:6.2f} %\n", script,
+               100.0 * static_cast<double>(n) / static_cast<double>(std::max<uint64_t>(1, c.characters)));
+}
+
+int run_stats(const std::vector<std::string>& arguments) {
+  std::vector<std::string> paths;
+  std::string tokenizer_path;
+  bool json = false;
+  Options options("data stats",
+                  "Counts what datasets hold: documents, tokens, lengths, scripts, duplicates, bad records.",
+                  "makar data stats books/ chats.jsonl --tokenizer tokenizer/");
+  options.positional("PATHS", &paths,
+                     "files and folders: text, JSONL, JSON, CSV, TSV, CoNLL, plain, gzip or zstd");
+  options.add("--tokenizer", &tokenizer_path, "count tokens with it", "PATH");
+  options.add("--json", &json, "print the counts as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  std::optional<Tokenizer> tokenizer;
+  if (!tokenizer_path.empty()) {
+    auto t = Tokenizer::load(tokenizer_path);
+    if (!t.ok()) return report(t.error());
+    tokenizer = *t;
+  }
+  Counts c;
+  BadRecords bad;
+  if (const Status s = count_all(paths, tokenizer ? &*tokenizer : nullptr, c, bad); !s.ok())
+    return report(s.error());
+  if (!json) return print_counts(c, bad, tokenizer.has_value()), 0;
+  Json lengths = Json::object();
+  for (const auto& [power, n] : c.lengths) lengths[std::to_string(int64_t{1} << power)] = n;
+  const Json out = {{"documents", c.documents}, {"bytes", c.bytes},           {"characters", c.characters},
+                    {"tokens", c.tokens},       {"duplicates", c.duplicates}, {"bad_records", bad.count},
+                    {"bad", bad.told},          {"schemas", c.schemas},       {"lengths", lengths},
+                    {"scripts", c.scripts}};
+  fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return 0;
+}
+
+}  // namespace
+
+int run_data(const std::vector<std::string>& arguments) {
+  const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
+  if (!arguments.empty() && arguments[0] == "prepare") return run_prepare(rest);
+  if (!arguments.empty() && arguments[0] == "stats") return run_stats(rest);
+  const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
+  fmt::print(help ? stdout : stderr,
+             "Looks at datasets and prepares them for training.\n\nusage: makar data SUBCOMMAND [options]\n\n"
+             "  prepare      tokenise once, into shards that training maps\n"
+             "  stats        documents, tokens, lengths, scripts, duplicates, bad records\n\n"
+             "example: makar data stats books/\n");
+  return help ? 0 : 2;
+}
+
+}  // namespace makar

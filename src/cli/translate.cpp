@@ -1,0 +1,74 @@
+// makar translate and makar summarize: an encoder-decoder reads a text and writes another, by beam search.
+#include <fmt/format.h>
+
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+
+namespace makar {
+namespace {
+
+int run_rewrite(Options& options, const std::vector<std::string>& arguments, const std::string& prefix) {
+  ModelOptions model;
+  WritingOptions writing;
+  writing.write.beams = 4;
+  std::vector<std::string> words, files;
+  std::string given_prefix = prefix;
+  bool lines = false;
+  model.declare(options);
+  writing.declare(options);
+  options.positional("TEXT", &words, "the text; standard input without one").required = false;
+  options.add("-f --file", &files, "read the text from a file", "FILE");
+  options.add("--lines", &lines, "a text a line, an answer a line");
+  options.add("--prefix", &given_prefix, "put before each text, for models that are told their task", "TEXT");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
+  ThreadPool pool(static_cast<int>(model.threads));
+  const auto language = LanguageModel::open(model.model, pool);
+  if (!language.ok()) return report(language.error());
+  if (!language->spec().encoder || !language->spec().decoder)
+    return report(
+        error_of(Error::Kind::kUnsupported, model.model,
+                 "a sequence-to-sequence model (T5, BART, Marian) is needed, this is a {}; see makar chat",
+                 language->spec().architecture));
+  Engine engine(language->model(), pool, writing.engine(language->model()));
+  writing.write.fit = true;
+  const auto answer = [&](const std::string& text) -> Status {
+    MAKAR_TRY(const auto prompt, language->encode(given_prefix + text));
+    MAKAR_TRY(const WriteResult result, write_text(engine, *language, prompt, writing.write));
+    for (const WrittenText& one : result.answers) print_out(one.text + "\n");
+    return Done{};
+  };
+  Status status = Done{};
+  if (!words.empty()) {
+    status = answer(fmt::format("{}", fmt::join(words, " ")));
+  } else if (!lines) {
+    const auto text = read_whole(files);
+    status = text.ok() ? answer(*text) : Status(text.error());
+  } else {
+    Status inner = Done{};
+    status = each_lines(files, [&](const std::vector<std::string_view>& batch, size_t) {
+      for (const auto line : batch)
+        if (inner = answer(std::string(line)); !inner.ok()) return false;
+      return true;
+    });
+    if (status.ok()) status = inner;
+  }
+  return status.ok() ? 0 : report(status.error());
+}
+
+}  // namespace
+
+int run_translate(const std::vector<std::string>& arguments) {
+  Options options("translate", "Translate with a sequence-to-sequence model.",
+                  "makar translate -m MODEL \"How are you?\"");
+  return run_rewrite(options, arguments, "");
+}
+
+int run_summarize(const std::vector<std::string>& arguments) {
+  Options options("summarize", "Summarize with a sequence-to-sequence model.",
+                  "makar summarize -m MODEL --file article.txt");
+  return run_rewrite(options, arguments, "");
+}
+
+}  // namespace makar

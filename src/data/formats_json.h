@@ -1,0 +1,40 @@
+// JSONL and JSON files as records. A JSON file may be a list of records, one record, SQuAD's nested form, or
+// records one after another; lists are read an element at a time.
+#pragma once
+#include <deque>
+
+#include "data/line_reader.h"
+#include "data/record_reader.h"
+
+namespace makar {
+
+class JsonlReader : public FileReader {
+ public:
+  explicit JsonlReader(std::unique_ptr<ByteStream> stream) : lines_(std::move(stream)) {}
+  Result<bool> next(DataRecord& record, BadRecords& bad) override;
+
+ private:
+  LineReader lines_;
+};
+
+class JsonReader : public FileReader {
+ public:
+  static constexpr size_t kLimit = size_t{64} << 20;  // bytes of one record, or of a SQuAD file
+  explicit JsonReader(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
+  Result<bool> next(DataRecord& record, BadRecords& bad) override;
+
+ private:
+  Result<int> byte();  // -1 at the end
+  // The text of the next value, brackets balanced; false when the list or the file ends.
+  Result<bool> value(std::string& text, uint64_t& line);
+
+  std::unique_ptr<ByteStream> stream_;
+  std::string block_;
+  size_t at_ = 0;
+  uint64_t line_ = 1;
+  int back_ = -2;  // a byte that was looked at
+  bool started_ = false, list_ = false, ended_ = false;
+  std::deque<DataRecord> held_;  // questions of a SQuAD file
+};
+
+}  // namespace makar

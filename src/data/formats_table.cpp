@@ -1,0 +1,138 @@
+#include "data/formats_table.h"
+
+#include <algorithm>
+
+#include "base/shown.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+std::string valid(const std::string& text) { return is_valid_utf8(text) ? text : to_valid_utf8(text); }
+
+bool is_column_name(const std::string& word) {
+  static const std::vector<std::string> known = {
+      "text",        "sentence", "label",    "labels",   "prompt",   "completion", "response",
+      "instruction", "input",    "output",   "chosen",   "rejected", "source",     "target",
+      "anchor",      "positive", "negative", "question", "answer",   "context",    "class",
+      "category",    "score",    "review",   "id",       "idx"};
+  return std::find(known.begin(), known.end(), word) != known.end();
+}
+
+std::vector<std::string> split(const std::string& line, bool tabs) {
+  std::vector<std::string> out;
+  const std::string_view separators = tabs ? "\t" : " \t";
+  for (size_t at = 0; at <= line.size();) {
+    const size_t end = std::min(line.find_first_of(separators, at), line.size());
+    if (tabs || end > at) out.push_back(line.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+// One row; a quoted field may hold separators, quotes written twice and line breaks.
+Result<bool> TableReader::row(std::vector<std::string>& fields, uint64_t& first_line, BadRecords& bad) {
+  fields.assign(1, "");
+  bool quoted = false, any = false;
+  size_t size = 0;
+  for (Line line;;) {
+    MAKAR_TRY(const bool found, lines_.next(line));
+    if (!found) {
+      if (quoted) bad.add(fmt::format("{}:{}", lines_.place(), first_line), "a quoted field does not end");
+      return any && !quoted;
+    }
+    if (!any) first_line = line.number;
+    const std::string place = fmt::format("{}:{}", lines_.place(), line.number);
+    size += line.text.size() + 1;
+    if (line.too_long || size > lines_.limit() || fields.size() > kColumns) {
+      bad.add(place, fmt::format("the row is longer than {} bytes or {} columns", lines_.limit(), kColumns));
+      fields.assign(1, ""), quoted = any = false, size = 0;
+      continue;
+    }
+    if (!any && line.text.empty()) continue;
+    any = true;
+    for (size_t i = 0; i < line.text.size(); ++i) {
+      const char c = line.text[i];
+      if (quoted && c == '"' && i + 1 < line.text.size() && line.text[i + 1] == '"') {
+        fields.back() += '"', ++i;
+      } else if (c == '"' && separator_ == ',' && (quoted || fields.back().empty())) {
+        quoted = !quoted;
+      } else if (c == separator_ && !quoted) {
+        fields.emplace_back();
+      } else {
+        fields.back() += c;
+      }
+    }
+    if (!quoted) return true;
+    fields.back() += '\n';
+  }
+}
+
+Result<bool> TableReader::next(DataRecord& record, BadRecords& bad) {
+  for (std::vector<std::string> fields;;) {
+    uint64_t line = 0;
+    MAKAR_TRY(const bool found, row(fields, line, bad));
+    if (!found) return false;
+    if (columns_.empty()) {
+      if (std::any_of(fields.begin(), fields.end(), is_column_name)) {
+        columns_ = fields;
+        continue;
+      }
+      if (fields.size() > 2)
+        return error_at(fmt::format("{}:{}", lines_.place(), line),
+                        "the first of {} columns should name them (text, label, prompt, completion, ...)",
+                        fields.size());
+      columns_ =
+          fields.size() == 2 ? std::vector<std::string>{"text", "label"} : std::vector<std::string>{"text"};
+    }
+    if (fields.size() != columns_.size()) {
+      bad.add(fmt::format("{}:{}", lines_.place(), line),
+              fmt::format("the row has {} fields where the table has {} columns", fields.size(),
+                          columns_.size()));
+      continue;
+    }
+    record.value = Json::object();
+    for (size_t i = 0; i < fields.size(); ++i) record.value[valid(columns_[i])] = valid(fields[i]);
+    record.file = lines_.place(), record.line = line;
+    return true;
+  }
+}
+
+Result<bool> ConllReader::next(DataRecord& record, BadRecords& bad) {
+  Json tokens = Json::array(), tags = Json::array();
+  bool broken = false;
+  for (Line line;;) {
+    MAKAR_TRY(const bool found, lines_.next(line));
+    const bool blank = found && !line.too_long && line.text.find_first_not_of(" \t") == std::string::npos;
+    if (!found || blank) {
+      if (!tokens.empty() && !broken) {
+        record.value = {{"tokens", std::move(tokens)}, {"tags", std::move(tags)}};
+        record.file = lines_.place();
+        return true;
+      }
+      tokens = Json::array(), tags = Json::array(), broken = false;
+      if (!found) return false;
+      continue;
+    }
+    if (line.text.starts_with("#") && (universal_ || tokens.empty())) continue;
+    if (broken) continue;
+    const auto columns = split(line.text, universal_);
+    const std::string place = fmt::format("{}:{}", lines_.place(), line.number);
+    if (line.too_long || columns.size() < (universal_ ? 4u : 2u) || tokens.size() >= kTokens) {
+      bad.add(place, line.too_long ? fmt::format("the line is longer than {} bytes", lines_.limit())
+                     : tokens.size() >= kTokens
+                         ? fmt::format("the sentence has more than {} tokens", kTokens)
+                         : fmt::format("expected {} columns, got {}", universal_ ? 10 : 2, columns.size()));
+      broken = true;
+      continue;
+    }
+    if (universal_ && columns[0].find_first_of("-.") != std::string::npos) continue;  // ranges, empty nodes
+    if (tokens.empty()) record.line = line.number;
+    tokens.push_back(valid(universal_ ? columns[1] : columns.front()));
+    tags.push_back(valid(universal_ ? columns[3] : columns.back()));
+  }
+}
+
+}  // namespace makar

@@ -1,0 +1,38 @@
+// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest square of bits that
+// holds n, walked until it lands inside (Black and Rogaway, 2002). Keyed by (seed, epoch).
+#pragma once
+#include <cstdint>
+
+#include "base/rng.h"
+
+namespace makar {
+
+class Permutation {
+ public:
+  Permutation(uint64_t n, uint64_t seed, uint64_t epoch) : n_(n), rng_(seed, Purpose::kShuffle, epoch) {
+    while (uint64_t{1} << (2 * half_) < n) ++half_;
+  }
+  uint64_t size() const { return n_; }
+  // Where position i < size() goes.
+  uint64_t operator()(uint64_t i) const {
+    do i = round_trip(i);
+    while (i >= n_);
+    return i;
+  }
+
+ private:
+  uint64_t round_trip(uint64_t x) const {
+    const uint64_t mask = (uint64_t{1} << half_) - 1;
+    uint64_t left = x >> half_, right = x & mask;
+    for (uint64_t round = 0; round < 4; ++round) {
+      const uint64_t next = left ^ (rng_.bits(round << 32 | right)[0] & mask);
+      left = right, right = next;
+    }
+    return left << half_ | right;
+  }
+  uint64_t n_;
+  Rng rng_;
+  unsigned half_ = 1;
+};
+
+}  // namespace makar

@@ -1,0 +1,177 @@
+#include "data/prepare.h"
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "text/hash.h"
+
+namespace makar {
+namespace {
+
+// The text of a record that was made for something else than language modelling.
+std::string all_texts(const Json& record, Schema schema) {
+  if (const Json* text = text_field(record); text && text->is_string()) return text->get<std::string>();
+  if (const auto messages = to_messages(record, schema); messages.ok()) {
+    std::string out;
+    for (const Json& m : *messages)
+      if (m["content"].is_string()) out += (out.empty() ? "" : "\n") + m["content"].get<std::string>();
+    return out;
+  }
+  std::string out;
+  for (const auto& [key, value] : record.items())
+    if (value.is_string()) out += (out.empty() ? "" : "\n") + value.get<std::string>();
+  return out;
+}
+
+struct Piece {
+  std::string text;
+  bool ends = false, validation = false;
+};
+
+// Pieces of about 8 MiB, so that all threads have work, then in order to the writers.
+class Writer {
+ public:
+  Writer(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& o, Prepared& counts)
+      : tokenizer_(tokenizer),
+        pool_(pool),
+        o_(o),
+        counts_(counts),
+        wide_(tokenizer.vocab_size() > 65536),
+        train_(o.folder, "train", wide_, false),
+        validation_(o.folder, "validation", wide_, false) {}
+
+  Status add(Piece piece) {
+    counts_.bytes += piece.text.size();
+    held_ += piece.text.size();
+    pieces_.push_back(std::move(piece));
+    return held_ >= (size_t{8} << 20) || pieces_.size() >= 65536 ? flush() : Status(Done{});
+  }
+
+  Status flush() {
+    std::vector<std::string_view> texts;
+    for (const Piece& p : pieces_) texts.push_back(p.text);
+    EncodeOptions encode;
+    encode.offsets = false;
+    auto encoded = tokenizer_.encode_batch(texts, encode, pool_);
+    for (size_t i = 0; i < pieces_.size(); ++i) {
+      if (!encoded[i].ok()) return encoded[i].error();
+      std::vector<uint32_t>& ids = encoded[i]->ids;
+      if (pieces_[i].ends && o_.end_of_document >= 0)
+        ids.push_back(static_cast<uint32_t>(o_.end_of_document));
+      TokenWriter& writer = pieces_[i].validation ? validation_ : train_;
+      open_ = open_ || !ids.empty();
+      if (!open_) continue;  // a document without tokens
+      MAKAR_CHECK_OK(writer.add(ids, pieces_[i].ends));
+      if (pieces_[i].ends) open_ = false;
+    }
+    pieces_.clear();
+    held_ = 0;
+    if (o_.progress)
+      o_.progress(train_.documents() + validation_.documents(), train_.tokens() + validation_.tokens());
+    return Done{};
+  }
+
+  Result<Json> finish() {
+    MAKAR_CHECK_OK(flush());
+    Json splits = Json::object();
+    MAKAR_TRY(const Json train, train_.finish());
+    MAKAR_TRY(const Json validation, validation_.finish());
+    counts_.documents = train_.documents(), counts_.tokens = train_.tokens();
+    counts_.validation_documents = validation_.documents(), counts_.validation_tokens = validation_.tokens();
+    splits["train"] = {{"shards", train}};
+    if (!validation.empty()) splits["validation"] = {{"shards", validation}};
+    return splits;
+  }
+  bool wide() const { return wide_; }
+
+ private:
+  const Tokenizer& tokenizer_;
+  ThreadPool& pool_;
+  const PrepareOptions& o_;
+  Prepared& counts_;
+  bool wide_, open_ = false;
+  TokenWriter train_, validation_;
+  std::vector<Piece> pieces_;
+  size_t held_ = 0;
+};
+
+Status write_manifest(const PrepareOptions& o, const Tokenizer& tokenizer,
+                      const std::vector<std::string>& files, Prepared& counts, Json splits, bool wide) {
+  if (o.validation_at_end && o.validation > 0) {
+    const auto cut = static_cast<uint64_t>(static_cast<double>(counts.tokens) * (1.0 - o.validation));
+    splits["train"]["end"] = cut;
+    splits["validation"] = {{"range_of", "train"}, {"begin", cut}};
+    counts.validation_tokens = counts.tokens - cut, counts.tokens = cut;
+  }
+  const std::string text = tokenizer.to_json().dump() + "\n";
+  MAKAR_CHECK_OK(write_file(o.folder + "/tokenizer.json", text));
+  Json sources = Json::array();
+  for (const std::string& file : files) {
+    MAKAR_TRY(const std::string sum, sha256_of_file(file));
+    sources.push_back({{"path", file}, {"sha256", sum}});
+  }
+  const Json manifest = {{"format", "makar-tokens-1"},
+                         {"bits", wide ? 32 : 16},
+                         {"vocab_size", tokenizer.vocab_size()},
+                         {"tokenizer_sha256", sha256_of(text)},
+                         {"schema", counts.schema},
+                         {"end_of_document", o.end_of_document},
+                         {"documents", counts.documents},
+                         {"tokens", counts.tokens},
+                         {"validation_documents", counts.validation_documents},
+                         {"validation_tokens", counts.validation_tokens},
+                         {"bytes", counts.bytes},
+                         {"bad_records", counts.bad.count},
+                         {"splits", splits},
+                         {"sources", sources}};
+  return write_file(o.folder + "/manifest.json", manifest.dump(2) + "\n");
+}
+
+}  // namespace
+
+bool in_validation(std::string_view document, double share, uint64_t seed) {
+  const uint64_t h = fold_multiply(hash_bytes(document) ^ (seed * 0x9E3779B97F4A7C15u), 0xE7037ED1A0B428DBu);
+  return static_cast<double>(h >> 11) * 0x1p-53 < share;
+}
+
+Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& options) {
+  MAKAR_TRY(auto reader, RecordReader::open(options.paths));
+  MAKAR_CHECK_OK(make_folder(options.folder));
+  Prepared counts;
+  Writer writer(tokenizer, pool, options, counts);
+  Piece piece;
+  bool any = false;
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (any && (!found || !record.continues)) {
+      piece.ends = true;
+      MAKAR_CHECK_OK(writer.add(std::move(piece)));
+      any = false;
+    }
+    if (!found) break;
+    const auto schema = detect_schema(record.value);
+    std::string text = schema ? all_texts(record.value, *schema) : "";
+    if (text.empty() && !record.continues) {
+      reader.bad().add(record.place(),
+                       schema ? "the record has no text" : "no field of the record is known to hold text");
+      continue;
+    }
+    if (counts.schema.empty()) counts.schema = name(*schema);
+    const bool first = !any;
+    if (any) MAKAR_CHECK_OK(writer.add(std::move(piece)));
+    const bool validation = first ? !options.validation_at_end && options.validation > 0 &&
+                                        in_validation(text, options.validation, options.seed)
+                                  : piece.validation;
+    piece = {std::move(text), false, validation};
+    any = true;
+  }
+  MAKAR_TRY(Json splits, writer.finish());
+  counts.bad = reader.bad();
+  if (counts.tokens == 0)
+    return error_at(options.paths.front(), "there is no text to train on ({} records could not be used{})",
+                    counts.bad.count, counts.bad.told.empty() ? "" : ": " + counts.bad.told.front());
+  MAKAR_CHECK_OK(
+      write_manifest(options, tokenizer, reader.files(), counts, std::move(splits), writer.wide()));
+  return counts;
+}
+
+}  // namespace makar

@@ -1,0 +1,153 @@
+#include "data/record_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/sha256.h"
+#include "data/formats_json.h"
+#include "data/formats_table.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+// Plain text: pieces of one document.
+class TextReader : public FileReader {
+ public:
+  explicit TextReader(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
+  Result<bool> next(DataRecord& record, BadRecords&) override {
+    while (!ended_ && rest_.size() < kPiece) {
+      const size_t had = rest_.size();
+      rest_.resize(kPiece);
+      MAKAR_TRY(const size_t n, stream_->read({rest_.data() + had, kPiece - had}));
+      rest_.resize(had + n);
+      ended_ = n == 0;
+    }
+    if (rest_.empty()) return false;
+    size_t cut = rest_.size();
+    if (!ended_) {
+      const size_t line = rest_.rfind('\n');
+      if (line != std::string::npos) {
+        cut = line + 1;
+      } else {  // a very long line: cut between characters
+        for (int i = 0; i < 3 && cut > 1 && (static_cast<unsigned char>(rest_[cut - 1]) & 0xC0) == 0x80; ++i)
+          --cut;
+        if (cut > 1 && static_cast<unsigned char>(rest_[cut - 1]) >= 0xC0) --cut;
+      }
+    }
+    const std::string piece = rest_.substr(0, cut);
+    rest_.erase(0, cut);
+    record.value = {{"text", is_valid_utf8(piece) ? piece : to_valid_utf8(piece)}};
+    record.file = stream_->place(), record.line = line_, record.continues = line_ > 1 || started_;
+    started_ = true;
+    line_ += static_cast<uint64_t>(std::count(piece.begin(), piece.end(), '\n'));
+    return true;
+  }
+
+ private:
+  std::unique_ptr<ByteStream> stream_;
+  std::string rest_;
+  uint64_t line_ = 1;
+  bool ended_ = false, started_ = false;
+};
+
+std::string plain_name(const std::string& path) {
+  for (const char* end : {".gz", ".zst"})
+    if (path.ends_with(end)) return path.substr(0, path.size() - std::string(end).size());
+  return path;
+}
+
+}  // namespace
+
+std::optional<RecordFormat> format_of(const std::string& path) {
+  const std::string name = plain_name(path);
+  const std::pair<const char*, RecordFormat> table[] = {
+      {".txt", RecordFormat::kText},    {".md", RecordFormat::kText},      {".text", RecordFormat::kText},
+      {".raw", RecordFormat::kText},    {".en", RecordFormat::kText},      {".de", RecordFormat::kText},
+      {".jsonl", RecordFormat::kJsonl}, {".ndjson", RecordFormat::kJsonl}, {".json", RecordFormat::kJson},
+      {".csv", RecordFormat::kCsv},     {".tsv", RecordFormat::kTsv},      {".conllu", RecordFormat::kConllu},
+      {".conll", RecordFormat::kConll}, {".bio", RecordFormat::kConll},    {".iob", RecordFormat::kConll}};
+  for (const auto& [end, format] : table)
+    if (name.ends_with(end)) return format;
+  return std::nullopt;
+}
+
+std::unique_ptr<FileReader> FileReader::make(std::unique_ptr<ByteStream> stream, RecordFormat format) {
+  switch (format) {
+    case RecordFormat::kText:
+      return std::make_unique<TextReader>(std::move(stream));
+    case RecordFormat::kJsonl:
+      return std::make_unique<JsonlReader>(std::move(stream));
+    case RecordFormat::kJson:
+      return std::make_unique<JsonReader>(std::move(stream));
+    case RecordFormat::kCsv:
+      return std::make_unique<TableReader>(std::move(stream), ',');
+    case RecordFormat::kTsv:
+      return std::make_unique<TableReader>(std::move(stream), '\t');
+    case RecordFormat::kConll:
+    case RecordFormat::kConllu:
+      break;
+  }
+  return std::make_unique<ConllReader>(std::move(stream), format == RecordFormat::kConllu);
+}
+
+Result<RecordReader> RecordReader::open(const std::vector<std::string>& paths) {
+  namespace fs = std::filesystem;
+  RecordReader reader;
+  for (const std::string& path : paths) {
+    if (!is_there(path)) return error_of(Error::Kind::kNotFound, path, "there is no such file or folder");
+    if (!is_folder(path)) {
+      reader.files_.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    std::error_code code;
+    for (fs::recursive_directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
+      if (it->path().filename().string().starts_with(".")) {
+        if (it->is_directory(code)) it.disable_recursion_pending();
+        continue;
+      }
+      if (it->is_regular_file(code) && format_of(it->path().string())) found.push_back(it->path().string());
+    }
+    if (code) return error_of(Error::Kind::kIo, path, "cannot walk the folder: {}", code.message());
+    if (found.empty())
+      return error_of(
+          Error::Kind::kNotFound, path,
+          "the folder holds no dataset (.txt, .md, .jsonl, .json, .csv, .tsv, .conll, .conllu, each also "
+          "as .gz or .zst)");
+    std::sort(found.begin(), found.end());
+    reader.files_.insert(reader.files_.end(), found.begin(), found.end());
+  }
+  return reader;
+}
+
+Result<std::string> fingerprint(const std::vector<std::string>& paths) {
+  MAKAR_TRY(const auto reader, RecordReader::open(paths));
+  Sha256 sum;
+  for (const std::string& file : reader.files()) {
+    std::error_code code;
+    const auto size = std::filesystem::file_size(file, code);
+    const auto time = std::filesystem::last_write_time(file, code).time_since_epoch().count();
+    if (code) return error_of(Error::Kind::kIo, file, "cannot be looked at: {}", code.message());
+    sum.add(fmt::format("{} {} {}\n", file, size, time));
+  }
+  return sum.hex();
+}
+
+Result<bool> RecordReader::next(DataRecord& record) {
+  for (;;) {
+    if (!file_) {
+      if (next_file_ == files_.size()) return false;
+      const std::string& path = files_[next_file_++];
+      MAKAR_TRY(auto stream, ByteStream::open(path));
+      file_ = FileReader::make(std::move(stream), format_of(path).value_or(RecordFormat::kText));
+    }
+    record.continues = false;
+    MAKAR_TRY(const bool found, file_->next(record, bad_));
+    if (found) return true;
+    file_.reset();
+  }
+}
+
+}  // namespace makar

@@ -1,0 +1,145 @@
+#include "data/schema.h"
+
+#include "base/shown.h"
+
+namespace makar {
+namespace {
+
+struct Row {
+  Schema schema;
+  const char* name;
+  const char* alias;
+};
+constexpr Row kRows[] = {{Schema::kText, "text", "completion"},
+                         {Schema::kMessages, "messages", "chat_template"},
+                         {Schema::kShareGpt, "sharegpt", "conversations"},
+                         {Schema::kAlpaca, "alpaca", "instruction"},
+                         {Schema::kPromptCompletion, "prompt-completion", "input_output"},
+                         {Schema::kPreference, "preference", "chosen-rejected"},
+                         {Schema::kLabelledCompletion, "labelled-completion", "kto"},
+                         {Schema::kPrompt, "prompt", "prompt"},
+                         {Schema::kTextLabel, "text-label", "classification"},
+                         {Schema::kTokenLabels, "token-labels", "conll"},
+                         {Schema::kQuestion, "squad", "question-answering"},
+                         {Schema::kTriplet, "triplet", "anchor-positive-negative"},
+                         {Schema::kSourceTarget, "source-target", "translation"}};
+
+std::string role_of(const std::string& from) {
+  if (from == "human" || from == "user") return "user";
+  if (from == "gpt" || from == "assistant" || from == "bot" || from == "model") return "assistant";
+  if (from == "observation" || from == "function" || from == "function_response") return "tool";
+  return from;
+}
+
+Json turn(const char* role, const std::string& content) { return {{"role", role}, {"content", content}}; }
+
+Result<std::string> text_of(const Json& record, const char* key) {
+  if (!record.contains(key) || !record[key].is_string())
+    return error_at("", "field '{}' must be a text", key);
+  return record[key].get<std::string>();
+}
+
+Result<Json> from_turns(const Json& list, const char* role, const char* content, const char* name) {
+  if (!list.is_array() || list.empty()) return error_at("", "field '{}' must be a list of turns", name);
+  Json out = Json::array();
+  for (size_t i = 0; i < list.size(); ++i) {
+    const Json& t = list[i];
+    if (!t.is_object() || !t.contains(role) || !t[role].is_string())
+      return error_at("", "turn {} of '{}' has no '{}'", i, name, role);
+    if (!t.contains(content) || !(t[content].is_string() || t[content].is_array() || t[content].is_null()))
+      return error_at("", "turn {} of '{}' has no '{}'", i, name, content);
+    Json one = t;
+    if (std::string(role) != "role") one = {{"role", t[role]}, {"content", t[content]}};
+    one["role"] = role_of(t[role].get<std::string>());
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string name(Schema schema) {
+  for (const Row& row : kRows)
+    if (row.schema == schema) return row.name;
+  return "";
+}
+
+std::optional<Schema> schema_named(const std::string& name) {
+  for (const Row& row : kRows)
+    if (name == row.name || name == row.alias) return row.schema;
+  return std::nullopt;
+}
+
+std::vector<std::string> schema_names() {
+  std::vector<std::string> out;
+  for (const Row& row : kRows) out.emplace_back(row.name);
+  return out;
+}
+
+const Json* field(const Json& record, std::initializer_list<const char*> names) {
+  if (!record.is_object()) return nullptr;
+  for (const char* name : names)
+    if (const auto it = record.find(name); it != record.end() && !it->is_null()) return &*it;
+  return nullptr;
+}
+
+const Json* text_field(const Json& record) {
+  return field(record, {"text", "sentence", "content", "review", "document"});
+}
+const Json* label_field(const Json& record) {
+  return field(record, {"label", "labels", "class", "category", "score"});
+}
+const Json* tags_field(const Json& record) {
+  return field(record, {"ner_tags", "pos_tags", "tags", "upos", "labels"});
+}
+const Json* source_field(const Json& record) { return field(record, {"source", "src"}); }
+const Json* target_field(const Json& record) { return field(record, {"target", "tgt"}); }
+
+std::optional<Schema> detect_schema(const Json& record) {
+  const auto has = [&](const char* key) { return field(record, {key}) != nullptr; };
+  if (has("messages")) return Schema::kMessages;
+  if (has("conversations")) return Schema::kShareGpt;
+  if (has("chosen") && has("rejected")) return Schema::kPreference;
+  if (has("instruction") && has("output")) return Schema::kAlpaca;
+  if (has("prompt") && has("completion") && has("label")) return Schema::kLabelledCompletion;
+  if (has("prompt") && (has("completion") || has("response"))) return Schema::kPromptCompletion;
+  if (has("context") && has("question")) return Schema::kQuestion;
+  if (has("anchor") && has("positive")) return Schema::kTriplet;
+  if (source_field(record) && target_field(record)) return Schema::kSourceTarget;
+  if (has("tokens") && tags_field(record)) return Schema::kTokenLabels;
+  if (text_field(record) && label_field(record)) return Schema::kTextLabel;
+  if (text_field(record)) return Schema::kText;
+  if (has("prompt")) return Schema::kPrompt;
+  return std::nullopt;
+}
+
+Result<Json> to_messages(const Json& record, Schema schema) {
+  switch (schema) {
+    case Schema::kMessages:
+      return from_turns(record["messages"], "role", "content", "messages");
+    case Schema::kShareGpt: {
+      MAKAR_TRY(Json turns, from_turns(record["conversations"], "from", "value", "conversations"));
+      if (const Json* system = field(record, {"system"}); system && system->is_string() && *system != "")
+        turns.insert(turns.begin(), turn("system", system->get<std::string>()));
+      return turns;
+    }
+    case Schema::kAlpaca: {
+      MAKAR_TRY(std::string user, text_of(record, "instruction"));
+      const Json* input = field(record, {"input"});
+      if (input && input->is_string() && !input->get_ref<const std::string&>().empty())
+        user += "\n" + input->get<std::string>();
+      MAKAR_TRY(const std::string answer, text_of(record, "output"));
+      return Json::array({turn("user", user), turn("assistant", answer)});
+    }
+    case Schema::kPromptCompletion: {
+      MAKAR_TRY(const std::string prompt, text_of(record, "prompt"));
+      MAKAR_TRY(const std::string answer,
+                text_of(record, record.contains("completion") ? "completion" : "response"));
+      return Json::array({turn("user", prompt), turn("assistant", answer)});
+    }
+    default:
+      return error_at("", "a {} record is no conversation", name(schema));
+  }
+}
+
+}  // namespace makar

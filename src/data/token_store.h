@@ -1,0 +1,84 @@
+// Token ids of a corpus on disk, read by mapping: NAME-00000.tokens holds the ids of all documents end to end
+// (16 or 32 bits each, little-endian), NAME-00000.index where each document ends (64 bits), NAME-00000.mask
+// one byte a token where only some are learnt. manifest.json names the shards with their hashes and what they
+// were made from.
+#pragma once
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file_writer.h"
+#include "base/json.h"
+
+namespace makar {
+
+class MappedFile;
+
+// Writes the shards of one split. A document is ids and, where the writer was opened with a mask, one byte
+// each.
+class TokenWriter {
+ public:
+  static constexpr uint64_t kShardTokens = uint64_t{1} << 28;
+  TokenWriter(std::string folder, std::string split, bool wide, bool masked)
+      : folder_(std::move(folder)), split_(std::move(split)), wide_(wide), masked_(masked) {}
+  // Goes on with the document at hand; `ends` closes it.
+  Status add(std::span<const uint32_t> ids, bool ends, std::span<const uint8_t> mask = {});
+  // Closes the last shard; the list for the manifest.
+  Result<Json> finish();
+  uint64_t tokens() const { return tokens_; }
+  uint64_t documents() const { return documents_; }
+
+ private:
+  Status open();
+  Status close();
+  std::string folder_, split_;
+  bool wide_, masked_;
+  std::optional<FileWriter> ids_, index_, mask_;
+  uint64_t shard_tokens_ = 0, shard_documents_ = 0, tokens_ = 0, documents_ = 0;
+  Json shards_ = Json::array();
+};
+
+// A half-open range of tokens.
+struct TokenRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+
+class TokenStore {
+ public:
+  // `split` is "train" or "validation"; a split that is part of another store is a range of it.
+  static Result<TokenStore> open(const std::string& folder, const std::string& split);
+  static bool has(const std::string& folder, const std::string& split);
+  // Documents in memory, for small datasets and tests; mask empty: all tokens are learnt.
+  static TokenStore from_memory(const std::vector<std::vector<uint32_t>>& documents,
+                                const std::vector<std::vector<uint8_t>>& masks = {});
+
+  int64_t tokens() const { return tokens_; }
+  int64_t documents() const { return static_cast<int64_t>(ends_.size()); }
+  TokenRange document(int64_t d) const {
+    return {d == 0 ? 0 : ends_[static_cast<size_t>(d - 1)], ends_[static_cast<size_t>(d)]};
+  }
+  // The documents that [begin, end) touches, each cut to it.
+  std::vector<TokenRange> cut(int64_t begin, int64_t end) const;
+  std::vector<int64_t> read(TokenRange range) const;
+  std::vector<uint8_t> mask(TokenRange range) const;  // all 1 without a mask
+  bool masked() const;
+  int64_t vocab() const { return vocab_; }  // ids are below it
+
+ private:
+  struct Shard {
+    std::shared_ptr<const MappedFile> ids, mask;
+    std::vector<uint32_t> held;
+    std::vector<uint8_t> held_mask;
+    bool wide = false;
+    int64_t begin = 0, tokens = 0;
+  };
+  void trim(int64_t begin, int64_t end);
+  std::vector<Shard> shards_;
+  std::vector<int64_t> ends_;  // of documents, over all shards
+  int64_t tokens_ = 0, offset_ = 0, vocab_ = 0;
+};
+
+}  // namespace makar

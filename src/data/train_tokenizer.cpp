@@ -1,0 +1,85 @@
+#include "data/train_tokenizer.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/file_writer.h"
+#include "base/nearest.h"
+#include "data/record_reader.h"
+#include "data/schema.h"
+#include "text/train/train.h"
+
+namespace makar {
+namespace {
+
+// The texts of all records in one plain file: the trainer reads it as a stream.
+Status write_texts(const std::vector<std::string>& paths, const std::string& file) {
+  MAKAR_TRY(auto reader, RecordReader::open(paths));
+  MAKAR_TRY(auto out, FileWriter::open(file));
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    bool any = false;
+    const auto add = [&](const std::string& text) -> Status {
+      any = true;
+      return out.write(text);
+    };
+    if (const Json* text = text_field(record.value); text && text->is_string()) {
+      MAKAR_CHECK_OK(add(text->get_ref<const std::string&>()));
+    } else {
+      for (const auto& item : record.value.items())
+        if (item.value().is_string()) MAKAR_CHECK_OK(add(item.value().get_ref<const std::string&>() + "\n"));
+    }
+    if (any && format_of(record.file).value_or(RecordFormat::kText) != RecordFormat::kText)
+      MAKAR_CHECK_OK(out.write(std::string_view("\n")));
+  }
+  return out.commit();
+}
+
+}  // namespace
+
+Result<Json> train_tokenizer_on(const std::vector<std::string>& paths, const NewTokenizer& wanted,
+                                ThreadPool& pool) {
+  using Kind = TrainSettings::Model;
+  struct Row {
+    const char* name;
+    Kind kind;
+    const char* pipeline;
+  };
+  constexpr Row kRows[] = {{"char", Kind::kCharacter, "none"},
+                           {"bpe", Kind::kBpe, "byte-level"},
+                           {"wordpiece", Kind::kWordPiece, "bert"},
+                           {"unigram", Kind::kUnigram, "metaspace"}};
+  TrainSettings s;
+  std::vector<std::string> known;
+  const Row* row = nullptr;
+  for (const Row& r : kRows) {
+    known.emplace_back(r.name);
+    if (wanted.kind == r.name) row = &r;
+  }
+  if (!row)
+    return error_at("tokenizer", "there is no file '{}' and no kind of that name{}; kinds: {}", wanted.kind,
+                    did_you_mean(wanted.kind, known), fmt::join(known, ", "));
+  s.model = row->kind;
+  s.special_tokens = wanted.special;
+  MAKAR_TRY(s.pipeline, TrainPipeline::named(row->pipeline, s.special_tokens));
+  if (s.model ==
+      Kind::kCharacter) {  // every character a token, and nothing between them when they are put together
+    s.pipeline.pre_tokenizer = {
+        {"type", "Split"}, {"pattern", {{"Regex", "[\\s\\S]"}}}, {"behavior", "Isolated"}, {"invert", false}};
+    s.pipeline.decoder = {{"type", "Fuse"}};
+  }
+  s.vocab_size = static_cast<size_t>(wanted.vocab_size);
+  MAKAR_CHECK_OK(make_folder(wanted.scratch));
+  const std::string file = wanted.scratch + "/texts.txt";
+  MAKAR_CHECK_OK(write_texts(paths, file));
+  auto report = [&]() -> Result<TrainReport> {
+    MAKAR_TRY(auto corpus, Corpus::open({{file}, false, "text", 1.0, 0}));
+    return train_tokenizer(corpus, s, pool);
+  }();
+  ::unlink(file.c_str());
+  if (!report.ok()) return report.error();
+  return std::move(report->tokenizer);
+}
+
+}  // namespace makar

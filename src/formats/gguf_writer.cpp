@@ -1,0 +1,85 @@
+#include "formats/gguf_writer.h"
+
+#include <set>
+
+#include "base/file_writer.h"
+#include "base/shown.h"
+#include "formats/gguf.h"
+
+namespace makar {
+namespace {
+
+template <class T>
+void append(std::string& out, T v) {
+  out.append(reinterpret_cast<const char*>(&v), sizeof v);
+}
+void append_text(std::string& out, const std::string& text) {
+  append(out, static_cast<uint64_t>(text.size()));
+  out += text;
+}
+
+Status check_sources(const std::string& path, const std::vector<GgufSource>& tensors) {
+  std::set<std::string_view> seen;
+  for (const GgufSource& t : tensors) {
+    const auto refuse = [&](const std::string& why) {
+      return error_of(Error::Kind::kUnsupported, path, "tensor {} {}", shown(t.name), why);
+    };
+    if (!seen.insert(t.name).second) return refuse("is given twice");
+    if (gguf_type(t.dtype) < 0) return refuse("has type " + name(t.dtype) + ", which GGUF lacks");
+    if (t.shape.rank() < 1 || t.shape.rank() > 4)
+      return refuse(fmt::format("has shape {}; GGUF holds 1 to 4 dimensions", t.shape.text()));
+    if (t.shape[-1] % layout_of(t.dtype).elements != 0)
+      return refuse(
+          fmt::format("has rows of {} values, which are no whole {} blocks", t.shape[-1], name(t.dtype)));
+  }
+  return Done{};
+}
+
+size_t padded(size_t bytes, size_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
+
+std::string header_of(const GgufFields& fields, const std::vector<GgufSource>& tensors, size_t alignment) {
+  std::string out = "GGUF";
+  append(out, uint32_t{3});
+  append(out, static_cast<uint64_t>(tensors.size()));
+  append(out, static_cast<uint64_t>(fields.list().size()));
+  for (const auto& [key, value] : fields.list()) {
+    append_text(out, key);
+    append(out, static_cast<uint32_t>(value.kind()));
+    out += value.payload();
+  }
+  size_t at = 0;
+  for (const GgufSource& t : tensors) {
+    append_text(out, t.name);
+    append(out, static_cast<uint32_t>(t.shape.rank()));
+    for (int i = t.shape.rank() - 1; i >= 0; --i) append(out, static_cast<uint64_t>(t.shape[i]));
+    append(out, static_cast<uint32_t>(gguf_type(t.dtype)));
+    append(out, static_cast<uint64_t>(at));
+    at += padded(bytes_of(t.dtype, t.shape.count()), alignment);
+  }
+  out.resize(padded(out.size(), alignment), '\0');
+  return out;
+}
+
+}  // namespace
+
+std::string gguf_bytes(const GgufFields& fields) { return header_of(fields, {}, 32); }
+
+Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors) {
+  MAKAR_CHECK_OK(check_sources(path, tensors));
+  const int64_t asked = fields.integer("general.alignment").value_or(32);
+  check(asked >= 8 && asked <= 1 << 20 && (asked & (asked - 1)) == 0, "alignment is a power of two from 8");
+  const auto alignment = static_cast<size_t>(asked);
+  MAKAR_TRY(FileWriter writer, FileWriter::open(path));
+  MAKAR_CHECK_OK(writer.write(header_of(fields, tensors, alignment)));
+  const std::string zeros(alignment, '\0');
+  for (const GgufSource& source : tensors) {
+    MAKAR_TRY(const Tensor t, source.make());
+    check(t.dtype() == source.dtype && t.shape() == source.shape,
+          "a tensor unlike its description: " + source.name);
+    MAKAR_CHECK_OK(writer.write({t.raw(), t.bytes()}));
+    MAKAR_CHECK_OK(writer.write(std::string_view(zeros).substr(0, padded(t.bytes(), alignment) - t.bytes())));
+  }
+  return writer.commit();
+}
+
+}  // namespace makar

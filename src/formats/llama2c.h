@@ -1,0 +1,17 @@
+// llama2.c's checkpoints (the first format, f32: stories15M.bin) and its tokenizer.bin, seen as GGUF: the
+// tensors lie in the file as GGUF would have them, under names of their own making.
+#pragma once
+#include "formats/gguf.h"
+
+namespace makar {
+
+Result<Gguf::File> open_llama2c(const std::string& path);
+// The same for bytes in memory.
+Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
+                                 std::string place);
+
+// tokenizer.ggml.* of a tokenizer.bin with `vocab` tokens.
+Result<GgufFields> parse_llama2c_tokenizer(std::span<const std::byte> bytes, int64_t vocab,
+                                           const std::string& place);
+
+}  // namespace makar

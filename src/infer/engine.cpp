@@ -1,0 +1,209 @@
+#include "infer/engine.h"
+
+#include <algorithm>
+
+#include "ops/shape.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kLogitRows = 64;  // rows of logits that exist at a time
+
+// The keys before which no layer looks back: the widest window, or 0 where some layer sees everything.
+int64_t widest_window(const StackSpec& stack) {
+  if (stack.windows.empty() || stack.block.cross) return 0;
+  int64_t widest = 0;
+  for (const int64_t window : stack.windows) {
+    if (window == 0) return 0;
+    widest = std::max(widest, window);
+  }
+  return widest;
+}
+
+}  // namespace
+
+Engine::Engine(const Model& model, ThreadPool& pool, EngineOptions options)
+    : model_(model),
+      pool_(pool),
+      options_(options),
+      cache_(*model.spec().decoder, 0, options.max_pages),
+      prefixes_(cache_),
+      window_(widest_window(*model.spec().decoder)) {
+  check(options_.step_tokens > 0, "a step computes at least one token");
+}
+
+Engine::~Engine() {
+  for (const auto& job : jobs_) job->stop(cache_);
+}
+
+void Engine::submit(std::shared_ptr<Job> job) {
+  if (job->done()) return;
+  const auto after = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [&](const auto& other) { return other->priority < job->priority; });
+  jobs_.insert(after, std::move(job));
+}
+
+void Engine::cancel(const Job& job) {
+  const auto it =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& other) { return other.get() == &job; });
+  if (it == jobs_.end()) return;
+  (*it)->stop(cache_);
+  jobs_.erase(it);
+}
+
+// A branch gets its place in the cache, with what is known of its beginning.
+bool Engine::place(Job& job, Branch& branch) {
+  if (branch.slot) return true;
+  branch.cached = 0;
+  const int64_t useful = std::min(branch.length() - 1, branch.want);
+  if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
+    const auto pages = prefixes_.find(job.salt, std::span(branch.tokens).first(static_cast<size_t>(useful)));
+    branch.slot = cache_.adopt(pages);
+    branch.cached = cache_.length(*branch.slot);
+    stats_.reused += branch.cached;
+    return true;
+  }
+  branch.slot = cache_.add();
+  if (!job.source.empty()) {
+    Context ctx{pool_};
+    ForwardContext f{ctx, &cache_};
+    Batch source;
+    source.add(job.source);
+    model_.read_source(f, source, *branch.slot);
+  }
+  return true;
+}
+
+// The last job behind `job` that holds pages is put off: computed again when there is room.
+bool Engine::preempt_after(const Job& job, std::vector<Piece>& pieces) {
+  for (auto it = jobs_.rbegin(); it != jobs_.rend() && it->get() != &job; ++it) {
+    Job& victim = **it;
+    bool held = false;
+    for (Branch& branch : victim.branches) {
+      if (!branch.slot) continue;
+      held = true;
+      branch.want = std::max(branch.want, branch.cached);  // what was handed over is not handed over again
+      cache_.release(*branch.slot);
+      branch.slot.reset();
+      branch.cached = 0;
+    }
+    if (!held) continue;
+    std::erase_if(pieces, [&](const Piece& piece) { return piece.job == &victim; });
+    ++stats_.preempted;
+    return true;
+  }
+  return false;
+}
+
+bool Engine::make_room(Job& job, Branch& branch, int64_t rows, std::vector<Piece>& pieces) {
+  while (!cache_.grow(*branch.slot, rows))
+    if (!prefixes_.evict() && !preempt_after(job, pieces)) return false;
+  return true;
+}
+
+void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Piece>& pieces) {
+  Branch& branch = job.branches[index];
+  if (branch.left() == 0 || budget == 0) return;
+  if (!branch.slot && !place(job, branch)) return;
+  const int64_t count = std::min(branch.left(), budget);
+  if (!make_room(job, branch, branch.cached + count, pieces)) return;
+  pieces.push_back({&job, index, count});
+  budget -= count;
+}
+
+// Whoever writes goes on first; what is left of the step reads prompts, in order.
+std::vector<Engine::Piece> Engine::plan() {
+  std::vector<Piece> pieces;
+  int64_t budget = options_.step_tokens, placed = 0;
+  for (const auto& job : jobs_)
+    for (const Branch& branch : job->branches) placed += branch.slot ? 1 : 0;
+  const auto planned = [&](const Job& job, size_t branch) {
+    return std::any_of(pieces.begin(), pieces.end(),
+                       [&](const Piece& p) { return p.job == &job && p.branch == branch; });
+  };
+  for (const bool writing : {true, false})
+    for (const auto& job : jobs_)
+      for (size_t b = 0; b < job->branches.size(); ++b) {
+        const Branch& branch = job->branches[b];
+        const bool writes = branch.slot && branch.cached > 0 && branch.cached >= branch.want;
+        if (writing != writes || planned(*job, b)) continue;
+        if (!branch.slot && placed >= options_.max_branches) continue;
+        placed += branch.slot ? 0 : 1;
+        plan_branch(*job, b, budget, pieces);
+      }
+  return pieces;
+}
+
+void Engine::compute(const std::vector<Piece>& pieces) {
+  Batch batch;
+  struct Wanted {
+    Job* job;
+    size_t branch;
+    int64_t index, row;
+  };
+  std::vector<Wanted> wanted;
+  for (const Piece& piece : pieces) {
+    const Branch& branch = piece.job->branches[piece.branch];
+    const int64_t start = batch.rows();
+    for (int64_t i = branch.cached; i < branch.cached + piece.count; ++i) {
+      if (i >= branch.want) wanted.push_back({piece.job, piece.branch, i, batch.rows()});
+      batch.tokens.push_back(branch.tokens[static_cast<size_t>(i)]);
+      batch.positions.push_back(i);
+    }
+    batch.sequences.push_back({start, piece.count, branch.cached, *branch.slot});
+  }
+  Context ctx{pool_};
+  ForwardContext f{ctx, &cache_};
+  const Tensor hidden = model_.decode(f, batch, {}, nullptr);
+  for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
+    const size_t to = std::min(wanted.size(), from + kLogitRows);
+    std::vector<int64_t> rows;
+    for (size_t i = from; i < to; ++i) rows.push_back(wanted[i].row);
+    const Tensor logits = model_.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows));
+    const size_t vocab = static_cast<size_t>(logits.dim(1));
+    for (size_t i = from; i < to; ++i)
+      wanted[i].job->row(wanted[i].branch, wanted[i].index, logits.span().subspan((i - from) * vocab, vocab));
+  }
+  stats_.rows += batch.rows();
+}
+
+void Engine::settle(const std::vector<Piece>& pieces) {
+  for (const Piece& piece : pieces) {
+    Branch& branch = piece.job->branches[piece.branch];
+    const int64_t before = branch.cached / KvCache::kPageRows;
+    branch.cached += piece.count;
+    if (options_.share_prefixes && piece.job->source.empty() && branch.cached / KvCache::kPageRows > before)
+      prefixes_.add(piece.job->salt, std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
+                    cache_.pages(*branch.slot));
+    if (window_ > 0) cache_.forget_before(*branch.slot, branch.cached - window_ + 1);
+  }
+  for (const auto& job : jobs_) {
+    if (job->error) job->stop(cache_);
+    const bool ready = std::all_of(job->branches.begin(), job->branches.end(),
+                                   [](const Branch& branch) { return branch.left() == 0; });
+    if (ready && !job->done()) job->advance(cache_);
+    if (job->error) job->stop(cache_);
+  }
+  std::erase_if(jobs_, [](const auto& job) { return job->done(); });
+}
+
+bool Engine::step() {
+  std::erase_if(jobs_, [](const auto& job) { return job->done(); });
+  if (jobs_.empty()) return false;
+  const std::vector<Piece> pieces = plan();
+  if (pieces.empty()) {
+    // The first job had everything there is and it was not enough.
+    jobs_.front()->fail(
+        cache_, error_of(Error::Kind::kLimit, "cache",
+                         "{} tokens need more than the {} pages of {} tokens there are; raise "
+                         "--mem-budget or ask for less",
+                         jobs_.front()->branches.front().length(), cache_.max_pages(), KvCache::kPageRows));
+    return true;
+  }
+  compute(pieces);
+  settle(pieces);
+  ++stats_.steps;
+  return true;
+}
+
+}  // namespace makar

@@ -1,0 +1,70 @@
+// The engine: every request is a job, every step is one ragged forward of prompt chunks and single tokens of
+// any mix of jobs. A job's numbers do not depend on what runs beside it, on chunks, on pages, on being put
+// off and begun again.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "infer/job.h"
+#include "infer/prefix_cache.h"
+#include "models/model.h"
+
+namespace makar {
+
+struct EngineOptions {
+  int64_t step_tokens = 512;   // rows of a forward at most
+  int64_t max_pages = 0;       // of the cache; 0: as many as are needed
+  int64_t max_branches = 256;  // sequences in the cache at a time
+  bool share_prefixes = true;
+};
+
+struct EngineStats {
+  int64_t steps = 0, rows = 0, reused = 0, preempted = 0;
+};
+
+class Engine {
+ public:
+  Engine(const Model& model, ThreadPool& pool, EngineOptions options = {});
+  ~Engine();
+
+  void submit(std::shared_ptr<Job> job);
+  void cancel(const Job& job);
+  // One forward, and what follows from it. False when there is nothing to do.
+  bool step();
+  void run() {
+    while (step()) {
+    }
+  }
+
+  const Model& model() const { return model_; }
+  ThreadPool& pool() const { return pool_; }
+  KvCache& cache() { return cache_; }
+  int64_t prefix_pages() const { return prefixes_.pages(); }
+  const EngineStats& stats() const { return stats_; }
+  int64_t waiting() const { return static_cast<int64_t>(jobs_.size()); }
+
+ private:
+  struct Piece {  // rows of one branch in this step
+    Job* job;
+    size_t branch;
+    int64_t count;
+  };
+  bool place(Job& job, Branch& branch);
+  bool make_room(Job& job, Branch& branch, int64_t rows, std::vector<Piece>& pieces);
+  bool preempt_after(const Job& job, std::vector<Piece>& pieces);
+  void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);
+  std::vector<Piece> plan();
+  void compute(const std::vector<Piece>& pieces);
+  void settle(const std::vector<Piece>& pieces);
+
+  const Model& model_;
+  ThreadPool& pool_;
+  EngineOptions options_;
+  KvCache cache_;
+  PrefixCache prefixes_;
+  std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then as they came
+  int64_t window_ = 0;
+  EngineStats stats_;
+};
+
+}  // namespace makar

@@ -1,0 +1,60 @@
+// Nodes that behave alike for a number of bytes: classes that are refined once for each byte.
+#include <unordered_map>
+
+#include "infer/grammar/automaton.h"
+
+namespace makar::grammar {
+namespace {
+
+struct Hash128 {
+  uint64_t a = 0x243F6A8885A308D3u, b = 0x13198A2E03707344u;
+  void add(uint64_t x) {
+    a = (a ^ x) * 0x9FB21C651E98DF25u, a ^= a >> 32;
+    b = (b + x) * 0xD6E8FEB86659FD93u, b ^= b >> 29;
+  }
+  bool operator==(const Hash128&) const = default;
+};
+struct HashOfHash {
+  size_t operator()(const Hash128& h) const { return h.a; }
+};
+
+}  // namespace
+
+// Calls are compared as they stand: only what a rule reads by itself is followed, a byte for each round.
+// Classes are told apart by 128 bits of hash.
+std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes) {
+  const size_t count = nodes.size();
+  std::vector<int32_t> kind(count, 0), next(count);
+  size_t kinds = 0;
+  for (int round = 0; round <= bytes; ++round) {
+    std::unordered_map<Hash128, int32_t, HashOfHash> known;
+    for (size_t i = 0; i < count; ++i) {
+      Hash128 h;
+      h.add(nodes[i].final);
+      for (const Call& c : nodes[i].calls)
+        h.add(static_cast<uint64_t>(c.start) << 32 | static_cast<uint32_t>(c.back));
+      h.add(uint64_t{1} << 63);
+      if (round > 0)
+        for (const Edge& e : nodes[i].edges)
+          h.add(uint64_t{e.low} << 48 | uint64_t{e.high} << 40 |
+                static_cast<uint32_t>(kind[static_cast<size_t>(e.to)]));
+      next[i] = known.try_emplace(h, static_cast<int32_t>(known.size())).first->second;
+    }
+    kind.swap(next);
+    if (known.size() == kinds && round > 1) break;  // nothing is told apart any more
+    kinds = known.size();
+  }
+  std::vector<int32_t> first(kinds, -1), members(kinds, 0), out(count);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t k = static_cast<size_t>(kind[i]);
+    if (first[k] < 0) first[k] = static_cast<int32_t>(i);
+    ++members[k];
+  }
+  for (size_t i = 0; i < count; ++i) {
+    const size_t k = static_cast<size_t>(kind[i]);
+    out[i] = members[k] > 1 ? first[k] : -1;
+  }
+  return out;
+}
+
+}  // namespace makar::grammar

@@ -1,0 +1,188 @@
+#include "infer/grammar/automaton.h"
+
+#include <algorithm>
+
+#include "infer/grammar/emit.h"
+
+namespace makar::grammar {
+namespace {
+
+size_t at(int32_t node) { return static_cast<size_t>(node); }
+
+// Nodes of the draft that are joined by empty edges become one: a node takes over what all of them read.
+class Joiner {
+ public:
+  Joiner(const Draft& draft, const Limits& limits)
+      : d_(draft), limits_(limits), seen_(draft.nodes.size(), -1) {}
+
+  Result<std::vector<Node>> run() {
+    std::vector<Node> nodes(d_.nodes.size());
+    std::vector<uint8_t> is_end(d_.nodes.size(), 0), wanted(d_.nodes.size(), 0);
+    for (const int32_t end : d_.ends) is_end[at(end)] = 1;
+    for (const int32_t start : d_.starts) wanted[at(start)] = 1;
+    for (const auto& node : d_.nodes) {
+      for (const Edge& e : node.edges) wanted[at(e.to)] = 1;
+      for (const auto& c : node.calls) wanted[at(c.back)] = 1;
+    }
+    size_t total = 0;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (!wanted[i]) continue;
+      for (const int32_t j : reach(static_cast<int32_t>(i))) {
+        const auto& from = d_.nodes[at(j)];
+        nodes[i].final |= is_end[at(j)] != 0;
+        nodes[i].edges.insert(nodes[i].edges.end(), from.edges.begin(), from.edges.end());
+        for (const auto& c : from.calls)
+          nodes[i].calls.push_back({d_.starts[static_cast<size_t>(c.rule)], c.back});
+      }
+      unique(nodes[i].edges);
+      unique(nodes[i].calls);
+      total += nodes[i].edges.size() + nodes[i].calls.size();
+      if (total > limits_.edges || walked_ > limits_.steps)
+        return error_of(Error::Kind::kLimit, "grammar",
+                        "needs more than {} edges; make its repetitions smaller", limits_.edges);
+    }
+    return nodes;
+  }
+
+ private:
+  template <class T>
+  static void unique(std::vector<T>& v) {
+    std::sort(v.begin(), v.end());
+    v.erase(std::unique(v.begin(), v.end()), v.end());
+    v.shrink_to_fit();
+  }
+  const std::vector<int32_t>& reach(int32_t from) {
+    found_.assign(1, from);
+    seen_[at(from)] = from;
+    for (size_t i = 0; i < found_.size(); ++i)
+      for (const int32_t to : d_.nodes[at(found_[i])].empty) {
+        ++walked_;
+        if (seen_[at(to)] == from) continue;
+        seen_[at(to)] = from;
+        found_.push_back(to);
+      }
+    walked_ += found_.size();
+    return found_;
+  }
+
+  const Draft& d_;
+  const Limits& limits_;
+  std::vector<int32_t> seen_, found_;
+  size_t walked_ = 0;
+};
+
+// Which nodes can reach the end of their rule: reading nothing, or reading something.
+std::vector<uint8_t> can_end(const std::vector<Node>& nodes, bool reading) {
+  std::vector<uint8_t> yes(nodes.size(), 0);
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> waiting(nodes.size());  // (node, the other condition)
+  std::vector<int32_t> work;
+  const auto mark = [&](int32_t n) {
+    if (!yes[at(n)]) yes[at(n)] = 1, work.push_back(n);
+  };
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const int32_t n = static_cast<int32_t>(i);
+    if (reading)
+      for (const Edge& e : nodes[i].edges) waiting[at(e.to)].push_back({n, -1});
+    for (const Call& c : nodes[i].calls)
+      waiting[at(c.start)].push_back({n, c.back}), waiting[at(c.back)].push_back({n, c.start});
+    if (nodes[i].final) mark(n);
+  }
+  while (!work.empty()) {
+    const int32_t n = work.back();
+    work.pop_back();
+    for (const auto& [node, other] : waiting[at(n)])
+      if (other < 0 || yes[at(other)]) mark(node);
+  }
+  return yes;
+}
+
+void drop_dead_ends(std::vector<Node>& nodes) {
+  const std::vector<uint8_t> alive = can_end(nodes, true);
+  for (Node& node : nodes) {
+    node.edges.erase(
+        std::remove_if(node.edges.begin(), node.edges.end(), [&](const Edge& e) { return !alive[at(e.to)]; }),
+        node.edges.end());
+    node.calls.erase(std::remove_if(node.calls.begin(), node.calls.end(),
+                                    [&](const Call& c) { return !alive[at(c.start)] || !alive[at(c.back)]; }),
+                     node.calls.end());
+  }
+}
+
+// A node from which a call leads back to the node before a byte is read, or -1: left recursion. A walk over
+// the graph of calls and of rules skipped because they may be empty (Tarjan's components, without recursion).
+int32_t find_left_recursion(const std::vector<Node>& nodes) {
+  const std::vector<uint8_t> skippable = can_end(nodes, false);
+  std::vector<int32_t> order(nodes.size(), 0), low(nodes.size(), 0), component(nodes.size(), -1), open;
+  struct Visit {
+    int32_t node;
+    size_t next;
+  };
+  std::vector<Visit> path;
+  int32_t counter = 0;
+  const auto enter = [&](int32_t n) {
+    order[at(n)] = low[at(n)] = ++counter;
+    open.push_back(n);
+    path.push_back({n, 0});
+  };
+  for (size_t root = 0; root < nodes.size(); ++root) {
+    if (order[root] || nodes[root].calls.empty()) continue;
+    enter(static_cast<int32_t>(root));
+    while (!path.empty()) {
+      Visit& v = path.back();
+      const auto& calls = nodes[at(v.node)].calls;
+      if (v.next / 2 < calls.size()) {
+        const size_t i = v.next++;  // even: into the rule; odd: past it
+        const int32_t n = v.node;
+        const Call& c = calls[i / 2];
+        if (i % 2 == 1 && !skippable[at(c.start)]) continue;
+        const int32_t to = i % 2 == 0 ? c.start : c.back;
+        if (!order[at(to)])
+          enter(to);
+        else if (component[at(to)] < 0)
+          low[at(n)] = std::min(low[at(n)], order[at(to)]);
+        continue;
+      }
+      const int32_t n = v.node;
+      path.pop_back();
+      if (!path.empty()) low[at(path.back().node)] = std::min(low[at(path.back().node)], low[at(n)]);
+      if (low[at(n)] != order[at(n)]) continue;
+      int32_t member = -1;
+      do {
+        member = open.back();
+        open.pop_back();
+        component[at(member)] = n;
+      } while (member != n);
+    }
+  }
+  for (size_t i = 0; i < nodes.size(); ++i)
+    for (const Call& c : nodes[i].calls)
+      if (component[i] >= 0 && component[i] == component[at(c.start)]) return static_cast<int32_t>(i);
+  return -1;
+}
+
+}  // namespace
+
+Result<Automaton> compile(const RuleSet& rules, const Limits& limits) {
+  MAKAR_TRY(const Draft draft, emit(rules, limits));
+  MAKAR_TRY(auto nodes, Joiner(draft, limits).run());
+  const int32_t start = draft.starts[0];
+  if (!can_end(nodes, true)[at(start)])
+    return error_at("grammar",
+                    "no text satisfies rule '{}'; each way through it goes on for ever or needs a "
+                    "character that is none",
+                    rules.names[0]);
+  drop_dead_ends(nodes);
+  if (const int32_t node = find_left_recursion(nodes); node >= 0) {
+    // Starts of rules ascend with the rules.
+    const auto rule =
+        std::upper_bound(draft.starts.begin(), draft.starts.end(), node) - draft.starts.begin() - 1;
+    return error_at("grammar",
+                    "rule '{}' is left-recursive: it calls itself before it reads a character; "
+                    "write the repetition with * instead",
+                    rules.names[static_cast<size_t>(rule)]);
+  }
+  std::vector<int32_t> alike = alike_nodes(nodes, kAlikeBytes);
+  return Automaton{std::move(nodes), start, limits, std::move(alike)};
+}
+
+}  // namespace makar::grammar

@@ -1,0 +1,189 @@
+#include "infer/grammar/gbnf.h"
+
+#include <unordered_map>
+
+#include "base/nearest.h"
+#include "infer/grammar/scanner.h"
+
+namespace makar::grammar {
+namespace {
+
+bool in_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+class Reader {
+ public:
+  Reader(std::string_view text, const Limits& limits) : s_(text, "grammar"), limits_(limits) {
+    rule_named("root");
+  }
+
+  Result<RuleSet> whole() {
+    for (space(true); !s_.done(); space(true)) MAKAR_CHECK_OK(rule());
+    if (!rules_.bodies[0]) return error_at("grammar", "has no rule 'root'");
+    for (size_t i = 0; i < rules_.names.size(); ++i)
+      if (!rules_.bodies[i]) {
+        std::vector<std::string> known;
+        for (size_t j = 0; j < rules_.names.size(); ++j)
+          if (rules_.bodies[j]) known.push_back(rules_.names[j]);
+        return error_at("grammar", "rule {} is used and never defined{}", shown(rules_.names[i]),
+                        did_you_mean(rules_.names[i], known));
+      }
+    return std::move(rules_);
+  }
+
+ private:
+  // Blanks and comments; ends of lines too where `lines`.
+  void space(bool lines) {
+    while (!s_.done()) {
+      const char c = s_.peek();
+      if (c == '#') {
+        while (!s_.done() && s_.peek() != '\n' && s_.peek() != '\r') s_.skip();
+      } else if (c == ' ' || c == '\t' || (lines && (c == '\n' || c == '\r'))) {
+        s_.skip();
+      } else {
+        return;
+      }
+    }
+  }
+
+  int rule_named(std::string_view name) {
+    const auto [found, added] = index_.try_emplace(std::string(name), 0);
+    if (added) found->second = rules_.add(std::string(name));
+    return found->second;
+  }
+
+  std::string_view name() {
+    const size_t from = s_.at();
+    while (in_name(s_.peek())) s_.skip();
+    return s_.slice(from);
+  }
+
+  Status rule() {
+    const std::string_view called = name();
+    if (called.empty()) return s_.error("expected the name of a rule, found '{}'", s_.peek());
+    space(false);
+    if (!s_.take("::=")) return s_.error("expected '::=' after {}", shown(called));
+    space(true);
+    const int id = rule_named(called);
+    if (rules_.bodies[static_cast<size_t>(id)]) return s_.error("rule {} is defined twice", shown(called));
+    MAKAR_TRY(rules_.bodies[static_cast<size_t>(id)], alternatives(0));
+    if (rules_.names.size() > limits_.nodes)
+      return error_of(Error::Kind::kLimit, "grammar", "has more than {} rules", limits_.nodes);
+    if (!s_.done() && s_.peek() != '\n' && s_.peek() != '\r')
+      return s_.error("expected the end of the line, found '{}'", s_.peek());
+    return Done{};
+  }
+
+  Result<ExprPtr> alternatives(int depth) {
+    if (depth > limits_.nesting)
+      return error_of(Error::Kind::kLimit, "grammar", "groups are nested deeper than {}", limits_.nesting);
+    std::vector<ExprPtr> ways;
+    for (;;) {
+      MAKAR_TRY(auto way, terms(depth));
+      ways.push_back(std::move(way));
+      if (!s_.take("|")) return choice(std::move(ways));
+      space(true);
+    }
+  }
+
+  Result<ExprPtr> terms(int depth) {
+    std::vector<ExprPtr> parts;
+    for (;; space(depth > 0)) {
+      const char c = s_.peek();
+      ExprPtr part;
+      if (s_.done() || c == '|' || c == ')' || c == '\n' || c == '\r') break;
+      if (c == '"') {
+        MAKAR_TRY(part, quoted());
+      } else if (c == '[') {
+        MAKAR_TRY(part, class_of());
+      } else if (c == '.') {
+        s_.skip();
+        part = character(CodePoints::all());
+      } else if (c == '(') {
+        s_.skip();
+        space(true);
+        MAKAR_TRY(part, alternatives(depth + 1));
+        if (!s_.take(")")) return s_.error("a group has no ')'");
+      } else if (in_name(c)) {
+        part = rule_of(rule_named(name()));
+      } else {
+        return s_.error("an unexpected '{}'; a rule is made of \"text\", [classes], names and groups", c);
+      }
+      space(depth > 0);
+      MAKAR_TRY(part, repeated(std::move(part), depth));
+      parts.push_back(std::move(part));
+    }
+    return sequence(std::move(parts));
+  }
+
+  Result<ExprPtr> repeated(ExprPtr part, int depth) {
+    for (int times = 0;; ++times) {
+      if (times > 8) return s_.error("too many repetitions of one thing");
+      if (s_.take("*"))
+        part = repeat(std::move(part), 0, -1);
+      else if (s_.take("+"))
+        part = repeat(std::move(part), 1, -1);
+      else if (s_.take("?"))
+        part = repeat(std::move(part), 0, 1);
+      else if (s_.take("{")) {
+        MAKAR_TRY(const Scanner::Count c, s_.count());
+        part = repeat(std::move(part), c.min, c.max);
+      } else {
+        return part;
+      }
+      space(depth > 0);
+    }
+  }
+
+  Result<ExprPtr> quoted() {
+    s_.skip();
+    std::string bytes;
+    while (s_.peek() != '"') {
+      if (s_.done()) return s_.error("a literal has no closing quote");
+      MAKAR_TRY(const uint32_t point, one());
+      bytes += utf8_of(point);
+    }
+    s_.skip();
+    return literal(bytes);
+  }
+
+  Result<ExprPtr> class_of() {
+    s_.skip();
+    const bool inverted = s_.take("^");
+    CodePoints set;
+    while (s_.peek() != ']') {
+      if (s_.done()) return s_.error("a class has no ']'");
+      MAKAR_TRY(const uint32_t low, one());
+      uint32_t high = low;
+      if (s_.peek() == '-' && s_.peek(1) != ']') {
+        s_.skip();
+        MAKAR_TRY(high, one());
+        if (high < low) return s_.error("a range of characters ends before it begins");
+      }
+      set.add(low, high);
+    }
+    s_.skip();
+    return character(inverted ? set.inverse() : set);
+  }
+
+  Result<uint32_t> one() {
+    if (s_.take("\\")) return s_.escape();
+    return s_.code_point();
+  }
+
+  Scanner s_;
+  const Limits& limits_;
+  RuleSet rules_;
+  std::unordered_map<std::string, int> index_;
+};
+
+}  // namespace
+
+Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits) {
+  if (text.size() > limits.text)
+    return error_of(Error::Kind::kLimit, "grammar", "has {} bytes, more than {}", text.size(), limits.text);
+  return Reader(text, limits).whole();
+}
+
+}  // namespace makar::grammar

@@ -1,0 +1,196 @@
+#include "infer/grammar/machine.h"
+
+#include <algorithm>
+
+namespace makar::grammar {
+namespace {
+
+uint64_t pair_key(int32_t a, int32_t b) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(a)) << 32 | static_cast<uint32_t>(b);
+}
+
+uint64_t mix(uint64_t h, uint64_t x) {
+  h ^= x + 0x9E3779B97F4A7C15u + (h << 6) + (h >> 2);
+  return h * 0xD6E8FEB86659FD93u;
+}
+
+}  // namespace
+
+Machine::Machine(const Automaton& automaton) : a_(automaton) {
+  states_.emplace_back();
+  states_[kDead].next = std::make_unique<std::array<int32_t, 256>>();
+  states_[kDead].next->fill(kDead);
+}
+
+Machine::Machine(const Automaton& automaton, const Snapshot& from) : Machine(automaton) {
+  for (const Frame& f : from.frames) push(f.back, f.parent);
+}
+
+int32_t Machine::initial() {
+  close(a_.start, kBottom);
+  return intern();
+}
+
+int32_t Machine::state_of(const Snapshot& from) {
+  gathered_ = from.ways;
+  gathered_bottom_ = from.bottom;
+  return intern();
+}
+
+int32_t Machine::at_node(int32_t node) {
+  gathered_ = {{node, kBottom}};
+  return intern();
+}
+
+int32_t Machine::after_return(int32_t frame) {
+  const auto [found, added] = returns_.try_emplace(frame, kDead);
+  if (added) {
+    const Frame f = frames_[static_cast<size_t>(frame)];
+    close(f.back, f.parent);
+    found->second = intern();
+  }
+  return found->second;
+}
+
+int32_t Machine::push(int32_t back, int32_t parent) {
+  const auto [found, added] =
+      frame_index_.try_emplace(pair_key(back, parent), static_cast<int32_t>(frames_.size()));
+  if (added) {
+    const int32_t depth = parent == kBottom ? 1 : frames_[static_cast<size_t>(parent)].depth + 1;
+    frames_.push_back({back, parent, depth});
+    if (depth > a_.limits.depth) over_ = true;
+  }
+  return found->second;
+}
+
+// A table that is emptied by counting on: most sets are tiny and there are many.
+bool Machine::add_once(int32_t node, int32_t frame) {
+  if (seen_table_.size() < 4 * (seen_.size() + 1)) {
+    seen_table_.assign(std::max<size_t>(64, 2 * seen_table_.size()), {{0, 0}, 0});
+    round_ = 1;
+    std::vector<Way> again;
+    again.swap(seen_);
+    for (const Way& w : again) add_once(w.node, w.frame);
+  }
+  const size_t mask = seen_table_.size() - 1;
+  size_t i = mix(0, pair_key(node, frame)) & mask;
+  const Way way{node, frame};
+  for (; seen_table_[i].second == round_; i = (i + 1) & mask)
+    if (seen_table_[i].first == way) return false;
+  seen_table_[i] = {way, round_};
+  seen_.push_back(way);
+  return true;
+}
+
+void Machine::close(int32_t node, int32_t frame) {
+  work_.push_back({node, frame});
+  while (!work_.empty() && !over_) {
+    const Way w = work_.back();
+    work_.pop_back();
+    if (!add_once(w.node, w.frame)) continue;
+    const Node& n = a_.nodes[static_cast<size_t>(w.node)];
+    if (!n.edges.empty()) gathered_.push_back(w);
+    if (n.final) {
+      if (w.frame == kBottom)
+        gathered_bottom_ = true;
+      else
+        work_.push_back(
+            {frames_[static_cast<size_t>(w.frame)].back, frames_[static_cast<size_t>(w.frame)].parent});
+    }
+    for (const Call& c : n.calls) {
+      // A rule called at the very end of another needs no return: lists written by recursion stay shallow.
+      const bool tail = a_.nodes[static_cast<size_t>(c.back)].ends_only();
+      work_.push_back({c.start, tail ? w.frame : push(c.back, w.frame)});
+    }
+    steps_ += 1 + n.calls.size();
+    if (steps_ > a_.limits.steps || gathered_.size() > a_.limits.alternatives) over_ = true;
+  }
+  work_.clear();
+}
+
+int32_t Machine::intern() {
+  std::vector<Way> ways;
+  ways.swap(gathered_);
+  const bool bottom = gathered_bottom_;
+  gathered_bottom_ = false;
+  seen_.clear();
+  if (++round_ == 0) seen_table_.clear();
+  if (over_ || (ways.empty() && !bottom)) return kDead;
+  std::sort(ways.begin(), ways.end());
+  uint64_t hash = bottom;
+  for (const Way& w : ways) hash = mix(hash, pair_key(w.node, w.frame));
+  const auto [from, to] = state_index_.equal_range(hash);
+  for (auto i = from; i != to; ++i) {
+    const State& s = states_[static_cast<size_t>(i->second)];
+    if (s.bottom == bottom && s.ways == ways) return i->second;
+  }
+  constexpr size_t kStates = 20'000;  // a kilobyte each
+  if (states_.size() >= kStates) {
+    over_ = true;
+    return kDead;
+  }
+  State s;
+  s.ways = std::move(ways), s.bottom = bottom;
+  s.next = std::make_unique<std::array<int32_t, 256>>();
+  s.next->fill(-1);
+  states_.push_back(std::move(s));
+  const int32_t id = static_cast<int32_t>(states_.size()) - 1;
+  state_index_.emplace(hash, id);
+  return id;
+}
+
+int32_t Machine::compute(int32_t state, uint8_t byte) {
+  const size_t count = states_[static_cast<size_t>(state)].ways.size();
+  int low = 0, high = 255;  // the bytes around it that lead to the same state
+  for (size_t i = 0; i < count && !over_; ++i) {
+    const Way w = states_[static_cast<size_t>(state)].ways[i];
+    for (const Edge& e : a_.nodes[static_cast<size_t>(w.node)].edges) {
+      ++steps_;
+      if (e.high < byte) {
+        low = std::max(low, e.high + 1);
+      } else if (e.low > byte) {
+        high = std::min(high, e.low - 1);
+      } else {
+        low = std::max<int>(low, e.low), high = std::min<int>(high, e.high);
+        close(e.to, w.frame);
+      }
+    }
+  }
+  if (steps_ > a_.limits.steps) over_ = true;
+  const int32_t next = intern();
+  auto& table = *states_[static_cast<size_t>(state)].next;
+  std::fill(table.begin() + low, table.begin() + high + 1, next);
+  return next;
+}
+
+Snapshot Machine::snapshot(int32_t state) const {
+  const State& s = states_[static_cast<size_t>(state)];
+  Snapshot out;
+  out.bottom = s.bottom;
+  std::vector<int32_t> number(frames_.size(), -2);
+  std::vector<int32_t> chain;
+  for (const Way& w : s.ways) {
+    chain.clear();
+    for (int32_t f = w.frame; f != kBottom && number[static_cast<size_t>(f)] == -2;
+         f = frames_[static_cast<size_t>(f)].parent)
+      chain.push_back(f);
+    for (; !chain.empty(); chain.pop_back()) {
+      const Frame f = frames_[static_cast<size_t>(chain.back())];
+      number[static_cast<size_t>(chain.back())] = static_cast<int32_t>(out.frames.size());
+      out.frames.push_back(
+          {f.back, f.parent == kBottom ? kBottom : number[static_cast<size_t>(f.parent)], f.depth});
+    }
+    out.ways.push_back({w.node, w.frame == kBottom ? kBottom : number[static_cast<size_t>(w.frame)]});
+  }
+  return out;
+}
+
+Error Machine::limit() const {
+  return error_of(
+      Error::Kind::kLimit, "grammar",
+      "the text can be read in too many ways or is nested too deeply here (at most {} ways, {} rules "
+      "open, {} steps a token); make the grammar less ambiguous",
+      a_.limits.alternatives, a_.limits.depth, a_.limits.steps);
+}
+
+}  // namespace makar::grammar

@@ -1,0 +1,134 @@
+#include "infer/grammar/mask_cache.h"
+
+#include <limits>
+
+namespace makar::grammar {
+namespace {
+
+constexpr size_t kWholeBytes = size_t{16} << 20, kLocalBytes = size_t{64} << 20;
+
+uint64_t hash_of(const Snapshot& s, uint64_t serial) {
+  uint64_t h = serial * 2 + (s.bottom ? 1 : 0);
+  const auto mix = [&h](int32_t x) {
+    h = (h ^ static_cast<uint32_t>(x)) * 0x9FB21C651E98DF25u, h ^= h >> 29;
+  };
+  for (const Frame& f : s.frames) mix(f.back), mix(f.parent);
+  for (const Way& w : s.ways) mix(w.node), mix(w.frame);
+  return h;
+}
+
+void set(std::vector<uint64_t>& bits, uint32_t id) { bits[id / 64] |= uint64_t{1} << (id % 64); }
+
+// Walks the subtree below `root` from `state`; visit(node, state) for each node reached alive. Only ways to
+// tokens of more than `from` bytes are gone, and none beyond `to` bytes.
+template <class Visit>
+void walk(Machine& m, const TokenTrie::Data& t, uint32_t root, int32_t state, size_t from, size_t to,
+          const Visit& visit) {
+  std::vector<int32_t> path(static_cast<size_t>(t.deepest) + 1);
+  path[t.depth[root]] = state;
+  for (uint32_t n = root + 1; n < t.after[root];) {
+    const size_t depth = t.depth[n];
+    const int32_t next = t.reach[n] > from ? m.step(path[depth - 1], t.byte[n]) : Machine::kDead;
+    if (next == Machine::kDead) {
+      n = t.after[n];
+      continue;
+    }
+    if (depth > from) visit(n, next);
+    path[depth] = next;
+    n = m.finished(next) || depth >= to ? t.after[n] : n + 1;
+  }
+}
+
+constexpr size_t kAll = std::numeric_limits<size_t>::max();
+
+}  // namespace
+
+Result<std::shared_ptr<const LocalMask>> MaskCache::local(const Automaton& automaton, const TokenTrie& trie,
+                                                          int32_t node, size_t from, size_t to) {
+  const TokenTrie::Data& t = trie.data();
+  const uint64_t key = t.serial << 33 | static_cast<uint64_t>(from > 0) << 32 | static_cast<uint32_t>(node);
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
+  }
+  auto out = std::make_shared<LocalMask>();
+  Machine m(automaton);
+  walk(m, t, 0, m.at_node(node), from, to, [&](uint32_t n, int32_t state) {
+    for (uint32_t i = t.tokens_begin[n]; i < t.tokens_begin[n + 1]; ++i) out->tokens.push_back(t.tokens[i]);
+    if (m.bottom(state) && t.after[n] > n + 1) out->exits.push_back(n);
+  });
+  if (m.over()) return m.limit();
+  if (out->tokens.size() > trie.vocab() / 32) {
+    out->bits.resize(trie.words());
+    for (const uint32_t id : out->tokens) set(out->bits, id);
+    out->tokens = {};
+  }
+  const std::lock_guard lock(mutex_);
+  if (local_bytes_ + out->bytes() > kLocalBytes) locals_.clear(), local_bytes_ = 0;
+  local_bytes_ += out->bytes();
+  locals_[key] = out;
+  return std::shared_ptr<const LocalMask>(out);
+}
+
+Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automaton& automaton,
+                                                                  const TokenTrie& trie,
+                                                                  const Snapshot& state) {
+  const TokenTrie::Data& t = trie.data();
+  auto bits = std::make_shared<Bits>(trie.words());
+  Machine m(automaton, state);
+  const auto take = [&](const LocalMask& own, int32_t frame) {
+    for (size_t i = 0; i < own.bits.size(); ++i) (*bits)[i] |= own.bits[i];
+    for (const uint32_t id : own.tokens) set(*bits, id);
+    if (frame == kBottom || own.exits.empty()) return;
+    const int32_t after = m.after_return(frame);
+    for (const uint32_t exit : own.exits)
+      walk(m, t, exit, after, 0, kAll, [&](uint32_t n, int32_t) {
+        for (uint32_t i = t.tokens_begin[n]; i < t.tokens_begin[n + 1]; ++i) set(*bits, t.tokens[i]);
+      });
+  };
+  for (const Way& w : state.ways) {
+    const int32_t kin = automaton.alike[static_cast<size_t>(w.node)];
+    MAKAR_TRY(const auto own,
+              local(automaton, trie, kin < 0 ? w.node : kin, 0, kin < 0 ? kAll : kAlikeBytes));
+    take(*own, w.frame);
+    if (kin < 0 || t.deepest <= kAlikeBytes) continue;
+    MAKAR_TRY(const auto longer, local(automaton, trie, w.node, kAlikeBytes, kAll));
+    take(*longer, w.frame);
+  }
+  if (m.over()) return m.limit();
+  return std::shared_ptr<const Bits>(bits);
+}
+
+Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::mask(const Automaton& automaton,
+                                                               const TokenTrie& trie,
+                                                               const std::shared_ptr<const Snapshot>& state) {
+  const uint64_t serial = trie.data().serial, hash = hash_of(*state, serial);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto [from, to] = whole_index_.equal_range(hash);
+    for (auto i = from; i != to; ++i)
+      if (i->second->serial == serial && *i->second->state == *state) {
+        wholes_.splice(wholes_.begin(), wholes_, i->second);
+        return i->second->bits;
+      }
+  }
+  MAKAR_TRY(const auto bits, compute(automaton, trie, *state));
+  const std::lock_guard lock(mutex_);
+  whole_bytes_ += bits->size() * 8;
+  wholes_.push_front({serial, state, bits});
+  whole_index_.emplace(hash, wholes_.begin());
+  while (whole_bytes_ > kWholeBytes && wholes_.size() > 1) {
+    const auto last = std::prev(wholes_.end());
+    const auto [from, to] = whole_index_.equal_range(hash_of(*last->state, last->serial));
+    for (auto i = from; i != to; ++i)
+      if (i->second == last) {
+        whole_index_.erase(i);
+        break;
+      }
+    whole_bytes_ -= last->bits->size() * 8;
+    wholes_.erase(last);
+  }
+  return bits;
+}
+
+}  // namespace makar::grammar

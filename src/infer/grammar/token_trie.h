@@ -1,0 +1,40 @@
+// The tokens of a vocabulary by their bytes, as a trie in preorder: what a grammar walks to find the tokens
+// that may come next.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace makar {
+
+// An immutable handle: copies share, any number of threads may use one at once.
+class TokenTrie {
+ public:
+  // tokens[id]: the bytes that the token adds to the text. Empty for special and control tokens, which a
+  // grammar never allows; those of `end` are allowed where the text may end.
+  TokenTrie(std::span<const std::string> tokens, std::vector<int64_t> end);
+
+  // Nodes in preorder: the children of n begin at n + 1, the sibling of n is after[n]; node 0 is the root.
+  struct Data {
+    std::vector<uint8_t> byte;
+    std::vector<uint16_t> depth;         // of the root 0
+    std::vector<uint32_t> after;         // the first node behind the subtree
+    std::vector<uint16_t> reach;         // the depth of the deepest node of its subtree
+    std::vector<uint32_t> tokens_begin;  // tokens of node n: tokens[tokens_begin[n]..tokens_begin[n + 1])
+    std::vector<uint32_t> tokens;        // ids
+    std::vector<int64_t> end;
+    size_t vocab = 0;
+    uint16_t deepest = 0;
+    uint64_t serial = 0;  // no two tries of a process have the same
+  };
+  const Data& data() const { return *data_; }
+  size_t vocab() const { return data_->vocab; }
+  size_t words() const { return (data_->vocab + 63) / 64; }  // of a mask
+
+ private:
+  std::shared_ptr<const Data> data_;
+};
+
+}  // namespace makar

@@ -1,0 +1,52 @@
+// A job is one request in the engine: sequences to compute, and what to do with the logits that come out.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "nn/cache.h"
+
+namespace makar {
+
+// A sequence in work: its tokens, and how many of them stand in the cache already.
+struct Branch {
+  std::vector<int64_t> tokens;
+  int64_t cached = 0;
+  int64_t want = 0;  // logits are wanted of the tokens from here on
+  std::optional<size_t> slot;
+
+  int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+  int64_t left() const { return length() - cached; }
+};
+
+class Job {
+ public:
+  virtual ~Job() = default;
+
+  // The logits after token `index` of a branch, for every wanted one, in order.
+  virtual void row(size_t branch, int64_t index, std::span<const float> logits) = 0;
+  // Every branch is computed to its end: choose further tokens, fork, drop branches. Done when none is left.
+  virtual void advance(KvCache& cache) = 0;
+
+  bool done() const { return branches.empty() || error; }
+  // Ends the job; its pages go back.
+  void stop(KvCache& cache);
+  void fail(KvCache& cache, Error why);
+
+  std::vector<Branch> branches;
+  std::vector<int64_t> source;  // what the encoder of an encoder-decoder reads
+  std::string salt;             // jobs of different salts share no pages
+  int64_t priority = 0;         // higher ones go first
+  std::optional<Error> error;
+
+ protected:
+  // A copy of a branch that shares its pages.
+  Branch fork(KvCache& cache, const Branch& from) const;
+  void drop(KvCache& cache, Branch& branch) const;
+};
+
+}  // namespace makar

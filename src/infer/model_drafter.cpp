@@ -1,0 +1,35 @@
+#include "infer/model_drafter.h"
+
+#include <algorithm>
+
+namespace makar {
+
+ModelDrafter::ModelDrafter(const Model& model, ThreadPool& pool)
+    : model_(model), pool_(pool), cache_(*model.spec().decoder), slot_(cache_.add()) {}
+
+std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_t most) {
+  const int64_t positions = model_.spec().max_positions;
+  if (positions > 0) most = std::min(most, positions - static_cast<int64_t>(tokens.size()));
+  if (most < 1 || tokens.empty()) return {};
+  const auto alike = std::mismatch(known_.begin(), known_.end(), tokens.begin(), tokens.end()).first;
+  const auto common = std::min<int64_t>(alike - known_.begin(), static_cast<int64_t>(tokens.size()) - 1);
+  cache_.truncate(slot_, common);
+  known_.assign(tokens.begin(), tokens.end());
+  Context ctx{pool_};
+  ForwardContext f{ctx, &cache_};
+  std::vector<int64_t> guesses;
+  int64_t past = common;
+  while (true) {
+    Batch batch;
+    batch.add({known_.begin() + past, known_.end()}, past);
+    batch.sequences[0].past = past, batch.sequences[0].slot = slot_;
+    const Tensor hidden = model_.decode(f, batch, {}, nullptr);
+    past = static_cast<int64_t>(known_.size());
+    const Tensor logits = model_.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0)));
+    guesses.push_back(std::max_element(logits.span().begin(), logits.span().end()) - logits.span().begin());
+    if (static_cast<int64_t>(guesses.size()) == most) return guesses;
+    known_.push_back(guesses.back());
+  }
+}
+
+}  // namespace makar

@@ -1,0 +1,22 @@
+// Guesses by a smaller model with the same vocabulary (Leviathan et al., 2023): its own most probable tokens.
+#pragma once
+#include "infer/draft.h"
+#include "models/model.h"
+
+namespace makar {
+
+class ModelDrafter : public Drafter {
+ public:
+  // The model must outlive the drafter.
+  ModelDrafter(const Model& model, ThreadPool& pool);
+  std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t most) override;
+
+ private:
+  const Model& model_;
+  ThreadPool& pool_;
+  KvCache cache_;
+  size_t slot_;
+  std::vector<int64_t> known_;  // what the cache holds
+};
+
+}  // namespace makar

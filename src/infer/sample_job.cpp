@@ -1,0 +1,132 @@
+#include "infer/sample_job.h"
+
+#include <algorithm>
+
+namespace makar {
+
+SampleJob::SampleJob(SampleRequest request) : request_(std::move(request)) {
+  check(!request_.prompt.empty() && request_.answers > 0, "a request has a prompt and wants an answer");
+  answers_.resize(static_cast<size_t>(request_.answers));
+  Branch branch;
+  branch.tokens = request_.prompt;
+  branch.want = branch.length() - 1;
+  branches.push_back(std::move(branch));
+  for (size_t i = 0; i < answers_.size(); ++i) {
+    SamplerOptions o = request_.sampler;
+    o.seed += i;
+    o.prompt_tokens = static_cast<int64_t>(request_.prompt.size());
+    State state;
+    state.answer = i;
+    state.sampler = Sampler(std::move(o));
+    if (request_.constraint) state.constraint = request_.constraint->fork();
+    state.settled = branches[0].length();
+    states_.push_back(std::move(state));
+  }
+  if (request_.max_new_tokens < 1) branches.clear();
+}
+
+int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits) {
+  if (state.constraint) {
+    scratch_.assign(logits.begin(), logits.end());
+    if (const Status masked = state.constraint->mask(scratch_); !masked.ok())
+      return error = masked.error(), -1;
+    logits = scratch_;
+  }
+  const auto written = static_cast<uint64_t>(answers_[state.answer].tokens.size());
+  const auto next = state.sampler.next(logits, tokens, written);
+  if (!next.ok()) return error = next.error(), -1;
+  if (state.constraint)
+    if (const Status accepted = state.constraint->accept(*next); !accepted.ok())
+      return error = accepted.error(), -1;
+  return *next;
+}
+
+void SampleJob::write(State& state, int64_t token, std::span<const float> logits) {
+  Answer& answer = answers_[state.answer];
+  Written written{token, {}};
+  if (request_.logprobs >= 0) {
+    auto known = logprobs(logits, token, request_.logprobs);
+    if (!known.ok()) {
+      error = known.error();
+      return;
+    }
+    written.logprobs = std::move(*known);
+  }
+  answer.tokens.push_back(written);
+  state.chosen.push_back(token);
+  const auto ends = [&](Finish why) { answer.finish = why, state.finished = true; };
+  const bool stops = std::find(request_.stop.begin(), request_.stop.end(), token) != request_.stop.end();
+  if (request_.on_token && !request_.on_token(static_cast<int64_t>(state.answer), written))
+    ends(Finish::kCaller);
+  if (stops)
+    ends(Finish::kStop);
+  else if (!state.finished && static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens)
+    ends(Finish::kLength);
+}
+
+void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
+  if (error) return;
+  const Branch& branch = branches[index];
+  if (first_.empty() && states_.size() > branches.size()) first_.assign(logits.begin(), logits.end());
+  State& state = states_[index];
+  if (state.wrong || state.finished) return;
+  const int64_t next = choose(state, std::span(branch.tokens).first(static_cast<size_t>(at + 1)), logits);
+  if (error) return;
+  const bool guessed = at + 1 < branch.length();
+  if (guessed && branch.tokens[static_cast<size_t>(at + 1)] == next)
+    ++accepted_;
+  else
+    state.wrong = true;
+  write(state, next, logits);
+}
+
+void SampleJob::guess(State& state, Branch& branch) {
+  state.settled = branch.length();
+  branch.want = branch.length() - 1;
+  if (!request_.drafter) return;
+  const int64_t left = request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
+  const int64_t most = std::min(request_.draft_tokens, left - 1);
+  if (most < 1) return;
+  const auto guesses = request_.drafter->guess(branch.tokens, most);
+  guessed_ += static_cast<int64_t>(guesses.size());
+  branch.tokens.insert(branch.tokens.end(), guesses.begin(), guesses.end());
+}
+
+void SampleJob::advance(KvCache& cache) {
+  if (states_.size() >
+      branches.size()) {  // the prompt is read: the other answers begin where the first one did
+    for (size_t i = 1; i < states_.size() && !error; ++i) {
+      const int64_t next = choose(states_[i], branches[0].tokens, first_);
+      if (error) return;
+      write(states_[i], next, first_);
+      branches.push_back(fork(cache, branches[0]));
+    }
+    first_.clear();
+  }
+  for (size_t i = 0; i < branches.size(); ++i) {
+    Branch& branch = branches[i];
+    State& state = states_[i];
+    branch.tokens.resize(static_cast<size_t>(state.settled));
+    branch.tokens.insert(branch.tokens.end(), state.chosen.begin(), state.chosen.end());
+    state.chosen.clear();
+    state.wrong = false;
+    if (state.finished) {
+      drop(cache, branch);
+      continue;
+    }
+    // Wrong guesses leave the cache. The token written last has not been computed yet.
+    branch.cached = std::min(branch.cached, branch.length() - 1);
+    if (branch.slot) cache.truncate(*branch.slot, branch.cached);
+    guess(state, branch);
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < branches.size(); ++i) {
+    if (states_[i].finished) continue;
+    if (kept != i) branches[kept] = std::move(branches[i]), states_[kept] = std::move(states_[i]);
+    ++kept;
+  }
+  branches.resize(kept);
+  states_.erase(states_.begin() + static_cast<int64_t>(kept), states_.end());
+}
+
+}  // namespace makar

@@ -1,0 +1,228 @@
+#include "infer/samplers/ranking.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+namespace makar {
+namespace {
+
+constexpr size_t kBuckets = 1024, kSmall = 192;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+float block_max(const float* x) {
+  std::array<float, 16> lanes;
+  std::copy_n(x, 16, lanes.begin());
+  for (size_t i = 16; i < kBlock; i += 16)
+    for (size_t lane = 0; lane < 16; ++lane)
+      lanes[lane] = x[i + lane] > lanes[lane] ? x[i + lane] : lanes[lane];
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
+// What is still in question: `in` of the keys, inside which the sum of weights has to reach `target`.
+struct Search {
+  std::span<const float> keys, weights;
+  std::vector<uint32_t> in;
+  double target = 0;
+
+  double weight(size_t index) const { return weights.empty() ? 1.0 : static_cast<double>(weights[index]); }
+};
+
+Place walk(Search& s) {
+  std::sort(s.in.begin(), s.in.end(),
+            [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
+  double sum = 0;
+  uint32_t last =
+      s.in.front();  // rounding may keep the sum below the target: the last place with weight then
+  for (const uint32_t index : s.in) {
+    sum += s.weight(index);
+    if (s.weight(index) > 0) last = index;
+    if (sum >= s.target) return {s.keys[index], index};
+  }
+  return {s.keys[last], last};
+}
+
+// Cuts a range of keys into buckets of equal width, the highest first.
+struct Buckets {
+  float high, scale;
+  Buckets(float low, float top)
+      : high(top), scale(static_cast<float>(kBuckets / (static_cast<double>(top) - low))) {}
+  // A width whose buckets no float can tell apart is left to the sort.
+  bool useful() const { return scale > 1e-30f && scale < 1e30f; }
+  float exact(float key) const { return (high - key) * scale; }
+  size_t of(float key) const {
+    const float b = exact(key);
+    return b < static_cast<float>(kBuckets - 1) ? static_cast<size_t>(b) : kBuckets - 1;
+  }
+};
+
+// The bucket in which the running sum reaches the target, which is lessened by what stands above.
+size_t choose(const std::array<double, kBuckets>& sums, double& target) {
+  double above = 0;
+  size_t found = 0, lasting = 0;
+  double above_lasting = 0;
+  for (; found < kBuckets && above + sums[found] < target; above += sums[found++])
+    if (sums[found] > 0) lasting = found, above_lasting = above;
+  if (found == kBuckets) found = lasting, above = above_lasting;
+  target -= above;
+  return found;
+}
+
+// The first cut, over all keys: plain passes that compilers turn into vectors where they can.
+bool narrow_all(Search& s, const Buckets& buckets) {
+  std::array<double, kBuckets> sums{};
+  const size_t n = s.keys.size();
+  if (s.weights.empty())
+    for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += 1;
+  else
+    for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += static_cast<double>(s.weights[i]);
+  const size_t found = choose(sums, s.target);
+  const float from = static_cast<float>(found), to = found == kBuckets - 1 ? kInfinity : from + 1;
+  s.in.clear();
+  for_blocks(
+      n, [&](size_t i) { return buckets.exact(s.keys[i]) >= from && buckets.exact(s.keys[i]) < to; },
+      [&](size_t i, bool in) {
+        if (in) s.in.push_back(static_cast<uint32_t>(i));
+      });
+  return s.in.size() < n;
+}
+
+bool narrow(Search& s, const Buckets& buckets) {
+  std::array<double, kBuckets> sums{};
+  for (const uint32_t i : s.in) sums[buckets.of(s.keys[i])] += s.weight(i);
+  const size_t found = choose(sums, s.target), before = s.in.size();
+  s.in.erase(
+      std::remove_if(s.in.begin(), s.in.end(), [&](uint32_t i) { return buckets.of(s.keys[i]) != found; }),
+      s.in.end());
+  return s.in.size() < before;
+}
+
+Place find(Search s, const Extremes& e) {
+  const Buckets first(e.low, e.high);
+  bool smaller = s.keys.size() > kSmall && first.useful() && narrow_all(s, first);
+  if (!smaller) {
+    s.in.resize(s.keys.size());
+    std::iota(s.in.begin(), s.in.end(), 0u);
+  }
+  while (smaller && s.in.size() > kSmall) {
+    float low = kInfinity, high = -kInfinity;
+    for (const uint32_t i : s.in) low = std::min(low, s.keys[i]), high = std::max(high, s.keys[i]);
+    const Buckets next(low, high);
+    smaller = next.useful() && narrow(s, next);
+  }
+  return walk(s);
+}
+
+// For a small part of many keys: the count-th largest of the blocks' maxima has `count` keys at or above it,
+// so the place lies in the few blocks that reach it.
+Place find_few(std::span<const float> keys, size_t count) {
+  std::vector<float> maxima(keys.size() / kBlock);
+  for (size_t b = 0; b < maxima.size(); ++b) maxima[b] = block_max(keys.data() + b * kBlock);
+  std::vector<float> order = maxima;
+  std::nth_element(order.begin(), order.begin() + static_cast<int64_t>(count - 1), order.end(),
+                   std::greater<>());
+  const float bound = order[count - 1];
+  Search s{keys, {}, {}, static_cast<double>(count)};
+  const auto take = [&](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i)
+      if (keys[i] >= bound) s.in.push_back(static_cast<uint32_t>(i));
+  };
+  for (size_t b = 0; b < maxima.size(); ++b)
+    if (maxima[b] >= bound) take(b * kBlock, (b + 1) * kBlock);
+  take(maxima.size() * kBlock, keys.size());
+  return walk(s);
+}
+
+}  // namespace
+
+Place place_of_count(std::span<const float> keys, const Extremes& e, size_t count) {
+  count = std::min(std::max<size_t>(count, 1), keys.size());
+  if (count * kBlock * 8 <= keys.size()) return find_few(keys, count);
+  return find({keys, {}, {}, static_cast<double>(count)}, e);
+}
+
+double sum_of(std::span<const float> weights) {
+  constexpr size_t kLanes = 8;
+  std::array<double, kLanes> lanes{};
+  size_t i = 0;
+  for (; i + kLanes <= weights.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<double>(weights[i + lane]);
+  for (; i < weights.size(); ++i) lanes[i % kLanes] += static_cast<double>(weights[i]);
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
+}
+
+size_t index_of_share(std::span<const float> weights, double share) {
+  const size_t blocks = (weights.size() + kBlock - 1) / kBlock;
+  const auto block = [&](size_t b) {
+    return weights.subspan(b * kBlock, std::min(kBlock, weights.size() - b * kBlock));
+  };
+  std::vector<double> sums(blocks);
+  double total = 0;
+  for (size_t b = 0; b < blocks; ++b) total += sums[b] = sum_of(block(b));
+  double left = share * total;
+  size_t b = 0;
+  while (b + 1 < blocks && left >= sums[b]) left -= sums[b++];
+  size_t last = 0;  // rounding may leave the sum below: the last index with weight then
+  for (size_t i = b * kBlock; i < weights.size(); ++i) {
+    if (weights[i] > 0) last = i;
+    if ((left -= weights[i]) < 0) return i;
+  }
+  while (last == 0 && b-- > 0)
+    for (size_t i = b * kBlock; i < (b + 1) * kBlock; ++i) last = weights[i] > 0 ? i : last;
+  return last;
+}
+
+Place place_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
+                    double mass) {
+  return find({keys, weights, {}, mass}, e);
+}
+
+std::vector<size_t> largest(std::span<const float> keys, size_t count) {
+  std::vector<size_t> out;
+  if (keys.empty() || count == 0) return out;
+  const Place last = place_of_count(keys, extremes(keys), count);
+  for_blocks(
+      keys.size(), [&](size_t i) { return keys[i] >= last.key; },
+      [&](size_t i, bool) {
+        if (last.covers(keys[i], i)) out.push_back(i);
+      });
+  std::sort(out.begin(), out.end(),
+            [&](size_t a, size_t b) { return keys[a] != keys[b] ? keys[a] > keys[b] : a < b; });
+  return out;
+}
+
+Extremes extremes(std::span<const float> values) {
+  constexpr size_t kLanes = 16;  // independent lanes, which compilers turn into vectors
+  std::array<float, kLanes> low, high;
+  std::array<uint32_t, kLanes> barred{}, broken{};
+  low.fill(kInfinity), high.fill(-kInfinity);
+  const auto look = [&](float x, size_t lane) {
+    high[lane] = x > high[lane] ? x : high[lane];
+    const float up = x == -kInfinity ? kInfinity : x;
+    low[lane] = up < low[lane] ? up : low[lane];
+    barred[lane] += x == -kInfinity ? 1u : 0u;
+    broken[lane] |= x < kInfinity ? 0u : 1u;
+  };
+  size_t i = 0;
+  for (; i + kLanes <= values.size(); i += kLanes)
+    for (size_t lane = 0; lane < kLanes; ++lane) look(values[i + lane], lane);
+  for (; i < values.size(); ++i) look(values[i], i % kLanes);
+  return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end()),
+          std::accumulate(barred.begin(), barred.end(), size_t{0}),
+          std::any_of(broken.begin(), broken.end(), [](uint32_t b) { return b != 0; })};
+}
+
+size_t find_value(std::span<const float> values, float value) {
+  size_t i = 0;
+  for (; i + kBlock <= values.size(); i += kBlock) {
+    uint32_t hit = 0;
+    for (size_t j = 0; j < kBlock; ++j) hit |= values[i + j] == value ? 1u : 0u;
+    if (hit) break;
+  }
+  while (i < values.size() && values[i] != value) ++i;
+  return i;
+}
+
+}  // namespace makar

@@ -1,0 +1,96 @@
+// What a sampler is: a row of the tables in sampler.cpp. Those of the first table see the logits of the whole
+// vocabulary, those of the second the candidates that are left.
+#pragma once
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "infer/sampler.h"
+#include "infer/samplers/ranking.h"
+
+namespace makar {
+
+// The tokens still allowed in order of their ids; never empty, logits finite.
+class Candidates {
+ public:
+  // Takes the finite ones of `logits`, of which `e` is known.
+  void reset(std::span<const float> logits, const Extremes& e);
+
+  size_t size() const { return logits_.size(); }
+  size_t vocab() const { return vocab_; }
+  int64_t id(size_t i) const { return numbered_ ? ids_[i] : static_cast<int64_t>(i); }
+  std::span<const float> logits() const { return logits_; }
+  // e^(logit - the best logit); divided by their sum they are the probabilities. They stay what they are when
+  // others are removed, so a truncation costs no exponentials.
+  std::span<const float> weights();
+  double total();              // of the weights
+  const Extremes& extremes();  // of the logits
+  double log_total();          // log-sum-exp of the logits
+  double entropy();            // nats
+
+  void divide(float by);  // the logits
+  // Keeps those of which `wanted(i)` is true, or the best one alone when there is none. `wanted` may
+  // look at place i alone.
+  template <class Wanted>
+  void keep(const Wanted& wanted);
+
+ private:
+  void only_best();
+  void resize(size_t count);
+  size_t vocab_ = 0;
+  std::vector<float> logits_, weights_, scratch_;
+  bool weighed_ = false;
+  std::optional<double> total_;
+  std::optional<Extremes> extremes_;
+  float zero_ = 0;  // the logit of weight 1
+  std::vector<int32_t> ids_;
+  bool numbered_ = false;  // false: the id is the place
+};
+
+// What a sampler may look at beside the logits.
+struct DrawContext {
+  const SamplerOptions& options;
+  std::span<const int64_t> tokens;
+  uint64_t index;
+  double mu;
+};
+
+void logit_bias(std::span<float> logits, const DrawContext& draw);
+void repetition_penalty(std::span<float> logits, const DrawContext& draw);
+void presence_and_frequency(std::span<float> logits, const DrawContext& draw);
+void dry(std::span<float> logits, const DrawContext& draw);
+void no_repeat_ngram(std::span<float> logits, const DrawContext& draw);
+
+void top_k(Candidates& c, const DrawContext& draw);
+void temperature(Candidates& c, const DrawContext& draw);
+void top_p(Candidates& c, const DrawContext& draw);
+void min_p(Candidates& c, const DrawContext& draw);
+void typical(Candidates& c, const DrawContext& draw);
+void epsilon(Candidates& c, const DrawContext& draw);
+void eta(Candidates& c, const DrawContext& draw);
+void xtc(Candidates& c, const DrawContext& draw);
+void mirostat(Candidates& c, const DrawContext& draw);
+// Mirostat's bound after a token of probability p was drawn.
+double mirostat_update(const SamplerOptions& options, double mu, double p);
+
+template <class Wanted>
+void Candidates::keep(const Wanted& wanted) {
+  if (!numbered_) ids_.resize(size());
+  size_t kept = 0;
+  const int32_t first_id = static_cast<int32_t>(id(0));
+  const float first_logit = logits_[0];
+  // In place: what is written stands before what is read; written always, counted when wanted.
+  for_blocks(size(), wanted, [&](size_t i, bool stays) {
+    ids_[kept] = static_cast<int32_t>(id(i));
+    logits_[kept] = logits_[i];
+    if (weighed_) weights_[kept] = weights_[i];
+    kept += stays ? 1 : 0;
+  });
+  if (kept == 0) {  // only place 0 was written over
+    ids_[0] = first_id, logits_[0] = first_logit;
+    return only_best();
+  }
+  resize(kept);
+}
+
+}  // namespace makar

@@ -1,0 +1,62 @@
+// Truncations: which candidates may be drawn. Comparisons are those of transformers' logits warpers.
+#include <algorithm>
+#include <cmath>
+
+#include "infer/samplers/step.h"
+
+namespace makar {
+namespace {
+
+// Keeps what is at least as probable as `bound`; the best, and what ties with it, always (its weight is 1).
+void keep_probable(Candidates& c, double bound) {
+  const float least = static_cast<float>(std::min(bound * c.total(), 1.0));
+  const auto w = c.weights();
+  c.keep([&](size_t i) { return w[i] >= least; });
+}
+
+}  // namespace
+
+void top_k(Candidates& c, const DrawContext& draw) {
+  const size_t k = static_cast<size_t>(draw.options.top_k);
+  if (k >= c.size()) return;
+  const auto x = c.logits();
+  const float last = place_of_count(x, c.extremes(), k).key;
+  c.keep([&](size_t i) { return x[i] >= last; });
+}
+
+void temperature(Candidates& c, const DrawContext& draw) {
+  c.divide(static_cast<float>(draw.options.temperature));
+}
+
+void top_p(Candidates& c, const DrawContext& draw) {
+  const double share = draw.options.top_p, mass = share * c.total();
+  // All tokens lighter than this together weigh less than what top-p leaves out: none of them can be in.
+  const float light = static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
+  const auto w = c.weights();
+  c.keep([&](size_t i) { return w[i] >= light; });
+  const auto x = c.logits();
+  const Place last = place_of_mass(x, c.extremes(), c.weights(), mass);
+  c.keep([&](size_t i) { return last.covers(x[i], i); });
+}
+
+void min_p(Candidates& c, const DrawContext& draw) { keep_probable(c, draw.options.min_p / c.total()); }
+
+void typical(Candidates& c, const DrawContext& draw) {
+  // The surprise of a token is log_total - x nats.
+  const float middle = static_cast<float>(c.log_total() - c.entropy());
+  const auto x = c.logits();
+  std::vector<float> nearness(c.size());  // how close its surprise is to the expected one
+  for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(middle - x[i]);
+  const float last =
+      place_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p * c.total()).key;
+  c.keep([&](size_t i) { return nearness[i] >= last; });
+}
+
+void epsilon(Candidates& c, const DrawContext& draw) { keep_probable(c, draw.options.epsilon_cutoff); }
+
+void eta(Candidates& c, const DrawContext& draw) {
+  const double cutoff = draw.options.eta_cutoff;
+  keep_probable(c, std::min(cutoff, std::sqrt(cutoff) * std::exp(-c.entropy())));
+}
+
+}  // namespace makar

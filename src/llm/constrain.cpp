@@ -1,0 +1,62 @@
+#include "llm/constrain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "text/token_bytes.h"
+
+namespace makar {
+namespace {
+
+class GrammarConstraint : public Constraint {
+ public:
+  GrammarConstraint(GrammarState state, TokenTrie trie, std::shared_ptr<const std::vector<std::string>> bytes)
+      : state_(std::move(state)), trie_(std::move(trie)), bytes_(std::move(bytes)) {}
+
+  Status mask(std::span<float> logits) override {
+    bits_.resize(trie_.words());
+    MAKAR_CHECK_OK(state_.mask(trie_, bits_));
+    // Rows beyond the tokenizer's ids are padding of the output matrix.
+    const size_t known = std::min(logits.size(), trie_.vocab());
+    std::fill(logits.begin() + static_cast<int64_t>(known), logits.end(), -INFINITY);
+    apply_mask(logits.first(known), bits_);
+    return Done{};
+  }
+
+  Status accept(int64_t token) override {
+    const auto& end = trie_.data().end;
+    if (std::find(end.begin(), end.end(), token) != end.end()) return Done{};
+    if (state_.accept((*bytes_)[static_cast<size_t>(token)])) return Done{};
+    if (state_.limit()) return *state_.limit();
+    return error_at("grammar", "token {} does not fit where the text stands", token);
+  }
+
+  std::unique_ptr<Constraint> fork() const override { return std::make_unique<GrammarConstraint>(*this); }
+
+ private:
+  GrammarState state_;
+  TokenTrie trie_;
+  std::shared_ptr<const std::vector<std::string>> bytes_;
+  std::vector<uint64_t> bits_;
+};
+
+std::vector<std::string> bytes_of_tokens(const LanguageModel& language) {
+  return token_bytes(language.tokenizer());
+}
+
+}  // namespace
+
+Result<TokenTrie> token_trie(const LanguageModel& language) {
+  if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, "tokenizer", "a grammar needs one");
+  return TokenTrie(bytes_of_tokens(language), language.stop_ids());
+}
+
+std::shared_ptr<Constraint> constrain(const Grammar& grammar, const TokenTrie& trie,
+                                      const LanguageModel& language) {
+  return std::make_shared<GrammarConstraint>(
+      GrammarState(grammar), trie,
+      std::make_shared<const std::vector<std::string>>(bytes_of_tokens(language)));
+}
+
+}  // namespace makar

@@ -1,0 +1,19 @@
+// A grammar as the constraint of a request: a JSON schema, a regular expression or GBNF over the model's own
+// tokens.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "infer/constraint.h"
+#include "infer/grammar/grammar.h"
+#include "llm/language_model.h"
+
+namespace makar {
+
+// The tokens of the model by their bytes; made once, shared by all requests.
+Result<TokenTrie> token_trie(const LanguageModel& language);
+
+std::shared_ptr<Constraint> constrain(const Grammar& grammar, const TokenTrie& trie,
+                                      const LanguageModel& language);
+
+}  // namespace makar

@@ -1,0 +1,45 @@
+#include "llm/fill.h"
+
+#include "ops/shape.h"
+
+namespace makar {
+
+std::string mask_token(const LanguageModel& language) {
+  for (const char* token : {"[MASK]", "<mask>"})
+    if (language.tokenizer().id(token)) return token;
+  return "";
+}
+
+Result<std::vector<Gap>> fill(const LanguageModel& language, ThreadPool& pool, const std::string& text,
+                              int64_t top) {
+  const ModelSpec& spec = language.spec();
+  if (spec.head.kind != HeadKind::kMaskedLm && spec.head.kind != HeadKind::kPretraining)
+    return error_of(Error::Kind::kUnsupported, "fill", "a {} has no masked-word head; a ...ForMaskedLM has",
+                    spec.architecture);
+  const std::string mask = mask_token(language);
+  if (mask.empty()) return error_at("tokenizer", "has no [MASK] or <mask> token");
+  MAKAR_TRY(const auto ids, language.encode(text, true));
+  if (spec.max_positions > 0 && static_cast<int64_t>(ids.size()) > spec.max_positions)
+    return error_of(Error::Kind::kLimit, "fill", "{} tokens are more than the model's {} positions",
+                    ids.size(), spec.max_positions);
+  const int64_t id = *language.tokenizer().id(mask);
+  std::vector<Gap> gaps;
+  std::vector<int64_t> rows;
+  for (size_t i = 0; i < ids.size(); ++i)
+    if (ids[i] == id) gaps.push_back({static_cast<int64_t>(i), {}}), rows.push_back(static_cast<int64_t>(i));
+  if (gaps.empty()) return error_at("fill", "the text has no {} to fill", mask);
+  Context ctx{pool};
+  ForwardContext f{ctx};
+  Inputs inputs;
+  inputs.source.add(ids);
+  const Tensor hidden = language.model().hidden(f, inputs);
+  const Tensor logits = language.model().lm_logits(ctx, ops::gather_rows(ctx, hidden, rows));
+  const auto vocab = static_cast<size_t>(logits.dim(1));
+  for (size_t i = 0; i < gaps.size(); ++i) {
+    MAKAR_TRY(auto known, logprobs(logits.span().subspan(i * vocab, vocab), 0, top));
+    gaps[i].top = std::move(known.top);
+  }
+  return gaps;
+}
+
+}  // namespace makar

@@ -1,0 +1,104 @@
+#include "llm/language_model.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/json.h"
+#include "models/source.h"
+
+namespace makar {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<int64_t> to_ids(const std::vector<uint32_t>& ids) { return {ids.begin(), ids.end()}; }
+
+// The ending ids of generation_config.json join those of the config: chat models end turns with ids of their
+// own.
+Status read_generation_config(const std::string& folder, int64_t vocab, std::vector<int64_t>& stop) {
+  const std::string path = (fs::path(folder) / "generation_config.json").string();
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return Done{};
+  MAKAR_TRY(const Json json, read_json(path));
+  if (!json.is_object() || !json.contains("eos_token_id")) return Done{};
+  const Json& eos = json["eos_token_id"];
+  if (eos.is_null()) return Done{};
+  for (const Json& id : eos.is_array() ? eos : Json::array({eos})) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<int64_t>() >= vocab)
+      return error_at(path, "eos_token_id must be an id below {} or a list of them, found {}", vocab,
+                      id.dump());
+    if (std::find(stop.begin(), stop.end(), id.get<int64_t>()) == stop.end())
+      stop.push_back(id.get<int64_t>());
+  }
+  return Done{};
+}
+
+// The template inside a GGUF file, with the special tokens it may name.
+Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
+  const auto text = file.fields().text("tokenizer.chat_template");
+  if (!text) return error_of(Error::Kind::kNotFound, file.place(), "holds no tokenizer.chat_template");
+  MAKAR_TRY(ChatTemplate made, ChatTemplate::parse(*text, file.place() + ": tokenizer.chat_template"));
+  constexpr std::pair<const char*, const char*> kTokens[] = {
+      {"bos_token", "tokenizer.ggml.bos_token_id"},
+      {"eos_token", "tokenizer.ggml.eos_token_id"},
+      {"unk_token", "tokenizer.ggml.unknown_token_id"},
+      {"pad_token", "tokenizer.ggml.padding_token_id"}};
+  for (const auto& [name, key] : kTokens) {
+    const auto id = file.fields().integer(key);
+    if (!id || *id < 0 || *id >= static_cast<int64_t>(tokenizer.vocab_size())) continue;
+    if (const auto token = tokenizer.token(static_cast<uint32_t>(*id))) made.set_token(name, *token);
+  }
+  return made;
+}
+
+}  // namespace
+
+Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& pool) {
+  LanguageModel out;
+  MAKAR_TRY(out.loaded_, load_model(path));
+  out.loaded_.model->pack(pool);
+  out.stop_ = out.spec().eos;
+  const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
+  MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
+  auto tokenizer = Tokenizer::load(path);
+  if (!tokenizer.ok()) {
+    // A model without a tokenizer still serves ids; a broken one is an error.
+    if (tokenizer.error().kind != Error::Kind::kNotFound) return tokenizer.error();
+    return out;
+  }
+  out.tokenizer_ = std::move(*tokenizer);
+  if (static_cast<int64_t>(out.tokenizer_->vocab_size()) > out.spec().vocab)
+    return error_at(path,
+                    "the tokenizer has {} ids but the model a vocabulary of {}; they do not belong together",
+                    out.tokenizer_->vocab_size(), out.spec().vocab);
+  out.chat_ = std::make_shared<ChatEncoder>(*out.tokenizer_);
+  MAKAR_TRY(const ModelSource source, ModelSource::open(path));
+  auto chat = source.gguf ? template_of(*source.gguf, *out.tokenizer_) : ChatTemplate::load(path);
+  if (chat.ok())
+    out.template_ = std::move(*chat);
+  else if (chat.error().kind != Error::Kind::kNotFound)
+    return chat.error();
+  return out;
+}
+
+Result<std::vector<int64_t>> LanguageModel::encode(const std::string& text, bool parse_special) const {
+  if (!tokenizer_)
+    return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; give ids instead");
+  EncodeOptions o;
+  o.add_special = true, o.offsets = false;
+  o.special_text = parse_special ? SpecialText::kParse : SpecialText::kPlain;
+  MAKAR_TRY(const Encoding encoding, tokenizer_->encode(text, o));
+  return to_ids(encoding.ids);
+}
+
+Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) const {
+  if (!template_)
+    return error_of(
+        Error::Kind::kNotFound, "chat template",
+        "the model folder has none; it continues text (makar generate), or give one with --chat-template");
+  MAKAR_TRY(const ChatRendering rendering, template_->render(input));
+  MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering));
+  return to_ids(encoding.ids);
+}
+
+}  // namespace makar

@@ -1,0 +1,41 @@
+// A model folder opened for use: the model, its tokenizer, its chat template, the ids that end an answer.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/load.h"
+#include "text/template/chat_template.h"
+#include "text/template/encode_chat.h"
+#include "text/tokenizer.h"
+
+namespace makar {
+
+class LanguageModel {
+ public:
+  // Weights are laid out for the kernels and frozen.
+  static Result<LanguageModel> open(const std::string& path, ThreadPool& pool);
+
+  const Model& model() const { return *loaded_.model; }
+  const ModelSpec& spec() const { return loaded_.model->spec(); }
+  const Tokenizer& tokenizer() const { return *tokenizer_; }
+  bool has_tokenizer() const { return tokenizer_.has_value(); }
+  const std::optional<ChatTemplate>& chat_template() const { return template_; }
+  const std::vector<int64_t>& stop_ids() const { return stop_; }
+
+  // Plain text with the tokens the tokenizer puts around it.
+  Result<std::vector<int64_t>> encode(const std::string& text, bool parse_special = false) const;
+  // A conversation, ready for the assistant to answer (or to go on with its last message).
+  Result<std::vector<int64_t>> encode_chat(const ChatInput& input) const;
+
+ private:
+  LanguageModel() = default;
+  LoadedModel loaded_;
+  std::optional<Tokenizer> tokenizer_;
+  std::optional<ChatTemplate> template_;
+  std::shared_ptr<ChatEncoder> chat_;
+  std::vector<int64_t> stop_;
+};
+
+}  // namespace makar

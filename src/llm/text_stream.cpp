@@ -1,0 +1,46 @@
+#include "llm/text_stream.h"
+
+#include <algorithm>
+
+namespace makar {
+
+TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops, bool skip_special)
+    : decoder_(std::move(tokenizer), skip_special), stops_(std::move(stops)) {
+  std::erase(stops_, std::string());
+}
+
+std::string TextStream::push(int64_t id) {
+  if (stopped_) return {};
+  held_ += decoder_.push(static_cast<uint32_t>(id));
+  return release(false);
+}
+
+std::string TextStream::finish() {
+  if (stopped_) return {};
+  held_ += decoder_.finish();
+  return release(true);
+}
+
+std::string TextStream::release(bool all) {
+  size_t first = std::string::npos;
+  for (const std::string& stop : stops_)
+    if (const size_t at = held_.find(stop); at < first) first = at, found_ = stop;
+  size_t sure = held_.size();
+  if (first != std::string::npos) {
+    stopped_ = true;
+    sure = first;
+  } else if (!all) {
+    // The longest end of the text that begins a stop string waits.
+    for (const std::string& stop : stops_)
+      for (size_t n = std::min(stop.size() - 1, held_.size()); n > 0; --n)
+        if (held_.compare(held_.size() - n, n, stop, 0, n) == 0) {
+          sure = std::min(sure, held_.size() - n);
+          break;
+        }
+  }
+  std::string out = held_.substr(0, sure);
+  held_.erase(0, stopped_ ? std::string::npos : sure);
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,17 @@
+// Scaled rotary positions in GGUF: keys for linear and yarn; a tensor of factors, rope_freqs, for Llama 3.
+#pragma once
+#include <optional>
+
+#include "formats/gguf.h"
+#include "models/spec.h"
+
+namespace makar {
+
+// "rope_scaling" of the config, from the keys of `architecture` and rope_freqs.weight.
+Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& config);
+// The keys of a spec's scaling; kUnsupported for dynamic scaling.
+Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, GgufFields& fields);
+// rope_freqs.weight, where the spec needs it.
+std::optional<Tensor> gguf_rope_factors(const ModelSpec& spec);
+
+}  // namespace makar

@@ -1,0 +1,48 @@
+#include "models/gguf_save.h"
+
+#include "models/gguf_architecture.h"
+#include "models/gguf_rope.h"
+
+namespace makar {
+namespace {
+
+// Experts lie in a dimension of their own.
+Shape file_shape(const NamedSlice& slice) {
+  const Shape s = slice.shape();
+  const auto parts = static_cast<int64_t>(slice.ours.size());
+  if (slice.ours[0]->name.find(".experts.") == std::string::npos) return s;
+  return {parts, s[0] / parts, s[1]};
+}
+
+}  // namespace
+
+Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
+  const Model& model = *loaded.model;
+  const GgufArchitecture* a = gguf_architecture_of(model.spec().family);
+  if (!a)
+    return error_of(Error::Kind::kUnsupported, "", "GGUF has no architecture for the family '{}'",
+                    model.spec().family);
+  std::vector<GgufSource> out;
+  for (const NamedSlice& slice : expand(a->names(model.spec()), model.parameters())) {
+    const Shape shape = file_shape(slice);
+    const DType type = slice.offset != 0 ? DType::kF32 : slice.ours[0]->value.dtype();
+    out.push_back({slice.theirs, type, shape, [slice, shape]() -> Result<Tensor> {
+                     std::vector<Tensor> parts;
+                     for (const Parameter* p : slice.ours) parts.push_back(p->value);
+                     return join(parts, slice).reshape(shape);
+                   }});
+  }
+  if (const auto factors = gguf_rope_factors(model.spec()))
+    out.push_back({"rope_freqs.weight", DType::kF32, factors->shape(),
+                   [t = *factors]() -> Result<Tensor> { return t; }});
+  return out;
+}
+
+bool may_be_narrow(const GgufSource& t) {
+  if (t.shape.rank() < 2 || !t.name.ends_with(".weight")) return false;
+  for (const char* wide : {"ffn_gate_inp", "position_embd", "token_types", "attn_rel_b", "_norm"})
+    if (t.name.find(wide) != std::string::npos) return false;
+  return true;
+}
+
+}  // namespace makar

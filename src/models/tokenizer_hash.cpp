@@ -1,0 +1,90 @@
+#include "models/tokenizer_hash.h"
+
+#include "base/file.h"
+
+namespace makar {
+namespace {
+
+constexpr const char* kTokenizer = "makar.tokenizer_hash";
+constexpr const char* kTemplate = "makar.chat_template_hash";
+
+uint64_t add(uint64_t h, std::string_view text) {
+  for (const char c : text) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  return h;
+}
+constexpr uint64_t kStart = 0xcbf29ce484222325u;
+std::string digits(uint64_t h) { return fmt::format("{:016x}", h); }
+
+void compare(const std::string& place, const char* what, const std::string& kept, const std::string& now,
+             std::vector<std::string>& out) {
+  if (kept.empty() || kept == now) return;
+  out.push_back(
+      fmt::format("{}: the {} {} (hash {}, the model was converted with {}); the model may write nonsense: "
+                  "put the original back or "
+                  "convert again",
+                  place, what, now.empty() ? "is missing" : "was changed", now.empty() ? "none" : now, kept));
+}
+
+}  // namespace
+
+std::string text_hash(std::string_view text) { return digits(add(kStart, text)); }
+
+std::string gguf_tokenizer_hash(const GgufFields& fields) {
+  uint64_t h = kStart;
+  for (const auto& [key, value] : fields.list())
+    if (key.starts_with("tokenizer.ggml.")) h = add(add(h, key), value.payload());
+  return h == kStart ? "" : digits(h);
+}
+
+std::string gguf_template_hash(const GgufFields& fields) {
+  const auto text = fields.text("tokenizer.chat_template");
+  return text ? text_hash(*text) : "";
+}
+
+void put_tokenizer_hashes(GgufFields& fields) {
+  fields.erase(kTokenizer), fields.erase(kTemplate);
+  if (const std::string h = gguf_tokenizer_hash(fields); !h.empty())
+    fields.set(kTokenizer, GgufValue::text(h));
+  if (const std::string h = gguf_template_hash(fields); !h.empty()) fields.set(kTemplate, GgufValue::text(h));
+}
+
+std::string folder_tokenizer_hash(const std::string& folder) {
+  const std::string path = folder + "/tokenizer.json";
+  if (!is_file(path)) return "";
+  const auto text = read_file(path);
+  return text.ok() ? text_hash(*text) : "";
+}
+
+std::string folder_template_hash(const std::string& folder) {
+  if (is_file(folder + "/chat_template.jinja")) {
+    const auto text = read_file(folder + "/chat_template.jinja");
+    return text.ok() ? text_hash(*text) : "";
+  }
+  const std::string path = folder + "/tokenizer_config.json";
+  if (!is_file(path)) return "";
+  const auto json = read_json(path);
+  if (!json.ok() || !json->is_object() || !json->contains("chat_template")) return "";
+  const Json& value = (*json)["chat_template"];
+  return value.is_string() ? text_hash(value.get<std::string>()) : text_hash(value.dump());
+}
+
+std::vector<std::string> tokenizer_warnings(const ModelSource& source) {
+  std::vector<std::string> out;
+  if (source.gguf) {
+    const GgufFields& f = source.gguf->fields();
+    compare(source.path, "tokenizer", f.text(kTokenizer).value_or(""), gguf_tokenizer_hash(f), out);
+    compare(source.path, "chat template", f.text(kTemplate).value_or(""), gguf_template_hash(f), out);
+    return out;
+  }
+  const auto kept = [&](const char* key) {
+    const Json& config = source.config.json();
+    return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
+  };
+  if (const std::string hash = kept(kTokenizer); !hash.empty())
+    compare(source.path, "tokenizer", hash, folder_tokenizer_hash(source.path), out);
+  if (const std::string hash = kept(kTemplate); !hash.empty())
+    compare(source.path, "chat template", hash, folder_template_hash(source.path), out);
+  return out;
+}
+
+}  // namespace makar

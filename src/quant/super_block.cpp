@@ -1,0 +1,198 @@
+#include "quant/super_block.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "kernels/block_layout.h"
+#include "quant/fit.h"
+
+namespace makar {
+namespace {
+
+using namespace kernels;
+
+constexpr int kBlock = 256;
+
+Run part_of(const float* x, const float* w, int part, int size) {
+  return {x + part * size, w ? w + part * size : nullptr, size};
+}
+
+// --- Q4_K and Q5_K: x ~ d * scale[p] * q - dmin * min[p], eight parts of 32 ---
+
+struct Affine {
+  Half d{}, dmin{};
+  int scale[8] = {}, min[8] = {};  // 0..63
+  int8_t q[kBlock] = {};
+  double error = 0;
+};
+
+int six_bits(float v, float unit) {
+  return unit > 0 ? static_cast<int>(std::min(63.0f, std::max(0.0f, std::nearbyint(v / unit)))) : 0;
+}
+
+// Integers for given units of the scales.
+void round_parts(const float* x, const float* w, int hi, Affine& a) {
+  a.error = 0;
+  for (int p = 0; p < 8; ++p)
+    a.error += round_to(part_of(x, w, p, 32), a.d.value() * static_cast<float>(a.scale[p]),
+                        -a.dmin.value() * static_cast<float>(a.min[p]), 0, hi, a.q + p * 32);
+}
+
+// The best d and dmin for the integers as they stand: two unknowns, least squares.
+bool refit(const float* x, const float* w, Affine& a) {
+  double uu = 0, vv = 0, uv = 0, xu = 0, xv = 0;
+  for (int i = 0; i < kBlock; ++i) {
+    const double u = a.scale[i / 32] * a.q[i], v = -a.min[i / 32], weight = w ? w[i] : 1.0;
+    uu += weight * u * u, vv += weight * v * v, uv += weight * u * v;
+    xu += weight * x[i] * u, xv += weight * x[i] * v;
+  }
+  const double determinant = uu * vv - uv * uv;
+  double d = uu > 0 ? xu / uu : 0, dmin = 0;
+  if (determinant > 1e-12 * uu * vv)
+    d = (xu * vv - xv * uv) / determinant, dmin = (xv * uu - xu * uv) / determinant;
+  if (!(d > 0) || dmin < 0) return false;
+  a.d.set(static_cast<float>(d));
+  if (vv > 0) a.dmin.set(static_cast<float>(dmin));
+  return true;
+}
+
+Affine fit_block(const float* x, const float* w, int hi) {
+  AffineFit fits[8];
+  float most_scale = 0, most_min = 0;
+  for (int p = 0; p < 8; ++p) {
+    fits[p] = fit_affine(part_of(x, w, p, 32), hi, true);
+    most_scale = std::max(most_scale, fits[p].scale);
+    most_min = std::max(most_min, -fits[p].offset);
+  }
+  Affine a;
+  a.d.set(most_scale / 63.0f), a.dmin.set(most_min / 63.0f);
+  for (int p = 0; p < 8; ++p) {
+    a.scale[p] = six_bits(fits[p].scale, a.d.value());
+    a.min[p] = six_bits(-fits[p].offset, a.dmin.value());
+  }
+  round_parts(x, w, hi, a);
+  // Rounded scales shift the optimum: fit again around the integers, while it helps.
+  for (int round = 0; round < 3; ++round) {
+    Affine next = a;
+    if (!refit(x, w, next)) break;
+    round_parts(x, w, hi, next);
+    if (!(next.error < a.error)) break;
+    a = next;
+  }
+  return a;
+}
+
+void put_scales(const Affine& a, uint8_t* s) {
+  for (int j = 0; j < 4; ++j) {
+    s[j] = static_cast<uint8_t>(a.scale[j] | (a.scale[j + 4] >> 4) << 6);
+    s[j + 4] = static_cast<uint8_t>(a.min[j] | (a.min[j + 4] >> 4) << 6);
+    s[j + 8] = static_cast<uint8_t>((a.scale[j + 4] & 15) | (a.min[j + 4] & 15) << 4);
+  }
+}
+
+void put_nibbles(const int8_t* q, uint8_t* qs) {
+  for (int i = 0; i < 128; ++i) {
+    const int at = i / 32 * 64 + i % 32;
+    qs[i] = static_cast<uint8_t>((q[at] & 15) | (q[at + 32] & 15) << 4);
+  }
+}
+
+void encode_one(const float* x, const float* w, BlockQ4_K& b) {
+  const Affine a = fit_block(x, w, 15);
+  b.d = a.d, b.dmin = a.dmin;
+  put_scales(a, b.scales), put_nibbles(a.q, b.qs);
+}
+
+void encode_one(const float* x, const float* w, BlockQ5_K& b) {
+  const Affine a = fit_block(x, w, 31);
+  b.d = a.d, b.dmin = a.dmin;
+  put_scales(a, b.scales), put_nibbles(a.q, b.qs);
+  for (int i = 0; i < 32; ++i) {
+    b.qh[i] = 0;
+    for (int p = 0; p < 8; ++p) b.qh[i] |= static_cast<uint8_t>((a.q[p * 32 + i] >> 4 & 1) << p);
+  }
+}
+
+// --- Q6_K: x ~ d * scale[p] * (q - 32), sixteen parts of 16, signed 8-bit scales ---
+
+struct Symmetric {
+  Half d{};
+  int8_t scale[16] = {}, q[kBlock] = {};
+  double error = 0;
+};
+
+void round_parts(const float* x, const float* w, Symmetric& s) {
+  s.error = 0;
+  for (int p = 0; p < 16; ++p)
+    s.error += round_to(part_of(x, w, p, 16), s.d.value() * static_cast<float>(s.scale[p]), 0, -32, 31,
+                        s.q + p * 16);
+}
+
+bool refit(const float* x, const float* w, Symmetric& s) {
+  double uu = 0, xu = 0;
+  for (int i = 0; i < kBlock; ++i) {
+    const double u = s.scale[i / 16] * s.q[i], weight = w ? w[i] : 1.0;
+    uu += weight * u * u, xu += weight * x[i] * u;
+  }
+  if (!(uu > 0)) return false;
+  s.d.set(static_cast<float>(xu / uu));
+  return true;
+}
+
+void encode_one(const float* x, const float* w, BlockQ6_K& b) {
+  float scales[16], most = 0;
+  for (int p = 0; p < 16; ++p) {
+    scales[p] = fit_symmetric(part_of(x, w, p, 16), -32, 31).scale;
+    if (std::abs(scales[p]) > std::abs(most)) most = scales[p];
+  }
+  Symmetric s;
+  s.d.set(most / -128.0f);
+  const float inverse = s.d.value() != 0 ? 1.0f / s.d.value() : 0.0f;
+  for (int p = 0; p < 16; ++p)
+    s.scale[p] =
+        static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, std::nearbyint(scales[p] * inverse))));
+  round_parts(x, w, s);
+  for (int round = 0; round < 2; ++round) {
+    Symmetric next = s;
+    if (!refit(x, w, next)) break;
+    round_parts(x, w, next);
+    if (!(next.error < s.error)) break;
+    s = next;
+  }
+  b.d = s.d;
+  std::copy_n(s.scale, 16, b.scales);
+  for (int half = 0; half < 2; ++half)
+    for (int i = 0; i < 32; ++i) {
+      const int8_t* q = s.q + half * 128 + i;
+      const auto v = [&](int quarter) { return static_cast<unsigned>(q[quarter * 32] + 32); };
+      b.ql[half * 64 + i] = static_cast<uint8_t>((v(0) & 15) | (v(2) & 15) << 4);
+      b.ql[half * 64 + 32 + i] = static_cast<uint8_t>((v(1) & 15) | (v(3) & 15) << 4);
+      b.qh[half * 32 + i] =
+          static_cast<uint8_t>(v(0) >> 4 | (v(1) >> 4) << 2 | (v(2) >> 4) << 4 | (v(3) >> 4) << 6);
+    }
+}
+
+template <class Block>
+void encode_all(const float* x, int64_t count, const float* w, std::byte* out) {
+  auto* blocks = reinterpret_cast<Block*>(out);
+  for (int64_t i = 0; i < count / kBlock; ++i)
+    encode_one(x + i * kBlock, w ? w + i * kBlock : nullptr, blocks[i]);
+}
+
+}  // namespace
+
+void encode_super_blocks(DType type, const float* x, int64_t count, const float* w, std::byte* out) {
+  switch (type) {
+    case DType::kQ4_K:
+      return encode_all<BlockQ4_K>(x, count, w, out);
+    case DType::kQ5_K:
+      return encode_all<BlockQ5_K>(x, count, w, out);
+    case DType::kQ6_K:
+      return encode_all<BlockQ6_K>(x, count, w, out);
+    default:
+      check(false, "no super-block type");
+  }
+}
+
+}  // namespace makar

@@ -1,0 +1,12 @@
+// Encoding of the super-blocks of 256: Q4_K, Q5_K, Q6_K.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "tensor/dtype.h"
+
+namespace makar {
+
+void encode_super_blocks(DType type, const float* x, int64_t count, const float* weights, std::byte* out);
+
+}  // namespace makar

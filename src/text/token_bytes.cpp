@@ -1,0 +1,45 @@
+#include "text/token_bytes.h"
+
+#include <charconv>
+
+namespace makar {
+namespace {
+
+// "<0x0A>"
+std::optional<char> fallback_byte(const std::string& token) {
+  unsigned value = 0;
+  if (token.size() != 6 || token.rfind("<0x", 0) != 0 || token[5] != '>') return {};
+  const auto [end, code] = std::from_chars(token.data() + 3, token.data() + 5, value, 16);
+  if (code != std::errc() || end != token.data() + 5) return {};
+  return static_cast<char>(value);
+}
+
+// A token to stand before others, since decoders treat the first one in their own way.
+std::vector<uint32_t> any_before(const Tokenizer& tokenizer) {
+  for (const char* text : {"a", "\u2581a", "e", "the"})
+    if (const auto id = tokenizer.id(text)) return {*id};
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
+  std::vector<std::string> out(tokenizer.vocab_size());
+  std::vector<uint32_t> ids = any_before(tokenizer);
+  const std::string before = tokenizer.decode_bytes(ids);
+  ids.push_back(0);
+  for (uint32_t id = 0; id < out.size(); ++id) {
+    const auto token = tokenizer.token(id);
+    if (!token || tokenizer.is_special(id)) continue;
+    if (const auto byte = tokenizer.byte_level() ? std::nullopt : fallback_byte(*token)) {
+      out[id] = std::string(1, *byte);
+      continue;
+    }
+    ids.back() = id;
+    const std::string both = tokenizer.decode_bytes(ids);
+    if (both.compare(0, before.size(), before) == 0) out[id] = both.substr(before.size());
+  }
+  return out;
+}
+
+}  // namespace makar

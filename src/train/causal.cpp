@@ -1,0 +1,129 @@
+#include "train/causal.h"
+
+#include <algorithm>
+
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+std::vector<double> weights_of(const std::vector<Source>& sources) {
+  std::vector<double> out;
+  for (const Source& s : sources)
+    out.push_back(s.weight > 0 ? s.weight : static_cast<double>(std::max<int64_t>(1, s.store.tokens())));
+  return out;
+}
+
+}  // namespace
+
+uint64_t window_count(const TokenStore& store, int64_t context) {
+  return static_cast<uint64_t>(std::max<int64_t>(1, (store.tokens() - 1) / context - 1));
+}
+
+void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batch,
+                std::vector<int64_t>& targets) {
+  end = std::min(end, store.tokens());
+  for (const TokenRange& part : store.cut(begin, end)) {
+    // One token more when the document goes on: it is the last one's target.
+    const auto whole = store.cut(part.begin, std::min(part.end + 1, store.tokens())).front();
+    const std::vector<int64_t> ids = store.read(whole);
+    const std::vector<uint8_t> learnt = store.masked() ? store.mask(whole) : std::vector<uint8_t>();
+    batch.add({ids.begin(), ids.begin() + part.size()});
+    for (int64_t i = 0; i < part.size(); ++i) {
+      const auto next = static_cast<size_t>(i + 1);
+      const bool counts = next < ids.size() && (learnt.empty() || learnt[next]);
+      targets.push_back(counts ? ids[next] : ops::kIgnore);
+    }
+  }
+}
+
+CausalTask::CausalTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
+                       CausalOptions options, Sampler sampler)
+    : model_(model),
+      sources_(std::move(sources)),
+      validation_(std::move(validation)),
+      o_(options),
+      mixture_(mixture_of(sources_, o_.seed)),
+      sampler_(std::move(sampler)) {}
+
+MicroBatch CausalTask::make(Batch batch, std::vector<int64_t> targets) const {
+  MicroBatch out;
+  out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
+  out.weight = static_cast<double>(targets.size()) -
+               static_cast<double>(std::count(targets.begin(), targets.end(), ops::kIgnore));
+  out.loss = [this, batch = std::move(batch),
+              targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
+    Inputs inputs;
+    inputs.source = batch;
+    return model_.lm_loss(f.ops, model_.hidden(f, inputs), targets, f.ops.tape ? o_.smoothing : 0.0f);
+  };
+  return out;
+}
+
+Mixture mixture_of(const std::vector<Source>& sources, uint64_t seed) {
+  return Mixture(weights_of(sources), seed);
+}
+
+WindowPlace window_at(const std::vector<Source>& sources, const Mixture& mixture, int64_t context,
+                      uint64_t seed, uint64_t i) {
+  const auto draw = mixture(i);
+  const TokenStore& store = sources[draw.source].store;
+  const uint64_t windows = window_count(store, context), epoch = draw.rank / windows;
+  const uint64_t own = seed * 1000003 + draw.source;
+  const auto window = static_cast<int64_t>(Permutation(windows, own, epoch)(draw.rank % windows));
+  // Every epoch cuts the windows elsewhere.
+  const auto room = static_cast<uint64_t>(std::min(context, std::max<int64_t>(1, store.tokens() - context)));
+  const auto offset = static_cast<int64_t>(Rng(own, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % room);
+  return {&store, offset + window * context};
+}
+
+Result<MicroBatch> CausalTask::train_batch(uint64_t index) {
+  Batch batch;
+  std::vector<int64_t> targets;
+  for (int64_t i = 0; i < o_.batch; ++i) {
+    const auto place = window_at(sources_, mixture_, o_.context, o_.seed,
+                                 index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
+    add_window(*place.store, place.begin, place.begin + o_.context, batch, targets);
+  }
+  return make(std::move(batch), std::move(targets));
+}
+
+uint64_t CausalTask::batches_per_epoch() const {
+  uint64_t windows = 0;
+  for (const Source& s : sources_) windows += window_count(s.store, o_.context) + 1;
+  return std::max<uint64_t>(1, windows / static_cast<uint64_t>(o_.batch));
+}
+
+uint64_t CausalTask::validation_batches() const {
+  const int64_t a_batch = o_.context * o_.batch;
+  uint64_t n = 0;
+  for (const TokenStore& v : validation_)
+    n += static_cast<uint64_t>((std::min(v.tokens(), o_.validation_tokens) + a_batch - 1) / a_batch);
+  return n;
+}
+
+Result<MicroBatch> CausalTask::validation_batch(uint64_t index) {
+  const int64_t a_batch = o_.context * o_.batch;
+  Batch batch;
+  std::vector<int64_t> targets;
+  for (const TokenStore& v : validation_) {
+    const int64_t all = std::min(v.tokens(), o_.validation_tokens);
+    const auto mine = static_cast<uint64_t>((all + a_batch - 1) / a_batch);
+    if (index >= mine) {
+      index -= mine;
+      continue;
+    }
+    for (int64_t w = 0; w < o_.batch; ++w) {
+      const int64_t begin = static_cast<int64_t>(index) * a_batch + w * o_.context;
+      if (begin < all) add_window(v, begin, std::min(begin + o_.context, all), batch, targets);
+    }
+    break;
+  }
+  return make(std::move(batch), std::move(targets));
+}
+
+Result<std::string> CausalTask::sample(ThreadPool& pool, int64_t step) {
+  return sampler_ ? sampler_(pool, step) : Result<std::string>(std::string());
+}
+
+}  // namespace makar

@@ -1,0 +1,258 @@
+#include "train/classify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+// Cross-entropy over the places of each sequence.
+Tensor place_loss(Context& ctx, const Tensor& logits, const Batch& batch, const std::vector<int64_t>& at) {
+  Tensor total;
+  for (size_t s = 0; s < batch.sequences.size(); ++s) {
+    const Sequence& q = batch.sequences[s];
+    std::vector<int64_t> rows;
+    for (int64_t i = 0; i < q.length; ++i) rows.push_back(q.start + i);
+    const Tensor row = ops::reshape(ctx, ops::gather_rows(ctx, logits, rows), {1, q.length});
+    const Tensor loss = ops::cross_entropy(ctx, row, std::vector<int64_t>{at[s]});
+    total = total.defined() ? ops::add(ctx, total, loss) : loss;
+  }
+  return ops::scale(ctx, total, 1.0f / static_cast<float>(batch.sequences.size()));
+}
+
+int64_t best_of(const float* row, int64_t n) { return std::max_element(row, row + n) - row; }
+
+double pearson(const std::vector<double>& x, const std::vector<double>& y) {
+  const auto n = static_cast<double>(x.size());
+  double mx = 0, my = 0, xy = 0, xx = 0, yy = 0;
+  for (size_t i = 0; i < x.size(); ++i) mx += x[i] / n, my += y[i] / n;
+  for (size_t i = 0; i < x.size(); ++i)
+    xy += (x[i] - mx) * (y[i] - my), xx += (x[i] - mx) * (x[i] - mx), yy += (y[i] - my) * (y[i] - my);
+  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
+}
+
+}  // namespace
+
+Result<LoadedModel> with_head(const std::string& base, const std::string& head,
+                              const std::vector<std::string>& labels, bool regression, uint64_t seed) {
+  MAKAR_TRY(const LoadedModel old, load_model(base, {true}));
+  Json config = old.model->spec().config;
+  std::string prefix = old.model->spec().architecture;
+  for (const char* end : {"For", "Model", "LMHead"})
+    if (const size_t at = prefix.find(end); at != std::string::npos) prefix.resize(at);
+  config["architectures"] = {prefix + head};
+  Json id2label = Json::object(), label2id = Json::object();
+  for (size_t i = 0; i < labels.size(); ++i) id2label[std::to_string(i)] = labels[i], label2id[labels[i]] = i;
+  for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) config.erase(key);
+  if (!labels.empty()) config["id2label"] = id2label, config["label2id"] = label2id;
+  if (regression) config["id2label"] = {{"0", "LABEL_0"}}, config["problem_type"] = "regression";
+  MAKAR_TRY(LoadedModel made, make_model(Config(config, base + "/config.json")));
+  initialize(*made.model, seed);
+  for (const auto& p : made.model->parameters().all())
+    if (const Parameter* q = old.model->parameters().find(p->name);
+        q && q->shape == p->shape && q->value.defined())
+      p->value = q->value.to(DType::kF32).clone();
+  return made;
+}
+
+void freeze_body(Model& model, int64_t layers) {
+  for (const auto& p : model.parameters().all()) {
+    if (p->name.starts_with("head.")) continue;
+    const size_t at = p->name.find(".layers.");
+    const bool embedding = p->name.find(".embed.") != std::string::npos;
+    const int64_t layer = at == std::string::npos ? -1 : std::atoll(p->name.c_str() + at + 8);
+    if (layers < 0 || embedding || (layer >= 0 && layer < layers)) p->trainable = false;
+  }
+}
+
+Batch batch_of(const Model& model, std::span<const LabelledText* const> texts) {
+  Batch batch;
+  const StackSpec& body = model.spec().encoder ? *model.spec().encoder : *model.spec().decoder;
+  for (const LabelledText* t : texts) {
+    batch.add(t->ids);
+    if (body.embedding.types > 0) {
+      if (t->types.empty()) batch.types.insert(batch.types.end(), t->ids.size(), 0);
+      for (const int64_t type : t->types) batch.types.push_back(std::min(type, body.embedding.types - 1));
+    }
+  }
+  return batch;
+}
+
+std::map<std::string, Tensor> head_outputs(const Model& model, ThreadPool& pool, const Batch& batch) {
+  Context ctx{pool};
+  ForwardContext f{ctx};
+  Inputs inputs;
+  inputs.source = batch;
+  return model.outputs(ctx, model.hidden(f, inputs), batch);
+}
+
+ClassifyTask::ClassifyTask(Model& model, LabelledData train, LabelledData validation, int64_t batch,
+                           uint64_t seed, float smoothing)
+    : ExampleTask(train.texts.size(), validation.texts.size(), batch, seed),
+      model_(model),
+      train_(std::move(train)),
+      validation_(std::move(validation)),
+      smoothing_(smoothing) {}
+
+std::string ClassifyTask::watched() const {
+  return train_.kind == LabelKind::kNumber   ? "pearson"
+         : train_.kind == LabelKind::kAnswer ? "f1"
+                                             : "accuracy";
+}
+
+Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool validation, uint64_t) {
+  std::vector<const LabelledText*> texts;
+  for (const size_t w : which) texts.push_back(&(validation ? validation_ : train_).texts[w]);
+  Batch batch = batch_of(model_, texts);
+  std::vector<int64_t> targets, ends;
+  std::vector<float> numbers;
+  for (const LabelledText* t : texts) {
+    if (train_.kind == LabelKind::kTags) targets.insert(targets.end(), t->tags.begin(), t->tags.end());
+    if (train_.kind == LabelKind::kClass) targets.push_back(t->label);
+    if (train_.kind == LabelKind::kAnswer) targets.push_back(t->start), ends.push_back(t->end);
+    if (train_.kind == LabelKind::kNumber) numbers.push_back(t->number);
+  }
+  MicroBatch out;
+  out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
+  const auto ignored = std::count(targets.begin(), targets.end(), ops::kIgnore);
+  out.weight = train_.kind == LabelKind::kTags
+                   ? static_cast<double>(targets.size()) - static_cast<double>(ignored)
+                   : static_cast<double>(texts.size());
+  out.loss = [this, batch = std::move(batch), targets = std::move(targets), ends = std::move(ends),
+              numbers = std::move(numbers)](ForwardContext& f) -> Result<Tensor> {
+    Context& ctx = f.ops;
+    Inputs inputs;
+    inputs.source = batch;
+    auto outputs = model_.outputs(ctx, model_.hidden(f, inputs), batch);
+    if (train_.kind == LabelKind::kAnswer)
+      return ops::scale(ctx,
+                        ops::add(ctx, place_loss(ctx, outputs.at("start_logits"), batch, targets),
+                                 place_loss(ctx, outputs.at("end_logits"), batch, ends)),
+                        0.5f);
+    const Tensor& logits = outputs.at("logits");
+    if (train_.kind == LabelKind::kNumber)
+      return ops::mse_loss(ctx, logits, Tensor::from(logits.shape(), std::span<const float>(numbers)));
+    ops::CrossEntropyOptions o;
+    o.smoothing = ctx.tape ? smoothing_ : 0.0f;
+    return ops::cross_entropy(ctx, logits, targets, o);
+  };
+  return out;
+}
+
+Result<Metrics> ClassifyTask::metrics(ThreadPool& pool) {
+  const auto& all = validation_.texts;
+  double right = 0, counted = 0, error = 0;
+  std::vector<double> got, want;
+  std::vector<std::vector<float>> starts, ends;
+  for (size_t at = 0; at < all.size(); at += batch_) {
+    std::vector<const LabelledText*> texts;
+    for (size_t i = at; i < std::min(at + batch_, all.size()); ++i) texts.push_back(&all[i]);
+    const Batch batch = batch_of(model_, texts);
+    const auto outputs = head_outputs(model_, pool, batch);
+    for (size_t i = 0; i < texts.size(); ++i) {
+      const Sequence& q = batch.sequences[i];
+      if (train_.kind == LabelKind::kAnswer) {
+        const float *s = outputs.at("start_logits").f32() + q.start,
+                    *e = outputs.at("end_logits").f32() + q.start;
+        starts.emplace_back(s, s + q.length), ends.emplace_back(e, e + q.length);
+        continue;
+      }
+      const Tensor& logits = outputs.at("logits");
+      const int64_t classes = logits.dim(1);
+      if (train_.kind == LabelKind::kNumber) {
+        got.push_back(logits.f32()[i]), want.push_back(texts[i]->number);
+        error += (got.back() - want.back()) * (got.back() - want.back());
+      } else if (train_.kind == LabelKind::kClass) {
+        right += best_of(logits.f32() + static_cast<int64_t>(i) * classes, classes) == texts[i]->label,
+            ++counted;
+      } else {
+        for (int64_t t = 0; t < q.length; ++t) {
+          const int64_t tag = texts[i]->tags[static_cast<size_t>(t)];
+          if (tag == ops::kIgnore) continue;
+          right += best_of(logits.f32() + (q.start + t) * classes, classes) == tag, ++counted;
+        }
+      }
+    }
+  }
+  if (train_.kind == LabelKind::kNumber)
+    return Metrics{{"pearson", pearson(got, want)},
+                   {"mse", error / static_cast<double>(std::max<size_t>(1, got.size()))}};
+  if (train_.kind != LabelKind::kAnswer) return Metrics{{"accuracy", counted > 0 ? right / counted : 0}};
+  double f1 = 0, exact = 0, questions = 0;
+  for (size_t begin = 0; begin < all.size();) {
+    size_t end = begin;
+    std::vector<const LabelledText*> windows;
+    while (end < all.size() && all[end].question == all[begin].question) windows.push_back(&all[end++]);
+    const std::string answer = best_answer(
+        windows,
+        {starts.begin() + static_cast<std::ptrdiff_t>(begin),
+         starts.begin() + static_cast<std::ptrdiff_t>(end)},
+        {ends.begin() + static_cast<std::ptrdiff_t>(begin), ends.begin() + static_cast<std::ptrdiff_t>(end)});
+    double best = 0, same = 0;
+    for (const std::string& truth : all[begin].answers) {
+      best = std::max(best, answer_f1(answer, truth));
+      same = std::max(same, normal_answer(answer) == normal_answer(truth) ? 1.0 : 0.0);
+    }
+    f1 += best, exact += same, ++questions;
+    begin = end;
+  }
+  return Metrics{{"f1", f1 / std::max(questions, 1.0)}, {"exact_match", exact / std::max(questions, 1.0)}};
+}
+
+std::string normal_answer(const std::string& text) {
+  std::string plain;
+  for (const char c : text) {
+    const auto u = static_cast<unsigned char>(c);
+    if (u < 0x80 && std::ispunct(u)) continue;
+    plain += u < 0x80 ? static_cast<char>(std::tolower(u)) : c;
+  }
+  std::istringstream words(plain);
+  std::string out;
+  for (std::string w; words >> w;)
+    if (w != "a" && w != "an" && w != "the") out += (out.empty() ? "" : " ") + w;
+  return out;
+}
+
+double answer_f1(const std::string& predicted, const std::string& truth) {
+  const auto words = [](const std::string& text) {
+    std::istringstream in(normal_answer(text));
+    std::map<std::string, int> out;
+    for (std::string w; in >> w;) ++out[w];
+    return out;
+  };
+  const auto a = words(predicted), b = words(truth);
+  double common = 0, in_a = 0, in_b = 0;
+  for (const auto& [w, n] : a) {
+    in_a += n;
+    if (const auto it = b.find(w); it != b.end()) common += std::min(n, it->second);
+  }
+  for (const auto& word : b) in_b += word.second;
+  if (in_a == 0 || in_b == 0) return in_a == in_b ? 1 : 0;
+  return common > 0 ? 2 * common / (in_a + in_b) : 0;
+}
+
+std::string best_answer(std::span<const LabelledText* const> windows,
+                        const std::vector<std::vector<float>>& starts,
+                        const std::vector<std::vector<float>>& ends) {
+  constexpr size_t kLongest = 30;
+  float best = -INFINITY;
+  std::string answer;
+  for (size_t w = 0; w < windows.size(); ++w) {
+    const LabelledText& t = *windows[w];
+    for (size_t i = 0; i < t.offsets.size(); ++i) {
+      if (t.offsets[i].end == 0) continue;
+      for (size_t j = i; j < std::min(i + kLongest, t.offsets.size()) && t.offsets[j].end > 0; ++j)
+        if (starts[w][i] + ends[w][j] > best) {
+          best = starts[w][i] + ends[w][j];
+          answer = t.context.substr(t.offsets[i].begin, t.offsets[j].end - t.offsets[i].begin);
+        }
+    }
+  }
+  return answer;
+}
+
+}  // namespace makar

@@ -1,0 +1,111 @@
+#include "train/contrastive.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/prepare.h"
+#include "data/schema.h"
+#include "ops/elementwise.h"
+#include "ops/linear.h"
+#include "ops/norm.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+
+Status read_triplets(const std::string& path, const Tokenizer& tokenizer, int64_t max_length, double share,
+                     TripletData& out) {
+  MAKAR_TRY(auto reader, RecordReader::open({path}));
+  EncodeOptions o;
+  o.add_special = true, o.offsets = false, o.truncation = Truncation{static_cast<size_t>(max_length)};
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    Triplet t;
+    const auto encode = [&](const char* name, std::vector<int64_t>& into) -> Status {
+      const Json* text = field(record.value, {name});
+      if (!text) return Done{};
+      if (!text->is_string()) return error_at("", "'{}' must be a text", name);
+      MAKAR_TRY(const Encoding e, tokenizer.encode(text->get_ref<const std::string&>(), o));
+      into.assign(e.ids.begin(), e.ids.end());
+      return Done{};
+    };
+    Status read = encode("anchor", t.anchor);
+    if (read.ok()) read = encode("positive", t.positive);
+    if (read.ok()) read = encode("negative", t.negative);
+    if (!read.ok() || t.anchor.empty() || t.positive.empty()) {
+      reader.bad().add(record.place(),
+                       read.ok() ? "expected texts under 'anchor' and 'positive'" : read.error().message);
+      continue;
+    }
+    const bool held_out =
+        share > 0 && in_validation(record.value["anchor"].get_ref<const std::string&>(), share, 0);
+    (held_out ? out.validation : out.train).push_back(std::move(t));
+  }
+  out.bad = reader.bad();
+  return Done{};
+}
+
+Tensor sentence_embeddings(ForwardContext& f, const Model& model, const Batch& batch) {
+  Inputs inputs;
+  inputs.source = batch;
+  Context& ctx = f.ops;
+  std::vector<int64_t> starts = {0};
+  for (const Sequence& s : batch.sequences) starts.push_back(s.start + s.length);
+  // The length of a mean does not matter: the sum has the same direction, and RMS normalisation gives length
+  // sqrt(width).
+  const Tensor sums = ops::segment_sum(ctx, model.hidden(f, inputs), starts);
+  const int64_t width = sums.dim(1);
+  const Tensor unit = ops::rms_norm(ctx, sums, Tensor::full({width}, 1.0f), 1e-12f);
+  return ops::scale(ctx, unit, 1.0f / std::sqrt(static_cast<float>(width)));
+}
+
+void ContrastiveTask::batches(std::span<const size_t> which, bool validation, Batch& anchors,
+                              Batch& others) const {
+  const auto& list = validation ? data_.validation : data_.train;
+  const bool types = model_.spec().encoder && model_.spec().encoder->embedding.types > 0;
+  for (const size_t w : which) anchors.add(list[w].anchor), others.add(list[w].positive);
+  for (const size_t w : which)
+    if (!list[w].negative.empty()) others.add(list[w].negative);
+  if (types) anchors.types.assign(anchors.tokens.size(), 0), others.types.assign(others.tokens.size(), 0);
+}
+
+Tensor ContrastiveTask::similarities(ForwardContext& f, const Batch& anchors, const Batch& others) const {
+  const Tensor a = sentence_embeddings(f, model_, anchors), b = sentence_embeddings(f, model_, others);
+  return ops::scale(f.ops, ops::matmul(f.ops, a, b, true), 1.0f / temperature_);  // [anchors, others]
+}
+
+Result<MicroBatch> ContrastiveTask::make(std::span<const size_t> which, bool validation, uint64_t) {
+  Batch anchors, others;
+  batches(which, validation, anchors, others);
+  MicroBatch out;
+  out.tokens = anchors.rows() + others.rows(), out.pairs = squared_lengths(anchors) + squared_lengths(others);
+  out.weight = static_cast<double>(which.size());
+  out.loss = [this, anchors = std::move(anchors),
+              others = std::move(others)](ForwardContext& f) -> Result<Tensor> {
+    std::vector<int64_t> own;
+    for (size_t i = 0; i < anchors.sequences.size(); ++i) own.push_back(static_cast<int64_t>(i));
+    return ops::cross_entropy(f.ops, similarities(f, anchors, others), own);
+  };
+  return out;
+}
+
+Result<Metrics> ContrastiveTask::metrics(ThreadPool& pool) {
+  double right = 0;
+  for (size_t at = 0; at < held_out_; at += batch_) {
+    std::vector<size_t> which;
+    for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
+    Batch anchors, others;
+    batches(which, true, anchors, others);
+    Context ctx{pool};
+    ForwardContext f{ctx};
+    const Tensor s = similarities(f, anchors, others);
+    for (int64_t i = 0; i < s.dim(0); ++i) {
+      const float* row = s.f32() + i * s.dim(1);
+      right += std::max_element(row, row + s.dim(1)) - row == i;
+    }
+  }
+  return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};
+}
+
+}  // namespace makar

@@ -1,0 +1,151 @@
+#include "train/conversation.h"
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "data/prepare.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+// Bytes of the rendering that the assistant wrote.
+Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& messages,
+                                          const std::string& whole) {
+  std::vector<Span> out;
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].value("role", "") != "assistant") continue;
+    ChatInput before, through;
+    before.add_generation_prompt = true;
+    for (size_t j = 0; j < i; ++j) before.messages.push_back(messages[j]);
+    through.messages = before.messages;
+    through.messages.push_back(messages[i]);
+    if (before.messages.empty()) return error_at("", "a conversation begins with the assistant");
+    MAKAR_TRY(const ChatRendering prefix, chat.render(before));
+    MAKAR_TRY(const ChatRendering turn, chat.render(through));
+    const std::string a = prefix.text(), b = turn.text();
+    if (!b.starts_with(a) || !whole.starts_with(b))
+      return error_at(
+          "",
+          "turn {} changes what the chat template wrote before it, so its answer cannot be told apart; "
+          "give the template a generation block",
+          i);
+    out.push_back({static_cast<uint32_t>(a.size()), static_cast<uint32_t>(b.size())});
+  }
+  return out;
+}
+
+}  // namespace
+
+ConversationEncoder::ConversationEncoder(Tokenizer tokenizer, ChatTemplate chat, ConversationOptions options)
+    : tokenizer_(tokenizer), chat_(std::move(chat)), encoder_(tokenizer), o_(options) {}
+
+std::string ConversationEncoder::plain_template(const std::string& end_token) {
+  std::string end;
+  for (const char c : end_token) end += c == '\'' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  return "{% for m in messages %}{% if m['role'] == 'assistant' %}### Response:\n{% generation %}{{ "
+         "m['content'] }}{{ '" +
+         end +
+         "' }}{% endgeneration %}\n\n{% elif m['role'] == 'system' %}{{ m['content'] }}\n\n{% else %}### "
+         "Instruction:\n{{ "
+         "m['content'] }}\n\n{% endif %}{% endfor %}{% if add_generation_prompt %}### Response:\n{% endif %}";
+}
+
+Result<LearntTokens> ConversationEncoder::encode(const Json& messages) const {
+  ChatInput input;
+  input.messages = messages;
+  MAKAR_TRY(const ChatRendering rendering, chat_.render(input));
+  MAKAR_TRY(const ChatEncoding encoded, encoder_.encode(rendering));
+  LearntTokens out;
+  out.ids.assign(encoded.ids.begin(), encoded.ids.end());
+  if (o_.train_on_inputs) {
+    out.learnt.assign(out.ids.size(), 1);
+  } else if (chat_.has_generation()) {
+    out.learnt = encoded.assistant;
+  } else {
+    MAKAR_TRY(const auto spans, assistant_spans(chat_, messages, rendering.text()));
+    out.learnt.assign(out.ids.size(), 0);
+    for (size_t i = 0; i < out.ids.size(); ++i)
+      for (const Span& s : spans)
+        if (encoded.offsets[i].end > s.begin && encoded.offsets[i].begin < s.end) out.learnt[i] = 1;
+  }
+  const auto most = static_cast<size_t>(o_.sequence_len);
+  if (out.ids.size() > most) out.ids.resize(most), out.learnt.resize(most);
+  if (std::count(
+          out.learnt.begin() + std::min<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(out.learnt.size())),
+          out.learnt.end(), 1) == 0)
+    return error_at("", "there is nothing to learn in the first {} tokens: no assistant's turn", most);
+  return out;
+}
+
+Status read_conversations(const std::string& path, const std::string& type,
+                          const ConversationEncoder& encoder, double share, Conversations& out) {
+  std::optional<Schema> wanted;
+  if (!type.empty() && !(wanted = schema_named(type)))
+    return error_at("datasets", "there is no type '{}'{}", type, did_you_mean(type, schema_names()));
+  MAKAR_TRY(auto reader, RecordReader::open({path}));
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    const auto schema = wanted ? wanted : detect_schema(record.value);
+    if (!schema) {
+      reader.bad().add(record.place(), "no known schema has these fields");
+      continue;
+    }
+    if (out.schema.empty()) out.schema = name(*schema);
+    const auto messages = to_messages(record.value, *schema);
+    if (!messages.ok()) {
+      reader.bad().add(record.place(), messages.error().message);
+      continue;
+    }
+    auto encoded = encoder.encode(*messages);
+    if (!encoded.ok()) {
+      reader.bad().add(record.place(), encoded.error().message);
+      continue;
+    }
+    const bool held_out =
+        share > 0 && in_validation(messages->dump(-1, ' ', false, Json::error_handler_t::replace), share, 0);
+    (held_out ? out.validation : out.train).push_back(std::move(*encoded));
+  }
+  for (const std::string& line : reader.bad().told)
+    if (out.bad.told.size() < BadRecords::kTold) out.bad.told.push_back(line);
+  out.bad.count += reader.bad().count;
+  return Done{};
+}
+
+MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing) {
+  MicroBatch out;
+  out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
+  out.weight = static_cast<double>(targets.size()) -
+               static_cast<double>(std::count(targets.begin(), targets.end(), ops::kIgnore));
+  out.loss = [&model, smoothing, batch = std::move(batch),
+              targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
+    Inputs inputs;
+    inputs.source = batch;
+    return model.lm_loss(f.ops, model.hidden(f, inputs), targets, f.ops.tape ? smoothing : 0.0f);
+  };
+  return out;
+}
+
+ConversationTask::ConversationTask(Model& model, std::vector<LearntTokens> train,
+                                   std::vector<LearntTokens> validation, int64_t batch, uint64_t seed,
+                                   float smoothing)
+    : ExampleTask(train.size(), validation.size(), batch, seed),
+      model_(model),
+      train_(std::move(train)),
+      validation_(std::move(validation)),
+      smoothing_(smoothing) {}
+
+Result<MicroBatch> ConversationTask::make(std::span<const size_t> which, bool validation, uint64_t) {
+  Batch batch;
+  std::vector<int64_t> targets;
+  for (const size_t w : which) {
+    const LearntTokens& e = (validation ? validation_ : train_)[w];
+    batch.add(e.ids);
+    for (size_t i = 1; i <= e.ids.size(); ++i)
+      targets.push_back(i < e.ids.size() && e.learnt[i] ? e.ids[i] : ops::kIgnore);
+  }
+  return next_token_batch(model_, std::move(batch), std::move(targets), smoothing_);
+}
+
+}  // namespace makar

@@ -1,0 +1,246 @@
+#include "train/denoise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+int64_t id_or(const Tokenizer& t, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (const auto id = t.id(name)) return *id;
+  return -1;
+}
+
+// `n` items cut into `parts` runs of at least one, at random places.
+std::vector<size_t> random_cut(size_t n, size_t parts, Draws& draws) {
+  std::vector<size_t> ends;  // the places of parts - 1 borders among n - 1, chosen one after another
+  size_t left = parts - 1;
+  for (size_t i = 1; i < n && left > 0; ++i)
+    if (draws.below(n - i) < left) ends.push_back(i), --left;
+  ends.push_back(n);
+  std::vector<size_t> sizes;
+  for (size_t i = 0; i < ends.size(); ++i) sizes.push_back(ends[i] - (i > 0 ? ends[i - 1] : 0));
+  return sizes;
+}
+
+}  // namespace
+
+SpecialIds SpecialIds::of(const Tokenizer& t) {
+  SpecialIds s;
+  s.cls = id_or(t, {"[CLS]", "<s>"}), s.sep = id_or(t, {"[SEP]", "</s>"});
+  s.mask = id_or(t, {"[MASK]", "<mask>"}), s.eos = id_or(t, {"</s>", "[SEP]", "<|endoftext|>"});
+  s.bos = id_or(t, {"<s>", "[CLS]"});
+  for (int i = 0; i < 100; ++i) {
+    const auto id = t.id(fmt::format("<extra_id_{}>", i));
+    if (!id) break;
+    s.sentinels.push_back(*id);
+  }
+  s.vocab = static_cast<int64_t>(t.vocab_size());
+  return s;
+}
+
+void mask_tokens(std::vector<int64_t>& ids, std::vector<int64_t>& targets, const SpecialIds& s, double share,
+                 Draws& draws) {
+  for (int64_t& id : ids) {
+    const bool special = id == s.cls || id == s.sep || id == s.eos;
+    const double chosen = draws.uniform(), how = draws.uniform();
+    const uint64_t other = draws.below(static_cast<uint64_t>(s.vocab));
+    if (special || chosen >= share) {
+      targets.push_back(ops::kIgnore);
+      continue;
+    }
+    targets.push_back(id);
+    if (how < 0.8)
+      id = s.mask;
+    else if (how < 0.9)
+      id = static_cast<int64_t>(other);
+  }
+}
+
+TokenPair corrupt_spans(const std::vector<int64_t>& ids, const SpecialIds& s, Draws& draws) {
+  const size_t n = ids.size();
+  const auto hidden = std::clamp<size_t>(static_cast<size_t>(std::lround(0.15 * static_cast<double>(n))), 1,
+                                         std::max<size_t>(1, n - 1));
+  auto spans = std::max<size_t>(1, static_cast<size_t>(std::lround(static_cast<double>(hidden) / 3.0)));
+  spans = std::min({spans, hidden, std::max<size_t>(1, n - hidden), s.sentinels.size()});
+  const auto hide = random_cut(hidden, spans, draws);
+  const auto keep = n > hidden ? random_cut(n - hidden, spans, draws) : std::vector<size_t>(spans, 0);
+  TokenPair out;
+  size_t at = 0;
+  for (size_t i = 0; i < spans; ++i) {
+    out.source.insert(out.source.end(), ids.begin() + static_cast<std::ptrdiff_t>(at),
+                      ids.begin() + static_cast<std::ptrdiff_t>(at + keep[i]));
+    at += keep[i];
+    out.source.push_back(s.sentinels[i]);
+    out.target.push_back(s.sentinels[i]);
+    out.target.insert(out.target.end(), ids.begin() + static_cast<std::ptrdiff_t>(at),
+                      ids.begin() + static_cast<std::ptrdiff_t>(at + hide[i]));
+    at += hide[i];
+  }
+  out.source.push_back(s.eos), out.target.push_back(s.eos);
+  return out;
+}
+
+TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& s, Draws& draws) {
+  TokenPair out;
+  auto left = static_cast<int64_t>(std::lround(0.3 * static_cast<double>(ids.size())));
+  for (size_t i = 0; i < ids.size();) {
+    // A span begins where it must for 30 % to be hidden in spans of 3.
+    if (left > 0 && draws.uniform() < 0.1 * 1.2) {
+      int64_t length = 0;
+      for (double p = std::exp(-3.0), sum = p, u = draws.uniform(); sum < u && length < 12; sum += p)
+        p *= 3.0 / static_cast<double>(++length);
+      length = std::min({length, left, static_cast<int64_t>(ids.size() - i)});
+      out.source.push_back(s.mask);
+      i += static_cast<size_t>(length), left -= std::max<int64_t>(1, length);
+      if (length > 0 || i >= ids.size()) continue;
+    }
+    out.source.push_back(ids[i++]);
+  }
+  out.source.push_back(s.eos);
+  out.target = ids;
+  out.target.push_back(s.eos);
+  return out;
+}
+
+DenoiseTask::DenoiseTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
+                         CausalOptions options, SpecialIds special, Hiding hiding)
+    : model_(model),
+      sources_(std::move(sources)),
+      validation_(std::move(validation)),
+      o_(options),
+      special_(std::move(special)),
+      hiding_(hiding),
+      mixture_(mixture_of(sources_, o_.seed)) {}
+
+Result<Hiding> DenoiseTask::hiding_of(const ModelSpec& spec, const SpecialIds& s) {
+  const auto missing = [&](const char* what) {
+    return error_at("tokenizer", "has no {} token, which training a {} needs", what, spec.architecture);
+  };
+  if (spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining) {
+    if (s.mask < 0 || s.cls < 0 || s.sep < 0) return missing("[MASK], [CLS] or [SEP]");
+    return Hiding::kMasked;
+  }
+  if (!spec.encoder || !spec.decoder)
+    return error_of(Error::Kind::kUnsupported, "pretrain", "a {} is not trained on hidden text",
+                    spec.architecture);
+  if (s.eos < 0) return missing("</s>");
+  if (!s.sentinels.empty()) return Hiding::kSpans;
+  if (s.mask < 0) return missing("<extra_id_0> or <mask>");
+  return Hiding::kInfill;
+}
+
+MicroBatch DenoiseTask::masked(const std::vector<std::vector<int64_t>>& pieces, Draws draws) {
+  const bool pairs = model_.spec().head.kind == HeadKind::kPretraining;
+  const bool types = model_.spec().encoder->embedding.types > 0;
+  Batch batch;
+  std::vector<int64_t> targets, next;
+  for (size_t p = 0; p < pieces.size(); ++p) {
+    std::vector<int64_t> ids = {special_.cls}, second;
+    ids.insert(ids.end(), pieces[p].begin(), pieces[p].end());
+    if (pairs) {  // the second half follows the first, or comes from another text
+      const size_t half = 1 + pieces[p].size() / 2;
+      const auto& other = pieces[(p + 1) % pieces.size()];
+      const bool swap = draws.uniform() < 0.5 && pieces.size() > 1;
+      if (swap)
+        second.assign(other.begin() + static_cast<std::ptrdiff_t>(other.size() / 2), other.end());
+      else
+        second.assign(ids.begin() + static_cast<std::ptrdiff_t>(half), ids.end());
+      ids.resize(half);
+      next.push_back(swap ? 1 : 0);
+    }
+    ids.push_back(special_.sep);
+    const size_t first = ids.size();
+    ids.insert(ids.end(), second.begin(), second.end());
+    if (pairs) ids.push_back(special_.sep);
+    mask_tokens(ids, targets, special_, 0.15, draws);
+    batch.add(ids);
+    for (size_t i = 0; types && i < ids.size(); ++i) batch.types.push_back(i < first ? 0 : 1);
+  }
+  std::vector<int64_t> rows, kept;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] != ops::kIgnore) rows.push_back(static_cast<int64_t>(i)), kept.push_back(targets[i]);
+  MicroBatch out;
+  out.tokens = batch.rows(), out.pairs = squared_lengths(batch),
+  out.weight = static_cast<double>(kept.size());
+  out.loss = [this, batch = std::move(batch), rows = std::move(rows), kept = std::move(kept),
+              next = std::move(next)](ForwardContext& f) -> Result<Tensor> {
+    Inputs inputs;
+    inputs.source = batch;
+    const Tensor hidden = model_.hidden(f, inputs);
+    // Only hidden tokens are predicted: the others' rows never meet the vocabulary.
+    Tensor loss =
+        model_.lm_loss(f.ops, ops::gather_rows(f.ops, hidden, rows), kept, f.ops.tape ? o_.smoothing : 0.0f);
+    if (!next.empty())
+      loss = ops::add(f.ops, loss,
+                      ops::cross_entropy(f.ops, model_.next_sentence_logits(f.ops, hidden, batch), next));
+    return loss;
+  };
+  return out;
+}
+
+Result<MicroBatch> DenoiseTask::make(const std::vector<std::vector<int64_t>>& pieces, uint64_t draw) {
+  Draws draws{Rng(o_.seed, Purpose::kMask, draw)};
+  if (hiding_ == Hiding::kMasked) return masked(pieces, draws);
+  std::vector<TokenPair> pairs;
+  for (const auto& ids : pieces)
+    pairs.push_back(hiding_ == Hiding::kSpans ? corrupt_spans(ids, special_, draws)
+                                              : infill(ids, special_, draws));
+  return pair_batch(model_, std::move(pairs), o_.smoothing);
+}
+
+Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
+  std::vector<std::vector<int64_t>> pieces;
+  const int64_t text = o_.context - 3;  // room for the tokens around it
+  for (int64_t i = 0; i < o_.batch; ++i) {
+    const auto place = window_at(sources_, mixture_, text, o_.seed,
+                                 index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
+    for (const TokenRange& r :
+         place.store->cut(place.begin, std::min(place.begin + text, place.store->tokens())))
+      if (r.size() >= 4) pieces.push_back(place.store->read(r));
+  }
+  return make(pieces, index);
+}
+
+uint64_t DenoiseTask::batches_per_epoch() const {
+  uint64_t windows = 0;
+  for (const Source& s : sources_) windows += window_count(s.store, o_.context - 3) + 1;
+  return std::max<uint64_t>(1, windows / static_cast<uint64_t>(o_.batch));
+}
+
+uint64_t DenoiseTask::validation_batches() const {
+  const int64_t a_batch = (o_.context - 3) * o_.batch;
+  uint64_t n = 0;
+  for (const TokenStore& v : validation_)
+    n += static_cast<uint64_t>((std::min(v.tokens(), o_.validation_tokens) + a_batch - 1) / a_batch);
+  return n;
+}
+
+Result<MicroBatch> DenoiseTask::validation_batch(uint64_t index) {
+  const int64_t text = o_.context - 3, a_batch = text * o_.batch;
+  const uint64_t draw = (uint64_t{1} << 62) + index;
+  std::vector<std::vector<int64_t>> pieces;
+  for (const TokenStore& v : validation_) {
+    const int64_t all = std::min(v.tokens(), o_.validation_tokens);
+    const auto mine = static_cast<uint64_t>((all + a_batch - 1) / a_batch);
+    if (index >= mine) {
+      index -= mine;
+      continue;
+    }
+    for (int64_t w = 0; w < o_.batch; ++w) {
+      const int64_t begin = static_cast<int64_t>(index) * a_batch + w * text;
+      if (begin >= all) break;
+      for (const TokenRange& r : v.cut(begin, std::min(begin + text, all)))
+        if (r.size() >= 4) pieces.push_back(v.read(r));
+    }
+    break;
+  }
+  return make(pieces, draw);
+}
+
+}  // namespace makar

@@ -1,0 +1,62 @@
+// Learning from text with parts hidden: masked tokens (BERT: 15 %, of which 80 % masked, 10 % random, 10 % as
+// they are), next-sentence prediction, span corruption (T5), infilling (BART). Hidden anew at every visit, by
+// (seed, batch) alone.
+#pragma once
+#include "base/rng.h"
+#include "train/causal.h"
+#include "train/pairs.h"
+
+namespace makar {
+
+// Ids of the tokens that hiding needs; -1 where the vocabulary has none.
+struct SpecialIds {
+  int64_t cls = -1, sep = -1, mask = -1, eos = -1, bos = -1;
+  std::vector<int64_t> sentinels;  // <extra_id_0>, <extra_id_1>, ...
+  int64_t vocab = 0;
+  static SpecialIds of(const Tokenizer& tokenizer);
+};
+
+// A stream of draws at consecutive indices.
+struct Draws {
+  Rng rng;
+  uint64_t next = 0;
+  double uniform() { return rng.uniform_double(next++); }
+  uint64_t below(uint64_t n) { return rng.bits(next++)[0] % n; }
+};
+
+// Hides tokens of `ids` in place; targets get the hidden ones, -100 elsewhere. Special tokens are never
+// hidden.
+void mask_tokens(std::vector<int64_t>& ids, std::vector<int64_t>& targets, const SpecialIds& special,
+                 double share, Draws& draws);
+// Raffel et al., 2019: spans of 3 tokens on average, 15 % of the text, each a sentinel in the source and
+// spelt out in the target.
+TokenPair corrupt_spans(const std::vector<int64_t>& ids, const SpecialIds& special, Draws& draws);
+// Lewis et al., 2019: spans of Poisson(3) tokens, 30 % of the text, each one mask token; the target is the
+// whole text.
+TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& special, Draws& draws);
+
+enum class Hiding { kMasked, kSpans, kInfill };
+
+class DenoiseTask : public Task {
+ public:
+  DenoiseTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
+              CausalOptions options, SpecialIds special, Hiding hiding);
+  Result<MicroBatch> train_batch(uint64_t index) override;
+  uint64_t batches_per_epoch() const override;
+  uint64_t validation_batches() const override;
+  Result<MicroBatch> validation_batch(uint64_t index) override;
+  static Result<Hiding> hiding_of(const ModelSpec& spec, const SpecialIds& special);
+
+ private:
+  Result<MicroBatch> make(const std::vector<std::vector<int64_t>>& pieces, uint64_t draw);
+  MicroBatch masked(const std::vector<std::vector<int64_t>>& pieces, Draws draws);
+  Model& model_;
+  std::vector<Source> sources_;
+  std::vector<TokenStore> validation_;
+  CausalOptions o_;
+  SpecialIds special_;
+  Hiding hiding_;
+  Mixture mixture_;
+};
+
+}  // namespace makar

@@ -1,0 +1,109 @@
+#include "train/finish.h"
+
+#include "base/file.h"
+#include "base/sha256.h"
+
+namespace makar {
+namespace {
+
+Status write_tokenizer(const FinishedRun& run) {
+  if (!run.tokenizer) return Done{};
+  const std::string& to = run.settings.output_dir;
+  if (!run.tokenizer_folder.empty()) MAKAR_CHECK_OK(copy_tokenizer_files(run.tokenizer_folder, to));
+  if (!is_file(to + "/tokenizer.json"))
+    MAKAR_CHECK_OK(write_file(to + "/tokenizer.json", run.tokenizer->to_json().dump() + "\n"));
+  if (!is_file(to + "/tokenizer_config.json")) {
+    Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
+    if (run.eos >= 0)
+      if (const auto token = run.tokenizer->token(static_cast<uint32_t>(run.eos)))
+        config["eos_token"] = *token;
+    MAKAR_CHECK_OK(write_file(to + "/tokenizer_config.json", config.dump(2) + "\n"));
+  }
+  return Done{};
+}
+
+Status write_generation_config(const FinishedRun& run) {
+  const ModelSpec& spec = run.loaded.model->spec();
+  if (spec.head.kind != HeadKind::kCausalLm || run.adapter) return Done{};
+  const auto path = run.settings.output_dir + "/generation_config.json";
+  Json config = {{"_from_model_config", true}};
+  if (spec.bos >= 0) config["bos_token_id"] = spec.bos;
+  if (!spec.eos.empty()) config["eos_token_id"] = spec.eos.size() == 1 ? Json(spec.eos[0]) : Json(spec.eos);
+  if (spec.pad >= 0) config["pad_token_id"] = spec.pad;
+  if (spec.encoder && spec.decoder && spec.decoder_start >= 0)
+    config["decoder_start_token_id"] = spec.decoder_start;
+  return write_file(path, config.dump(2) + "\n");
+}
+
+std::vector<std::pair<std::string, std::string>> facts(const FinishedRun& run) {
+  const LoopResult& r = run.result;
+  std::vector<std::pair<std::string, std::string>> out;
+  out.emplace_back("architecture", run.loaded.model->spec().architecture);
+  int64_t trained = 0;
+  for (const auto& p : run.loaded.model->parameters().all())
+    if (p->trainable && !p->buffer) trained += p->shape.count();
+  out.emplace_back("parameters",
+                   fmt::format("{} ({} trained)", run.loaded.model->parameters().count(), trained));
+  out.emplace_back("steps", fmt::format("{}{}", r.steps, r.stopped_early ? " (stopped early)" : ""));
+  if (r.bad_steps > 0) out.emplace_back("steps left out as not finite", std::to_string(r.bad_steps));
+  out.emplace_back("last training loss", fmt::format("{:.4f}", r.last_loss));
+  out.emplace_back("time", fmt::format("{:.1f} s, {:.0f} tokens/s", r.seconds,
+                                       r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0));
+  return out;
+}
+
+Status write_card(const FinishedRun& run) {
+  const ModelSpec& spec = run.loaded.model->spec();
+  std::string out = fmt::format(
+      "---\nlibrary_name: {}\ntags: [makar, {}]\n---\n\n# {} model\n\nA {} of {} parameters, {} with makar. "
+      "What it was "
+      "trained on and how is in `run.json`, the curves and figures in `report.md`.\n",
+      run.adapter ? "peft" : "transformers", spec.family, spec.family, spec.architecture,
+      run.loaded.model->parameters().count(), run.kind);
+  out +=
+      "\n## Intended use\n\nTo be written by whoever publishes the model.\n\n## Figures\n\n| | "
+      "|\n|---|---|\n";
+  for (const auto& [name, value] : facts(run)) out += fmt::format("| {} | {} |\n", name, value);
+  for (const auto& [name, value] : run.result.validation)
+    out += fmt::format("| validation {} | {:.4f} |\n", name, value);
+  return write_file(run.settings.output_dir + "/README.md", out);
+}
+
+}  // namespace
+
+Status copy_tokenizer_files(const std::string& from, const std::string& to) {
+  for (const char* name :
+       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
+        "chat_template.json", "vocab.txt", "vocab.json", "merges.txt", "added_tokens.json"}) {
+    const std::string source = from + "/" + name;
+    if (!is_file(source)) continue;
+    MAKAR_TRY(const std::string bytes, read_file(source));
+    MAKAR_CHECK_OK(write_file(to + "/" + name, bytes));
+  }
+  return Done{};
+}
+
+Status finish_run(const FinishedRun& run) {
+  const std::string& folder = run.settings.output_dir;
+  if (run.adapter) {
+    MAKAR_CHECK_OK(save_adapter(run.loaded, *run.adapter, folder));
+  } else {
+    MAKAR_CHECK_OK(save_model(folder, *run.loaded.model, *run.loaded.family));
+  }
+  MAKAR_CHECK_OK(write_tokenizer(run));
+  MAKAR_CHECK_OK(write_generation_config(run));
+  Json json = run.run;
+  json["settings"] = to_json(run.settings);
+  json["command"] = run.command;
+  json["steps"] = run.result.steps;
+  json["validation"] = run.result.validation;
+  MAKAR_TRY(json["weights_sha256"],
+            sha256_of_file(folder + (run.adapter ? "/adapter_model.safetensors" : "/model.safetensors")));
+  MAKAR_CHECK_OK(write_file(folder + "/run.json", json.dump(2) + "\n"));
+  MAKAR_CHECK_OK(write_card(run));
+  RunSummary summary{fmt::format("{} run", run.loaded.model->spec().architecture), facts(run), run.sample,
+                     run.command};
+  return write_report(folder, summary);
+}
+
+}  // namespace makar

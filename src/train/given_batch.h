@@ -1,0 +1,24 @@
+// One batch from a safetensors file, again and again: in.input_ids, in.attention_mask, in.labels and their
+// kin under transformers' names. For comparing a training with another framework's, number by number.
+#pragma once
+#include "train/objective.h"
+#include "train/task.h"
+
+namespace makar {
+
+class GivenBatchTask : public Task {
+ public:
+  static Result<GivenBatchTask> open(Model& model, const std::string& path, float smoothing);
+  Result<MicroBatch> train_batch(uint64_t) override;
+  uint64_t batches_per_epoch() const override { return 1; }
+
+ private:
+  GivenBatchTask(Model& model, Inputs inputs, Labels labels, float smoothing)
+      : model_(&model), inputs_(std::move(inputs)), labels_(std::move(labels)), smoothing_(smoothing) {}
+  Model* model_;
+  Inputs inputs_;
+  Labels labels_;
+  float smoothing_;
+};
+
+}  // namespace makar

@@ -1,0 +1,116 @@
+#include "train/image.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+#include "ops/elementwise.h"
+#include "ops/softmax.h"
+
+namespace makar {
+
+Batch image_batch(const Model& model, const LabelledImages& images, std::span<const size_t> which,
+                  std::span<const Shift> shifts) {
+  const PatchSpec& p = *model.spec().encoder->embedding.patches;
+  check(p.image_height == images.height && p.image_width == images.width,
+        "the model's images have another size");
+  const auto n = static_cast<int64_t>(which.size()), size = images.height * images.width;
+  Batch batch;
+  batch.pixels = Tensor::full({n, p.channels, images.height, images.width}, -1.0f);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint8_t* from = images.pixels.data() + static_cast<int64_t>(which[static_cast<size_t>(i)]) * size;
+    const Shift shift = shifts.empty() ? Shift{} : shifts[static_cast<size_t>(i)];
+    for (int64_t c = 0; c < p.channels; ++c)
+      for (int64_t y = 0; y < images.height; ++y)
+        for (int64_t x = 0; x < images.width; ++x) {
+          const int64_t sy = y - shift.down, sx = x - shift.right;
+          if (sy < 0 || sx < 0 || sy >= images.height || sx >= images.width) continue;
+          batch.pixels.f32()[(i * p.channels + c) * size + y * images.width + x] =
+              static_cast<float>(from[sy * images.width + sx]) / 127.5f - 1.0f;
+        }
+  }
+  const int64_t rows =
+      (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
+  for (int64_t i = 0; i < n; ++i) {
+    batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
+    for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
+  }
+  return batch;
+}
+
+namespace {
+
+std::vector<int64_t> answers(const Model& model, ThreadPool& pool, const Batch& batch) {
+  Context ctx{pool};
+  ForwardContext f{ctx};
+  Inputs inputs;
+  inputs.source = batch;
+  const Tensor logits = model.outputs(ctx, model.hidden(f, inputs), batch).at("logits");
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < logits.dim(0); ++i) {
+    const float* row = logits.f32() + i * logits.dim(1);
+    out.push_back(std::max_element(row, row + logits.dim(1)) - row);
+  }
+  return out;
+}
+
+}  // namespace
+
+ImageTask::ImageTask(Model& model, LabelledImages train, LabelledImages validation, int64_t batch,
+                     uint64_t seed, float smoothing, const Model* teacher)
+    : ExampleTask(static_cast<size_t>(train.count), static_cast<size_t>(validation.count), batch, seed),
+      model_(model),
+      train_(std::move(train)),
+      validation_(std::move(validation)),
+      smoothing_(smoothing),
+      teacher_(teacher) {}
+
+Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validation, uint64_t draw) {
+  const LabelledImages& images = validation ? validation_ : train_;
+  std::vector<Shift> shifts;
+  std::vector<int64_t> targets;
+  const Rng rng(seed_, Purpose::kMask, draw);
+  for (size_t i = 0; i < which.size(); ++i) {
+    targets.push_back(images.labels[which[i]]);
+    if (targets.back() >= model_.spec().head.labels)
+      return error_at("labels", "image {} has label {}; there are {} classes", which[i], targets.back(),
+                      model_.spec().head.labels);
+    const auto bits = rng.bits(i);
+    if (!validation)
+      shifts.push_back({static_cast<int64_t>(bits[0] % 3) - 1, static_cast<int64_t>(bits[1] % 3) - 1});
+  }
+  Batch batch = image_batch(model_, images, which, shifts);
+  MicroBatch out;
+  out.tokens = batch.rows(), out.pairs = squared_lengths(batch),
+  out.weight = static_cast<double>(which.size());
+  out.loss = [this, batch = std::move(batch),
+              targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
+    Context& ctx = f.ops;
+    Inputs inputs;
+    inputs.source = batch;
+    auto outputs = model_.outputs(ctx, model_.hidden(f, inputs), batch);
+    ops::CrossEntropyOptions o;
+    o.smoothing = ctx.tape ? smoothing_ : 0.0f;
+    if (!outputs.contains("distillation_logits"))
+      return ops::cross_entropy(ctx, outputs.at("logits"), targets, o);
+    const auto taught = teacher_ && ctx.tape ? answers(*teacher_, ctx.pool, batch) : targets;
+    return ops::scale(ctx,
+                      ops::add(ctx, ops::cross_entropy(ctx, outputs.at("cls_logits"), targets, o),
+                               ops::cross_entropy(ctx, outputs.at("distillation_logits"), taught, o)),
+                      0.5f);
+  };
+  return out;
+}
+
+Result<Metrics> ImageTask::metrics(ThreadPool& pool) {
+  double right = 0;
+  const size_t step = 256;
+  for (size_t at = 0; at < held_out_; at += step) {
+    std::vector<size_t> which;
+    for (size_t i = at; i < std::min(at + step, held_out_); ++i) which.push_back(i);
+    const auto said = answers(model_, pool, image_batch(model_, validation_, which));
+    for (size_t i = 0; i < which.size(); ++i) right += said[i] == validation_.labels[which[i]];
+  }
+  return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};
+}
+
+}  // namespace makar

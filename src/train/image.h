@@ -1,0 +1,35 @@
+// Image classification for ViT and DeiT. DeiT's distillation token learns what a teacher says of each image
+// (hard distillation; Touvron et al., 2020).
+#pragma once
+#include "data/idx.h"
+#include "train/examples.h"
+
+namespace makar {
+
+class ImageTask : public ExampleTask {
+ public:
+  // `teacher`: a model of the same images whose answers the distillation head learns; null: the labels.
+  ImageTask(Model& model, LabelledImages train, LabelledImages validation, int64_t batch, uint64_t seed,
+            float smoothing, const Model* teacher = nullptr);
+  Result<Metrics> metrics(ThreadPool& pool) override;
+  std::string watched() const override { return "accuracy"; }
+  bool tokens_are_targets() const override { return false; }
+
+ protected:
+  Result<MicroBatch> make(std::span<const size_t> which, bool validation, uint64_t draw) override;
+
+ private:
+  Model& model_;
+  LabelledImages train_, validation_;
+  float smoothing_;
+  const Model* teacher_;
+};
+
+// Pixels as the model takes them: (x / 255 - 0.5) / 0.5, shifted by up to 2 pixels when `shift` is given.
+struct Shift {
+  int64_t down = 0, right = 0;
+};
+Batch image_batch(const Model& model, const LabelledImages& images, std::span<const size_t> which,
+                  std::span<const Shift> shifts = {});
+
+}  // namespace makar

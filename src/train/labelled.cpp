@@ -1,0 +1,258 @@
+#include "train/labelled.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "ops/softmax.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+std::string label_text(const Json& v) {
+  if (v.is_string()) return v.get<std::string>();
+  if (v.is_boolean()) return v.get<bool>() ? "1" : "0";
+  if (v.is_number()) return v.dump();
+  return "";
+}
+
+bool parse_double(const std::string& text, double& out) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return code == std::errc() && end == text.data() + text.size() && std::isfinite(out);
+}
+
+// Names in order: numbers by value, others by their bytes.
+void sort_names(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
+    double x = 0, y = 0;
+    const bool nx = parse_double(a, x), ny = parse_double(b, y);
+    if (nx != ny) return nx;
+    return nx && x != y ? x < y : a < b;
+  });
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
+Result<LabelledText> encode_text(const Tokenizer& tokenizer, const Json& record, int64_t max_length) {
+  EncodeOptions o;
+  o.add_special = true, o.offsets = false;
+  o.truncation = Truncation{static_cast<size_t>(max_length)};
+  const Json* text = text_field(record);
+  const Json* second = field(record, {"text2", "text_pair", "sentence2", "sentence_2"});
+  if (!text || !text->is_string()) return error_at("", "the record has no text");
+  const auto encode = [&]() {
+    return second && second->is_string() ? tokenizer.encode_pair(text->get_ref<const std::string&>(),
+                                                                 second->get_ref<const std::string&>(), o)
+                                         : tokenizer.encode(text->get_ref<const std::string&>(), o);
+  };
+  MAKAR_TRY(const Encoding e, encode());
+  if (e.ids.empty()) return error_at("", "the text is empty");
+  LabelledText out;
+  out.ids.assign(e.ids.begin(), e.ids.end());
+  out.types.assign(e.type_ids.begin(), e.type_ids.end());
+  return out;
+}
+
+// Bytes of the first `points` code points.
+size_t byte_of(const std::string& text, int64_t points) {
+  size_t at = 0;
+  for (int64_t i = 0; i < points && at < text.size(); ++i) next_code(text, at);
+  return at;
+}
+
+// A question in windows over its context; offsets of context tokens are kept.
+Status add_windows(const Tokenizer& tokenizer, const Json& record, const LabelledOptions& o, size_t question,
+                   std::vector<LabelledText>& out) {
+  const Json &q = record["question"], &c = record["context"];
+  if (!q.is_string() || !c.is_string()) return error_at("", "'question' and 'context' must be texts");
+  const std::string context = c.get<std::string>();
+  std::vector<std::string> answers;
+  size_t begin = 0, end = 0;
+  const auto take = [&](const Json& text, const Json& start) {
+    if (!text.is_string() || !start.is_number_integer()) return false;
+    if (answers.empty()) {
+      begin = byte_of(context, start.get<int64_t>());
+      end = begin + text.get_ref<const std::string&>().size();
+    }
+    answers.push_back(text.get<std::string>());
+    return true;
+  };
+  const Json* given = field(record, {"answers"});
+  if (given && given->is_array())
+    for (const Json& a : *given)
+      if (!a.is_object() || !a.contains("text") || !a.contains("answer_start") ||
+          !take(a["text"], a["answer_start"]))
+        return error_at("", "an answer needs 'text' and 'answer_start'");
+  if (given && given->is_object() && given->contains("text") && (*given)["text"].is_array())
+    for (size_t i = 0; i < (*given)["text"].size(); ++i)
+      if (!given->contains("answer_start") || !(*given)["answer_start"].is_array() ||
+          (*given)["answer_start"].size() <= i || !take((*given)["text"][i], (*given)["answer_start"][i]))
+        return error_at("", "an answer needs 'text' and 'answer_start'");
+  if (!answers.empty() && context.compare(begin, answers[0].size(), answers[0]) != 0)
+    return error_at("", "'answer_start' does not point at the answer's text");
+  EncodeOptions e;
+  e.add_special = true;
+  e.truncation = Truncation{static_cast<size_t>(o.max_length), static_cast<size_t>(o.stride),
+                            Truncation::Strategy::kOnlySecond};
+  MAKAR_TRY(Encoding first, tokenizer.encode_pair(q.get_ref<const std::string&>(), context, e));
+  std::vector<Encoding> windows = std::move(first.overflow);
+  windows.insert(windows.begin(), std::move(first));
+  for (const Encoding& w : windows) {
+    LabelledText t;
+    t.ids.assign(w.ids.begin(), w.ids.end()), t.types.assign(w.type_ids.begin(), w.type_ids.end());
+    t.question = question, t.context = context, t.answers = answers;
+    for (size_t i = 0; i < w.ids.size(); ++i) {
+      const bool inside = w.type_ids[i] == 1 && !w.special_mask[i];
+      t.offsets.push_back(inside ? w.offsets[i] : Span{});
+      if (!inside || answers.empty()) continue;
+      if (w.offsets[i].begin <= begin && begin < w.offsets[i].end) t.start = static_cast<int64_t>(i);
+      if (w.offsets[i].begin < end && end <= w.offsets[i].end) t.end = static_cast<int64_t>(i);
+    }
+    if (t.start == 0 || t.end == 0 || t.end < t.start) t.start = t.end = 0;
+    out.push_back(std::move(t));
+  }
+  return Done{};
+}
+
+class LabelReader {
+ public:
+  LabelReader(const Tokenizer& tokenizer, const LabelledOptions& o) : tokenizer_(tokenizer), o_(o) {}
+
+  Status take(const DataRecord& record, LabelledData& out) {
+    const auto schema = detect_schema(record.value);
+    if (!schema ||
+        (*schema != Schema::kTextLabel && *schema != Schema::kTokenLabels && *schema != Schema::kQuestion))
+      return error_at("", "expected text with a label, tokens with tags, or a question with a context");
+    const LabelKind kind = *schema == Schema::kTokenLabels ? LabelKind::kTags
+                           : *schema == Schema::kQuestion  ? LabelKind::kAnswer
+                           : o_.regression                 ? LabelKind::kNumber
+                                                           : LabelKind::kClass;
+    if (out.schema.empty()) out.schema = name(*schema), out.kind = kind;
+    if (kind != out.kind) return error_at("", "a {} record among {} ones", name(*schema), out.schema);
+    if (kind == LabelKind::kAnswer) return add_windows(tokenizer_, record.value, o_, question_++, out.texts);
+    if (kind == LabelKind::kTags) return take_tags(record.value, out);
+    MAKAR_TRY(LabelledText t, encode_text(tokenizer_, record.value, o_.max_length));
+    const std::string label = label_text(*label_field(record.value));
+    double number = 0;
+    if (label.empty()) return error_at("", "the label must be a text or a number");
+    if (kind == LabelKind::kNumber && !parse_double(label, number))
+      return error_at("", "the label must be a number, got '{}'", label.substr(0, 80));
+    t.number = static_cast<float>(number);
+    labels_.push_back({label});
+    out.texts.push_back(std::move(t));
+    return Done{};
+  }
+
+  // Names to numbers, once all are known. Texts with a name that is not known are dropped and counted.
+  void number_labels(const std::vector<std::string>& names, LabelledData& out) {
+    if (out.kind == LabelKind::kNumber || out.kind == LabelKind::kAnswer) return;
+    out.names = names;
+    if (names.empty()) {
+      for (const auto& list : labels_) out.names.insert(out.names.end(), list.begin(), list.end());
+      sort_names(out.names);
+    }
+    std::map<std::string, int64_t> numbers;
+    for (size_t i = 0; i < out.names.size(); ++i) numbers[out.names[i]] = static_cast<int64_t>(i);
+    std::vector<LabelledText> kept;
+    for (size_t i = 0; i < out.texts.size(); ++i) {
+      LabelledText& t = out.texts[i];
+      bool known = true;
+      for (size_t w = 0; w < labels_[i].size(); ++w) {
+        const auto it = numbers.find(labels_[i][w]);
+        if (it == numbers.end()) {
+          out.bad.add(fmt::format("record {}", i + 1),
+                      fmt::format("label '{}' is not among the {} of training", labels_[i][w].substr(0, 80),
+                                  out.names.size()));
+          known = false;
+          break;
+        }
+        if (out.kind == LabelKind::kClass)
+          t.label = it->second;
+        else if (w < firsts_[i].size())
+          t.tags[static_cast<size_t>(firsts_[i][w])] = it->second;
+      }
+      if (known) kept.push_back(std::move(t));
+    }
+    out.texts = std::move(kept);
+  }
+
+ private:
+  Status take_tags(const Json& record, LabelledData& out) {
+    const Json &tokens = record["tokens"], &tags = *tags_field(record);
+    if (!tokens.is_array() || !tags.is_array() || tokens.size() != tags.size() || tokens.empty())
+      return error_at("", "'tokens' and tags must be lists of one length");
+    std::vector<std::string> words, names;
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      if (!tokens[i].is_string() || label_text(tags[i]).empty())
+        return error_at("", "token {} is no text, or has no tag", i);
+      words.push_back(tokens[i].get<std::string>());
+      names.push_back(label_text(tags[i]));
+    }
+    MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer_, words, o_.max_length));
+    LabelledText t;
+    t.ids = pieces.ids;
+    t.tags.assign(t.ids.size(), ops::kIgnore);
+    labels_.push_back(std::move(names));
+    firsts_.push_back(pieces.first);
+    out.texts.push_back(std::move(t));
+    return Done{};
+  }
+
+  const Tokenizer& tokenizer_;
+  LabelledOptions o_;
+  std::vector<std::vector<std::string>> labels_;  // of each text: one, or one a word
+  std::vector<std::vector<int64_t>> firsts_;      // kTags: the first token of each word
+  size_t question_ = 0;
+};
+
+}  // namespace
+
+Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<std::string>& words,
+                                int64_t max_length) {
+  // What the post-processor puts around a text.
+  EncodeOptions around;
+  around.add_special = true, around.offsets = false;
+  MAKAR_TRY(const Encoding frame, tokenizer.encode("a", around));
+  WordPieces out;
+  std::vector<int64_t> tail;
+  bool seen = false;
+  for (size_t i = 0; i < frame.ids.size(); ++i) {
+    if (!frame.special_mask[i])
+      seen = true;
+    else
+      (seen ? tail : out.ids).push_back(frame.ids[i]);
+  }
+  EncodeOptions plain;
+  for (size_t w = 0; w < words.size(); ++w) {
+    std::vector<uint32_t> ids;
+    MAKAR_CHECK_OK(
+        tokenizer.append_ids(w == 0 || !tokenizer.byte_level() ? words[w] : " " + words[w], plain, ids));
+    if (ids.empty()) ids.push_back(tokenizer.id("[UNK]").value_or(0));  // a word the normaliser took away
+    if (static_cast<int64_t>(out.ids.size() + ids.size() + tail.size()) > max_length) break;
+    out.first.push_back(static_cast<int64_t>(out.ids.size()));
+    out.ids.insert(out.ids.end(), ids.begin(), ids.end());
+  }
+  out.ids.insert(out.ids.end(), tail.begin(), tail.end());
+  return out;
+}
+
+Result<LabelledData> read_labelled(const std::string& path, const Tokenizer& tokenizer,
+                                   const LabelledOptions& options, const std::vector<std::string>& names) {
+  MAKAR_TRY(auto reader, RecordReader::open({path}));
+  LabelledData out;
+  LabelReader texts(tokenizer, options);
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    if (const Status s = texts.take(record, out); !s.ok())
+      reader.bad().add(record.place(), s.error().message);
+  }
+  out.bad = reader.bad();
+  texts.number_labels(names, out);
+  if (out.texts.empty())
+    return error_at(path, "there is no labelled record ({} could not be used{})", out.bad.count,
+                    out.bad.told.empty() ? "" : "; the first: " + out.bad.told[0]);
+  return out;
+}
+
+}  // namespace makar

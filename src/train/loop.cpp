@@ -1,0 +1,288 @@
+#include "train/loop.h"
+
+#include <chrono>
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "optim/gradient_norm.h"
+#include "train/run_folder.h"
+
+namespace makar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+class Trainer {
+ public:
+  Trainer(const Loop& loop, Optimizer optimizer, Schedule schedule, int64_t total)
+      : l_(loop),
+        s_(loop.settings),
+        optimizer_(std::move(optimizer)),
+        schedule_(schedule),
+        total_(total),
+        log_(s_.output_dir) {
+    if (s_.ema > 0)
+      for (const auto& p : l_.model.parameters().all())
+        if (p->trainable && !p->buffer) averages_[p->name] = p->value.clone();
+    state_.settings = to_json(s_);
+    state_.settings["identity"] = l_.identity;
+    state_.settings["total_steps"] = total;
+  }
+
+  Result<LoopResult> run() {
+    MAKAR_CHECK_OK(resume());
+    MAKAR_CHECK_OK(log_.open(state_.step));
+    const auto begin = Clock::now();
+    const int64_t first = state_.step;
+    while (state_.step < total_ && !result_.stopped_early) {
+      if (l_.stop && l_.stop->load()) {
+        result_.interrupted = true;
+        break;
+      }
+      const auto start = Clock::now();
+      MAKAR_TRY(StepInfo info, step());
+      info.seconds = since(start);
+      info.eta =
+          since(begin) / static_cast<double>(state_.step - first) * static_cast<double>(total_ - state_.step);
+      result_.last_loss = info.loss, result_.tokens += info.tokens;
+      MAKAR_CHECK_OK(log_.step(info));
+      if (l_.events.step) l_.events.step(info);
+      if (!info.applied) {
+        MAKAR_CHECK_OK(not_finite(info));
+        continue;
+      }
+      bad_in_a_row_ = 0;
+      MAKAR_CHECK_OK(after_step());
+    }
+    result_.seconds = since(begin), result_.steps = state_.step, result_.bad_steps = state_.bad_steps;
+    if (result_.interrupted) {
+      MAKAR_CHECK_OK(save());
+      return result_;
+    }
+    if (!averages_.empty())
+      for (const auto& p : l_.model.parameters().all())
+        if (const auto it = averages_.find(p->name); it != averages_.end()) p->value = it->second;
+    if (last_validation_ != state_.step || !averages_.empty()) MAKAR_CHECK_OK(evaluate(false));
+    MAKAR_CHECK_OK(show_sample());
+    return result_;
+  }
+
+ private:
+  void say(const std::string& text) {
+    if (l_.events.say) l_.events.say(text);
+  }
+
+  Status resume() {
+    std::vector<std::string> told;
+    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, told));
+    for (const std::string& line : told) say(line);
+    if (!found) return Done{};
+    for (const auto& [key, value] : state_.settings.items())
+      if (!found->settings.contains(key) || found->settings[key] != value)
+        return error_at(
+            s_.output_dir,
+            "the run there was started with another '{}' ({} and not {}); use another output_dir, or "
+            "--overwrite to start anew",
+            key, found->settings.contains(key) ? shortened(found->settings[key]) : "none", shortened(value));
+    state_ = *found;
+    say(fmt::format("resuming at step {} of {}", state_.step, total_));
+    return Done{};
+  }
+  static std::string shortened(const Json& v) {
+    const std::string text = v.dump();
+    return text.size() > 200 ? text.substr(0, 200) + "..." : text;
+  }
+
+  // Forward and backward of all micro-batches of a step, then the update.
+  Result<StepInfo> step() {
+    const ParameterSet& parameters = l_.model.parameters();
+    std::vector<MicroBatch> batches;
+    double weight = 0;
+    const auto micro = static_cast<uint64_t>(s_.gradient_accumulation_steps);
+    const uint64_t first = static_cast<uint64_t>(state_.step + state_.skipped) * micro;
+    for (uint64_t i = 0; i < micro; ++i) {
+      MAKAR_TRY(MicroBatch b, l_.task.train_batch(first + i));
+      weight += b.weight;
+      batches.push_back(std::move(b));
+    }
+    if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", state_.step + 1);
+    StepInfo info;
+    parameters.clear_gradients();
+    for (size_t i = 0; i < batches.size(); ++i) {
+      if (batches[i].weight == 0) continue;
+      Tape tape;
+      parameters.watch(tape);
+      Context ctx{l_.pool, &tape, !s_.no_dropout, static_cast<uint64_t>(s_.seed), first + i};
+      ForwardContext f{ctx, nullptr, nullptr, s_.gradient_checkpointing};
+      MAKAR_TRY(Tensor loss, batches[i].loss(f));
+      const double share = batches[i].weight / weight;
+      info.loss += loss.f32()[0] * share;
+      if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
+      tape.backward(loss);
+      parameters.collect(tape);
+      info.tokens += batches[i].tokens, info.flops += training_flops(l_.model, batches[i]);
+    }
+    info.norm = gradient_norm(l_.pool, parameters);
+    info.lr = schedule_.at(state_.step);
+    info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
+    if (info.applied) {
+      optimizer_.step(l_.pool, info.lr, clip_factor(info.norm, s_.max_grad_norm));
+      average();
+    }
+    info.step = ++state_.step, info.total = total_;
+    info.tokens_are_targets = l_.task.tokens_are_targets();
+    return info;
+  }
+
+  void average() {
+    if (averages_.empty()) return;
+    const auto keep = static_cast<float>(s_.ema);
+    for (const auto& p : l_.model.parameters().all()) {
+      const auto it = averages_.find(p->name);
+      if (it == averages_.end()) continue;
+      float* a = it->second.f32();
+      const float* v = p->value.f32();
+      for (int64_t i = 0; i < p->value.count(); ++i) a[i] += (1.0f - keep) * (v[i] - a[i]);
+    }
+  }
+
+  // The parameters are as they were before the step. Three in a row: back to the last good checkpoint, past
+  // the data.
+  Status not_finite(const StepInfo& info) {
+    ++state_.bad_steps, ++bad_in_a_row_;
+    say(fmt::format("step {}: the loss ({}) or the gradient's norm ({}) is not finite; the step was left out",
+                    info.step, info.loss, info.norm));
+    if (bad_in_a_row_ < 3) return Done{};
+    bad_in_a_row_ = 0;
+    const RunState now = state_;
+    std::vector<std::string> told;
+    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, told));
+    if (!found)
+      return error_at("training",
+                      "three steps in a row were not finite by step {} and there is no checkpoint to go "
+                      "back to; lower learning_rate, or set save_steps",
+                      info.step);
+    if (++roll_backs_ > 5)
+      return error_at("training", "rolled back {} times and still not finite; lower learning_rate",
+                      roll_backs_ - 1);
+    state_ = *found;
+    state_.skipped = now.skipped + (now.step - found->step);
+    state_.bad_steps = now.bad_steps;
+    last_validation_ = -1;
+    say(fmt::format("three steps in a row: back to step {}, passing over the data in between", state_.step));
+    return Done{};
+  }
+
+  Status after_step() {
+    if (s_.eval_steps > 0 && state_.step % s_.eval_steps == 0) MAKAR_CHECK_OK(evaluate(true));
+    if (s_.sample_steps > 0 && state_.step % s_.sample_steps == 0 && state_.step < total_)
+      MAKAR_CHECK_OK(show_sample());
+    if (s_.save_steps > 0 && (state_.step % s_.save_steps == 0 || state_.step == total_))
+      MAKAR_CHECK_OK(save());
+    return Done{};
+  }
+
+  Status evaluate(bool watch) {
+    if (l_.task.validation_batches() == 0) return Done{};
+    MAKAR_TRY(result_.validation, validate(l_.model, l_.task, l_.pool));
+    last_validation_ = state_.step;
+    MAKAR_CHECK_OK(log_.validation(state_.step, result_.validation));
+    if (l_.events.validation) l_.events.validation(state_.step, result_.validation);
+    if (!watch) return Done{};
+    std::string name = l_.task.watched();
+    const double sign = name.starts_with("-") ? -1 : 1;
+    if (sign < 0) name.erase(0, 1);
+    const auto it = result_.validation.find(name);
+    if (it == result_.validation.end()) return Done{};
+    const double value = std::isfinite(it->second) ? sign * it->second : -1e300;
+    if (state_.validations++ == 0 || value > state_.best)
+      state_.best = value, state_.since_best = 0;
+    else
+      ++state_.since_best;
+    if (s_.early_stopping_patience > 0 && state_.since_best >= s_.early_stopping_patience) {
+      result_.stopped_early = true;
+      say(fmt::format("{} has not become better in {} validations: stopping early", name, state_.since_best));
+    }
+    return Done{};
+  }
+
+  Status show_sample() {
+    MAKAR_TRY(const std::string text, l_.task.sample(l_.pool, state_.step));
+    if (text.empty()) return Done{};
+    MAKAR_CHECK_OK(log_.sample(state_.step, text));
+    if (l_.events.sample) l_.events.sample(state_.step, text);
+    return Done{};
+  }
+
+  Status save() {
+    // Steps left out are not good to go on from: the parameters are those of before.
+    for (const auto& p : l_.model.parameters().all())
+      if (p->trainable && !p->buffer)
+        for (const float v : p->value.span())
+          if (!std::isfinite(v))
+            return error_at(
+                "training",
+                "parameter {} is not finite at step {}: no checkpoint is written; lower learning_rate",
+                p->name, state_.step);
+    return save_checkpoint(s_.output_dir, state_, l_.model, optimizer_, averages_, s_.save_total_limit);
+  }
+
+  const Loop& l_;
+  const LoopSettings& s_;
+  Optimizer optimizer_;
+  Schedule schedule_;
+  int64_t total_;
+  RunLog log_;
+  RunState state_;
+  Averages averages_;
+  LoopResult result_;
+  int bad_in_a_row_ = 0, roll_backs_ = 0;
+  int64_t last_validation_ = -1;
+};
+
+}  // namespace
+
+double training_flops(const Model& model, const MicroBatch& batch) {
+  const ModelSpec& spec = model.spec();
+  double work = 0;  // a token: 2 forward, 2 to its input's gradient, 2 to the weight's where it is trained
+  for (const auto& p : model.parameters().all()) {
+    if (p->shape.rank() < 2 || p->buffer) continue;
+    const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
+                        (spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm);
+    if (p->name.find(".embed.") == std::string::npos || output)
+      work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4);
+  }
+  if (spec.encoder && spec.decoder) work /= 2;  // a token goes through one of the two stacks
+  const StackSpec& s = spec.main();
+  const double attention =
+      12.0 * static_cast<double>(s.layers * s.block.attention.heads * s.block.attention.head_dim) *
+      batch.pairs * (s.block.attention.causal ? 0.5 : 1.0);
+  return work * static_cast<double>(batch.tokens) + attention;
+}
+
+Result<Metrics> validate(Model& model, Task& task, ThreadPool& pool) {
+  MAKAR_TRY(Metrics out, task.metrics(pool));
+  double sum = 0, weight = 0;
+  for (uint64_t i = 0; i < task.validation_batches(); ++i) {
+    MAKAR_TRY(const MicroBatch b, task.validation_batch(i));
+    if (b.weight == 0) continue;
+    Context ctx{pool};
+    ForwardContext f{ctx};
+    MAKAR_TRY(const Tensor loss, b.loss(f));
+    sum += loss.f32()[0] * b.weight, weight += b.weight;
+  }
+  (void)model;
+  if (weight > 0) out["loss"] = sum / weight;
+  return out;
+}
+
+Result<LoopResult> run_loop(const Loop& loop) {
+  MAKAR_CHECK_OK(check_loop(loop.settings));
+  const int64_t total = total_steps(loop.settings, loop.task.batches_per_epoch());
+  MAKAR_TRY(const Schedule schedule, schedule_of(loop.settings, total));
+  MAKAR_TRY(Optimizer optimizer, Optimizer::make(loop.model.parameters(), optimizer_of(loop.settings)));
+  return Trainer(loop, std::move(optimizer), schedule, total).run();
+}
+
+}  // namespace makar

@@ -1,0 +1,66 @@
+#include "train/pairs.h"
+
+#include "data/prepare.h"
+#include "data/schema.h"
+
+namespace makar {
+
+MicroBatch pair_batch(Model& model, std::vector<TokenPair> pairs, float smoothing) {
+  Inputs inputs;
+  std::vector<int64_t> targets;
+  const int64_t start =
+      model.spec().decoder_start >= 0 ? model.spec().decoder_start : std::max<int64_t>(0, model.spec().pad);
+  for (const TokenPair& p : pairs) {
+    inputs.source.add(p.source);
+    std::vector<int64_t> shifted = {start};
+    shifted.insert(shifted.end(), p.target.begin(), p.target.end() - 1);
+    inputs.target.add(shifted);
+    targets.insert(targets.end(), p.target.begin(), p.target.end());
+  }
+  MicroBatch out;
+  out.weight = static_cast<double>(targets.size());
+  out.tokens = inputs.source.rows() + inputs.target.rows();
+  out.pairs = squared_lengths(inputs.source) + squared_lengths(inputs.target);
+  out.loss = [&model, smoothing, inputs = std::move(inputs),
+              targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
+    return model.lm_loss(f.ops, model.hidden(f, inputs), targets, f.ops.tape ? smoothing : 0.0f);
+  };
+  return out;
+}
+
+Status read_pairs(const std::string& path, const Tokenizer& tokenizer, int64_t eos, int64_t max_length,
+                  double share, PairData& out) {
+  MAKAR_TRY(auto reader, RecordReader::open({path}));
+  const auto encode = [&](const std::string& text) -> Result<std::vector<int64_t>> {
+    std::vector<uint32_t> ids;
+    MAKAR_CHECK_OK(tokenizer.append_ids(text, {}, ids));
+    if (static_cast<int64_t>(ids.size()) >= max_length) ids.resize(static_cast<size_t>(max_length - 1));
+    std::vector<int64_t> all(ids.begin(), ids.end());
+    all.push_back(eos);
+    return all;
+  };
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    const Json *source = source_field(record.value), *target = target_field(record.value);
+    if (!source || !target || !source->is_string() || !target->is_string()) {
+      reader.bad().add(record.place(), "expected texts under 'source' and 'target'");
+      continue;
+    }
+    TokenPair pair;
+    MAKAR_TRY(pair.source, encode(source->get_ref<const std::string&>()));
+    MAKAR_TRY(pair.target, encode(target->get_ref<const std::string&>()));
+    const bool held_out = share > 0 && in_validation(source->get_ref<const std::string&>(), share, 0);
+    (held_out ? out.validation : out.train).push_back(std::move(pair));
+  }
+  out.bad = reader.bad();
+  return Done{};
+}
+
+Result<MicroBatch> PairTask::make(std::span<const size_t> which, bool validation, uint64_t) {
+  std::vector<TokenPair> pairs;
+  for (const size_t w : which) pairs.push_back((validation ? data_.validation : data_.train)[w]);
+  return pair_batch(model_, std::move(pairs), smoothing_);
+}
+
+}  // namespace makar

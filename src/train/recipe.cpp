@@ -1,0 +1,210 @@
+#include "train/recipe.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "base/shown.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kBytes = size_t{1} << 20, kEntries = 4096;
+
+// yaml-cpp builds nested nodes recursively: brackets and indentation are bounded before it sees them.
+Status check_depth(const std::string& text, const std::string& place) {
+  int depth = 0, most = 0;
+  size_t indent = 0, column = 0;
+  bool leading = true;
+  for (const char c : text) {
+    if (c == '[' || c == '{') most = std::max(most, ++depth);
+    if (c == ']' || c == '}') --depth;
+    if (c == '\n')
+      column = 0, leading = true;
+    else if (leading && (c == ' ' || c == '-' || c == '?' || c == ':'))
+      indent = std::max(indent, ++column);
+    else
+      leading = false;
+  }
+  if (most > 16 || indent > 200)
+    return error_of(Error::Kind::kLimit, place, "is nested too deep for a recipe");
+  return Done{};
+}
+
+Result<std::string> scalar(const YAML::Node& node, const std::string& key, const std::string& place) {
+  if (node.IsNull()) return std::string();
+  if (!node.IsScalar())
+    return error_at(fmt::format("{}:{}", place, node.Mark().line + 1),
+                    "'{}' expects a value or a list of values", key);
+  return node.Scalar();
+}
+
+Result<std::string> dataset(const YAML::Node& node, const std::string& place) {
+  if (!node.IsMap()) return scalar(node, "datasets", place);
+  std::string path, rest;
+  for (const auto& pair : node) {
+    MAKAR_TRY(const std::string key, scalar(pair.first, "datasets", place));
+    MAKAR_TRY(const std::string value, scalar(pair.second, key, place));
+    if (key == "path")
+      path = value;
+    else if (key == "type" || key == "weight")
+      rest += "," + key + "=" + value;
+    else
+      return error_at(fmt::format("{}:{}", place, pair.first.Mark().line + 1),
+                      "unknown key {} of a dataset{}", shown(key),
+                      did_you_mean(key, {"path", "type", "weight"}));
+  }
+  if (path.empty())
+    return error_at(fmt::format("{}:{}", place, node.Mark().line + 1), "a dataset needs a 'path'");
+  return path + rest;
+}
+
+std::string dashed(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
+  return name;
+}
+
+const Options::Option* find(const Options& options, const std::string& name) {
+  for (const auto& o : options.all())
+    if (!o.positional && std::find(o.names.begin(), o.names.end(), name) != o.names.end()) return &o;
+  return nullptr;
+}
+
+// The main name of the option a key stands for.
+Result<std::string> option_of(const Options& options, const std::string& key, const std::string& place) {
+  if (const auto* o = find(options, "--" + dashed(key)))
+    for (const std::string& name : o->names)
+      if (name.starts_with("--")) return name;
+  std::vector<std::string> known;
+  for (const auto& o : options.all())
+    for (std::string name : o.names)
+      if (name.starts_with("--")) {
+        name.erase(0, 2);
+        std::replace(name.begin(), name.end(), '-', '_');
+        known.push_back(name);
+      }
+  return error_at(place, "unknown key {}{}", shown(key), did_you_mean(key, known));
+}
+
+bool is_recipe(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
+
+}  // namespace
+
+Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std::string& place) {
+  if (text.size() > kBytes)
+    return error_of(Error::Kind::kLimit, place, "is larger than a recipe may be ({} bytes)", kBytes);
+  MAKAR_CHECK_OK(check_depth(text, place));
+  std::vector<RecipeEntry> out;
+  try {
+    const YAML::Node root = YAML::Load(text);
+    if (root.IsNull()) return out;
+    if (!root.IsMap()) return error_at(place, "a recipe is a map of settings");
+    for (const auto& pair : root) {
+      RecipeEntry entry;
+      entry.line = pair.first.Mark().line + 1;
+      MAKAR_TRY(entry.key, scalar(pair.first, "a key", place));
+      const bool datasets = entry.key == "datasets" || entry.key == "val_datasets";
+      const auto one = [&](const YAML::Node& n) {
+        return datasets ? dataset(n, place) : scalar(n, entry.key, place);
+      };
+      if (pair.second.IsSequence()) {
+        if (pair.second.size() > kEntries)
+          return error_of(Error::Kind::kLimit, place, "'{}' has too many values", entry.key);
+        for (const YAML::Node& n : pair.second) {
+          MAKAR_TRY(std::string value, one(n));
+          entry.values.push_back(std::move(value));
+        }
+      } else if (!pair.second.IsNull()) {
+        MAKAR_TRY(std::string value, one(pair.second));
+        entry.values.push_back(std::move(value));
+      }
+      out.push_back(std::move(entry));
+      if (out.size() > kEntries)
+        return error_of(Error::Kind::kLimit, place, "has more than {} settings", kEntries);
+    }
+  } catch (const YAML::Exception& e) {
+    return error_at(fmt::format("{}:{}", place, e.mark.line + 1), "is no YAML: {}", e.msg);
+  }
+  return out;
+}
+
+Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& arguments,
+                                               const Options& options) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> settings;  // main name of the option, values
+  const auto set = [&](const std::string& name, std::vector<std::string> values) {
+    std::erase_if(settings, [&](const auto& s) { return s.first == name; });
+    settings.emplace_back(name, std::move(values));
+  };
+  std::vector<std::string> rest;
+  std::vector<std::string> overridden;  // options given as flags: a recipe's list must not be added to theirs
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    std::string word = arguments[i];
+    if (word.starts_with("-") && word.size() > 1) {
+      const size_t equals = word.find('=');
+      std::string name = word.substr(0, equals);
+      if (name.starts_with("--")) name = dashed(name);
+      rest.push_back(equals == std::string::npos ? name : name + word.substr(equals));
+      const auto* option = find(options, name);
+      if (!option) continue;
+      for (const std::string& n : option->names)
+        if (n.starts_with("--")) {
+          overridden.push_back(n);
+          break;
+        }
+      if (equals == std::string::npos && !std::holds_alternative<bool*>(option->target) &&
+          i + 1 < arguments.size())
+        rest.push_back(arguments[++i]);
+      continue;
+    }
+    if (is_recipe(word)) {
+      MAKAR_TRY(const std::string text, read_file(word, kBytes + 1));
+      MAKAR_TRY(const auto entries, parse_recipe(text, word));
+      for (const RecipeEntry& e : entries) {
+        MAKAR_TRY(const std::string name, option_of(options, e.key, fmt::format("{}:{}", word, e.line)));
+        set(name, e.values);
+      }
+      continue;
+    }
+    if (const size_t equals = word.find('='); equals != std::string::npos && equals > 0) {
+      MAKAR_TRY(const std::string name, option_of(options, word.substr(0, equals), word));
+      set(name, {word.substr(equals + 1)});
+      continue;
+    }
+    rest.push_back(word);
+  }
+  std::vector<std::string> out;
+  for (const auto& [name, values] : settings) {
+    if (std::find(overridden.begin(), overridden.end(), name) != overridden.end()) continue;
+    for (const std::string& v : values) out.push_back(name + "=" + v);
+  }
+  out.insert(out.end(), rest.begin(), rest.end());
+  return out;
+}
+
+Result<DatasetSpec> parse_dataset(const std::string& text) {
+  DatasetSpec out;
+  out.path = text;
+  for (;;) {
+    const size_t comma = out.path.rfind(',');
+    if (comma == std::string::npos) break;
+    const std::string last = out.path.substr(comma + 1);
+    if (last.starts_with("type=")) {
+      out.type = last.substr(5);
+    } else if (last.starts_with("weight=")) {
+      const char *begin = last.data() + 7, *end = last.data() + last.size();
+      const auto [stop, code] = std::from_chars(begin, end, out.weight);
+      if (code != std::errc() || stop != end || !(out.weight > 0 && out.weight < 1e12))
+        return error_at("datasets", "expected a weight above 0, got {}", shown(last));
+    } else {
+      break;
+    }
+    out.path.resize(comma);
+  }
+  if (out.path.empty()) return error_at("datasets", "a dataset needs a path, got {}", shown(text));
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,118 @@
+#include "train/run_folder.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "base/file.h"
+#include "train/loop.h"
+#include "train/svg.h"
+
+namespace makar {
+namespace {
+
+std::string log_path(const std::string& folder) { return folder + "/log.jsonl"; }
+
+// Calls visit on every sound line.
+Status each_line(const std::string& folder,
+                 const std::function<void(const std::string&, const Json&)>& visit) {
+  if (!is_file(log_path(folder))) return Done{};
+  MAKAR_TRY(const std::string text, read_file(log_path(folder), size_t{4} << 30));
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = text.substr(at, end - at);
+    at = end + 1;
+    const auto json = parse_json(line, "log.jsonl");  // a line cut by a kill is no line
+    if (json.ok() && json->is_object() && json->contains("step") && (*json)["step"].is_number_integer())
+      visit(line, *json);
+  }
+  return Done{};
+}
+
+Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
+
+}  // namespace
+
+Status RunLog::open(int64_t step) {
+  MAKAR_CHECK_OK(make_folder(folder_));
+  std::string kept;
+  if (step > 0)
+    MAKAR_CHECK_OK(each_line(folder_, [&](const std::string& line, const Json& json) {
+      if (json["step"].get<int64_t>() <= step) kept += line + "\n";
+    }));
+  MAKAR_CHECK_OK(write_file(log_path(folder_), kept));
+  file_.reset(std::fopen(log_path(folder_).c_str(), "ab"));
+  if (!file_) return error_of(Error::Kind::kIo, log_path(folder_), "cannot open: {}", std::strerror(errno));
+  MAKAR_TRY(auto events, EventFile::create(folder_));
+  events_.emplace(std::move(events));
+  return Done{};
+}
+
+Status RunLog::line(const Json& json) {
+  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
+    return error_of(Error::Kind::kIo, log_path(folder_), "cannot write: {}", std::strerror(errno));
+  return Done{};
+}
+
+Status RunLog::step(const StepInfo& i) {
+  MAKAR_CHECK_OK(line({{"step", i.step},
+                       {"loss", number(i.loss)},
+                       {"norm", number(i.norm)},
+                       {"lr", i.lr},
+                       {"seconds", i.seconds},
+                       {"tokens", i.tokens},
+                       {"flops", i.flops},
+                       {"applied", i.applied}}));
+  MAKAR_CHECK_OK(events_->scalar("train/loss", i.step, i.loss));
+  MAKAR_CHECK_OK(events_->scalar("train/grad_norm", i.step, i.norm));
+  return events_->scalar("train/learning_rate", i.step, i.lr);
+}
+
+Status RunLog::validation(int64_t step, const Metrics& metrics) {
+  Json figures;
+  for (const auto& [name, value] : metrics) {
+    figures[name] = number(value);
+    MAKAR_CHECK_OK(events_->scalar("eval/" + name, step, value));
+  }
+  return line({{"step", step}, {"validation", figures}});
+}
+
+Status RunLog::sample(int64_t step, const std::string& text) {
+  return line({{"step", step}, {"sample", text}});
+}
+
+Status write_report(const std::string& folder, const RunSummary& summary) {
+  Curve loss{"training loss", {}, {}};
+  std::map<std::string, Curve> figures;
+  MAKAR_CHECK_OK(each_line(folder, [&](const std::string&, const Json& json) {
+    const auto step = json["step"].get<double>();
+    if (json.contains("loss") && json["loss"].is_number()) loss.add(step, json["loss"].get<double>());
+    if (json.contains("validation") && json["validation"].is_object())
+      for (const auto& [name, value] : json["validation"].items())
+        if (value.is_number()) {
+          figures[name].name = "validation " + name;
+          figures[name].add(step, value.get<double>());
+        }
+  }));
+  std::vector<Curve> losses = {loss.thinned(400)};
+  if (figures.contains("loss")) losses.push_back(figures["loss"]);
+  MAKAR_CHECK_OK(write_file(folder + "/loss.svg", svg_chart("loss", losses)));
+  std::string out = "# " + summary.title + "\n\n![loss](loss.svg)\n\n| | |\n|---|---|\n";
+  for (const auto& [name, value] : summary.facts) out += fmt::format("| {} | {} |\n", name, value);
+  for (const auto& [name, curve] : figures) {
+    if (curve.y.empty()) continue;
+    out += fmt::format("| validation {} | {:.4f} |\n", name, curve.y.back());
+    if (name == "loss" || curve.y.size() < 2) continue;
+    MAKAR_CHECK_OK(write_file(fmt::format("{}/{}.svg", folder, name), svg_chart(name, {curve})));
+    out += "";
+  }
+  for (const auto& [name, curve] : figures)
+    if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({}.svg)\n", name, name);
+  if (!summary.sample.empty()) out += "\n## A sample\n\n```text\n" + summary.sample + "\n```\n";
+  out += "\n## Again\n\n```sh\n" + summary.command +
+         "\n```\n\n`run.json` has the settings, versions and hashes.\n";
+  return write_file(folder + "/report.md", out);
+}
+
+}  // namespace makar

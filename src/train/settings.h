@@ -1,0 +1,46 @@
+// The settings of a training run that every objective shares, under the names of Axolotl and Hugging Face.
+#pragma once
+#include <string>
+
+#include "base/json.h"
+#include "base/options.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+
+namespace makar {
+
+struct LoopSettings {
+  std::string output_dir = "run";
+  int64_t seed = 42;
+  int64_t micro_batch_size = 8, gradient_accumulation_steps = 1;
+  double num_epochs = 1;
+  int64_t max_steps = 0;  // 0: num_epochs decides
+  double learning_rate = 3e-4, min_lr = 0;
+  std::string lr_scheduler = "cosine";
+  int64_t warmup_steps = 0;
+  double warmup_ratio = 0;
+  double weight_decay = 0.0;
+  std::string optimizer = "adamw";
+  double beta1 = -1, beta2 = -1, eps = -1;  // below 0: the optimiser's own
+  double max_grad_norm = 1.0;
+  bool gradient_checkpointing = false;
+  bool no_dropout = false;
+  double label_smoothing = 0;
+  double ema = 0;  // decay of the averaged weights; 0: none
+  int64_t eval_steps = 0, save_steps = 0, save_total_limit = 2, logging_steps = 10, sample_steps = 0;
+  int64_t early_stopping_patience = 0;
+  bool overwrite = false;
+};
+
+// Declares them, each once: command line, recipe and environment.
+void declare_loop(Options& options, LoopSettings& settings);
+Status check_loop(const LoopSettings& settings);
+
+Result<Schedule> schedule_of(const LoopSettings& settings, int64_t total_steps);
+OptimizerOptions optimizer_of(const LoopSettings& settings);
+// max_steps, or num_epochs of this many micro-batches.
+int64_t total_steps(const LoopSettings& settings, uint64_t batches_per_epoch);
+// What must be equal for a run to be continued.
+Json to_json(const LoopSettings& settings);
+
+}  // namespace makar

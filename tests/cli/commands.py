@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Every command as a person types it: help, bad usage, and generation against the golden fixtures.
+
+usage: commands.py MAKAR GOLDEN_FOLDER
+"""
+import json
+import re
+import subprocess
+import sys
+
+MAKAR, GOLDEN = sys.argv[1], sys.argv[2]
+failures = []
+
+
+def run(*arguments, text=None):
+    done = subprocess.run([MAKAR, *arguments], input=text, capture_output=True, text=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr
+
+
+def expect(what, condition, detail=""):
+    if not condition:
+        failures.append(f"{what}: {detail}")
+
+
+def commands():
+    code, out, _ = run("--help")
+    expect("makar --help", code == 0, code)
+    return re.findall(r"^  ([a-z]+) {2,}", out, re.M)
+
+
+def check_usage(name):
+    code, out, _ = run(name, "--help")
+    expect(f"{name} --help", code == 0 and "usage: makar " + name in out, out[:200])
+    code, out, err = run(name, "--no-such-flag")
+    expect(f"{name} --no-such-flag", code == 2 and "makar" in err, (code, err[:200]))
+
+
+def check_generation():
+    golden = json.load(open(f"{GOLDEN}/models/llama/golden.json"))
+    for case in golden["generate"]:
+        args = case["args"]
+        ids = ",".join(map(str, case["input_ids"][0]))
+        flags = ["-n", str(args["max_new_tokens"]), "--beams", str(args["num_beams"]),
+                 "--n", str(args.get("num_return_sequences", 1)), "--length-penalty", str(args.get("length_penalty", 1.0)),
+                 "--repeat-penalty", str(args.get("repetition_penalty", 1.0)),
+                 "--no-repeat-ngram-size", str(args.get("no_repeat_ngram_size", 0))]
+        if args.get("early_stopping"):
+            continue  # no flag for it
+        code, out, err = run("generate", "-m", f"{GOLDEN}/models/llama", "--ids", ids, "--json", *flags)
+        expect("generate " + " ".join(flags), code == 0, err)
+        if code != 0:
+            continue
+        answer = json.loads(out)
+        got = answer.get("answers", [answer["ids"]])
+        for mine, want in zip(got, case["sequences"]):
+            expect("generate " + " ".join(flags), mine == want[:len(mine)], (mine, want))
+
+
+def check_errors():
+    model = f"{GOLDEN}/models/llama"
+    for arguments, code in [(["generate", "-m", "/no/such/folder", "--ids", "1"], 1),
+                            (["generate", "-m", model, "--ids", "1,x"], 2),
+                            (["generate", "-m", model, "--ids", "99999"], 1),
+                            (["generate", "-m", model, "--ids", "1", "-n", "0"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--beams", "2", "--n", "3"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--top-p", "7"], 2),
+                            (["generate", "-m", model, "a text without a tokenizer"], 1),
+                            (["chat", "-m", model], 1),
+                            (["fill", "-m", model, "x"], 1),
+                            (["embed", "-m", model, "x"], 1),
+                            (["translate", "-m", model, "x"], 1),
+                            (["bench", "-m", model, "-p", "100000000"], 2),
+                            (["nonsense"], 2)]:
+        got, _, err = run(*arguments, text="")
+        expect(" ".join(arguments), got == code and err.startswith("makar: "), (got, err[:300]))
+
+
+names = commands()
+expect("commands", len(names) > 10, names)
+for each in names:
+    if each != "version":
+        check_usage(each)
+check_generation()
+check_errors()
+for failure in failures:
+    print(failure)
+print(f"{len(names)} commands, {len(failures)} failures")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,89 @@
+// Files written here, opened by llama.cpp: the same greedy tokens, the same perplexity to 3 digits.
+//
+//   node tests/llama.cpp/check.mjs MAKAR MODEL.gguf IDS.txt [PROMPT_TOKENS]
+//
+// llama.cpp comes from the npm package node-llama-cpp, installed outside the repository:
+//   mkdir -p ~/.cache/makar-llama.cpp && cd ~/.cache/makar-llama.cpp && npm install node-llama-cpp --ignore-scripts
+// (or in the folder that MAKAR_LLAMA_CPP names). IDS.txt holds token ids, for instance from
+// `makar tokenizer encode`. Exits with 77 when the package is not there.
+import {execFileSync} from "node:child_process";
+import fs from "node:fs";
+import os from "node:os";
+import path from "node:path";
+import {pathToFileURL} from "node:url";
+
+const [makar, file, idsFile, promptTokens = "16"] = process.argv.slice(2);
+const cache = process.env.MAKAR_LLAMA_CPP ?? path.join(os.homedir(), ".cache", "makar-llama.cpp");
+const entry = path.join(cache, "node_modules", "node-llama-cpp", "dist", "index.js");
+if (!fs.existsSync(entry)) {
+  console.log(`no ${entry}`);
+  process.exit(77);
+}
+const {getLlama} = await import(pathToFileURL(entry));
+const ids = fs.readFileSync(idsFile, "utf8").trim().split(/[\s,]+/).map(Number).slice(0, 256);
+const kNew = 24;
+
+async function theirs() {
+  const llama = await getLlama({gpu: false, build: "never", progressLogs: false, logLevel: "error"});
+  const model = await llama.loadModel({modelPath: path.resolve(file), gpuLayers: 0});
+  const context = await model.createContext({contextSize: 512, threads: 2, sequences: 1});
+  const sequence = context.getSequence();
+  const input = ids.map((id) => [id, {generateNext: {probabilities: true}}]);
+  const out = await sequence.controlledEvaluate(input);
+  let nll = 0;
+  for (let i = 0; i + 1 < ids.length; ++i) nll -= Math.log(out[i].next.probabilities.get(ids[i + 1]));
+  await sequence.clearHistory();
+  const greedy = [], margins = [];
+  let next = ids.slice(0, Number(promptTokens));
+  for (let i = 0; i < kNew; ++i) {
+    const step = next.map((id, at) => (at + 1 < next.length ? id : [id, {generateNext: {probabilities: true}}]));
+    const answer = (await sequence.controlledEvaluate(step)).at(-1).next.probabilities;
+    const best = [...answer].sort((a, b) => b[1] - a[1]);
+    greedy.push(best[0][0]);
+    margins.push(Math.log(best[0][1] / best[1][1]));
+    next = [best[0][0]];
+  }
+  return {perplexity: Math.exp(nll / (ids.length - 1)), greedy, margins};
+}
+
+// Logits of ours for one row of ids, through files.
+function logits(row) {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), "makar-check-"));
+  const data = Buffer.alloc(row.length * 8);
+  row.forEach((id, i) => data.writeBigInt64LE(BigInt(id), i * 8));
+  const header = JSON.stringify({"in.input_ids": {dtype: "I64", shape: [1, row.length], data_offsets: [0, data.length]}});
+  const padded = header.padEnd(Math.ceil(header.length / 8) * 8);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(padded.length));
+  fs.writeFileSync(path.join(folder, "in"), Buffer.concat([length, Buffer.from(padded), data]));
+  execFileSync(makar, ["forward", "--model", file, "--input", path.join(folder, "in"), "--output", path.join(folder, "out")]);
+  const bytes = fs.readFileSync(path.join(folder, "out"));
+  fs.rmSync(folder, {recursive: true});
+  const size = Number(bytes.readBigUInt64LE(0));
+  const tensor = JSON.parse(bytes.subarray(8, 8 + size).toString())["out.logits"];
+  const from = 8 + size + tensor.data_offsets[0], vocab = tensor.shape[2];
+  return (t) => Array.from({length: vocab}, (_, v) => bytes.readFloatLE(from + (t * vocab + v) * 4));
+}
+
+function ours() {
+  const all = logits(ids);
+  let nll = 0;
+  for (let i = 0; i + 1 < ids.length; ++i) {
+    const row = all(i), most = row.reduce((a, b) => Math.max(a, b));
+    nll += most + Math.log(row.reduce((sum, x) => sum + Math.exp(x - most), 0)) - row[ids[i + 1]];
+  }
+  const prompt = ids.slice(0, Number(promptTokens));
+  const out = execFileSync(makar, ["generate", "-m", file, "--ids", prompt.join(","), "-n", String(kNew), "--json"]);
+  return {perplexity: Math.exp(nll / (ids.length - 1)), greedy: JSON.parse(out).ids.slice(prompt.length)};
+}
+
+const a = await theirs(), b = ours();
+// Where llama.cpp itself hardly prefers its choice, rounding may choose the other: the comparison ends there.
+let same = 0;
+while (same < b.greedy.length && a.greedy[same] === b.greedy[same]) ++same;
+const tie = same < b.greedy.length && a.margins[same] < 0.02;
+const near = a.perplexity.toPrecision(3) === b.perplexity.toPrecision(3) ||
+  Math.abs(a.perplexity / b.perplexity - 1) < 5e-4;
+console.log(JSON.stringify({file: path.basename(file), tokens: ids.length, perplexity_llama_cpp: a.perplexity,
+  perplexity: b.perplexity, greedy_same: same, of: b.greedy.length, tie}));
+process.exit(near && (same === b.greedy.length || tie) ? 0 : 1);

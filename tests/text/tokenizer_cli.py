@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""makar tokenizer as a user types it: every subcommand, JSON lines, exit codes, bad input. Usage: tokenizer_cli.py MAKAR"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+MAKAR = os.path.abspath(sys.argv[1])
+failures = []
+
+
+def run(*arguments, stdin=b""):
+    done = subprocess.run([MAKAR, "tokenizer", *arguments], input=stdin, capture_output=True, timeout=120)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def expect(good, what):
+    if not good:
+        failures.append(what)
+        print("FAILED:", what)
+
+
+def expect_error(code, words, *arguments, stdin=b""):
+    got, out, said = run(*arguments, stdin=stdin)
+    expect(got == code, f"{arguments}: exit code {got}, expected {code}; {said}")
+    for word in words:
+        expect(word in said, f"{arguments}: '{word}' is not in: {said}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        corpus, made = os.path.join(folder, "corpus.txt"), os.path.join(folder, "made")
+        with open(corpus, "w") as file:
+            file.write("the cat sat on the mat\nthe dog saw the cat\n" * 50)
+        code, out, said = run("train", corpus, "-o", made, "--vocab-size", "300", "--special", "<|end|>", "--json", "--quiet")
+        expect(code == 0 and json.loads(out)["tokens"] <= 300, f"train: {code} {said}")
+        tokenizer = os.path.join(made, "tokenizer.json")
+
+        # Any bytes come back.
+        data = bytes(range(256)) + "né\u4e2d\U0001f600<|end|>".encode() + b"\xed\xa0\x80"
+        _, ids, _ = run("encode", tokenizer, stdin=data)
+        _, back, _ = run("decode", tokenizer, stdin=ids)
+        expect(back == data, "bytes come back")
+        end = json.loads(run("encode", tokenizer, "--text", "<|end|>", "--json", "--parse-special")[1])["ids"]
+        expect(end == [0] and 0 not in map(int, ids.split()), "special text is plain unless asked for")
+        expect(run("encode", tokenizer, "--text", "")[:2] == (0, b"\n"), "an empty --text is a text")
+
+        # JSON lines: one answer a line, in order, errors among them.
+        lines = b'{"text":"the cat"}\nnonsense\n{"text":5}\n{"text":"n\xc3\xa9"}\n{"text":"a","pair":"b"}\n'
+        code, out, _ = run("encode", tokenizer, "--jsonl", stdin=lines)
+        answers = [json.loads(line) for line in out.splitlines()]
+        expect(code == 0 and len(answers) == 5, "an answer a line")
+        expect([a.get("error", {}).get("line") for a in answers] == [None, 2, 3, None, None], "errors name their line")
+        expect(answers[3]["offsets"][-1][1] == 2 and answers[3]["byte_offsets"][-1][1] == 3, "offsets in code points and in bytes")
+        expect("type_ids" in answers[4], "pairs have type ids")
+        decoded = run("decode", tokenizer, "--jsonl", stdin=json.dumps({"ids": answers[0]["ids"]}).encode() + b'\n{"ids":[999999]}\n')[1]
+        first, second = map(json.loads, decoded.splitlines())
+        expect(first == {"text": "the cat"} and "999999" in second["error"]["message"], "decode --jsonl")
+        many = run("encode", tokenizer, "--lines", "--threads", "3", stdin=b"the cat\n" * 500)[1]
+        expect(len(set(many.splitlines())) == 1 and many.count(b"\n") == 500, "--lines")
+
+        expect(b"merge" in run("encode", tokenizer, "--text", "the", "--explain")[1], "--explain shows merges")
+        info = json.loads(run("info", tokenizer, corpus, "--json")[1])
+        expect(info["model"] == "BPE" and info["bytes_per_token"] > 2, "info")
+        same = json.loads(run("compare", tokenizer, tokenizer, corpus, "--json")[1])
+        expect(same["same_ids"] and same["differences"] == 0, "compare with itself")
+        code, _, said = run("convert", tokenizer, os.path.join(folder, "again.json"))
+        expect(code == 0 and run("compare", tokenizer, os.path.join(folder, "again.json"), corpus)[0] == 0, f"convert: {said}")
+
+        expect_error(2, ["encode"], "enocde")
+        expect_error(2, ["TOKENIZER"], "encode")
+        expect_error(2, ["--text"], "encode", tokenizer, "--texs", "a")
+        expect_error(2, ["--max-length"], "encode", tokenizer, "--text", "a", "--max-length", "-3")
+        expect_error(2, ["--forbid-special"], "encode", tokenizer, "--text", "a", "--parse-special", "--forbid-special")
+        expect_error(1, ["<|end|>"], "encode", tokenizer, "--text", "a<|end|>", "--forbid-special")
+        expect_error(1, ["nowhere.json"], "encode", "nowhere.json", "--text", "a")
+        expect_error(1, ["byte 2", "'x'"], "decode", tokenizer, stdin=b"1 x")
+        expect_error(1, ["999999"], "decode", tokenizer, stdin=b"1 999999")
+        expect_error(1, ["tokenizer.json"], "info", folder)
+        expect_error(1, ["SentencePiece"], "convert", tokenizer, os.path.join(folder, "x.model"))
+        expect_error(1, ["nofile"], "train", "nofile", "-o", made)
+        expect_error(2, ["unigram"], "train", corpus, "-o", made, "--model-type", "unigrm")
+        expect_error(2, ["512M"], "train", corpus, "-o", made, "--max-memory", "lots")
+        expect_error(1, ["64 MiB"], "train", corpus, "-o", made, "--max-memory", "1M")
+        for subcommand in ("train", "encode", "decode", "info", "compare", "convert"):
+            code, out, _ = run(subcommand, "--help")
+            expect(code == 0 and b"example: " in out, f"{subcommand} --help has an example")
+    print("failed" if failures else "all as expected")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,112 @@
+// The memory bound of the trainers under real pressure: a corpus whose words do not fit, trained in a child
+// process whose peak is measured.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "text/train/train.h"
+
+namespace makar {
+namespace {
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+constexpr bool kSanitized = true;  // the sanitizer's own memory counts too
+#else
+constexpr bool kSanitized = false;
+#endif
+
+// Words of which about `different` differ, with counts from 1 to thousands.
+std::string corpus(size_t words, size_t different) {
+  const auto path = std::filesystem::temp_directory_path() / "makar_train_memory.txt";
+  std::ofstream file(path, std::ios::binary);
+  uint64_t x = 88172645463325252u;
+  for (size_t i = 0; i < words; ++i) {
+    x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+    uint64_t rank = i % 2 == 0 ? i / 2 % different : (x % different) * (x >> 40 & 255) / 256;
+    for (rank += 37; rank; rank /= 17) file.put(static_cast<char>('a' + rank % 17));
+    file.put(i % 12 == 11 ? '\n' : ' ');
+  }
+  return path.string();
+}
+
+struct Outcome {
+  std::string tokenizer;
+  size_t runs = 0, dropped = 0;
+  double peak_mib = 0;
+};
+
+// In a child, so that the peak is this training's alone. The child's memory starts with what the parent has.
+Outcome train_apart(const std::string& path, TrainSettings::Model model, size_t max_memory) {
+  const std::string out = path + ".out";
+  const pid_t child = fork();
+  if (child == 0) {
+    TrainSettings s;
+    s.model = model;
+    s.vocab_size = 2000;
+    s.pipeline =
+        *TrainPipeline::named(model == TrainSettings::Model::kUnigram ? "metaspace" : "byte-level", {});
+    s.max_memory = max_memory;
+    CorpusOptions options;
+    options.paths = {path};
+    auto opened = Corpus::open(options);
+    ThreadPool pool(4);
+    const auto report = opened.ok() ? train_tokenizer(*opened, s, pool) : Result<TrainReport>(opened.error());
+    if (!report.ok()) _exit(3);
+    std::ofstream(out) << report->runs << "\n" << report->dropped_words << "\n" << report->tokenizer.dump();
+    _exit(0);
+  }
+  int status = 0;
+  rusage usage{};
+  wait4(child, &status, 0, &usage);
+  Outcome outcome;
+  EXPECT_EQ(status, 0);
+  std::ifstream in(out);
+  in >> outcome.runs >> outcome.dropped >> outcome.tokenizer;
+  std::filesystem::remove(out);
+  outcome.peak_mib = static_cast<double>(usage.ru_maxrss) / 1024;
+  return outcome;
+}
+
+double resident_mib() {
+  std::ifstream file("/proc/self/statm");
+  double total = 0, resident = 0;
+  file >> total >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+Outcome within(const std::string& path, TrainSettings::Model model, size_t mib) {
+  const double before = resident_mib();
+  const Outcome outcome = train_apart(path, model, mib << 20);
+  std::printf("bound %zu MiB: peak %.0f MiB (%.0f of them before), %zu runs on disk, %zu words left out\n",
+              mib, outcome.peak_mib, before, outcome.runs, outcome.dropped);
+  if (!kSanitized) EXPECT_LT(outcome.peak_mib, static_cast<double>(mib) + before);
+  return outcome;
+}
+
+constexpr size_t kLeast = 64, kPlenty = 4096;  // MiB
+
+TEST(TrainMemory, SpillingGivesTheSameVocabulary) {
+  const std::string path = corpus(1'000'000, 120'000);
+  const Outcome wide = within(path, TrainSettings::Model::kBpe, kPlenty);
+  const Outcome tight = within(path, TrainSettings::Model::kBpe, kLeast);
+  EXPECT_EQ(wide.runs, 0u);
+  EXPECT_GT(tight.runs, 0u);
+  EXPECT_EQ(tight.dropped, 0u);
+  EXPECT_EQ(tight.tokenizer, wide.tokenizer);
+  std::filesystem::remove(path);
+}
+
+TEST(TrainMemory, WordsThatDoNotFitAreLeftOut) {
+  const std::string path = corpus(1'200'000, 600'000);
+  for (const auto model : {TrainSettings::Model::kBpe, TrainSettings::Model::kUnigram})
+    EXPECT_GT(within(path, model, kLeast).dropped, 0u);
+  std::filesystem::remove(path);
+}
+
+}  // namespace
+}  // namespace makar

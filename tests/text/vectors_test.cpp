@@ -1,0 +1,93 @@
+// Texts, ids and decoded text that transformers gave for many tokenizers; those whose files are here are run.
+#include <map>
+
+#include "fixtures.h"
+#include "text/read/read.h"
+
+namespace makar {
+namespace {
+
+// The file of a tokenizer of the vectors, below the assets. Behind kPlain: the vectors' own tokenizer adds no
+// special tokens where this file does.
+const std::string kPlain = "plain:";
+const std::map<std::string, std::string> kFiles = {
+    {"Xenova/bert-base-uncased", "weights/bert-tiny-toxicity/vocab.txt"},
+    {"Xenova/distilbert-base-uncased-finetuned-sst-2-english", "weights/bert-tiny-toxicity/vocab.txt"},
+    {"Xenova/gpt2", "tokenizers/hf/gpt2/tokenizer.json"},
+    {"openai-community/gpt2", "tokenizers/hf/gpt2/tokenizer.json"},
+    {"Xenova/gpt-4", "tokenizers/tiktoken/cl100k_base.json"},
+    {"Xenova/gpt-4o", "tokenizers/hf/gpt4o/tokenizer.json"},
+    {"Xenova/gemma2-tokenizer", "tokenizers/hf/gemma2/tokenizer.json"},
+    {"Xenova/llama-tokenizer", "tokenizers/sentencepiece/llama2-tokenizer.model"},
+    {kPlain + "Xenova/llama3-tokenizer", "tokenizers/hf/llama3_2/tokenizer.json"},
+    {"Xenova/llama3-tokenizer-new", "tokenizers/hf/llama3_2/tokenizer.json"},
+    {"Xenova/Qwen1.5-0.5B-Chat", "tokenizers/hf/qwen2_5/tokenizer.json"},
+};
+
+Result<Tokenizer> load(const std::string& path) {
+  if (path.ends_with(".txt") || path.ends_with(".model")) return Tokenizer::load(path);
+  if (path.find("tiktoken") == std::string::npos) return tokenizer_from(path);
+  MAKAR_TRY(Json json, tiktoken_to_json(read_packed(path), "", path));
+  return Tokenizer::from_json(std::move(json), path);
+}
+
+// What transformers does to decoded text where tokenizer_config.json says clean_up_tokenization_spaces.
+std::string cleaned_up(std::string text) {
+  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{" .", "."},
+                                                                                 {" ?", "?"},
+                                                                                 {" !", "!"},
+                                                                                 {" ,", ","},
+                                                                                 {" ' ", "'"},
+                                                                                 {" n't", "n't"},
+                                                                                 {" 'm", "'m"},
+                                                                                 {" 's", "'s"},
+                                                                                 {" 've", "'ve"},
+                                                                                 {" 're", "'re"}})
+    for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+      text.replace(at, from.size(), to);
+  return text;
+}
+
+TEST(Vectors, AsTransformers) {
+  const std::string file = assets() + "/tokenizers/hf_tokenizer_test_vectors.json.gz";
+  if (!is_file(file)) GTEST_SKIP() << file << " is not here";
+  const auto all = parse_json(read_packed(file), file);
+  ASSERT_TRUE(all.ok()) << all.error().text();
+  int checked = 0, wrong = 0;
+  for (const auto& [key, path] : kFiles) {
+    const bool plain = key.starts_with(kPlain);
+    const std::string name = plain ? key.substr(kPlain.size()) : key;
+    if (!all->contains(name)) continue;
+    const auto tokenizer = load(assets() + "/" + path);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
+    for (const auto& [label, one] : (*all)[name]["cases"].items()) {
+      if (!one.contains("ids") || !one["text"].is_string()) continue;
+      const auto ids = one["ids"].get<std::vector<uint32_t>>();
+      EncodeOptions options;
+      options.special_text = SpecialText::kParse;
+      options.add_special = !plain;
+      const bool pair = one.contains("text_pair") && one["text_pair"].is_string();
+      const auto encoding = pair ? tokenizer->encode_pair(one["text"].get<std::string>(),
+                                                          one["text_pair"].get<std::string>(), options)
+                                 : tokenizer->encode(one["text"].get<std::string>(), options);
+      ASSERT_TRUE(encoding.ok()) << encoding.error().text();
+      ++checked;
+      auto ours = encoding->ids;
+      if (path.ends_with(".model"))
+        ours.insert(ours.begin(), 1);  // the file does not say that <s> comes first
+      const std::string decoded = tokenizer->decode(ids);
+      bool good = ours == ids;
+      if (one.contains("decoded"))
+        good = good && (decoded == one["decoded"] || cleaned_up(decoded) == one["decoded"]);
+      if (good || ++wrong > 12) continue;
+      ADD_FAILURE() << name << " " << label << "\n"
+                    << one.dump().substr(0, 900) << "\nids " << Json(ours).dump().substr(0, 400)
+                    << "\ndecoded " << Json(tokenizer->decode(ids)).dump().substr(0, 300);
+    }
+  }
+  EXPECT_EQ(wrong, 0) << "of " << checked;
+  EXPECT_GT(checked, 100);
+}
+
+}  // namespace
+}  // namespace makar

@@ -1,0 +1,172 @@
+// The loop on a tiny model: steps that are not finite, roll-back, early stopping, averaged weights, kept
+// checkpoints.
+#include "train/loop.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+#include "scratch_folder.h"
+#include "train/run_folder.h"
+#include "train/shapes.h"
+
+namespace makar {
+namespace {
+
+LoadedModel tiny() {
+  ShapeOptions o;
+  o.layers = 1, o.width = 8, o.heads = 2, o.context = 16, o.vocab = 11;
+  auto made = make_model(Config(*shape_config(o), "test"));
+  initialize(*made->model, 3);
+  return std::move(*made);
+}
+
+// Next tokens of a fixed text; some micro-batches give a loss that is not finite.
+class TestTask : public Task {
+ public:
+  explicit TestTask(Model& model) : model_(model) {}
+  Result<MicroBatch> train_batch(uint64_t index) override {
+    seen.push_back(index);
+    MicroBatch b;
+    b.weight = b.tokens = 5;
+    b.loss = [this, index](ForwardContext& f) -> Result<Tensor> {
+      Inputs inputs;
+      inputs.source.add({1, 2, 3, 4, static_cast<int64_t>(index % 7)});
+      Tensor loss = model_.lm_loss(f.ops, model_.hidden(f, inputs), std::vector<int64_t>{2, 3, 4, 5, 6});
+      return bad(index) ? ops::scale(f.ops, loss, INFINITY) : loss;
+    };
+    return b;
+  }
+  uint64_t batches_per_epoch() const override { return 10; }
+  uint64_t validation_batches() const override { return validation; }
+  Result<MicroBatch> validation_batch(uint64_t) override { return train_batch(0); }
+  Result<Metrics> metrics(ThreadPool&) override {
+    return Metrics{{"figure", -static_cast<double>(figures++)}};
+  }
+  std::string watched() const override { return "figure"; }
+
+  std::function<bool(uint64_t)> bad = [](uint64_t) { return false; };
+  uint64_t validation = 0;
+  int figures = 0;
+  std::vector<uint64_t> seen;
+
+ private:
+  Model& model_;
+};
+
+struct TinyRun {
+  ScratchFolder folder;
+  LoadedModel loaded = tiny();
+  TestTask task{*loaded.model};
+  LoopSettings settings;
+  std::vector<std::string> said;
+  TinyRun() {
+    settings.output_dir = folder / "run";
+    settings.learning_rate = 1e-3, settings.lr_scheduler = "constant", settings.max_steps = 12;
+  }
+  Result<LoopResult> go(int threads = 1) {
+    ThreadPool pool(threads);
+    LoopEvents events;
+    events.say = [&](const std::string& text) { said.push_back(text); };
+    return run_loop({*loaded.model, task, settings, pool, events, nullptr, Json::object()});
+  }
+  std::vector<float> weights() const {
+    std::vector<float> out;
+    for (const auto& p : loaded.model->parameters().all())
+      if (!p->buffer) out.insert(out.end(), p->value.f32(), p->value.f32() + p->value.count());
+    return out;
+  }
+};
+
+TEST(Loop, StepsThatAreNotFiniteAreLeftOutAndSaid) {
+  TinyRun r;
+  r.task.bad = [](uint64_t i) { return i == 4; };
+  const auto result = r.go();
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_EQ(result->bad_steps, 1);
+  ASSERT_EQ(r.said.size(), 1u);
+  EXPECT_NE(r.said[0].find("step 5"), std::string::npos);
+  for (const float w : r.weights()) ASSERT_TRUE(std::isfinite(w));
+}
+
+TEST(Loop, ThreeInARowGoBackToTheCheckpointAndPassOverTheData) {
+  TinyRun r;
+  r.settings.save_steps = 4;
+  r.task.bad = [](uint64_t i) { return i >= 6 && i <= 8; };
+  const auto result = r.go();
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_EQ(result->steps, 12);
+  EXPECT_EQ(result->bad_steps, 3);
+  // Steps 5 to 9 saw data 4 to 8; after going back to step 4 the data goes on with 9.
+  EXPECT_EQ(r.task.seen, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}));
+  TinyRun never;
+  never.task.bad = [](uint64_t) { return true; };
+  EXPECT_FALSE(never.go().ok());  // no checkpoint to go back to
+  TinyRun always;
+  always.settings.save_steps = 2;
+  always.task.bad = [](uint64_t i) { return i >= 4; };
+  const auto failed = always.go();
+  ASSERT_FALSE(failed.ok());
+  EXPECT_NE(failed.error().text().find("lower learning_rate"), std::string::npos);
+}
+
+TEST(Loop, AccumulatedMicroBatchesAreOneStep) {
+  TinyRun r;
+  r.settings.gradient_accumulation_steps = 3, r.settings.max_steps = 2;
+  ASSERT_TRUE(r.go().ok());
+  EXPECT_EQ(r.task.seen, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5}));
+}
+
+TEST(Loop, StopsEarly) {
+  TinyRun r;
+  r.task.validation = 1;
+  r.settings.eval_steps = 1, r.settings.early_stopping_patience = 2;
+  const auto result = r.go();
+  ASSERT_TRUE(result.ok());
+  EXPECT_TRUE(result->stopped_early);
+  EXPECT_EQ(result->steps, 3);
+}
+
+TEST(Loop, AveragedWeightsAreTheModelAtTheEnd) {
+  TinyRun plain, averaged;
+  averaged.settings.ema = 0.5;
+  ASSERT_TRUE(plain.go().ok());
+  ASSERT_TRUE(averaged.go().ok());
+  EXPECT_NE(plain.weights(), averaged.weights());
+}
+
+TEST(Loop, TheNewestCheckpointsAreKeptAndThreadsDoNotMatter) {
+  TinyRun one, two;
+  one.settings.save_steps = two.settings.save_steps = 3, one.settings.save_total_limit = 2;
+  ASSERT_TRUE(one.go(1).ok());
+  ASSERT_TRUE(two.go(2).ok());
+  EXPECT_EQ(one.weights(), two.weights());
+  const auto kept = checkpoints(one.settings.output_dir);
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_TRUE(kept[0].ends_with("checkpoint-12"));
+}
+
+TEST(Loop, BadSettingsAreNamed) {
+  LoopSettings s;
+  s.learning_rate = NAN;
+  EXPECT_NE(check_loop(s).error().text().find("learning_rate"), std::string::npos);
+  s = {};
+  s.lr_scheduler = "cosin";
+  EXPECT_FALSE(check_loop(s).ok());
+  s = {};
+  s.micro_batch_size = 0;
+  EXPECT_FALSE(check_loop(s).ok());
+}
+
+TEST(TensorBoard, ChecksumAndFile) {
+  EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
+  ScratchFolder f;
+  auto file = EventFile::create(f.path());
+  ASSERT_TRUE(file.ok());
+  EXPECT_TRUE(file->scalar("train/loss", 3, 1.5).ok());
+}
+
+}  // namespace
+}  // namespace makar

@@ -1,0 +1,169 @@
+// What tasks hide, mask and learn: shares, targets, the assistant's words, recipes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ops/softmax.h"
+#include "scratch_folder.h"
+#include "train/classify.h"
+#include "train/conversation.h"
+#include "train/denoise.h"
+#include "train/recipe.h"
+
+namespace makar {
+namespace {
+
+SpecialIds special() {
+  SpecialIds s;
+  s.cls = 1, s.sep = 2, s.mask = 3, s.eos = 4, s.vocab = 1000;
+  for (int64_t i = 0; i < 100; ++i) s.sentinels.push_back(5 + i);
+  return s;
+}
+
+std::vector<int64_t> numbers(size_t n) {
+  std::vector<int64_t> ids;
+  for (size_t i = 0; i < n; ++i) ids.push_back(200 + static_cast<int64_t>(i % 700));
+  return ids;
+}
+
+TEST(Denoise, FifteenPercentMaskedRandomAndKept) {
+  const SpecialIds s = special();
+  std::vector<int64_t> ids = numbers(100000), before = ids, targets;
+  ids[0] = before[0] = s.cls;
+  Draws draws{Rng(1, Purpose::kMask, 0)};
+  mask_tokens(ids, targets, s, 0.15, draws);
+  EXPECT_EQ(targets[0], ops::kIgnore);
+  double hidden = 0, masked = 0, kept = 0;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (targets[i] == ops::kIgnore) {
+      ASSERT_EQ(ids[i], before[i]);
+      continue;
+    }
+    ASSERT_EQ(targets[i], before[i]);
+    ++hidden, masked += ids[i] == s.mask, kept += ids[i] == before[i];
+  }
+  EXPECT_NEAR(hidden / 100000, 0.15, 0.005);
+  EXPECT_NEAR(masked / hidden, 0.8, 0.01);
+  EXPECT_NEAR(kept / hidden, 0.1, 0.01);
+}
+
+TEST(Denoise, CorruptedSpansPutTogetherAreTheText) {
+  const SpecialIds s = special();
+  for (const size_t n : {4u, 5u, 30u, 400u}) {
+    const auto ids = numbers(n);
+    Draws draws{Rng(n, Purpose::kMask, 0)};
+    const TokenPair pair = corrupt_spans(ids, s, draws);
+    std::vector<int64_t> again;
+    size_t hidden = 0;
+    for (const int64_t id : pair.source) {
+      if (id == s.eos) break;
+      if (id < 5 || id >= 105) {
+        again.push_back(id);
+        continue;
+      }
+      auto it = std::find(pair.target.begin(), pair.target.end(), id);
+      ASSERT_NE(it, pair.target.end());
+      for (++it; *it >= 105 && *it != s.eos; ++it) again.push_back(*it), ++hidden;
+    }
+    EXPECT_EQ(again, ids);
+    EXPECT_NEAR(static_cast<double>(hidden), 0.15 * static_cast<double>(n), 1.0);
+    EXPECT_EQ(pair.target.back(), s.eos);
+  }
+}
+
+TEST(Denoise, InfillingKeepsTheTextAsTarget) {
+  const SpecialIds s = special();
+  const auto ids = numbers(2000);
+  Draws draws{Rng(9, Purpose::kMask, 0)};
+  const TokenPair pair = infill(ids, s, draws);
+  EXPECT_EQ(std::vector<int64_t>(pair.target.begin(), pair.target.end() - 1), ids);
+  const auto kept = static_cast<double>(
+      std::count_if(pair.source.begin(), pair.source.end(), [](int64_t id) { return id >= 105; }));
+  EXPECT_NEAR(1 - kept / 2000, 0.3, 0.05);
+}
+
+TEST(Conversation, OnlyTheAssistantsTokensAreLearnt) {
+  Json vocab = Json::object();
+  const std::string letters = "abcdefghijklmnopqrstuvwxyz#:<|>_ \nIR";
+  for (const char c : letters) vocab[std::string(1, c)] = vocab.size();
+  vocab["[UNK]"] = vocab.size();
+  const Json json = {{"model", {{"type", "WordLevel"}, {"vocab", vocab}, {"unk_token", "[UNK]"}}},
+                     {"pre_tokenizer",
+                      {{"type", "Split"},
+                       {"pattern", {{"Regex", "[\\s\\S]"}}},
+                       {"behavior", "Isolated"},
+                       {"invert", false}}},
+                     {"decoder", {{"type", "Fuse"}}}};
+  const auto tokenizer = Tokenizer::from_json(json, "test");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
+  const Json messages = Json::array({{{"role", "user"}, {"content", "ask"}},
+                                     {{"role", "assistant"}, {"content", "tell"}},
+                                     {{"role", "user"}, {"content", "more"}},
+                                     {{"role", "assistant"}, {"content", "done"}}});
+  const char* marked =
+      "{% for m in messages %}{% if m['role'] == 'assistant' %}R:{% generation %}{{ m['content'] }}#{% "
+      "endgeneration %}"
+      "{% else %}I:{{ m['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}R:{% endif %}";
+  const char* plain =
+      "{% for m in messages %}{% if m['role'] == 'assistant' %}R:{{ m['content'] }}#"
+      "{% else %}I:{{ m['content'] }}{% endif %}{% endfor %}{% if add_generation_prompt %}R:{% endif %}";
+  for (const char* source : {marked, plain}) {
+    auto chat = ChatTemplate::parse(source, "test");
+    ASSERT_TRUE(chat.ok()) << chat.error().text();
+    const ConversationEncoder encoder(*tokenizer, *chat, {100, false});
+    const auto got = encoder.encode(messages);
+    ASSERT_TRUE(got.ok()) << got.error().text();
+    std::string learnt;
+    for (size_t i = 0; i < got->ids.size(); ++i)
+      if (got->learnt[i]) learnt += *tokenizer->token(static_cast<uint32_t>(got->ids[i]));
+    EXPECT_EQ(learnt, "tell#done#");
+    EXPECT_FALSE(ConversationEncoder(*tokenizer, *chat, {4, false}).encode(messages).ok());
+  }
+}
+
+TEST(Answers, MeasuresOfSquad) {
+  EXPECT_EQ(normal_answer("The  Cat, sat!"), "cat sat");
+  EXPECT_DOUBLE_EQ(answer_f1("the cat sat", "a cat"), 2.0 / 3.0);
+  EXPECT_DOUBLE_EQ(answer_f1("dog", "cat"), 0.0);
+}
+
+TEST(Recipe, KeysListsAndOverrides) {
+  ScratchFolder f;
+  const std::string file = f.write("r.yaml",
+                                   "learning_rate: 1e-3\ndatasets:\n  - path: a.jsonl\n    type: alpaca\n    "
+                                   "weight: 2\n  - b.txt\nflag: true\n");
+  double rate = 0;
+  std::vector<std::string> datasets;
+  bool flag = false;
+  Options o("test", "", "");
+  o.add("--learning-rate --lr", &rate, "");
+  o.add("-d --datasets", &datasets, "");
+  o.add("--flag", &flag, "");
+  auto words = expand_recipe({file, "learning_rate=5e-4"}, o);
+  ASSERT_TRUE(words.ok()) << words.error().text();
+  ASSERT_TRUE(o.parse(*words).ok());
+  EXPECT_DOUBLE_EQ(rate, 5e-4);
+  EXPECT_EQ(datasets, (std::vector<std::string>{"a.jsonl,type=alpaca,weight=2", "b.txt"}));
+  EXPECT_TRUE(flag);
+  const auto spec = parse_dataset(datasets[0]);
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->path, "a.jsonl");
+  EXPECT_EQ(spec->type, "alpaca");
+  EXPECT_EQ(spec->weight, 2);
+  words = expand_recipe({file, "-d", "c.txt"}, o);
+  EXPECT_EQ(std::count(words->begin(), words->end(), "--datasets=b.txt"), 0);
+  const auto unknown = expand_recipe({f.write("u.yaml", "seed: 1\nlearning_rat: 2\n")}, o);
+  ASSERT_FALSE(unknown.ok());
+  EXPECT_NE(expand_recipe({f.write("v.yaml", "\nlearning_rat: 2\n")}, o)
+                .error()
+                .text()
+                .find("v.yaml:2: unknown key 'learning_rat'; did you mean 'learning_rate'"),
+            std::string::npos);
+  EXPECT_FALSE(parse_recipe("a: [1, {b: \n", "x").ok());
+  EXPECT_FALSE(parse_recipe(std::string(1000, '['), "x").ok());
+  EXPECT_FALSE(parse_recipe("- a\n", "x").ok());
+}
+
+}  // namespace
+}  // namespace makar
