@@ -158,7 +158,9 @@ void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix
     rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
   }
   const Activations quantised(pool, m, rows, b);
-  if (m <= kDirectRows)
+  // Panels that need no unpacking and fit the first cache four at a time gain nothing from going one by one.
+  const bool as_blocks = b.form() == kFormInt8 && b.blocks() <= kChunk;
+  if (m <= (as_blocks ? kQuantRows : kDirectRows))
     few_rows(pool, quantised, b, out);
   else
     many_rows(pool, quantised, b, out);
