@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kDirectRows = 8;                 // up to here panels are read as they lie
 constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
-constexpr int64_t kRowBytes = int64_t{384} << 10;  // of activations that stay in the second cache
+constexpr int64_t kRowBytes = int64_t{640} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
 constexpr int64_t kChunk = 32;                 // blocks of 64 k at a time at most, and
 constexpr int64_t kPanels = 4;                 // panels at a time: both in the first cache
@@ -158,7 +158,9 @@ void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix
     rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
   }
   const Activations quantised(pool, m, rows, b);
-  if (m <= kDirectRows)
+  // Panels that need no unpacking and fit the first cache four at a time gain nothing from going one by one.
+  const bool as_blocks = b.form() == kFormInt8 && b.blocks() <= kChunk;
+  if (m <= (as_blocks ? kQuantRows : kDirectRows))
     few_rows(pool, quantised, b, out);
   else
     many_rows(pool, quantised, b, out);
