@@ -1,4 +1,5 @@
-// SentencePiece's side of the tokenizer benchmark (its own C++ library); arguments and answers as in ours.cpp.
+// SentencePiece's side of the tokenizer benchmark (its own C++ library); arguments and answers as in
+// ours.cpp.
 #include <sentencepiece_processor.h>
 
 #include <cstdio>
