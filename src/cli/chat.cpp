@@ -86,7 +86,7 @@ int run_chat(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
   ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = LanguageModel::open(model.model, pool);
+  const auto language = open_model(model, pool);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || !language->chat_template())
     return report(error_of(Error::Kind::kUnsupported, model.model,

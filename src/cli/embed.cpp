@@ -40,7 +40,7 @@ int run_embed(const std::vector<std::string>& arguments) {
   options.add("--json --jsonl", &json, "print {\"embedding\"} lines");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = LanguageModel::open(model.model, pool);
+  const auto language = open_model(model, pool);
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));

@@ -24,7 +24,7 @@ int run_fill(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (top < 1 || top > 1000) return report(error_at("--top", "must be 1 to 1000, got {}", top)), 2;
   ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = LanguageModel::open(model.model, pool);
+  const auto language = open_model(model, pool);
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));

@@ -189,7 +189,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   if (const Status status = c.writing.check(); !status.ok()) return report(status.error()), 2;
   if (c.logprobs > 100) return report(error_at("--logprobs", "must be at most 100, got {}", c.logprobs)), 2;
   ThreadPool pool(static_cast<int>(c.model.threads));
-  const auto language = LanguageModel::open(c.model.model, pool);
+  const auto language = open_model(c.model, pool);
   if (!language.ok()) return report(language.error());
   if (!c.ids.empty()) {
     const auto prompt = parse_ids(c.ids);

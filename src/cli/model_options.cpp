@@ -11,6 +11,14 @@ void ModelOptions::declare(Options& options) {
   options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
 }
 
+Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool) {
+  auto language = LanguageModel::open(options.model, pool);
+  if (language.ok())
+    for (const std::string& warning : language->warnings())
+      fmt::print(stderr, "makar: warning: {}\n", warning);
+  return language;
+}
+
 void WritingOptions::declare(Options& options) {
   options.add("-n --n-predict --max-tokens", &write.max_new_tokens, "tokens to write at most", "N");
   options.add("--n", &write.answers, "answers to write", "N");

@@ -15,6 +15,9 @@ struct ModelOptions {
   void declare(Options& options);
 };
 
+// Opens the model, says what is odd about its files, or gives the error.
+Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool);
+
 struct WritingOptions {
   WriteOptions write;
   int64_t pages = 0;  // from --mem-budget

@@ -86,7 +86,7 @@ int run_score(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.top < 0 || c.top > 100) return report(error_at("--top", "must be 0 to 100, got {}", c.top)), 2;
   ThreadPool pool(static_cast<int>(c.model.threads));
-  const auto language = LanguageModel::open(c.model.model, pool);
+  const auto language = open_model(c.model, pool);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || language->spec().encoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,

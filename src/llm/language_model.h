@@ -23,6 +23,8 @@ class LanguageModel {
   bool has_tokenizer() const { return tokenizer_.has_value(); }
   const std::optional<ChatTemplate>& chat_template() const { return template_; }
   const std::vector<int64_t>& stop_ids() const { return stop_; }
+  // What is odd about the files, for the user to know.
+  const std::vector<std::string>& warnings() const { return loaded_.warnings; }
 
   // Plain text with the tokens the tokenizer puts around it.
   Result<std::vector<int64_t>> encode(const std::string& text, bool parse_special = false) const;
