@@ -24,8 +24,8 @@ size_t rounded(size_t bytes) {
 
 std::byte* allocate(size_t bytes) {
   const bool huge = bytes >= kHuge;
-  void* block = std::aligned_alloc(huge ? kHugePage : kAlign, bytes);
-  if (!block) throw std::bad_alloc();
+  void* block = nullptr;
+  if (posix_memalign(&block, huge ? kHugePage : kAlign, bytes) != 0) throw std::bad_alloc();
   // Weights are walked with strides of kilobytes: pages of 4 KiB would miss the translation cache at each
   // step.
   if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a wish: where it is refused nothing is lost
