@@ -63,8 +63,7 @@ Result<LoadedModel> load_model(const ModelSource& source, const LoadOptions& opt
   MAKAR_CHECK_OK(check_depth(spec, source.config, files));
   LoadedModel loaded{family, std::make_unique<Model>(std::move(spec))};
   MAKAR_TRY(const auto matched, match_weights(loaded, files));
-  for (const MatchedTensor& tensor : matched)
-    MAKAR_CHECK_OK(load_tensor(tensor, files, options));
+  for (const MatchedTensor& tensor : matched) MAKAR_CHECK_OK(load_tensor(tensor, files, options));
   for (const auto& p : loaded.model->parameters().all())
     check(p->value.defined(), "the family's page has no name for " + p->name);
   loaded.warnings = tokenizer_warnings(source);

@@ -207,7 +207,7 @@ TEST(Safetensors, OpensTenThousandTensorsQuickly) {
     best = std::min(best, took.count());
   }
   RecordProperty("milliseconds", std::to_string(best));
-#ifdef NDEBUG  // 13 ms in a release build; sanitizers take six times as long
+#ifdef NDEBUG               // 13 ms in a release build; sanitizers take six times as long
   EXPECT_LT(best, 1000.0);  // 100 ms is the aim; a busy machine gets more
 #endif
 }

@@ -180,7 +180,8 @@ TEST(GgufGolden, ComputesWhatLlamaCppComputes) {
   for (const auto& [kind, file] : golden["files"].items()) {
     const auto loaded = load_model(golden_gguf() + "llama-" + (kind == "F32" ? "f32" : kind) + ".gguf");
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-    // Both sides round activations to 8 bits, each in its own blocks: that is the noise of the quantised kinds.
+    // Both sides round activations to 8 bits, each in its own blocks: that is the noise of the quantised
+    // kinds.
     compare(file, *loaded->model, kind == "F32" ? 5e-3 : kind == "F16" ? 1e-2 : 0.15, kind);
   }
 }
