@@ -1,6 +1,7 @@
 // From messages to ids: ordinary conversations as the reference would, hostile ones without a control id too
 // many.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -18,7 +19,8 @@ const char* const kChatMl =
     "{% endgeneration %}{% else %}{{ m.content + '<|im_end|>' }}{% endif %}{{ '\\n' }}{% endfor %}";
 
 Tokenizer small_tokenizer() {
-  const auto path = std::filesystem::temp_directory_path() / "makar_chat_corpus.txt";
+  const auto path =
+      std::filesystem::temp_directory_path() / ("makar_chat_corpus_" + std::to_string(::getpid()));
   std::ofstream(path)
       << "the user asks and the assistant answers, system user tool im_start im_end end of text\n";
   TrainSettings s;
@@ -116,7 +118,8 @@ TEST(ChatEncoder, NoMessageSpellsAControlTokenOfRealTokenizers) {
 TEST(ChatEncoder, RolesMakeControlTokensWhereTheTemplateSaysSo) {
   // Phi-style templates build the token from the role; a known role is the protocol's word, another is
   // content.
-  const auto path = std::filesystem::temp_directory_path() / "makar_chat_roles.txt";
+  const auto path =
+      std::filesystem::temp_directory_path() / ("makar_chat_roles_" + std::to_string(::getpid()));
   std::ofstream(path) << "user system\n";
   TrainSettings s;
   s.vocab_size = 300;

@@ -1,5 +1,6 @@
 // Our trainers against tokenizers trained by the Hugging Face library on the same corpora.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -21,7 +22,8 @@ struct Case {
 std::string corpus_path(const std::string& name) {
   const std::string packed = name == "corpus" ? assets() + "/tokenizers/bpe_train_reference/corpus.en.gz"
                                               : assets() + "/train/tinyshakespeare.txt.gz";
-  const auto path = std::filesystem::temp_directory_path() / ("makar_golden_" + name + ".txt");
+  const auto path =
+      std::filesystem::temp_directory_path() / ("makar_golden_" + std::to_string(::getpid()) + name + ".txt");
   if (!std::filesystem::exists(path)) std::ofstream(path, std::ios::binary) << read_packed(packed);
   return path.string();
 }

@@ -22,7 +22,8 @@ constexpr bool kSanitized = false;
 
 // Words of which about `different` differ, with counts from 1 to thousands.
 std::string corpus(size_t words, size_t different) {
-  const auto path = std::filesystem::temp_directory_path() / "makar_train_memory.txt";
+  const auto path =
+      std::filesystem::temp_directory_path() / ("makar_train_memory_" + std::to_string(::getpid()));
   std::ofstream file(path, std::ios::binary);
   uint64_t x = 88172645463325252u;
   for (size_t i = 0; i < words; ++i) {

@@ -2,6 +2,7 @@
 #include "text/train/train.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,7 +13,8 @@ namespace makar {
 namespace {
 
 std::string temporary(const std::string& name, const std::string& bytes) {
-  const auto path = std::filesystem::temp_directory_path() / ("makar_train_" + name);
+  const auto path =
+      std::filesystem::temp_directory_path() / ("makar_train_" + std::to_string(::getpid()) + name);
   std::ofstream(path, std::ios::binary) << bytes;
   return path.string();
 }
