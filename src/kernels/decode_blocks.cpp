@@ -142,7 +142,8 @@ void decode(const BlockQ6_K& b, float* y) {
     const uint8_t* high = b.qh + half * 32;
     for (int i = 0; i < 32; ++i) {
       const int q = (low[i] >> (quarter / 2 * 4) & 15) | (high[i] >> (quarter * 2) & 3) << 4;
-      *y++ = d * static_cast<float>(b.scales[run * 2 + i / 16]) * static_cast<float>(q - 32);
+      const int scale = b.scales[run * 2 + i / 16];
+      *y++ = d * static_cast<float>(scale) * static_cast<float>(q - 32);
     }
   }
 }
