@@ -18,7 +18,7 @@ struct GenerateCommand {
   std::vector<std::string> words, files;
   std::string ids;
   int64_t logprobs = -1;
-  bool json = false, jsonl = false, chat = false, parse_special = false, echo = false;
+  bool json = false, jsonl = false, chat = false, parse_special = false;
 };
 
 // "5,17,9" or "5 17 9"

@@ -69,8 +69,7 @@ Status WritingOptions::constrain(const LanguageModel& language) {
   MAKAR_TRY(const Grammar rules, !json_schema.empty() ? Grammar::from_json_schema(source)
                                  : !grammar.empty()   ? Grammar::from_gbnf(source)
                                                       : Grammar::from_regex(source));
-  MAKAR_TRY(const TokenTrie trie, token_trie(language));
-  write.constraint = makar::constrain(rules, trie, language);
+  MAKAR_TRY(write.constraint, makar::constrain(rules, language));
   return Done{};
 }
 

@@ -20,7 +20,6 @@ Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool);
 
 struct WritingOptions {
   WriteOptions write;
-  int64_t pages = 0;  // from --mem-budget
   double mem_budget = 0;
   std::string draft;                        // a smaller model that guesses ahead
   std::string json_schema, grammar, regex;  // texts, or @FILE

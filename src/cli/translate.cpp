@@ -8,19 +8,19 @@
 namespace makar {
 namespace {
 
-int run_rewrite(Options& options, const std::vector<std::string>& arguments, const std::string& prefix) {
+int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   ModelOptions model;
   WritingOptions writing;
   writing.write.beams = 4;
   std::vector<std::string> words, files;
-  std::string given_prefix = prefix;
+  std::string prefix;
   bool lines = false;
   model.declare(options);
   writing.declare(options);
   options.positional("TEXT", &words, "the text; standard input without one").required = false;
   options.add("-f --file", &files, "read the text from a file", "FILE");
   options.add("--lines", &lines, "a text a line, an answer a line");
-  options.add("--prefix", &given_prefix, "put before each text, for models that are told their task", "TEXT");
+  options.add("--prefix", &prefix, "put before each text, for models that are told their task", "TEXT");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
   ThreadPool pool(static_cast<int>(model.threads));
@@ -34,7 +34,7 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments, con
   Engine engine(language->model(), pool, writing.engine(language->model()));
   writing.write.fit = true;
   const auto answer = [&](const std::string& text) -> Status {
-    MAKAR_TRY(const auto prompt, language->encode(given_prefix + text));
+    MAKAR_TRY(const auto prompt, language->encode(prefix + text));
     MAKAR_TRY(const WriteResult result, write_text(engine, *language, prompt, writing.write));
     for (const WrittenText& one : result.answers) print_out(one.text + "\n");
     return Done{};
@@ -62,13 +62,13 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments, con
 int run_translate(const std::vector<std::string>& arguments) {
   Options options("translate", "Translate with a sequence-to-sequence model.",
                   "makar translate -m MODEL \"How are you?\"");
-  return run_rewrite(options, arguments, "");
+  return run_rewrite(options, arguments);
 }
 
 int run_summarize(const std::vector<std::string>& arguments) {
   Options options("summarize", "Summarize with a sequence-to-sequence model.",
                   "makar summarize -m MODEL --file article.txt");
-  return run_rewrite(options, arguments, "");
+  return run_rewrite(options, arguments);
 }
 
 }  // namespace makar

@@ -1,5 +1,5 @@
 // Beam search with n-best answers, as transformers defines it: scores are sums of log-probabilities divided
-// by length^penalty; and diverse beam search in groups (Vijayakumar et al., 2018).
+// by length^penalty.
 #pragma once
 #include "infer/job.h"
 #include "infer/sampler.h"

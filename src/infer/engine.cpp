@@ -52,8 +52,7 @@ void Engine::cancel(const Job& job) {
 }
 
 // A branch gets its place in the cache, with what is known of its beginning.
-bool Engine::place(Job& job, Branch& branch) {
-  if (branch.slot) return true;
+void Engine::place(Job& job, Branch& branch) {
   branch.cached = 0;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
@@ -61,7 +60,7 @@ bool Engine::place(Job& job, Branch& branch) {
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
-    return true;
+    return;
   }
   branch.slot = cache_.add();
   if (!job.source.empty()) {
@@ -71,7 +70,6 @@ bool Engine::place(Job& job, Branch& branch) {
     source.add(job.source);
     model_.read_source(f, source, *branch.slot);
   }
-  return true;
 }
 
 // The last job behind `job` that holds pages is put off: computed again when there is room.
@@ -104,7 +102,7 @@ bool Engine::make_room(Job& job, Branch& branch, int64_t rows, std::vector<Piece
 void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Piece>& pieces) {
   Branch& branch = job.branches[index];
   if (branch.left() == 0 || budget == 0) return;
-  if (!branch.slot && !place(job, branch)) return;
+  if (!branch.slot) place(job, branch);
   const int64_t count = std::min(branch.left(), budget);
   if (!make_room(job, branch, branch.cached + count, pieces)) return;
   pieces.push_back({&job, index, count});
@@ -117,16 +115,12 @@ std::vector<Engine::Piece> Engine::plan() {
   int64_t budget = options_.step_tokens, placed = 0;
   for (const auto& job : jobs_)
     for (const Branch& branch : job->branches) placed += branch.slot ? 1 : 0;
-  const auto planned = [&](const Job& job, size_t branch) {
-    return std::any_of(pieces.begin(), pieces.end(),
-                       [&](const Piece& p) { return p.job == &job && p.branch == branch; });
-  };
   for (const bool writing : {true, false})
     for (const auto& job : jobs_)
       for (size_t b = 0; b < job->branches.size(); ++b) {
         const Branch& branch = job->branches[b];
         const bool writes = branch.slot && branch.cached > 0 && branch.cached >= branch.want;
-        if (writing != writes || planned(*job, b)) continue;
+        if (writing != writes) continue;
         if (!branch.slot && placed >= options_.max_branches) continue;
         placed += branch.slot ? 0 : 1;
         plan_branch(*job, b, budget, pieces);

@@ -49,7 +49,7 @@ class Engine {
     size_t branch;
     int64_t count;
   };
-  bool place(Job& job, Branch& branch);
+  void place(Job& job, Branch& branch);
   bool make_room(Job& job, Branch& branch, int64_t rows, std::vector<Piece>& pieces);
   bool preempt_after(const Job& job, std::vector<Piece>& pieces);
   void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);

@@ -23,7 +23,7 @@ std::vector<KvCache::Page> PrefixCache::find(const std::string& salt, std::span<
     path.push_back(at);
     pages.push_back(at->page);
   }
-  for (Node* node : path) touch(*node);  // the deepest last-touched is not needed: leaves are evicted first
+  for (Node* node : path) touch(*node);
   return pages;
 }
 

@@ -10,7 +10,7 @@
 
 namespace makar {
 
-enum class Finish { kNone, kStop, kLength, kCaller, kError };
+enum class Finish { kNone, kStop, kLength, kCaller };
 
 // One token written.
 struct Written {

@@ -41,22 +41,13 @@ class GrammarConstraint : public Constraint {
   std::vector<uint64_t> bits_;
 };
 
-std::vector<std::string> bytes_of_tokens(const LanguageModel& language) {
-  return token_bytes(language.tokenizer());
-}
-
 }  // namespace
 
-Result<TokenTrie> token_trie(const LanguageModel& language) {
+Result<std::shared_ptr<Constraint>> constrain(const Grammar& grammar, const LanguageModel& language) {
   if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, "tokenizer", "a grammar needs one");
-  return TokenTrie(bytes_of_tokens(language), language.stop_ids());
-}
-
-std::shared_ptr<Constraint> constrain(const Grammar& grammar, const TokenTrie& trie,
-                                      const LanguageModel& language) {
-  return std::make_shared<GrammarConstraint>(
-      GrammarState(grammar), trie,
-      std::make_shared<const std::vector<std::string>>(bytes_of_tokens(language)));
+  const auto bytes = std::make_shared<const std::vector<std::string>>(token_bytes(language.tokenizer()));
+  return std::shared_ptr<Constraint>(std::make_shared<GrammarConstraint>(
+      GrammarState(grammar), TokenTrie(*bytes, language.stop_ids()), bytes));
 }
 
 }  // namespace makar

@@ -10,10 +10,7 @@
 
 namespace makar {
 
-// The tokens of the model by their bytes; made once, shared by all requests.
-Result<TokenTrie> token_trie(const LanguageModel& language);
-
-std::shared_ptr<Constraint> constrain(const Grammar& grammar, const TokenTrie& trie,
-                                      const LanguageModel& language);
+// Errors: a model without a tokenizer.
+Result<std::shared_ptr<Constraint>> constrain(const Grammar& grammar, const LanguageModel& language);
 
 }  // namespace makar

@@ -15,8 +15,6 @@ const char* name(Finish finish) {
       return "stop";
     case Finish::kLength:
       return "length";
-    case Finish::kError:
-      return "error";
   }
   return "none";
 }

@@ -8,6 +8,7 @@
 
 #include "infer/beam_job.h"
 #include "infer/generate.h"
+#include "infer/model_drafter.h"
 #include "infer/sample_job.h"
 #include "infer/score_job.h"
 #include "models/subjects.h"
@@ -164,6 +165,33 @@ TEST_F(EngineTrials, GuessesSaveStepsAndChangeNothing) {
   int64_t plain = 0, guessed = 0;
   EXPECT_EQ(run(false, &plain), run(true, &guessed));
   EXPECT_LE(guessed, plain);
+}
+
+// A model that guesses for itself is always right, so steps are saved for certain; drawn tokens are guessed
+// less well.
+TEST_F(EngineTrials, AModelsGuessesSaveStepsAndChangeNothing) {
+  for (const double temperature : {0.0, 0.9}) {
+    SampleRequest r;
+    r.prompt = random_ids(model_.spec(), 20, 5);
+    r.max_new_tokens = 40, r.logprobs = 2, r.sampler.temperature = temperature;
+    const auto run = [&](bool guesses, EngineStats* stats, int64_t* guessed, int64_t* accepted) {
+      SampleRequest own = r;
+      if (guesses) own.drafter = std::make_shared<ModelDrafter>(model_, pool_);
+      const auto job = std::make_shared<SampleJob>(own);
+      Engine engine(model_, pool_);
+      engine.submit(job);
+      engine.run();
+      *stats = engine.stats(), *guessed = job->guessed(), *accepted = job->accepted();
+      return transcript(*job);
+    };
+    EngineStats plain, ahead;
+    int64_t guessed = 0, accepted = 0;
+    const auto want = run(false, &plain, &guessed, &accepted);
+    EXPECT_EQ(run(true, &ahead, &guessed, &accepted), want);
+    if (temperature > 0) continue;
+    EXPECT_EQ(accepted, guessed);
+    EXPECT_LT(ahead.steps, plain.steps / 2);
+  }
 }
 
 TEST_F(EngineTrials, TheScoreOfATextIsTheTrainersLoss) {
