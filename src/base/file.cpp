@@ -12,6 +12,12 @@
 #include "base/file_writer.h"
 
 namespace makar {
+Error io_error(const std::string& path, std::string_view doing) {
+  const int code = errno;
+  const auto kind = code == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo;
+  return error_of(kind, path, "cannot {}: {}", doing, std::strerror(code));
+}
+
 namespace {
 
 struct Descriptor {
@@ -20,12 +26,6 @@ struct Descriptor {
     if (fd >= 0) ::close(fd);
   }
 };
-
-Error io_error(const std::string& path, const char* doing) {
-  const int code = errno;
-  const auto kind = code == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo;
-  return error_of(kind, path, "cannot {}: {}", doing, std::strerror(code));
-}
 
 Result<size_t> open_regular(const std::string& path, Descriptor& file) {
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

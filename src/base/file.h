@@ -10,6 +10,9 @@
 
 namespace makar {
 
+// What errno says of the last call that failed: "cannot open: No space left on device".
+Error io_error(const std::string& path, std::string_view doing);
+
 // A read-only memory map; the bytes live as long as the object.
 class MappedFile {
  public:

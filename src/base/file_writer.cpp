@@ -11,12 +11,6 @@
 namespace makar {
 namespace {
 
-Error io_error(const std::string& path, const char* doing) {
-  const int code = errno;
-  const auto kind = code == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo;
-  return error_of(kind, path, "cannot {}: {}", doing, std::strerror(code));
-}
-
 // Makes the rename itself durable. Some file systems cannot sync a folder; the file is in place all the same.
 void sync_folder_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path().string();
