@@ -125,6 +125,18 @@ Status check_images(const Model& model, const LabelledImages& images, const std:
   return Done{};
 }
 
+Status check_teacher(const Model& student, const Model& teacher, const std::string& place) {
+  if (!student.spec().encoder->embedding.patches->distillation_token)
+    return error_of(Error::Kind::kUnsupported, "teacher", "a {} has no distillation token to teach",
+                    student.spec().architecture);
+  const auto classes = teacher.spec().head.labels, wanted = student.spec().head.labels;
+  const auto channels = teacher.spec().encoder->embedding.patches->channels;
+  if (classes != wanted || channels != student.spec().encoder->embedding.patches->channels)
+    return error_at(place, "the teacher knows {} classes of images with {} channels, the student has {}",
+                    classes, channels, wanted);
+  return Done{};
+}
+
 int train_images(Classify& c, const std::string& command) {
   ThreadPool pool(static_cast<int>(c.common.threads));
   auto train = read_labelled_images(c.common.datasets[0]);
@@ -139,11 +151,16 @@ int train_images(Classify& c, const std::string& command) {
   if (!loaded.ok()) return report(loaded.error());
   if (const Status s = check_images(*loaded->model, *train, c.common.datasets[0]); !s.ok())
     return report(s.error());
+  if (held.count > 0)
+    if (const Status s = check_images(*loaded->model, held, c.common.val_datasets[0]); !s.ok())
+      return report(s.error());
   std::optional<LoadedModel> teacher;
   if (!c.teacher.empty()) {
     auto t = load_model(c.teacher);
     if (!t.ok()) return report(t.error());
     if (const Status s = check_images(*t->model, *train, c.teacher); !s.ok()) return report(s.error());
+    if (const Status s = check_teacher(*loaded->model, *t->model, c.teacher); !s.ok())
+      return report(s.error());
     teacher = std::move(*t);
   }
   Json identity = {{"config", loaded->model->spec().config},

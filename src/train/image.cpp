@@ -8,9 +8,26 @@
 
 namespace makar {
 
+namespace {
+
+const PatchSpec& patches_of(const Model& model) { return *model.spec().encoder->embedding.patches; }
+
+// A sequence for each image: its patches behind the special tokens of the model that reads them.
+void lay_out(Batch& batch, const PatchSpec& p) {
+  batch.sequences.clear(), batch.positions.clear();
+  const int64_t rows =
+      (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
+  for (int64_t i = 0; i < batch.pixels.dim(0); ++i) {
+    batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
+    for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
+  }
+}
+
+}  // namespace
+
 Batch image_batch(const Model& model, const LabelledImages& images, std::span<const size_t> which,
                   std::span<const Shift> shifts) {
-  const PatchSpec& p = *model.spec().encoder->embedding.patches;
+  const PatchSpec& p = patches_of(model);
   check(p.image_height == images.height && p.image_width == images.width,
         "the model's images have another size");
   const auto n = static_cast<int64_t>(which.size()), size = images.height * images.width;
@@ -28,18 +45,14 @@ Batch image_batch(const Model& model, const LabelledImages& images, std::span<co
               static_cast<float>(from[sy * images.width + sx]) / 127.5f - 1.0f;
         }
   }
-  const int64_t rows =
-      (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
-  for (int64_t i = 0; i < n; ++i) {
-    batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
-    for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
-  }
+  lay_out(batch, p);
   return batch;
 }
 
 namespace {
 
-std::vector<int64_t> answers(const Model& model, ThreadPool& pool, const Batch& batch) {
+std::vector<int64_t> answers(const Model& model, ThreadPool& pool, Batch batch) {
+  lay_out(batch, patches_of(model));  // a teacher may have other special tokens than its student
   Context ctx{pool};
   ForwardContext f{ctx};
   Inputs inputs;
