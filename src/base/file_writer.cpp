@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/file.h"
+
 namespace makar {
 namespace {
 

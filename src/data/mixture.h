@@ -2,6 +2,7 @@
 // directly for any i. Draws go in blocks of 1024 in which every source has its exact share, in an order
 // shuffled by the seed.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
