@@ -110,7 +110,7 @@ def report(args, case, threads, ours, peer, theirs, unit, better, extra=None):
         print(json.dumps(line), flush=True)
     else:
         notes = "".join(f", {k} {v}" for k, v in (extra or {}).items())
-        print(f"{case:<22} {threads} thread{'s' if threads > 1 else ' '}  ours {a:9.2f} {unit:<5} {peer:<14} {b:8.2f}  {line['ratio']:6.2f} times{notes}", flush=True)
+        print(f"{case:<30} {threads} thread{'s' if threads > 1 else ' '}  ours {a:9.2f} {unit:<5} {peer:<14} {b:8.2f}  {line['ratio']:6.2f} times{notes}", flush=True)
 
 
 def compare(args, case, text, threads, npm):
