@@ -75,6 +75,15 @@ TEST(Tokenizer, BytesComeBack) {
   }
 }
 
+TEST(Tokenizer, LongTextThatIsNotUtf8IsRefused) {
+  const auto t = Tokenizer::from_json(byte_bpe(), "test");
+  std::string text(size_t{129} << 20, 'a');
+  text.back() = '\xFF';
+  const auto e = t->encode(text);
+  ASSERT_FALSE(e.ok());
+  EXPECT_EQ(e.error().kind, Error::Kind::kLimit);
+}
+
 TEST(Tokenizer, StreamsWholeCharacters) {
   const auto t = Tokenizer::from_json(byte_bpe(), "test");
   StreamDecoder stream(*t);
