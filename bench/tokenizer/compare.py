@@ -12,16 +12,14 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
-import time
 
 import texts
+import training
+from training import BUILD, DATA, HERE, PEERS
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
-PEERS, DATA = os.path.join(BUILD, "peers"), os.path.join(BUILD, "bench-texts")
 NPM = {"tiktoken": "1.0.22", "gpt-tokenizer": "^3", "tokenizers": "0.23.2", "@huggingface/tokenizers": "^0.2"}
 ASSETS = os.environ.get("MAKAR_ASSETS", "../shared/assets")
+OTHERS = ("repeat", "train")  # cases beside the tokenizers
 
 # name: the tokenizer's source, then what each peer calls it ("json": our own tokenizer.json of it)
 CASES = {
@@ -51,11 +49,6 @@ def install_npm():
     return True
 
 
-def spm_train(kind, text, prefix, threads, vocab=8000):
-    return ["spm_train", f"--input={text}", f"--model_prefix={prefix}", f"--vocab_size={vocab}", f"--model_type={kind}",
-            f"--num_threads={threads}", "--minloglevel=2"]
-
-
 def prepare(case):
     """The tokenizer as its source file and as a tokenizer.json, below build/."""
     folder = os.path.join(DATA, case)
@@ -64,7 +57,7 @@ def prepare(case):
     if source.startswith("spm:"):
         source = os.path.join(folder, "spm.model")
         if not os.path.exists(source):
-            command = spm_train("unigram", texts.text("english", DATA), source[:-6], 2)
+            command = training.spm_train("unigram", texts.text("english", DATA), source[:-6], 2)
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     if not os.path.exists(source):
         unpacked = os.path.join(folder, "source-" + os.path.basename(source))
@@ -117,7 +110,7 @@ def report(args, case, threads, ours, peer, theirs, unit, better, extra=None):
         print(json.dumps(line), flush=True)
     else:
         notes = "".join(f", {k} {v}" for k, v in (extra or {}).items())
-        print(f"{case:<22} {threads} thread{'s' if threads > 1 else ' '}  ours {a:9.2f} {unit:<5} {peer:<14} {b:8.2f}  {line['ratio']:6.2f} times{notes}", flush=True)
+        print(f"{case:<30} {threads} thread{'s' if threads > 1 else ' '}  ours {a:9.2f} {unit:<5} {peer:<14} {b:8.2f}  {line['ratio']:6.2f} times{notes}", flush=True)
 
 
 def compare(args, case, text, threads, npm):
@@ -154,38 +147,24 @@ def compare(args, case, text, threads, npm):
         report(args, f"{case} {text}", threads, sides[0].rates, side.name, side.rates, "MB/s", 1, extra)
 
 
-def timed(command, threads):
-    """Seconds and peak megabytes of a whole program: processor time with one thread, the clock with more."""
-    env = dict(os.environ, RAYON_NUM_THREADS=str(threads), PEERS=PEERS)
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env)
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.perf_counter() - start
-    process.returncode = status
-    if status:
-        return None
-    return (usage.ru_utime + usage.ru_stime if threads == 1 else wall), usage.ru_maxrss / 1024
-
-
-def compare_training(args, threads, npm):
-    text = texts.text("english", DATA)
-    with tempfile.TemporaryDirectory() as folder:
-        def ours(kind, vocab, pipeline):
-            return [f"{BUILD}/makar", "tokenizer", "train", text, "-o", f"{folder}/ours", "--model-type", kind, "--vocab-size", str(vocab),
-                    "--pipeline", pipeline, "--threads", str(threads), "--quiet"]
-        pairs = [("train bpe 30k", "hf", ours("bpe", 30000, "byte-level"), ["node", f"{HERE}/peers.cjs", "train", f"{folder}/hf", text] if npm else None),
-                 ("train bpe 8k", "spm_train", ours("bpe", 8000, "byte-level"), spm_train("bpe", text, f"{folder}/spm", threads)),
-                 ("train unigram 8k", "spm_train", ours("unigram", 8000, "metaspace"), spm_train("unigram", text, f"{folder}/spm", threads))]
-        for case, peer, mine, theirs in pairs:
-            if not theirs or not shutil.which(theirs[0]):
-                print(f"tokenize: {peer} is not installed; {case} left out", file=sys.stderr)
-                continue
-            rounds = [(timed(mine, threads), timed(theirs, threads)) for _ in range(args.rounds)]
-            if any(a is None or b is None for a, b in rounds):
-                print(f"tokenize: {case} failed", file=sys.stderr)
-                continue
-            peaks = {"peak_mb": round(max(a[1] for a, _ in rounds)), "peer_peak_mb": round(max(b[1] for _, b in rounds))}
-            report(args, case, threads, [a[0] for a, _ in rounds], peer, [b[0] for _, b in rounds], "s", -1, peaks)
+def compare_repeats(args, case):
+    """One character over and over, as one text: 512 KiB beside half a second, 4 MiB beside eight times 512 KiB."""
+    source, made = prepare(case)
+    seconds = {}
+    for name, character in (("letter", "a"), ("blank", " "), ("sign", "\u4e2d")):
+        for kib in (512, 4096):
+            path = os.path.join(DATA, f"repeat-{name}-{kib}.txt")
+            if not os.path.exists(path):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(character * (kib * 1024 // len(character.encode())))
+            side = Side("ours", [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else made, path, "1"], 1)
+            for _ in range(args.rounds):
+                side.go(1e6, True)
+            side.close()
+            seconds[name, kib] = [1 / rate for rate in side.rates]
+    for name in ("letter", "blank", "sign"):
+        report(args, f"{case} 512 KiB of a {name}", 1, seconds[name, 512], "the goal", [0.5], "s", -1)
+        report(args, f"{case} 4 MiB of a {name}", 1, seconds[name, 4096], "8 x 512 KiB", [8 * t for t in seconds[name, 512]], "s", -1)
 
 
 def main():
@@ -194,18 +173,22 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", default="1,2", help="a list (1,2)")
     p.add_argument("--texts", default="english,code,mixed")
-    p.add_argument("--cases", default=",".join([*CASES, "train"]), help="a list (%(default)s)")
+    p.add_argument("--cases", default=",".join([*CASES, *OTHERS]), help="a list (%(default)s)")
     args = p.parse_args()
-    unknown = [c for c in args.cases.split(",") if c not in CASES and c != "train"]
+    unknown = [c for c in args.cases.split(",") if c not in CASES and c not in OTHERS]
     if unknown:
-        p.error(f"no case '{unknown[0]}'; there are {', '.join([*CASES, 'train'])}")
+        p.error(f"no case '{unknown[0]}'; there are {', '.join([*CASES, *OTHERS])}")
     npm = install_npm()
     if not npm:
         print("tokenize: no npm here; its peers are left out", file=sys.stderr)
     for threads in (int(t) for t in args.threads.split(",")):
         for case in args.cases.split(","):
             if case == "train":
-                compare_training(args, threads, npm)
+                training.compare(args, threads, npm, report)
+                continue
+            if case == "repeat":
+                for family in CASES if threads == 1 else ():
+                    compare_repeats(args, family)
                 continue
             for text in args.texts.split(","):
                 compare(args, case, text, threads, npm)

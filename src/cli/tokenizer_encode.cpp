@@ -28,17 +28,23 @@ void append_list(std::string& out, const List& list) {
   out += ']';
 }
 
-// {"ids", "offsets" (code points), "byte_offsets"}; pairs have "type_ids" too.
-std::string json_line(std::string_view text, const Encoding& encoding, bool pair) {
+// {"ids", "offsets" (code points), "byte_offsets"}; pairs have "type_ids" too, and "sequence_ids": which of
+// the two texts the offsets point into.
+std::string json_line(std::string_view text, const std::string* pair, const Encoding& encoding) {
   std::string out = "{\"ids\":";
   append_list(out, encoding.ids);
-  if (!pair) {
-    out += ",\"offsets\":";
-    append_spans(out, code_point_offsets(text, encoding.offsets));
-  } else {
+  std::vector<Span> offsets = code_point_offsets(text, encoding.offsets);
+  if (pair) {
     out += ",\"type_ids\":";
     append_list(out, encoding.type_ids);
+    out += ",\"sequence_ids\":";
+    append_list(out, encoding.sequence_ids);
+    const std::vector<Span> second = code_point_offsets(*pair, encoding.offsets);
+    for (size_t i = 0; i < offsets.size(); ++i)
+      if (encoding.sequence_ids[i] == 1) offsets[i] = second[i];
   }
+  out += ",\"offsets\":";
+  append_spans(out, offsets);
   out += ",\"byte_offsets\":";
   append_spans(out, encoding.offsets);
   return out + "}\n";
@@ -51,12 +57,14 @@ std::string encode_json_line(const Tokenizer& tokenizer, std::string_view line, 
   if (!json->is_object() || !json->contains("text") || !(*json)["text"].is_string())
     return error_line(error_at("text", "expected {{\"text\": \"...\"}}"), number);
   const auto& text = (*json)["text"].get_ref<const std::string&>();
-  const bool pair = json->contains("pair") && (*json)["pair"].is_string();
-  const auto encoding =
-      pair ? tokenizer.encode_pair(text, (*json)["pair"].get_ref<const std::string&>(), options)
-           : tokenizer.encode(text, options);
+  const std::string* pair = nullptr;
+  if (json->contains("pair") && !(*json)["pair"].is_null()) {
+    if (!(*json)["pair"].is_string()) return error_line(error_at("pair", "expected a string"), number);
+    pair = &(*json)["pair"].get_ref<const std::string&>();
+  }
+  const auto encoding = pair ? tokenizer.encode_pair(text, *pair, options) : tokenizer.encode(text, options);
   if (!encoding.ok()) return error_line(encoding.error(), number);
-  return json_line(text, *encoding, pair);
+  return json_line(text, pair, *encoding);
 }
 
 // The ids alone. Nothing is kept twice: a line may have a gigabyte.
@@ -157,7 +165,7 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
     if (explains) return explain(*tokenizer, text, encode);
     if (!json && !pieces) return ids_line(*tokenizer, text, encode);
     MAKAR_TRY(const Encoding encoding, tokenizer->encode(text, encode));
-    if (json) return json_line(text, encoding, false);
+    if (json) return json_line(text, nullptr, encoding);
     return pieces_line(*tokenizer, encoding);
   };
   if (!lines && !jsonl) {

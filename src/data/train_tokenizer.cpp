@@ -63,12 +63,6 @@ Result<Json> train_tokenizer_on(const std::vector<std::string>& paths, const New
   s.model = row->kind;
   s.special_tokens = wanted.special;
   MAKAR_TRY(s.pipeline, TrainPipeline::named(row->pipeline, s.special_tokens));
-  if (s.model ==
-      Kind::kCharacter) {  // every character a token, and nothing between them when they are put together
-    s.pipeline.pre_tokenizer = {
-        {"type", "Split"}, {"pattern", {{"Regex", "[\\s\\S]"}}}, {"behavior", "Isolated"}, {"invert", false}};
-    s.pipeline.decoder = {{"type", "Fuse"}};
-  }
   s.vocab_size = static_cast<size_t>(wanted.vocab_size);
   MAKAR_CHECK_OK(make_folder(wanted.scratch));
   const std::string file = wanted.scratch + "/texts.txt";

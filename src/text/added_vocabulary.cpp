@@ -70,7 +70,7 @@ bool StringFinder::next(std::string_view text, size_t from, Found& found) const 
 Status AddedVocabulary::build(std::vector<AddedToken> tokens, const Normalizer* normalizer) {
   tokens_ = std::move(tokens);
   for (uint32_t i = 0; i < tokens_.size(); ++i) {
-    const AddedToken& token = tokens_[i];
+    AddedToken& token = tokens_[i];
     if (token.content.empty()) continue;
     by_content_.add(token.content, i);
     if (token.id >= by_id_.size()) by_id_.resize(token.id + 1);
@@ -79,14 +79,14 @@ Status AddedVocabulary::build(std::vector<AddedToken> tokens, const Normalizer* 
       if (token.id >= special_.size()) special_.resize(token.id + 1);
       special_[token.id] = true;
     }
-    std::string pattern = token.content;
+    token.normal = token.content;
     if (token.normalized && normalizer) {
-      AlignedText text(pattern, 0);
+      AlignedText text(token.content, 0);
       MAKAR_CHECK_OK(normalizer->apply(text));
-      pattern = text.text();
+      token.normal = text.text();
     }
-    finders_[token.normalized][true].add(pattern, i);
-    if (!token.special) finders_[token.normalized][false].add(pattern, i);
+    finders_[token.normalized][true].add(token.normal, i);
+    if (!token.special) finders_[token.normalized][false].add(token.normal, i);
   }
   return Done{};
 }
@@ -109,12 +109,16 @@ void AddedVocabulary::split(std::string_view text, bool normalized, bool special
     from = found.end;
     const AddedToken& token = tokens_[found.value];
     size_t begin = found.begin, end = found.end;
-    if (begin < done) continue;  // the blanks that the token before took
     if (token.single_word) {
       size_t after = end;
       if ((begin > 0 && is_word(code_before(text, begin))) ||
           (end < text.size() && is_word(next_code(text, after))))
         continue;
+    }
+    // A token among the blanks that the token before took is found all the same, as the library does it.
+    if (token.lstrip && begin < done) {
+      if (done >= end) continue;
+      begin = done;
     }
     if (token.lstrip)
       while (begin > done && is_space(code_before(text, begin))) {

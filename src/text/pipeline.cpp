@@ -11,6 +11,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kIdleWorkspaces = 64;
+constexpr size_t kRepairLimit = size_t{128} << 20;  // a repaired text takes about twenty times its size
 
 // Text that is not UTF-8, made so that it is. Byte-level: bad bytes pass as escapes; else they become U+FFFD.
 AlignedText repair(std::string_view text, bool byte_level) {
@@ -104,8 +105,13 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
     return error_of(Error::Kind::kLimit, "text",
                     "has {} bytes; at most {} are encoded at once: cut it into lines", text.size(),
                     kTextLimit);
-  auto work = take_workspace();
   const bool valid = is_valid_utf8(text);
+  if (!valid && text.size() > kRepairLimit)
+    return error_of(
+        Error::Kind::kLimit, "text",
+        "has {} bytes and is not UTF-8; at most {} of such text are encoded at once: cut it into lines",
+        text.size(), kRepairLimit);
+  auto work = take_workspace();
   AlignedText repaired;
   if (!valid) repaired = repair(text, byte_level);
   const std::string_view view = valid ? text : std::string_view(repaired.text());

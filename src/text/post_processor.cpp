@@ -14,6 +14,7 @@ void append(Encoding& encoding, const Encoding& other) {
   join(encoding.ids, other.ids);
   join(encoding.offsets, other.offsets);
   join(encoding.type_ids, other.type_ids);
+  join(encoding.sequence_ids, other.sequence_ids);
   join(encoding.special_mask, other.special_mask);
   join(encoding.attention_mask, other.attention_mask);
 }
@@ -27,27 +28,38 @@ Encoding special_tokens(const std::vector<uint32_t>& ids, uint8_t type, bool off
   e.ids = ids;
   if (offsets) e.offsets.assign(ids.size(), {});
   e.type_ids.assign(ids.size(), type);
+  e.sequence_ids.assign(ids.size(), 0);
   e.special_mask.assign(ids.size(), 1);
   e.attention_mask.assign(ids.size(), 1);
   return e;
 }
 
-// Takes the blanks at both ends of each token out of its offsets.
-void trim(Encoding& encoding, bool prefix_space, const PostProcessor::TokenOf& token_of) {
+// Takes the blanks at both ends of each token out of its offsets: counted in the token's own text, taken away
+// character by character.
+void trim(Encoding& encoding, const PostProcessor::Texts& texts, bool prefix_space,
+          const PostProcessor::TokenOf& token_of) {
   const auto blank = [](char32_t c) { return c == 0x120 || is_space(c); };
+  const auto inside = [](std::string_view text, uint32_t at) {
+    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+  };
   for (size_t i = 0; i < encoding.offsets.size(); ++i) {
-    const auto text = token_of(encoding.ids[i]);
-    if (!text) continue;
-    const std::u32string token = code_points(*text);
-    auto lead = static_cast<uint32_t>(std::find_if_not(token.begin(), token.end(), blank) - token.begin());
-    const auto trail =
-        static_cast<uint32_t>(std::find_if_not(token.rbegin(), token.rend(), blank) - token.rbegin());
+    const std::string_view text = texts[encoding.sequence_ids[i]];
     Span& span = encoding.offsets[i];
-    if (lead > 0) {
-      if ((i == 0 || span.begin == 0) && prefix_space && lead == 1) lead = 0;
-      span.begin = std::min(span.begin + lead, span.end);
+    const std::u32string token =
+        code_points(token_of(encoding.ids[i], text.substr(span.begin, span.end - span.begin)));
+    auto lead = std::find_if_not(token.begin(), token.end(), blank) - token.begin();
+    auto trail = std::find_if_not(token.rbegin(), token.rend(), blank) - token.rbegin();
+    if ((i == 0 || span.begin == 0) && prefix_space && lead == 1) lead = 0;
+    for (; lead > 0 && span.begin < span.end; --lead) {
+      ++span.begin;
+      while (span.begin < span.end && inside(text, span.begin)) ++span.begin;
     }
-    if (trail > 0 && span.end >= trail) span.end = std::max(span.end - trail, span.begin);
+    uint32_t end = span.end;
+    for (; trail > 0 && end > 0; --trail) {
+      --end;
+      while (end > 0 && inside(text, end)) --end;
+    }
+    if (trail == 0) span.end = std::max(end, span.begin);
   }
 }
 
@@ -56,9 +68,9 @@ class ByteLevel : public PostProcessor {
   ByteLevel(bool prefix_space, bool trims, TokenOf token_of)
       : prefix_space_(prefix_space), trims_(trims), token_of_(std::move(token_of)) {}
   size_t added(bool) const override { return 0; }
-  void apply(std::vector<Encoding>& parts, bool) const override {
+  void apply(std::vector<Encoding>& parts, const Texts& texts, bool) const override {
     if (!trims_) return;
-    for (Encoding& part : parts) trim(part, prefix_space_, token_of_);
+    for (Encoding& part : parts) trim(part, texts, prefix_space_, token_of_);
   }
 
  private:
@@ -80,7 +92,7 @@ class Template : public PostProcessor {
     for (const Piece& piece : pair ? pair_ : single_) count += piece.sequence < 0 ? piece.ids.size() : 0;
     return count;
   }
-  void apply(std::vector<Encoding>& parts, bool add_special) const override {
+  void apply(std::vector<Encoding>& parts, const Texts&, bool add_special) const override {
     const bool offsets = std::any_of(parts.begin(), parts.end(),
                                      [](const Encoding& e) { return e.offsets.size() == e.ids.size(); });
     std::vector<Encoding> out;
@@ -107,8 +119,8 @@ class Bert : public PostProcessor {
   Bert(uint32_t cls, uint32_t sep, bool roberta, std::unique_ptr<const PostProcessor> trimmer)
       : cls_(cls), sep_(sep), roberta_(roberta), trimmer_(std::move(trimmer)) {}
   size_t added(bool pair) const override { return pair ? (roberta_ ? 4 : 3) : 2; }
-  void apply(std::vector<Encoding>& parts, bool add_special) const override {
-    if (trimmer_) trimmer_->apply(parts, add_special);
+  void apply(std::vector<Encoding>& parts, const Texts& texts, bool add_special) const override {
+    if (trimmer_) trimmer_->apply(parts, texts, add_special);
     for (size_t i = 0; i < parts.size(); ++i) {
       const uint8_t type = i == 1 && !roberta_ ? 1 : 0;
       Encoding& e = parts[i];
@@ -141,8 +153,8 @@ class Sequence : public PostProcessor {
     for (const auto& part : parts_) count += part->added(pair);
     return count;
   }
-  void apply(std::vector<Encoding>& encodings, bool add_special) const override {
-    for (const auto& part : parts_) part->apply(encodings, add_special);
+  void apply(std::vector<Encoding>& encodings, const Texts& texts, bool add_special) const override {
+    for (const auto& part : parts_) part->apply(encodings, texts, add_special);
   }
 
  private:

@@ -1,5 +1,6 @@
 // Post-processors: what is put around the tokens of one or two sequences, and how offsets are trimmed.
 #pragma once
+#include <array>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,10 +17,12 @@ class PostProcessor {
   // How many tokens it adds around one sequence or two.
   virtual size_t added(bool pair) const = 0;
   // `parts`: the sequences (one or two) on entry of the first processor, a list to be joined on exit.
-  virtual void apply(std::vector<Encoding>& parts, bool add_special) const = 0;
+  // `texts`: the original texts, which offsets are trimmed by.
+  using Texts = std::array<std::string_view, 2>;
+  virtual void apply(std::vector<Encoding>& parts, const Texts& texts, bool add_special) const = 0;
 
-  // `token_of(id)` gives the text of a token, for trimming.
-  using TokenOf = std::function<std::optional<std::string_view>(uint32_t)>;
+  // The text of a token that stands for `original`, for trimming.
+  using TokenOf = std::function<std::string_view(uint32_t id, std::string_view original)>;
   static Result<std::unique_ptr<const PostProcessor>> from_json(const Json& json, const TokenOf& token_of);
 };
 

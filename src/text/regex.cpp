@@ -40,59 +40,6 @@ struct Regex::Code {
   ~Code() { pcre2_code_free(code); }
 };
 
-Result<std::string> translate_pattern(const std::string& pattern) {
-  std::string out;
-  bool in_class = false;
-  for (size_t i = 0; i < pattern.size(); ++i) {
-    const char c = pattern[i];
-    if (c == '\\' && i + 1 < pattern.size()) {
-      const char next = pattern[++i];
-      // PCRE2 counts U+180E as white space, Unicode no longer does.
-      if (next == 's')
-        out += in_class ? "\\x09-\\x0d\\x20\\x85\\p{Z}" : "[\\x09-\\x0d\\x20\\x85\\p{Z}]";
-      else if (next == 'S' && !in_class)
-        out += "[^\\x09-\\x0d\\x20\\x85\\p{Z}]";
-      else if (next == 'h')
-        out += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";  // a hexadecimal digit in Ruby
-      else if (next == 'H' && !in_class)
-        out += "[^0-9a-fA-F]";
-      else
-        out += {c, next};
-    } else if (in_class) {
-      if (c == '[' && i + 1 < pattern.size() && pattern[i + 1] == ':') {
-        const size_t end = pattern.find(":]", i);
-        if (end == std::string::npos) return error_at("pattern", "the class at byte {} does not end", i);
-        out.append(pattern, i, end + 2 - i);
-        i = end + 1;
-        continue;
-      }
-      if (c == '[' || (c == '&' && pattern.compare(i, 2, "&&") == 0))
-        return error_of(Error::Kind::kUnsupported, "pattern",
-                        "nested or intersected classes (byte {}) are not supported", i);
-      if (c == ']') in_class = false;
-      out += c;
-    } else if (c == '[') {
-      in_class = true;
-      out += c;
-      if (i + 1 < pattern.size() && pattern[i + 1] == '^') out += pattern[++i];
-      if (i + 1 < pattern.size() && pattern[i + 1] == ']') out += "\\]", ++i;
-    } else if (c == '}' && i + 1 < pattern.size() && pattern[i + 1] == '+') {
-      // x{n,m}+ repeats x{n,m} in Ruby, where PCRE2 reads a possessive quantifier: write x{n,}.
-      const size_t open = out.rfind('{');
-      if (open == std::string::npos || out.find_first_not_of("0123456789,", open + 1) != std::string::npos) {
-        out += c;  // the end of a property
-        continue;
-      }
-      out.resize(std::min(out.find(',', open), out.size()));
-      out += ",}";
-      ++i;
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 Result<Regex> pattern_field(const Json& json) {
   const Json* pattern = find_field(json, "pattern");
   if (!pattern) return wrong_field(json, "pattern", "{\"Regex\": ...} or {\"String\": ...}");

@@ -9,8 +9,9 @@
 namespace makar {
 namespace {
 
-Encoding start(Encoding encoding, uint8_t type) {
-  encoding.type_ids.assign(encoding.ids.size(), type);
+Encoding start(Encoding encoding, uint8_t sequence) {
+  encoding.type_ids.assign(encoding.ids.size(), sequence);
+  encoding.sequence_ids.assign(encoding.ids.size(), sequence);
   encoding.special_mask.assign(encoding.ids.size(), 0);
   encoding.attention_mask.assign(encoding.ids.size(), 1);
   return encoding;
@@ -24,14 +25,15 @@ Encoding join(std::vector<Encoding> parts) {
 }
 
 // Special tokens around one set of windows.
-Encoding finish(std::vector<Encoding> parts, const PostProcessor* processor, bool add_special) {
+Encoding finish(std::vector<Encoding> parts, const PostProcessor::Texts& texts,
+                const PostProcessor* processor, bool add_special) {
   for (Encoding& part : parts) part.overflow.clear();
-  if (processor) processor->apply(parts, add_special);
+  if (processor) processor->apply(parts, texts, add_special);
   return join(std::move(parts));
 }
 
-Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor* processor,
-                          const EncodeOptions& options) {
+Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Texts& texts,
+                          const PostProcessor* processor, const EncodeOptions& options) {
   if (options.truncation) {
     const size_t added = processor && options.add_special ? processor->added(parts.size() == 2) : 0;
     Truncation t = *options.truncation;
@@ -44,9 +46,9 @@ Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor* proc
       windows.push_back(parts);
       windows.back()[i] = std::move(cut);
     }
-  Encoding encoding = finish(std::move(parts), processor, options.add_special);
+  Encoding encoding = finish(std::move(parts), texts, processor, options.add_special);
   for (auto& window : windows)
-    encoding.overflow.push_back(finish(std::move(window), processor, options.add_special));
+    encoding.overflow.push_back(finish(std::move(window), texts, processor, options.add_special));
   if (options.padding && options.padding->length > 0)
     pad(encoding, *options.padding, options.padding->length);
   return encoding;
@@ -59,7 +61,7 @@ Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& o
   MAKAR_CHECK_OK(impl_->run(text, options, {encoding.ids, options.offsets ? &encoding.offsets : nullptr}));
   std::vector<Encoding> parts;
   parts.push_back(start(std::move(encoding), 0));
-  return assemble(std::move(parts), impl_->post_processor.get(), options);
+  return assemble(std::move(parts), {text, {}}, impl_->post_processor.get(), options);
 }
 
 Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view second,
@@ -70,7 +72,7 @@ Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view
                               {parts[i].ids, options.offsets ? &parts[i].offsets : nullptr}));
     parts[i] = start(std::move(parts[i]), static_cast<uint8_t>(i));
   }
-  return assemble(std::move(parts), impl_->post_processor.get(), options);
+  return assemble(std::move(parts), {first, second}, impl_->post_processor.get(), options);
 }
 
 std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::string_view> texts,
@@ -108,7 +110,7 @@ std::string Tokenizer::decode_bytes(std::span<const uint32_t> ids, bool skip_spe
     for (const uint32_t id : ids) {
       if (const AddedToken* token = impl.added.by_id(id)) {
         if (!(skip_special && token->special))
-          bytes += letters_to_bytes(token->content).value_or(token->content);
+          bytes += letters_to_bytes(token->normal).value_or(token->normal);
       } else if (impl.raw_bpe && impl.raw_bpe->bytes(id)) {
         bytes += *impl.raw_bpe->bytes(id);
       } else if (const auto text = impl.model->vocabulary().token(id)) {
@@ -126,7 +128,10 @@ std::string Tokenizer::decode(std::span<const uint32_t> ids, bool skip_special) 
   std::vector<std::string> tokens;
   for (const uint32_t id : ids) {
     if (skip_special && impl.added.is_special(id)) continue;
-    if (auto text = token(id)) tokens.push_back(std::move(*text));
+    if (const AddedToken* added = impl.added.by_id(id))
+      tokens.push_back(added->normal);
+    else if (const auto text = impl.model->vocabulary().token(id))
+      tokens.emplace_back(*text);
   }
   if (impl.decoder && !tokens.empty()) impl.decoder->apply(tokens, false);
   std::string out;

@@ -24,8 +24,9 @@ struct Span {
 
 struct Encoding {
   std::vector<uint32_t> ids;
-  std::vector<Span> offsets;      // bytes; whole characters; (0, 0) for tokens the post-processor added
-  std::vector<uint8_t> type_ids;  // 0 for the first sequence, 1 for the second, as the post-processor says
+  std::vector<Span> offsets;            // bytes; whole characters; (0, 0) for tokens the post-processor added
+  std::vector<uint8_t> type_ids;        // 0 or 1 for most, as the post-processor says
+  std::vector<uint8_t> sequence_ids;    // 0 or 1: the text that the offsets point into
   std::vector<uint8_t> special_mask;    // 1 for tokens the post-processor or padding added
   std::vector<uint8_t> attention_mask;  // 0 for padding
   std::vector<Encoding> overflow;       // what truncation cut off, in windows of the same length
@@ -70,6 +71,7 @@ struct EncodeOptions {
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
+  std::string normal;  // as it is found in the text and decoded: normalised, when `normalized`
   bool single_word = false, lstrip = false, rstrip = false, normalized = true, special = false;
 };
 

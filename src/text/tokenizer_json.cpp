@@ -7,6 +7,7 @@
 #include "text/direct_words.h"
 #include "text/field.h"
 #include "text/pipeline.h"
+#include "text/unicode.h"
 
 namespace makar {
 namespace {
@@ -101,6 +102,17 @@ Result<std::optional<Padding>> read_padding(const Json& json) {
   return std::optional<Padding>(p);
 }
 
+std::string_view stripped(std::string_view text) {
+  size_t begin = 0, end = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t from = at;
+    if (is_space(next_code(text, at))) continue;
+    if (end == 0) begin = from;
+    end = at;
+  }
+  return text.substr(begin, end - begin);
+}
+
 template <class T>
 Result<T> in_section(Result<T> made, const std::string& place, const char* section) {
   if (made.ok()) return made;
@@ -131,9 +143,12 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   MAKAR_CHECK_OK(
       in_section(made->added.build(std::move(added), made->normalizer.get()), place, "added_tokens"));
   Impl* impl = made.get();
-  const auto token_of = [impl](uint32_t token_id) -> std::optional<std::string_view> {
-    if (const AddedToken* found = impl->added.by_id(token_id)) return found->content;
-    return impl->model->vocabulary().token(token_id);
+  const auto token_of = [impl](uint32_t token_id, std::string_view original) -> std::string_view {
+    const AddedToken* token = impl->added.by_id(token_id);
+    if (!token) return impl->model->vocabulary().token(token_id).value_or("");
+    // With the blanks it took from its neighbours, when it was found in the text.
+    const bool found = (token->lstrip || token->rstrip) && stripped(original) == stripped(token->content);
+    return found ? original : std::string_view(token->normal);
   };
   MAKAR_TRY(made->post_processor,
             in_section(PostProcessor::from_json(section(json, "post_processor"), token_of), place,

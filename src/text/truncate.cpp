@@ -13,6 +13,7 @@ Encoding window(const Encoding& e, size_t begin, size_t end) {
   copy(out.ids, e.ids);
   copy(out.offsets, e.offsets);
   copy(out.type_ids, e.type_ids);
+  copy(out.sequence_ids, e.sequence_ids);
   copy(out.special_mask, e.special_mask);
   copy(out.attention_mask, e.attention_mask);
   return out;
@@ -88,6 +89,7 @@ void pad(Encoding& encoding, const Padding& p, size_t length) {
   fill(encoding.ids, p.id);
   if (offsets) fill(encoding.offsets, Span{});
   fill(encoding.type_ids, p.type_id);
+  fill(encoding.sequence_ids, uint8_t{0});
   fill(encoding.special_mask, uint8_t{1});
   fill(encoding.attention_mask, uint8_t{0});
   for (Encoding& window : encoding.overflow) pad(window, p, length);

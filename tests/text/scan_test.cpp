@@ -118,8 +118,47 @@ TEST(Regex, BoundsExponentialPatterns) {
 TEST(Regex, TranslatesOrRefuses) {
   EXPECT_EQ(*translate_pattern("\\p{N}{1,3}+|\\p{L}+"), "\\p{N}{1,}|\\p{L}+");
   EXPECT_EQ(*translate_pattern("\\h[\\h]"), "[0-9a-fA-F][0-9a-fA-F]");
-  EXPECT_FALSE(translate_pattern("[a&&[b]]").ok());
+  EXPECT_EQ(*translate_pattern("\\x{41}+a{2,3}+"), "\\x{41}+a{2,}");
   EXPECT_FALSE(Regex::compile("(").ok());
+  EXPECT_FALSE(translate_pattern("[a&&]").ok());
+  EXPECT_FALSE(translate_pattern("[a[b]").ok());
+  const auto deep = translate_pattern(std::string(5000, '[') + "a" + std::string(5000, ']'));
+  ASSERT_FALSE(deep.ok());
+  EXPECT_EQ(deep.error().kind, Error::Kind::kLimit);
+}
+
+// As Oniguruma reads them: checked with the Hugging Face library, one code point at a time.
+TEST(Regex, ReadsRubySyntax) {
+  struct Case {
+    const char *pattern, *text, *matched;
+  };
+  const Case cases[] = {
+      {" ?[^(\\s|[.,!?\u2026])]+", "so, (this) is\u2026 it", "sothis is it"},  // BLOOM's, a class in a class
+      {"[\\p{L}&&[^\\p{Han}]]+", "ab\u4E2Dcd", "abcd"},
+      {"[^a-z&&[^aeiou]]", "abcde1", "ae1"},
+      {"[a[^b]]", "abc", "ac"},
+      {"[a-[cx-z]]", "a-bcz", "a-cz"},
+      {"[+-\\s]", "+-. ", "+- "},
+      {"\\w+", "e\u0301\u00B2_\u0940 !", "e\u0301\u00B2_\u0940"},  // marks belong to words
+      {"[\\w]", "\u00B2a", "a"},
+      {"a\\b", "a\u0301 a", "a"},
+      {"\\p{Han}", "\u4E2D\u3001", "\u4E2D"},  // the script itself, not what it shares
+      {"\\p{Letter}\\p{^Nd}", "a1b-", "b-"},
+      {"[[:punct:]]", "a$.", "$."},
+      {"\\p{Punct}", "a$.", "."},
+      {"(?m:.)", "\n", "\n"},
+      {"\\u0041[\\u4e00-\\u9fa5]", "A\u4E2D", "A\u4E2D"},
+      {"[^\\S\\n]", "a \n\t", " \t"},
+  };
+  for (const Case& c : cases) {
+    const auto regex = Regex::compile(c.pattern);
+    ASSERT_TRUE(regex.ok()) << c.pattern << " " << regex.error().text();
+    std::vector<Span> matches;
+    ASSERT_TRUE(regex->find_all(c.text, matches).ok());
+    std::string matched;
+    for (const Span s : matches) matched += std::string_view(c.text).substr(s.begin, s.end - s.begin);
+    EXPECT_EQ(matched, c.matched) << c.pattern;
+  }
 }
 
 }  // namespace

@@ -47,18 +47,29 @@ def main():
         expect(run("encode", tokenizer, "--text", "")[:2] == (0, b"\n"), "an empty --text is a text")
 
         # JSON lines: one answer a line, in order, errors among them.
-        lines = b'{"text":"the cat"}\nnonsense\n{"text":5}\n{"text":"n\xc3\xa9"}\n{"text":"a","pair":"b"}\n'
+        lines = b'{"text":"the cat"}\nnonsense\n{"text":5}\n{"text":"n\xc3\xa9"}\n{"text":"a","pair":"n\xc3\xa9!"}\n'
         code, out, _ = run("encode", tokenizer, "--jsonl", stdin=lines)
         answers = [json.loads(line) for line in out.splitlines()]
         expect(code == 0 and len(answers) == 5, "an answer a line")
         expect([a.get("error", {}).get("line") for a in answers] == [None, 2, 3, None, None], "errors name their line")
         expect(answers[3]["offsets"][-1][1] == 2 and answers[3]["byte_offsets"][-1][1] == 3, "offsets in code points and in bytes")
-        expect("type_ids" in answers[4], "pairs have type ids")
+        pair = answers[4]
+        expect(pair["sequence_ids"] == pair["type_ids"] and pair["offsets"][-1] == [2, 3] and pair["byte_offsets"][-1] == [3, 4],
+               "pairs have type ids and offsets into each text")
         decoded = run("decode", tokenizer, "--jsonl", stdin=json.dumps({"ids": answers[0]["ids"]}).encode() + b'\n{"ids":[999999]}\n')[1]
         first, second = map(json.loads, decoded.splitlines())
         expect(first == {"text": "the cat"} and "999999" in second["error"]["message"], "decode --jsonl")
         many = run("encode", tokenizer, "--lines", "--threads", "3", stdin=b"the cat\n" * 500)[1]
         expect(len(set(many.splitlines())) == 1 and many.count(b"\n") == 500, "--lines")
+
+        # A vocabulary of characters takes them one by one, whatever the pipeline before.
+        for pipeline in ("none", "whitespace", "bert"):
+            letters = os.path.join(folder, "letters-" + pipeline)
+            run("train", corpus, "-o", letters, "--model-type", "char", "--pipeline", pipeline, "--special", "[CLS]", "--special", "[SEP]", "--quiet")
+            got = json.loads(run("encode", letters, "--text", "the cat", "--pieces")[1])
+            expect(got == [c for c in "the cat" if c != " " or pipeline == "none"], f"characters, {pipeline}: {got}")
+        _, ids, _ = run("encode", os.path.join(folder, "letters-none"), "--text", "the cat")
+        expect(run("decode", os.path.join(folder, "letters-none"), stdin=ids)[1] == b"the cat", "characters come back")
 
         expect(b"merge" in run("encode", tokenizer, "--text", "the", "--explain")[1], "--explain shows merges")
         info = json.loads(run("info", tokenizer, corpus, "--json")[1])

@@ -75,6 +75,15 @@ TEST(Tokenizer, BytesComeBack) {
   }
 }
 
+TEST(Tokenizer, LongTextThatIsNotUtf8IsRefused) {
+  const auto t = Tokenizer::from_json(byte_bpe(), "test");
+  std::string text(size_t{129} << 20, 'a');
+  text.back() = '\xFF';
+  const auto e = t->encode(text);
+  ASSERT_FALSE(e.ok());
+  EXPECT_EQ(e.error().kind, Error::Kind::kLimit);
+}
+
 TEST(Tokenizer, StreamsWholeCharacters) {
   const auto t = Tokenizer::from_json(byte_bpe(), "test");
   StreamDecoder stream(*t);
@@ -101,6 +110,7 @@ TEST(Tokenizer, PairsTruncationPadding) {
   const auto pair = t->encode_pair("Hello, WORLDS", "h\u00E9llo", options);
   EXPECT_EQ(pair->ids, (std::vector<uint32_t>{2, 4, 7, 5, 6, 3, 4, 3}));
   EXPECT_EQ(pair->type_ids, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 1, 1}));
+  EXPECT_EQ(pair->sequence_ids, (std::vector<uint8_t>{0, 0, 0, 0, 0, 0, 1, 0}));
   EXPECT_EQ(pair->special_mask, (std::vector<uint8_t>{1, 0, 0, 0, 0, 1, 0, 1}));
   options.truncation = Truncation{.max_length = 4};
   options.padding = Padding{.length = 6, .id = 0};
@@ -109,6 +119,39 @@ TEST(Tokenizer, PairsTruncationPadding) {
   EXPECT_EQ(cut->attention_mask, (std::vector<uint8_t>{1, 1, 1, 1, 0, 0}));
   ASSERT_EQ(cut->overflow.size(), 1u);
   EXPECT_EQ(cut->overflow[0].ids, (std::vector<uint32_t>{2, 4, 3, 0, 0, 0}));
+}
+
+TEST(Tokenizer, TrimmingCountsTheBlanksThatATokenTook) {
+  Json json =
+      word_level(R"({"post_processor":{"type":"ByteLevel","trim_offsets":true,"add_prefix_space":false}})");
+  json["added_tokens"][1]["rstrip"] = true;
+  const auto t = Tokenizer::from_json(json, "test");
+  ASSERT_TRUE(t.ok()) << t.error().text();
+  EncodeOptions options;
+  options.special_text = SpecialText::kParse;
+  const auto e = t->encode("hello\u3000\u00A0<x>\u3000 world", options);
+  EXPECT_EQ(e->ids, (std::vector<uint32_t>{3, 1, 4}));
+  EXPECT_EQ(e->offsets, (std::vector<Span>{{0, 5}, {10, 13}, {17, 22}}));
+}
+
+TEST(Tokenizer, ATokenAmongTheBlanksOfAnotherIsFound) {
+  Json json = word_level();
+  json["added_tokens"][1]["rstrip"] = true;
+  json["added_tokens"].push_back({{"id", 8}, {"content", "\n"}, {"normalized", false}});
+  const auto t = Tokenizer::from_json(json, "test");
+  EncodeOptions options;
+  options.special_text = SpecialText::kParse;
+  EXPECT_EQ(ids(*t, "<x> \n\nhello", options), (std::vector<uint32_t>{1, 8, 8, 3}));
+}
+
+TEST(Tokenizer, AddedTokensAreDecodedAsTheyAreFound) {
+  Json json = word_level(R"({"normalizer":{"type":"Lowercase"}})");
+  json["added_tokens"].push_back({{"id", 8}, {"content", "LOUD"}, {"normalized", true}});
+  json["added_tokens"].push_back({{"id", 9}, {"content", "AS IS"}, {"normalized", false}});
+  const auto t = Tokenizer::from_json(json, "test");
+  EXPECT_EQ(ids(*t, "Loud AS IS"), (std::vector<uint32_t>{8, 9}));
+  EXPECT_EQ(t->decode(std::vector<uint32_t>{8, 9}), "loud AS IS");
+  EXPECT_EQ(t->token(8), "LOUD");
 }
 
 TEST(Tokenizer, BatchesAreTheSameAtAnyThreadCount) {

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "text/byte_alphabet.h"
-#include "text/unicode.h"
 
 namespace makar {
 namespace {
@@ -44,27 +43,26 @@ BpeTraining bpe_settings(const TrainSettings& s) {
   return t;
 }
 
-// The most frequent words or characters; equals in the order of their bytes.
+// Characters one by one, and nothing between them when they are put together.
+TrainPipeline by_characters(TrainPipeline p) {
+  const Json each = {
+      {"type", "Split"}, {"pattern", {{"Regex", "[\\s\\S]"}}}, {"behavior", "Isolated"}, {"invert", false}};
+  p.pre_tokenizer = p.pre_tokenizer.is_null()
+                        ? each
+                        : Json{{"type", "Sequence"}, {"pretokenizers", Json::array({p.pre_tokenizer, each})}};
+  if (p.decoder.is_null()) p.decoder = {{"type", "Fuse"}};
+  return p;
+}
+
+// The most frequent words (characters are words of one letter); equals in the order of their bytes.
 Json frequent(const std::vector<WordCount>& words, const TrainSettings& s, const std::string& unk) {
-  std::vector<WordCount> items;
-  if (s.model == Model::kCharacter) {
-    WordTable characters;
-    for (const WordCount& w : words)
-      for (size_t at = 0; at < w.word.size();) {
-        const size_t begin = at;
-        next_code(w.word, at);
-        characters.add(std::string_view(w.word).substr(begin, at - begin), w.count);
-      }
-    for (const auto& e : characters.entries()) items.push_back({std::string(characters.word(e)), e.count});
-  } else {
-    items = words;
-  }
+  std::vector<WordCount> items = words;
   std::sort(items.begin(), items.end(), [](const WordCount& a, const WordCount& b) {
     return a.count != b.count ? a.count > b.count : a.word < b.word;
   });
   std::vector<std::string> tokens = s.special_tokens;
   std::set<std::string> known(tokens.begin(), tokens.end());
-  if (known.insert(unk).second) tokens.insert(tokens.begin(), unk);
+  if (known.insert(unk).second) tokens.push_back(unk);
   for (const WordCount& w : items) {
     if (tokens.size() >= s.vocab_size || w.count < s.min_frequency) break;
     if (known.insert(w.word).second) tokens.push_back(w.word);
@@ -156,8 +154,10 @@ Result<Json> train_model(const std::vector<WordCount>& words, const TrainSetting
   return out;
 }
 
-Result<TrainReport> train_tokenizer(Corpus& corpus, const TrainSettings& s, ThreadPool& pool,
+Result<TrainReport> train_tokenizer(Corpus& corpus, const TrainSettings& settings, ThreadPool& pool,
                                     const std::function<void(const TrainStage&)>& progress) {
+  TrainSettings s = settings;
+  if (s.model == Model::kCharacter) s.pipeline = by_characters(std::move(s.pipeline));
   for (size_t i = 0; i < s.special_tokens.size(); ++i)
     if (s.special_tokens[i].empty() ||
         std::count(s.special_tokens.begin(), s.special_tokens.end(), s.special_tokens[i]) > 1)

@@ -1,0 +1,94 @@
+"""Our trainers beside the Hugging Face one and spm_train: seconds, and peak memory beside the bound it was given.
+
+The npm package of the Hugging Face library trains 30,000 tokens and no other number. Its progress bar tells how far it
+is: the time of its last report below 8,000 tokens is taken for those, a little less than it needs.
+"""
+import fcntl
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+
+import texts
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
+PEERS, DATA = os.path.join(BUILD, "peers"), os.path.join(BUILD, "bench-texts")
+
+
+def spm_train(kind, text, prefix, threads, vocab=8000):
+    return ["spm_train", f"--input={text}", f"--model_prefix={prefix}", f"--vocab_size={vocab}", f"--model_type={kind}",
+            f"--num_threads={threads}", "--minloglevel=2"]
+
+
+def environment(threads):
+    return dict(os.environ, RAYON_NUM_THREADS=str(threads), PEERS=PEERS)
+
+
+def timed(command, threads):
+    """Seconds and peak megabytes of a whole program: processor time with one thread, the clock with more."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment(threads))
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    process.returncode = status
+    if status:
+        return None
+    return (usage.ru_utime + usage.ru_stime if threads == 1 else wall), usage.ru_maxrss / 1024
+
+
+def timed_until(command, threads, tokens):
+    """The same for the Hugging Face trainer, up to its last report below so many tokens."""
+    ours, theirs = pty.openpty()  # it reports to terminals only
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, env=environment(threads))
+    os.close(theirs)
+    said, seconds = "", None
+    while True:
+        try:
+            data = os.read(ours, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        said = (said + data.decode("utf-8", "replace"))[-4000:]
+        reports = re.findall(r"Compute merges[^\d]*(\d+)\s*/\s*\d+", said)
+        if reports and int(reports[-1]) <= tokens:
+            with open(f"/proc/{process.pid}/stat") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+            cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+            seconds = cpu if threads == 1 else time.perf_counter() - start
+    os.close(ours)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    return None if status or seconds is None else (seconds, usage.ru_maxrss / 1024)
+
+
+def compare(args, threads, npm, report):
+    text = texts.text("english", DATA)
+    with tempfile.TemporaryDirectory() as folder:
+        def ours(kind, vocab, pipeline, bound):
+            return [f"{BUILD}/makar", "tokenizer", "train", text, "-o", f"{folder}/ours", "--model-type", kind, "--vocab-size", str(vocab),
+                    "--pipeline", pipeline, "--max-memory", f"{bound}M", "--threads", str(threads), "--quiet"]
+        hf = ["node", f"{HERE}/peers.cjs", "train", f"{folder}/hf", text] if npm else None
+        rows = [("train bpe 8k", "hf", ("bpe", 8000, "byte-level", 64), hf, lambda c: timed_until(c, threads, 8000)),
+                ("train bpe 30k", "hf", ("bpe", 30000, "byte-level", 64), hf, lambda c: timed(c, threads)),
+                ("train bpe 8k", "spm_train", ("bpe", 8000, "byte-level", 64), spm_train("bpe", text, f"{folder}/spm", threads), lambda c: timed(c, threads)),
+                ("train unigram 8k", "spm_train", ("unigram", 8000, "metaspace", 512), spm_train("unigram", text, f"{folder}/spm", threads), lambda c: timed(c, threads))]
+        for case, peer, mine, theirs, clock in rows:
+            if not theirs or not shutil.which(theirs[0]):
+                print(f"tokenize: {peer} is not installed; {case} left out", file=sys.stderr)
+                continue
+            rounds = [(timed(ours(*mine), threads), clock(theirs)) for _ in range(args.rounds)]
+            if any(a is None or b is None for a, b in rounds):
+                print(f"tokenize: {case} failed", file=sys.stderr)
+                continue
+            extra = {"peak_mb": round(max(a[1] for a, _ in rounds)), "bound_mb": mine[3], "peer_peak_mb": round(max(b[1] for _, b in rounds))}
+            report(args, case, threads, [a[0] for a, _ in rounds], peer, [b[0] for _, b in rounds], "s", -1, extra)

@@ -1,0 +1,325 @@
+// Patterns in Oniguruma's Ruby syntax, as tokenizer files write them, into PCRE2's.
+#include <algorithm>
+#include <array>
+
+#include "base/shown.h"
+#include "text/regex.h"
+
+namespace makar {
+namespace {
+
+constexpr int kMaxDepth = 32;  // of classes in classes
+
+// Members of classes whose meaning differs: PCRE2 counts U+180E as white space, and its words have no marks.
+constexpr const char* kSpace = "\\x09-\\x0d\\x20\\x85\\p{Z}";
+constexpr const char* kNotSpace =
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}"
+    "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}";
+constexpr const char* kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
+// Outside of classes \w takes these numerals too.
+constexpr const char* kWordAlone = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xb2\\xb3\\xb9\\xbc-\\xbe";
+constexpr const char* kHex = "0-9a-fA-F";
+
+struct Named {
+  const char *name, *members;
+};
+// Property and POSIX names, which are read without case, blanks, '-' and '_'.
+constexpr Named kNames[] = {
+    {"alpha", "\\p{Alphabetic}"},
+    {"alnum", "\\p{Alphabetic}\\p{Nd}"},
+    {"upper", "\\p{Uppercase}"},
+    {"lower", "\\p{Lowercase}"},
+    {"digit", "\\p{Nd}"},
+    {"space", kSpace},
+    {"whitespace", kSpace},
+    {"blank", "\\p{Zs}\\x09"},
+    {"cntrl", "\\p{Cc}"},
+    {"word", kWord},
+    {"xdigit", kHex},
+    {"punct", "\\p{P}"},
+    {"letter", "\\p{L}"},
+    {"uppercaseletter", "\\p{Lu}"},
+    {"lowercaseletter", "\\p{Ll}"},
+    {"titlecaseletter", "\\p{Lt}"},
+    {"modifierletter", "\\p{Lm}"},
+    {"otherletter", "\\p{Lo}"},
+    {"mark", "\\p{M}"},
+    {"nonspacingmark", "\\p{Mn}"},
+    {"spacingmark", "\\p{Mc}"},
+    {"enclosingmark", "\\p{Me}"},
+    {"number", "\\p{N}"},
+    {"decimalnumber", "\\p{Nd}"},
+    {"letternumber", "\\p{Nl}"},
+    {"othernumber", "\\p{No}"},
+    {"punctuation", "\\p{P}"},
+    {"connectorpunctuation", "\\p{Pc}"},
+    {"dashpunctuation", "\\p{Pd}"},
+    {"openpunctuation", "\\p{Ps}"},
+    {"closepunctuation", "\\p{Pe}"},
+    {"initialpunctuation", "\\p{Pi}"},
+    {"finalpunctuation", "\\p{Pf}"},
+    {"otherpunctuation", "\\p{Po}"},
+    {"symbol", "\\p{S}"},
+    {"mathsymbol", "\\p{Sm}"},
+    {"currencysymbol", "\\p{Sc}"},
+    {"modifiersymbol", "\\p{Sk}"},
+    {"othersymbol", "\\p{So}"},
+    {"separator", "\\p{Z}"},
+    {"spaceseparator", "\\p{Zs}"},
+    {"lineseparator", "\\p{Zl}"},
+    {"paragraphseparator", "\\p{Zp}"},
+    {"other", "\\p{C}"},
+    {"control", "\\p{Cc}"},
+    {"format", "\\p{Cf}"},
+    {"unassigned", "\\p{Cn}"},
+    {"privateuse", "\\p{Co}"},
+    {"surrogate", "\\p{Cs}"},
+};
+
+// One of Unicode's properties that is neither a category nor a script.
+bool is_binary_property(std::string_view name) {
+  constexpr const char* kBinary[] = {
+      "any",       "assigned",  "ascii", "emoji",           "extendedpictographic",
+      "uppercase", "lowercase", "math",  "alphabetic",      "ideographic",
+      "dash",      "hexdigit",  "cased", "unifiedideograph"};
+  return std::any_of(std::begin(kBinary), std::end(kBinary), [&](const char* b) { return name == b; }) ||
+         name.starts_with("emoji") || name.starts_with("id") || name.starts_with("xid");
+}
+
+// What a character may be: members of a PCRE2 class, and expressions for one character that no class can
+// hold.
+struct Choice {
+  std::string members;
+  std::vector<std::string> others;
+
+  void add(std::string_view some) { members += some; }
+  // A set: a '-' beside it is no range.
+  void add_set(const Choice& more) {
+    if (members.ends_with('-') && !members.ends_with("\\-")) members.insert(members.size() - 1, "\\");
+    if (more.members.starts_with('-')) add("\\");
+    add(more.members);
+    if (more.members.size() > 1 && more.members.ends_with('-') && !more.members.ends_with("\\-"))
+      members.insert(members.size() - 1, "\\");
+    others.insert(others.end(), more.others.begin(), more.others.end());
+  }
+  std::string expression() const {
+    const bool property = members.starts_with("\\p{") && members.find('}') == members.size() - 1;
+    if (others.empty()) return property ? members : "[" + members + "]";
+    if (members.empty() && others.size() == 1) return others[0];
+    std::string out = "(?:";
+    if (!members.empty()) out += "[" + members + "]|";
+    for (size_t i = 0; i < others.size(); ++i) out += (i ? "|" : "") + others[i];
+    return out + ")";
+  }
+};
+
+std::string none_of(const Choice& choice) {
+  return choice.others.empty() ? "[^" + choice.members + "]" : "(?:(?!" + choice.expression() + ")(?s:.))";
+}
+
+class Translator {
+ public:
+  explicit Translator(std::string_view pattern) : in_(pattern) {}
+
+  Result<std::string> run() {
+    while (at_ < in_.size()) {
+      const char c = in_[at_];
+      if (c == '\\' && at_ + 1 < in_.size()) {
+        MAKAR_TRY(const Choice choice, escape(kWordAlone));
+        out_ += raw_ ? choice.members : choice.expression();
+      } else if (c == '[') {
+        MAKAR_TRY(const Choice choice, char_class(0));
+        out_ += choice.expression();
+      } else if (in_.substr(at_).starts_with("(?")) {
+        options();
+      } else if (c == '}' && in_.substr(at_ + 1).starts_with("+") && widen()) {
+        at_ += 2;
+      } else {
+        out_ += c;
+        ++at_;
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // (?m) lets '.' match line breaks in Ruby.
+  void options() {
+    size_t end = at_ + 2;
+    while (end < in_.size() && (in_[end] == '-' || (in_[end] >= 'a' && in_[end] <= 'z'))) ++end;
+    const bool found = end < in_.size() && (in_[end] == ':' || in_[end] == ')');
+    std::string text(in_.substr(at_, found ? end - at_ : 2));
+    std::replace(text.begin(), text.end(), 'm', 's');
+    out_ += text;
+    at_ += text.size();
+  }
+
+  // x{n,m}+ repeats x{n,m} in Ruby, where PCRE2 reads a possessive quantifier: write x{n,}.
+  bool widen() {
+    const size_t open = out_.rfind('{');
+    if (open == std::string::npos || out_.find_first_not_of("0123456789,", open + 1) != std::string::npos)
+      return false;  // the end of a property
+    out_.resize(std::min(out_.find(',', open), out_.size()));
+    out_ += ",}";
+    return true;
+  }
+
+  // The escape at at_. raw_: it is no kind of character, and its text goes into the pattern as it is.
+  Result<Choice> escape(const char* word) {
+    raw_ = false;
+    const char kind = in_[at_ + 1];
+    at_ += 2;
+    switch (kind) {
+      case 's':
+        return Choice{kSpace, {}};
+      case 'S':
+        return Choice{kNotSpace, {}};
+      case 'w':
+        return Choice{word, {}};
+      case 'W':
+        return Choice{"", {none_of({word, {}})}};
+      case 'h':
+        return Choice{kHex, {}};
+      case 'H':
+        return Choice{"", {none_of({kHex, {}})}};
+      case 'p':
+      case 'P':
+        if (at_ < in_.size() && in_[at_] == '{') return property(kind == 'P');
+        break;
+      case 'u':
+        if (at_ + 4 <= in_.size() &&
+            in_.substr(at_, 4).find_first_not_of("0123456789abcdefABCDEF") == in_.npos) {
+          raw_ = true;
+          at_ += 4;
+          return Choice{"\\x{" + std::string(in_.substr(at_ - 4, 4)) + "}", {}};
+        }
+        break;
+      case 'b':
+      case 'B':
+        raw_ = true;
+        return Choice{boundary(kind == 'B'), {}};
+      default:
+        break;
+    }
+    raw_ = true;
+    std::string text = {'\\', kind};
+    const size_t close = in_.find('}', at_);
+    if (at_ < in_.size() && in_[at_] == '{' && close != in_.npos &&
+        std::string_view("xokgN").find(kind) != std::string_view::npos) {
+      text += in_.substr(at_, close + 1 - at_);
+      at_ = close + 1;
+    }
+    return Choice{std::move(text), {}};
+  }
+
+  static std::string boundary(bool negated) {
+    const std::string word = std::string("[") + kWord + "]";
+    return negated ? "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))"
+                   : "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
+  }
+
+  // {Name} or {^Name} at at_.
+  Result<Choice> property(bool negated) {
+    const size_t end = in_.find('}', at_);
+    if (end == in_.npos) return error_at("pattern", "the property at byte {} does not end", at_);
+    std::string_view name = in_.substr(at_ + 1, end - at_ - 1);
+    at_ = end + 1;
+    if (name.starts_with('^')) name.remove_prefix(1), negated = !negated;
+    return named(name, negated);
+  }
+
+  // [:punct:] has symbols, \p{Punct} has none.
+  static Choice punctuation(bool negated) {
+    const Choice choice{"\\p{P}\\p{S}", {}};
+    return negated ? Choice{"", {none_of(choice)}} : choice;
+  }
+
+  static Choice named(std::string_view name, bool negated) {
+    std::string plain;
+    for (const char c : name)
+      if (c != ' ' && c != '-' && c != '_') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    for (const Named& known : kNames) {
+      if (plain != known.name) continue;
+      const Choice choice{known.members, {}};
+      return negated ? Choice{"", {none_of(choice)}} : choice;
+    }
+    if (plain == "graph" || plain == "print") {
+      std::string without = "\\p{Cc}\\p{Cn}\\p{Cs}";
+      without += plain == "graph" ? kSpace : "\\p{Zl}\\p{Zp}";
+      return negated ? Choice{without, {}} : Choice{"", {"[^" + without + "]"}};
+    }
+    // A script's own characters, where PCRE2 would add those it shares with others.
+    const bool script = plain.size() > 2 && !is_binary_property(plain) && plain != "l&" &&
+                        plain.find_first_of(":=") == plain.npos;
+    return {fmt::format("\\{}{{{}{}}}", negated ? 'P' : 'p', script ? "sc:" : "", name), {}};
+  }
+
+  // The class that opens at at_.
+  Result<Choice> char_class(int depth) {
+    const size_t open = at_++;
+    if (depth > kMaxDepth)
+      return error_of(Error::Kind::kLimit, "pattern", "classes are nested deeper than {} (byte {})",
+                      kMaxDepth, open);
+    const bool negated = next_is("^");
+    std::vector<Choice> all(1);  // every one of them must hold: a && b
+    if (next_is("]")) all.back().add("\\]");
+    while (at_ < in_.size() && in_[at_] != ']') MAKAR_CHECK_OK(item(all, depth));
+    if (at_ >= in_.size()) return error_at("pattern", "the class at byte {} does not end", open);
+    ++at_;
+    for (const Choice& one : all)
+      if (one.members.empty() && one.others.empty())
+        return error_of(Error::Kind::kUnsupported, "pattern", "the class at byte {} has an empty part", open);
+    Choice choice = std::move(all.back());
+    if (all.size() > 1) {
+      std::string both = "(?:";
+      for (size_t i = 0; i + 1 < all.size(); ++i) both += "(?=" + all[i].expression() + ")";
+      choice = {"", {both + choice.expression() + ")"}};
+    }
+    return negated ? Choice{"", {none_of(choice)}} : choice;
+  }
+
+  // One item of a class, into the last of `all`.
+  Status item(std::vector<Choice>& all, int depth) {
+    Choice& now = all.back();
+    if (in_[at_] == '\\' && at_ + 1 < in_.size()) {
+      if (in_[at_ + 1] == 'b' || in_[at_ + 1] == 'B')  // no boundaries here
+        return now.add(in_[at_ + 1] == 'b' ? "\\x08" : "B"), at_ += 2, Done{};
+      MAKAR_TRY(const Choice choice, escape(kWord));
+      raw_ ? now.add(choice.members) : now.add_set(choice);
+    } else if (in_.substr(at_).starts_with("[:") && in_.find(":]", at_) != in_.npos) {
+      const size_t end = in_.find(":]", at_);
+      std::string_view name = in_.substr(at_ + 2, end - at_ - 2);
+      const bool negated = name.starts_with('^');
+      if (negated) name.remove_prefix(1);
+      at_ = end + 2;
+      now.add_set(name == "punct" ? punctuation(negated) : named(name, negated));
+    } else if (in_[at_] == '[') {
+      MAKAR_TRY(const Choice inner, char_class(depth + 1));
+      now.add_set(inner);
+    } else if (next_is("&&")) {
+      all.emplace_back();
+    } else {
+      // A '^' that comes first in the list must not turn the class around.
+      if (in_[at_] == '^') now.add("\\");
+      now.add(in_.substr(at_++, 1));
+    }
+    return Done{};
+  }
+
+  bool next_is(std::string_view text) {
+    if (!in_.substr(at_).starts_with(text)) return false;
+    at_ += text.size();
+    return true;
+  }
+
+  std::string_view in_;
+  size_t at_ = 0;
+  bool raw_ = false;
+  std::string out_;
+};
+
+}  // namespace
+
+Result<std::string> translate_pattern(const std::string& pattern) { return Translator(pattern).run(); }
+
+}  // namespace makar
