@@ -113,9 +113,6 @@ struct QuantProduct {
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
   bool accumulate = false;
-  // Bytes that will be read next, fetched meanwhile: `ahead_step` for each block of each panel.
-  const void* ahead = nullptr;
-  int64_t ahead_step = 0;
 };
 
 struct Table {
