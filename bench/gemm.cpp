@@ -1,7 +1,4 @@
 // f32 matrix products at transformer shapes against OpenBLAS and BLIS, all in one run.
-//   bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
-// --patience: on a shared machine, wait up to S seconds a case for quiet moments. With one thread the clock
-// is processor time.
 // Y[m, n] = X[m, k] W[n, k]^T; a case is MxNxK and a form:
 // - cold, warm: W packed once (inference); cold walks copies of W larger than the last cache, as decoding
 // does
@@ -15,57 +12,50 @@
 #include <string>
 
 #include "bench/blas.h"
-#include "bench/timing.h"
+#include "bench/run.h"
 
 using namespace makar;
 using namespace makar::kernels;
 
 namespace {
 
-struct Options {
-  bool json = false;
-  int threads = 0, rounds = 9;
-  double batch_s = 0.01, patience = 0;
-  std::string only;
-};
-
 struct Run {
-  const Options& options;
+  const bench::RunOptions& options;
   ThreadPool& pool;
   const std::vector<bench::Blas>& peers;
   std::vector<double> versus_best;  // ratio to the better peer, a case each
 
   void compare(const std::string& name, double flops, const std::function<void()>& ours,
                const std::function<void(const bench::Blas&)>& theirs) {
-    if (!options.only.empty() && name.find(options.only) == std::string::npos) return;
+    if (!options.wants(name)) return;
     std::vector<std::function<void()>> calls = {ours};
     for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
-    const auto times =
-        bench::interleave(calls, options.rounds, options.batch_s, options.patience, pool.threads() == 1);
-    const double mine = flops / bench::median(times[0].each) * 1e-9;
-    if (!options.json) std::printf("%-24s %8.1f", name.c_str(), mine);
-    double worst = 1e30, worst_spread = 0;
-    bool quiet = times[0].quiet;
+    const auto times = options.time(calls, pool.threads());
+    const auto rate = [&](size_t i) { return flops / bench::median(times[i].each) * 1e-9; };
+    if (!options.json) fmt::print("{:<24} {:8.1f}", name, rate(0));
+    std::optional<bench::Line> worst;
     for (size_t i = 0; i < peers.size(); ++i) {
-      const double other = flops / bench::median(times[i + 1].each) * 1e-9, ratio = mine / other;
-      const double spread = bench::spread(times[0].each) + bench::spread(times[i + 1].each);
-      quiet = quiet && times[i + 1].quiet;
-      if (ratio < worst) worst = ratio, worst_spread = spread;
+      const bench::Line line{"gemm",
+                             name,
+                             peers[i].name,
+                             "GFLOP/s",
+                             pool.threads(),
+                             rate(0),
+                             rate(i + 1),
+                             bench::spread(times[0].each) + bench::spread(times[i + 1].each),
+                             times[0].quiet && times[i + 1].quiet};
+      if (!worst || line.ratio() < worst->ratio()) worst = line;
       if (options.json)
-        std::printf(
-            "{\"bench\":\"gemm\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"%s\",\"theirs\":%."
-            "2f,"
-            "\"unit\":\"GFLOP/s\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
-            name.c_str(), pool.threads(), mine, peers[i].name.c_str(), other, ratio, spread,
-            times[0].quiet && times[i + 1].quiet ? "true" : "false");
+        line.print_json();
       else
-        std::printf(" %10.1f", other);
+        fmt::print(" {:10.1f}", line.theirs);
     }
-    if (!peers.empty()) versus_best.push_back(worst);
-    if (!options.json && !peers.empty())
-      std::printf("   %5.2f  +-%.0f %%%s\n", worst, worst_spread * 100, quiet ? "" : " disturbed");
+    if (worst) versus_best.push_back(worst->ratio());
+    if (!options.json && worst)
+      fmt::print("   {:5.2f}  +-{:.0f} %{}\n", worst->ratio(), worst->spread * 100,
+                 worst->quiet ? "" : " disturbed");
     else if (!options.json)
-      std::printf("\n");
+      fmt::print("\n");
     std::fflush(stdout);
   }
 };
@@ -151,29 +141,12 @@ void many(Run& run, int64_t m, int64_t n, int64_t k) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string("0"); };
-    if (arg == "--json")
-      options.json = true;
-    else if (arg == "--threads")
-      options.threads = std::stoi(value());
-    else if (arg == "--rounds")
-      options.rounds = std::max(1, std::stoi(value()));
-    else if (arg == "--batch-ms")
-      options.batch_s = std::stod(value()) * 1e-3;
-    else if (arg == "--patience")
-      options.patience = std::stod(value());
-    else if (arg == "--only")
-      options.only = value();
-    else
-      return std::fprintf(stderr,
-                          "bench_gemm [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] "
-                          "[--only TEXT]\n"),
-             2;
-  }
-  ThreadPool pool(options.threads);
+  bench::RunOptions options;
+  if (const auto code =
+          bench::parse(options, "bench_gemm",
+                       "f32 matrix products at transformer shapes against OpenBLAS and BLIS.", argc, argv))
+    return *code;
+  ThreadPool pool(static_cast<int>(options.threads));
   const auto peers = bench::load_peers(pool.threads());
   Run run{options, pool, peers, {}};
   if (!options.json) {

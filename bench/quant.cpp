@@ -1,14 +1,12 @@
 // Products on quantised weights at Llama shapes, beside what the machine can do, measured in the same run.
-//   bench_quant [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] [--only TEXT]
 // Y[m, n] = X[m, k] W[n, k]^T; a case is TYPE MxNxK. One row: GB/s of the weights as the file stores them,
 // walking copies larger than the last cache, beside a plain read of memory. More rows: GOP/s beside the peak
-// of 8-bit dot products. With one thread the clock is processor time. --only: cases that contain TEXT.
+// of 8-bit dot products.
 #include <cstdio>
-#include <string>
 
 #include "base/rng.h"
 #include "bench/limits.h"
-#include "bench/timing.h"
+#include "bench/run.h"
 #include "kernels/gemm.h"
 
 using namespace makar;
@@ -16,37 +14,31 @@ using namespace makar::kernels;
 
 namespace {
 
-struct Options {
-  bool json = false;
-  int threads = 0, rounds = 7;
-  double batch_s = 0.02, patience = 0;
-  std::string only;
-};
-
 struct Run {
-  const Options& options;
+  const bench::RunOptions& options;
   ThreadPool& pool;
   bench::Stream& stream;
 
   std::vector<bench::Times> time(const std::vector<std::function<void()>>& calls) const {
-    return bench::interleave(calls, options.rounds, options.batch_s, options.patience, pool.threads() == 1);
+    return options.time(calls, pool.threads());
   }
   // `work` and `limit_work` are billions of bytes or operations a call.
   void report(const std::string& name, const char* unit, const char* peer, double work, double limit_work,
               const std::vector<bench::Times>& times) const {
-    const double ours = work / bench::median(times[0].each);
-    const double limit = limit_work / bench::median(times[1].each);
-    const double spread = bench::spread(times[0].each) + bench::spread(times[1].each);
-    const bool quiet = times[0].quiet && times[1].quiet;
+    const bench::Line line{"quant",
+                           name,
+                           peer,
+                           unit,
+                           pool.threads(),
+                           work / bench::median(times[0].each),
+                           limit_work / bench::median(times[1].each),
+                           bench::spread(times[0].each) + bench::spread(times[1].each),
+                           times[0].quiet && times[1].quiet};
     if (options.json)
-      std::printf(
-          "{\"bench\":\"quant\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"%s\",\"theirs\":%.2f,"
-          "\"unit\":\"%s\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
-          name.c_str(), pool.threads(), ours, peer, limit, unit, ours / limit, spread,
-          quiet ? "true" : "false");
+      line.print_json();
     else
-      std::printf("%-28s %8.1f %-5s %5.0f %% of %s %.1f  +-%.0f %%%s\n", name.c_str(), ours, unit,
-                  ours / limit * 100, peer, limit, spread * 100, quiet ? "" : " disturbed");
+      fmt::print("{:<28} {:8.1f} {:<5} {:5.0f} % of {} {:.1f}  +-{:.0f} %{}\n", name, line.ours, unit,
+                 line.ratio() * 100, peer, line.theirs, line.spread * 100, line.quiet ? "" : " disturbed");
     std::fflush(stdout);
   }
 };
@@ -63,7 +55,7 @@ Tensor weights(DType type, int64_t n, int64_t k, uint64_t seed) {
 
 void one_case(const Run& run, DType type, int64_t m, int64_t n, int64_t k) {
   const std::string name = fmt::format("{} {}x{}x{}", makar::name(type), m, n, k);
-  if (name.find(run.options.only) == std::string::npos) return;
+  if (!run.options.wants(name)) return;
   const int64_t bytes = static_cast<int64_t>(bytes_of(type, n * k));
   const int64_t copies = m <= 16 ? (int64_t{96} << 20) / bytes + 2 : 1;
   const Tensor w = weights(type, n, k, 7);
@@ -92,32 +84,15 @@ void one_case(const Run& run, DType type, int64_t m, int64_t n, int64_t k) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string arg = argv[i];
-    const auto value = [&] { return i + 1 < argc ? std::string(argv[++i]) : std::string("0"); };
-    if (arg == "--json")
-      options.json = true;
-    else if (arg == "--threads")
-      options.threads = std::stoi(value());
-    else if (arg == "--rounds")
-      options.rounds = std::max(1, std::stoi(value()));
-    else if (arg == "--batch-ms")
-      options.batch_s = std::stod(value()) * 1e-3;
-    else if (arg == "--patience")
-      options.patience = std::stod(value());
-    else if (arg == "--only")
-      options.only = value();
-    else
-      return std::fprintf(stderr,
-                          "bench_quant [--json] [--threads N] [--rounds N] [--batch-ms N] [--patience S] "
-                          "[--only TEXT]\n"),
-             2;
-  }
-  ThreadPool pool(options.threads);
+  bench::RunOptions options;
+  options.rounds = 7, options.batch_ms = 20;
+  if (const auto code = bench::parse(
+          options, "bench_quant", "Products on quantised weights beside the machine's limits.", argc, argv))
+    return *code;
+  ThreadPool pool(static_cast<int>(options.threads));
   bench::Stream stream(pool, int64_t{256} << 20);
   const Run run{options, pool, stream};
-  if (!options.json) std::printf("%s, %d threads\n", cpu().isa, pool.threads());
+  if (!options.json) fmt::print("{}, {} threads\n", cpu().isa, pool.threads());
   const std::vector<std::pair<int64_t, int64_t>> shapes = {
       {2048, 2048}, {5632, 2048}, {768, 768}, {3072, 768}, {32000, 768}};
   const DType types[] = {DType::kQ8_0, DType::kQ4_0,   DType::kQ4_K,   DType::kQ6_K,   DType::kF16,

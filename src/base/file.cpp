@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <mutex>
 
 #include "base/file_writer.h"
 
@@ -26,6 +28,16 @@ struct Descriptor {
     if (fd >= 0) ::close(fd);
   }
 };
+
+// Where the mapped files lie. Never destroyed: a map may outlive every static.
+struct Maps {
+  std::mutex mutex;
+  std::map<const std::byte*, size_t> sizes;
+};
+Maps& maps() {
+  static Maps* all = new Maps;
+  return *all;
+}
 
 Result<size_t> open_regular(const std::string& path, Descriptor& file) {
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -57,12 +69,31 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
     if (data == MAP_FAILED) return io_error(path, "map");
     map->data_ = static_cast<const std::byte*>(data);
+    const std::lock_guard lock(maps().mutex);
+    maps().sizes[map->data_] = size;
   }
   return std::shared_ptr<const MappedFile>(map);
 }
 
 MappedFile::~MappedFile() {
-  if (data_) ::munmap(const_cast<std::byte*>(data_), size_);
+  if (!data_) return;
+  const std::lock_guard lock(maps().mutex);
+  maps().sizes.erase(data_);
+  ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+void MappedFile::put_aside(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  const std::lock_guard lock(maps().mutex);
+  auto it = maps().sizes.upper_bound(bytes.data());
+  if (it == maps().sizes.begin()) return;
+  const auto& [begin, size] = *--it;
+  if (bytes.data() + bytes.size() > begin + size) return;
+  // Whole pages only; the map itself begins on one.
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t first = (static_cast<size_t>(bytes.data() - begin) + page - 1) / page * page;
+  const size_t last = static_cast<size_t>(bytes.data() + bytes.size() - begin) / page * page;
+  if (first < last) ::madvise(const_cast<std::byte*>(begin) + first, last - first, MADV_DONTNEED);
 }
 
 Result<std::string> read_file(const std::string& path, size_t limit) {

@@ -23,6 +23,9 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
+  // For bytes that will not be read soon: if they lie in a mapped file, their pages leave this process (they
+  // come back from the system's cache when they are read again). Other bytes are left alone.
+  static void put_aside(std::span<const std::byte> bytes);
 
  private:
   MappedFile() = default;

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/shown.h"
 #include "formats/gguf_header.h"
+#include "formats/gguf_split.h"
 
 namespace makar {
 namespace {
@@ -39,7 +40,17 @@ const char* impostor(std::string_view start) {
 
 Result<Gguf::File> Gguf::open(const std::string& path) {
   MAKAR_TRY(const auto map, MappedFile::open(path));
-  return parse(map->bytes(), map, path);
+  MAKAR_TRY(const File file, parse(map->bytes(), map, path));
+  MAKAR_TRY(const std::vector<std::string> others, gguf_split_paths(file->fields(), path));
+  if (others.empty()) return file;
+  std::vector<File> files = {file};
+  for (const std::string& other : others) {
+    MAKAR_TRY(const auto part, MappedFile::open(other));
+    MAKAR_TRY(const File next, parse(part->bytes(), part, other));
+    MAKAR_CHECK_OK(check_gguf_part(next->fields(), other, files.size(), others.size() + 1));
+    files.push_back(next);
+  }
+  return join(files);
 }
 
 Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
@@ -61,15 +72,52 @@ Gguf::File Gguf::of(std::span<const std::byte> data, std::shared_ptr<const void>
                     GgufFields fields, std::vector<GgufTensor> tensors) {
   auto file = std::shared_ptr<Gguf>(new Gguf);
   file->place_ = std::move(place);
-  file->keeper_ = std::move(keeper);
-  file->data_ = data;
+  file->data_ = {{data, std::move(keeper)}};
   file->fields_ = std::move(fields);
   file->tensors_ = std::move(tensors);
-  file->by_name_.resize(file->tensors_.size());
-  std::iota(file->by_name_.begin(), file->by_name_.end(), 0u);
-  std::sort(file->by_name_.begin(), file->by_name_.end(),
-            [&](uint32_t a, uint32_t b) { return file->tensors_[a].name < file->tensors_[b].name; });
+  file->sort_names();
   return file;
+}
+
+Result<Gguf::File> Gguf::join(const std::vector<File>& files) {
+  auto whole = std::shared_ptr<Gguf>(new Gguf);
+  whole->place_ = files[0]->place_;
+  whole->fields_ = files[0]->fields_;
+  for (const char* key : {kSplitNumber, kSplitCount, kSplitTensors}) whole->fields_.erase(key);
+  for (size_t i = 0; i < files.size(); ++i) {
+    whole->data_.push_back(files[i]->data_[0]);
+    for (GgufTensor t : files[i]->tensors_) {
+      t.file = i;
+      whole->tensors_.push_back(std::move(t));
+    }
+  }
+  whole->sort_names();
+  for (size_t i = 1; i < whole->by_name_.size(); ++i) {
+    const GgufTensor &a = whole->tensors_[whole->by_name_[i - 1]], &b = whole->tensors_[whole->by_name_[i]];
+    if (a.name == b.name)
+      return error_at(files[b.file]->place(),
+                      "holds tensor {}, which {} holds too; they are not of one model", shown(a.name),
+                      shown(files[a.file]->place()));
+  }
+  const auto promised = files[0]->fields_.integer(kSplitTensors);
+  if (promised && *promised != static_cast<int64_t>(whole->tensors_.size()))
+    return error_at(whole->place_,
+                    "key '{}' is {} but its {} files hold {} tensors; they are not of one model",
+                    kSplitTensors, *promised, files.size(), whole->tensors_.size());
+  return File(whole);
+}
+
+void Gguf::sort_names() {
+  by_name_.resize(tensors_.size());
+  std::iota(by_name_.begin(), by_name_.end(), 0u);
+  std::sort(by_name_.begin(), by_name_.end(),
+            [&](uint32_t a, uint32_t b) { return tensors_[a].name < tensors_[b].name; });
+}
+
+size_t Gguf::data_bytes() const {
+  size_t bytes = 0;
+  for (const Data& d : data_) bytes += d.bytes.size();
+  return bytes;
 }
 
 const GgufTensor* Gguf::find(const std::string& name) const {
@@ -79,8 +127,8 @@ const GgufTensor* Gguf::find(const std::string& name) const {
 }
 
 Tensor Gguf::view(const GgufTensor& tensor) const {
-  const std::byte* data = data_.data() + tensor.begin;
-  Tensor view = Tensor::view_of(data, tensor.shape, tensor.dtype, keeper_);
+  const std::byte* data = data_[tensor.file].bytes.data() + tensor.begin;
+  Tensor view = Tensor::view_of(data, tensor.shape, tensor.dtype, data_[tensor.file].keeper);
   // The file's own alignment may be less than an element's.
   const size_t element = is_block(tensor.dtype) ? 1 : size_of(tensor.dtype);
   return reinterpret_cast<uintptr_t>(data) % element == 0 ? view : view.clone();

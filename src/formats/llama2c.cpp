@@ -11,21 +11,14 @@ namespace {
 struct Sizes {
   int64_t width, feed_forward, layers, heads, kv_heads, vocab, positions;
   bool shared;  // the output matrix is the token table
+  int version = 0;
+  int64_t group = 1;  // version 2: weights that share a scale
 };
 
-constexpr size_t kHeader = 28;
+constexpr size_t kHeader = 28, kNewHeader = 256;
+constexpr int32_t kMagic = 0x616b3432;  // "ak42": versions 1 and 2
 
-Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& place) {
-  std::array<int32_t, 7> n;
-  if (bytes.size() < kHeader)
-    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with 28 bytes of sizes", bytes.size());
-  std::memcpy(n.data(), bytes.data(), kHeader);
-  if (n[0] == 0x616b3432)
-    return error_of(
-        Error::Kind::kUnsupported, place,
-        "is a newer llama2.c checkpoint (ak42); the first format is read: export it with --version 0");
-  const bool shared = n[5] > 0;
-  const Sizes s{n[0], n[1], n[2], n[3], n[4], shared ? n[5] : -int64_t{n[5]}, n[6], shared};
+Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
   const auto bad = [&](const char* what, int64_t value) {
     return error_at(place, "its header names {} {}, which is impossible; is this a llama2.c checkpoint?",
                     value, what);
@@ -38,46 +31,112 @@ Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& pl
   if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return bad("heads of keys and values", s.kv_heads);
   if (s.vocab < 1 || s.vocab > 1 << 23) return bad("tokens", s.vocab);
   if (s.positions < 1 || s.positions > 1 << 24) return bad("positions", s.positions);
+  // Groups run along a row, and every row is a multiple of one of the two widths.
+  if (s.group < 1 || s.width % s.group != 0 || s.feed_forward % s.group != 0)
+    return bad("weights that share a scale", s.group);
   return s;
 }
 
-// Walks the file in its order: each kind of tensor for all layers, then the next kind.
+Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& place) {
+  std::array<int32_t, 7> n;
+  const auto read = [&](size_t at) { std::memcpy(n.data(), bytes.data() + at, sizeof n); };
+  if (bytes.size() < kHeader)
+    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with 28 bytes of sizes", bytes.size());
+  read(0);
+  if (n[0] != kMagic) {
+    const bool shared = n[5] > 0;
+    return check_sizes({n[0], n[1], n[2], n[3], n[4], shared ? n[5] : -int64_t{n[5]}, n[6], shared}, place);
+  }
+  const int32_t version = n[1];
+  if (version != 1 && version != 2)
+    return error_of(Error::Kind::kUnsupported, place, "is llama2.c's version {}; 0, 1 and 2 are read",
+                    version);
+  if (bytes.size() < kNewHeader)
+    return error_at(place, "has {} bytes; llama2.c's version {} starts with a header of {}", bytes.size(),
+                    version, kNewHeader);
+  read(8);
+  Sizes s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], bytes[36] != std::byte{0}, version};
+  if (version == 2) {
+    int32_t group;
+    std::memcpy(&group, bytes.data() + 37, 4);
+    s.group = group;
+  }
+  return check_sizes(s, place);
+}
+
+// Walks the file in its order: each kind of tensor for all layers, then the next kind. begin and end are
+// those in the file; of version 2's matrices, of their integers with the scales after them.
 class Layout {
  public:
-  explicit Layout(std::vector<GgufTensor>& out) : out_(out) {}
+  Layout(const Sizes& sizes, size_t begin, std::vector<GgufTensor>& out)
+      : sizes_(sizes), out_(out), at_(begin) {}
   void one(const std::string& name, const Shape& shape) {
-    const size_t bytes = static_cast<size_t>(shape.count()) * 4;
-    out_.push_back({name, DType::kF32, shape, at_, at_ + bytes});
+    const auto count = static_cast<size_t>(shape.count());
+    const size_t bytes = sizes_.version == 2 && shape.rank() == 2
+                             ? count + count / static_cast<size_t>(sizes_.group) * 4
+                             : count * 4;
+    out_.push_back({name + ".weight", DType::kF32, shape, at_, at_ + bytes});
     at_ += bytes;
   }
-  void each_layer(int64_t layers, const std::string& name, const Shape& shape) {
-    for (int64_t i = 0; i < layers; ++i) one(fmt::format("blk.{}.{}.weight", i, name), shape);
+  void each_layer(const std::string& name, const Shape& shape) {
+    for (int64_t i = 0; i < sizes_.layers; ++i) one(fmt::format("blk.{}.{}", i, name), shape);
   }
   void skip(int64_t values) { at_ += static_cast<size_t>(values) * 4; }
   size_t end() const { return at_; }
 
  private:
+  const Sizes& sizes_;
   std::vector<GgufTensor>& out_;
-  size_t at_ = kHeader;
+  size_t at_;
 };
 
 size_t lay_out(const Sizes& s, std::vector<GgufTensor>& out) {
   const int64_t kv = s.width / s.heads * s.kv_heads;
-  Layout l(out);
-  l.one("token_embd.weight", {s.vocab, s.width});
-  l.each_layer(s.layers, "attn_norm", {s.width});
-  l.each_layer(s.layers, "attn_q", {s.width, s.width});
-  l.each_layer(s.layers, "attn_k", {kv, s.width});
-  l.each_layer(s.layers, "attn_v", {kv, s.width});
-  l.each_layer(s.layers, "attn_output", {s.width, s.width});
-  l.each_layer(s.layers, "ffn_norm", {s.width});
-  l.each_layer(s.layers, "ffn_gate", {s.feed_forward, s.width});
-  l.each_layer(s.layers, "ffn_down", {s.width, s.feed_forward});
-  l.each_layer(s.layers, "ffn_up", {s.feed_forward, s.width});
-  l.one("output_norm.weight", {s.width});
-  l.skip(s.positions * (s.width / s.heads));  // cosines and sines of the positions
-  if (!s.shared) l.one("output.weight", {s.vocab, s.width});
+  const bool first = s.version == 0;  // where the norms stand differs
+  Layout l(s, first ? kHeader : kNewHeader, out);
+  if (!first) l.each_layer("attn_norm", {s.width}), l.each_layer("ffn_norm", {s.width});
+  if (!first) l.one("output_norm", {s.width});
+  l.one("token_embd", {s.vocab, s.width});
+  if (first) l.each_layer("attn_norm", {s.width});
+  l.each_layer("attn_q", {s.width, s.width});
+  l.each_layer("attn_k", {kv, s.width});
+  l.each_layer("attn_v", {kv, s.width});
+  l.each_layer("attn_output", {s.width, s.width});
+  if (first) l.each_layer("ffn_norm", {s.width});
+  l.each_layer("ffn_gate", {s.feed_forward, s.width});
+  l.each_layer("ffn_down", {s.width, s.feed_forward});
+  l.each_layer("ffn_up", {s.feed_forward, s.width});
+  if (first) l.one("output_norm", {s.width});
+  if (first) l.skip(s.positions * (s.width / s.heads));  // cosines and sines of the positions
+  if (!s.shared) l.one("output", {s.vocab, s.width});
   return l.end();
+}
+
+// Version 2 in f32: int8 times the f32 scale of its group, which no type of GGUF holds exactly.
+Gguf::File decode(const Sizes& s, std::span<const std::byte> bytes, std::string place, GgufFields fields,
+                  std::vector<GgufTensor> tensors) {
+  size_t total = 0;
+  for (const GgufTensor& t : tensors) total += static_cast<size_t>(t.shape.count());
+  const auto values = std::make_shared<std::vector<float>>(total);
+  float* to = values->data();
+  for (GgufTensor& t : tensors) {
+    const std::byte* from = bytes.data() + t.begin;
+    const int64_t count = t.shape.count();
+    if (t.shape.rank() == 1) {
+      std::memcpy(to, from, static_cast<size_t>(count) * 4);
+    } else {
+      const auto* q = reinterpret_cast<const int8_t*>(from);
+      for (int64_t g = 0; g < count / s.group; ++g) {
+        float scale;
+        std::memcpy(&scale, from + count + g * 4, 4);
+        for (int64_t i = g * s.group; i < (g + 1) * s.group; ++i) to[i] = static_cast<float>(q[i]) * scale;
+      }
+    }
+    t.begin = static_cast<size_t>(to - values->data()) * 4, t.end = t.begin + static_cast<size_t>(count) * 4;
+    to += count;
+  }
+  return Gguf::of(std::as_bytes(std::span<const float>(*values)), values, std::move(place), std::move(fields),
+                  std::move(tensors));
 }
 
 GgufFields fields_of(const Sizes& s) {
@@ -113,8 +172,9 @@ Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_p
   if (need != bytes.size())
     return error_at(place,
                     "has {} bytes where its header asks for {}; the download is incomplete, or this is no "
-                    "llama2.c checkpoint in f32",
+                    "llama2.c checkpoint",
                     bytes.size(), need);
+  if (sizes.version == 2) return decode(sizes, bytes, std::move(place), fields_of(sizes), std::move(tensors));
   return Gguf::of(bytes, std::move(keeper), std::move(place), fields_of(sizes), std::move(tensors));
 }
 

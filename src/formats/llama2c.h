@@ -1,5 +1,5 @@
-// llama2.c's checkpoints (the first format, f32: stories15M.bin) and its tokenizer.bin, seen as GGUF: the
-// tensors lie in the file as GGUF would have them, under names of their own making.
+// llama2.c's checkpoints and its tokenizer.bin, seen as GGUF: the first format (f32: stories15M.bin) and
+// version 1 as they lie in the file, version 2 (int8 with f32 scales) decoded to f32.
 #pragma once
 #include "formats/gguf.h"
 

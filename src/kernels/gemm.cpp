@@ -24,6 +24,7 @@ constexpr int64_t kLongestK = 8192;             // longer products are cut and a
 constexpr int64_t kSerialPack = 16384;          // elements of A the caller packs alone
 constexpr int64_t kDeep = 200000;               // elements of A that stay in the second cache
 constexpr int64_t kShortK = 256;
+constexpr int64_t kAsItIs = 1;  // panels of A up to which weights of 16 bits are widened by the tiles
 constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
 constexpr int kTasksPerThread = 6;
 
@@ -62,16 +63,22 @@ struct Columns {
   const Operand* plain = nullptr;  // [n, k]
   const PackedMatrix* packed = nullptr;
   int64_t n = 0;
+  bool as_it_is = false;  // few rows: packed panels of 16 bits are not widened beforehand
 
-  // f32 panels [first, first + count) restricted to k in [p, p + kc): where they stand, or written to `room`.
-  // `step` receives the distance between panels.
-  const float* get(int64_t first, int64_t count, int64_t p, int64_t kc, float* room, int64_t* step) const {
+  bool in_place() const { return packed && (as_it_is || packed->type() == DType::kF32); }
+  // Of the panels that get() returns.
+  DType type() const { return in_place() ? packed->type() : DType::kF32; }
+
+  // Panels [first, first + count) restricted to k in [p, p + kc): where they stand, or written to `room`.
+  // `step` receives the bytes from a panel to the next.
+  const std::byte* get(int64_t first, int64_t count, int64_t p, int64_t kc, float* room,
+                       int64_t* step) const {
+    if (in_place()) {
+      const auto row = t.nr * static_cast<int64_t>(size_of(packed->type()));
+      *step = packed->k() * row;
+      return static_cast<const std::byte*>(packed->panel(first)) + p * row;
+    }
     if (packed) {
-      const int64_t k = packed->k();
-      if (packed->type() == DType::kF32) {
-        *step = k * t.nr;
-        return static_cast<const float*>(packed->panel(first)) + p * t.nr;
-      }
       for (int64_t j = 0; j < count; ++j)
         t.widen(packed->type(), static_cast<const uint16_t*>(packed->panel(first + j)) + p * t.nr, kc * t.nr,
                 room + j * kc * t.nr);
@@ -83,8 +90,8 @@ struct Columns {
         t.pack_b_widen(plain->type, reinterpret_cast<const uint16_t*>(at(*plain, row, p)), plain->row_stride,
                        plain->k_stride, rows, kc, room);
     }
-    *step = kc * t.nr;
-    return room;
+    *step = kc * t.nr * static_cast<int64_t>(sizeof(float));
+    return reinterpret_cast<const std::byte*>(room);
   }
 };
 
@@ -127,13 +134,13 @@ void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t
 }
 
 // One B panel by A panels [i0, i1) of one k piece.
-void column(const Table& t, const Rows& rows, int64_t k, const float* a, const float* panel, int64_t i0,
-            int64_t i1, float* c, int64_t ldc, int cols, bool accumulate) {
+void column(const Table& t, DType type, const Rows& rows, int64_t k, const float* a, const void* panel,
+            int64_t i0, int64_t i1, float* c, int64_t ldc, int cols, bool accumulate) {
   for (int64_t i = i0; i < i1; ++i) {
     float* to = c + i * rows.each * ldc;
     if (i + 1 < i1)  // the next tile of C comes while this one is computed
       for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.each + r) * ldc, 1);
-    t.tile(k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
+    t.tile(type, k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
   }
 }
 
@@ -150,12 +157,12 @@ void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_
       for (int64_t j = jj; j < j_end; j += room_panels) {
         const int64_t group = std::min(room_panels, j_end - j);
         int64_t step = 0;
-        const float* panel = b.get(j, group, p, now, room, &step);
+        const std::byte* panel = b.get(j, group, p, now, room, &step);
         for (int64_t g = 0; g < group; ++g, panel += step) {
           const int64_t col = (j + g) * t.nr;
           const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
-          column(t, rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc, cols,
-                 out.accumulate || p > 0);
+          column(t, b.type(), rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc,
+                 cols, out.accumulate || p > 0);
         }
       }
     }
@@ -242,7 +249,7 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
     pool.for_ranges(rows.panels, 1, pack);
 
   const Grid grid(pool, t, rows.panels, panels);
-  const bool in_place = b.packed && b.packed->type() == DType::kF32;
+  const bool in_place = b.in_place();
   const int64_t room_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
@@ -289,15 +296,15 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
         if (now <= kShortK) {
           for (int64_t i = i0; i < i1; ++i)
             for (int64_t j = j0; j < j1; ++j)
-              t.tile(now, packed_a.get() + (p * rows.panels + i * now) * t.mr,
+              t.tile(DType::kF32, now, packed_a.get() + (p * rows.panels + i * now) * t.mr,
                      packed_b.get() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc,
                      rows.count(i), static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
                      out.accumulate || p > 0);
           continue;
         }
         for (int64_t j = j0; j < j1; ++j)
-          column(t, rows, now, packed_a.get() + p * rows.panels * t.mr, packed_b.get() + (j * k + p) * t.nr,
-                 i0, i1, part.c + j * t.nr, out.ldc,
+          column(t, DType::kF32, rows, now, packed_a.get() + p * rows.panels * t.mr,
+                 packed_b.get() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
                  static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
       }
       if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));
@@ -380,7 +387,7 @@ void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, 
     part_a.data = at(a, i, 0);
     GemmOutput part = out;
     part.c += i * out.ldc;
-    row_block(pool, std::min(each, m - i), b.k(), part_a, {t, nullptr, &b, b.n()}, part);
+    row_block(pool, std::min(each, m - i), b.k(), part_a, {t, nullptr, &b, b.n(), m <= kAsItIs * t.mr}, part);
   }
 }
 

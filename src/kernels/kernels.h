@@ -113,9 +113,6 @@ struct QuantProduct {
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
   bool accumulate = false;
-  // Bytes that will be read next, fetched meanwhile: `ahead_step` for each block of each panel.
-  const void* ahead = nullptr;
-  int64_t ahead_step = 0;
 };
 
 struct Table {
@@ -126,9 +123,9 @@ struct Table {
   int nr = 0;  // columns of a B panel: [k][nr]
   int kc = 0;  // k at a time that keeps a B panel in the first cache
   // c[i*ldc + j] = (accumulate ? c : 0) + sum over k in sequence of a[k*mr + i] * b[k*nr + j], i < rows, j <
-  // cols.
-  void (*tile)(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int rows, int cols,
-               bool accumulate) = nullptr;
+  // cols; b is f32, f16 or bf16.
+  void (*tile)(DType type, int64_t k, const float* a, const void* b, float* c, int64_t ldc, int rows,
+               int cols, bool accumulate) = nullptr;
   // x[rows, k], element (r, p) at x[r*row_stride + p*k_stride], into consecutive panels of mr (nr) rows, the
   // last one padded with zeros. Fast when one of the strides is 1.
   void (*pack_a)(const float* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,

@@ -11,10 +11,10 @@
 namespace makar::kernels {
 namespace {
 
-constexpr int64_t kDirectRows = 8;                 // up to here panels are read as they lie
 constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
+constexpr int64_t kAsIs = 32;                  // rows up to which int8 with f16 scales is not made wide
 constexpr int64_t kChunk = 32;                 // blocks of 64 k at a time at most, and
 constexpr int64_t kPanels = 4;                 // panels at a time: both in the first cache
 constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
@@ -70,21 +70,15 @@ void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t
     for (int64_t j = j0; j < j1; ++j) out.c[i * out.ldc + j] += out.bias[j];
 }
 
-// Panels [j0, j1) by all rows, read as they lie.
+// Panels [j0, j1) by the only panel of rows, read as they lie.
 void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {
-  const int64_t step = a.panels == 1 ? j1 - j0 : 1;
-  for (int64_t j = j0; j < j1; j += step)
-    for (int64_t p = 0; p < a.panels; ++p) {
-      const int64_t col = j * kQuantCols;
-      QuantProduct q;
-      q.form = b.form(), q.rows = a.count(p), q.blocks = a.blocks;
-      q.a = a.panel(p), q.b = b.panel(j), q.b_panel = b.panel_bytes(), q.book = b.book();
-      q.c = out.c + p * a.each * out.ldc + col, q.ldc = out.ldc;
-      q.cols = std::min(b.n() - col, step * kQuantCols), q.accumulate = out.accumulate;
-      if (p > 0 && p == a.panels - 1 && j + 1 < j1)  // memory does not wait while this panel is used again
-        q.ahead = b.panel(j + 1), q.ahead_step = b.panel_bytes() / a.blocks;
-      b.table().quant_product(q);
-    }
+  const int64_t col = j0 * kQuantCols;
+  QuantProduct q;
+  q.form = b.form(), q.rows = a.count(0), q.blocks = a.blocks;
+  q.a = a.panel(0), q.b = b.panel(j0), q.b_panel = b.panel_bytes(), q.book = b.book();
+  q.c = out.c + col, q.ldc = out.ldc;
+  q.cols = std::min(b.n(), j1 * kQuantCols) - col, q.accumulate = out.accumulate;
+  b.table().quant_product(q);
   add_bias(out, 0, a.m, j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
 }
 
@@ -92,7 +86,7 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
 void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1, int64_t j0, int64_t j1,
              const GemmOutput& out, std::byte* room) {
   const QuantForm& f = a.form;
-  const bool as_is = b.form() == kFormInt8;  // int8 with f16 scales: nothing to gain
+  const bool as_is = b.form() == kFormInt8 && a.m <= kAsIs;  // a copy that only changes the scales
   const int wide = as_is ? b.form() : wide_form(f);
   const int64_t chunk =
       ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
@@ -137,8 +131,9 @@ void many_rows(ThreadPool& pool, const Activations& a, const QuantMatrix& b, con
     const int64_t p0 = task / col_tasks * rows, j0 = task % col_tasks * cols;
     const int64_t p1 = std::min(a.panels, p0 + rows), j1 = std::min(panels, j0 + cols);
     if (p0 >= p1 || j0 >= j1) return;
-    const Scratch room(
-        b.form() == kFormInt8 ? 0 : kPanels * kChunk * group_bytes(kQuantForms[wide_form(a.form)]));
+    const Scratch room(b.form() == kFormInt8 && a.m <= kAsIs
+                           ? 0
+                           : kPanels * kChunk * group_bytes(kQuantForms[wide_form(a.form)]));
     blocked(a, b, p0, p1, j0, j1, out, room.get());
   });
 }
@@ -158,9 +153,7 @@ void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix
     rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
   }
   const Activations quantised(pool, m, rows, b);
-  // Panels that need no unpacking and fit the first cache four at a time gain nothing from going one by one.
-  const bool as_blocks = b.form() == kFormInt8 && b.blocks() <= kChunk;
-  if (m <= (as_blocks ? kQuantRows : kDirectRows))
+  if (m <= kQuantRows)
     few_rows(pool, quantised, b, out);
   else
     many_rows(pool, quantised, b, out);

@@ -121,40 +121,45 @@ void split(const BlockIQ2_XXS& b, SplitBlock& o) {
   o.d = b.d.bits();
 }
 
+template <class Block>
+void split_as(const void* block, SplitBlock& out) {
+  split(*static_cast<const Block*>(block), out);
+}
+
 }  // namespace
 
-void split_block(DType type, const void* block, SplitBlock& out) {
-  const auto as = [&](auto* typed) { split(*static_cast<decltype(typed)>(block), out); };
+SplitBlockFn split_block_of(DType type) {
   switch (type) {
     case DType::kQ4_0:
-      return as(static_cast<const BlockQ4_0*>(nullptr));
+      return split_as<BlockQ4_0>;
     case DType::kQ4_1:
-      return as(static_cast<const BlockQ4_1*>(nullptr));
+      return split_as<BlockQ4_1>;
     case DType::kQ5_0:
-      return as(static_cast<const BlockQ5_0*>(nullptr));
+      return split_as<BlockQ5_0>;
     case DType::kQ5_1:
-      return as(static_cast<const BlockQ5_1*>(nullptr));
+      return split_as<BlockQ5_1>;
     case DType::kQ8_0:
-      return as(static_cast<const BlockQ8_0*>(nullptr));
+      return split_as<BlockQ8_0>;
     case DType::kQ2_K:
-      return as(static_cast<const BlockQ2_K*>(nullptr));
+      return split_as<BlockQ2_K>;
     case DType::kQ3_K:
-      return as(static_cast<const BlockQ3_K*>(nullptr));
+      return split_as<BlockQ3_K>;
     case DType::kQ4_K:
-      return as(static_cast<const BlockQ4_K*>(nullptr));
+      return split_as<BlockQ4_K>;
     case DType::kQ5_K:
-      return as(static_cast<const BlockQ5_K*>(nullptr));
+      return split_as<BlockQ5_K>;
     case DType::kQ6_K:
-      return as(static_cast<const BlockQ6_K*>(nullptr));
+      return split_as<BlockQ6_K>;
     case DType::kIQ4_NL:
-      return as(static_cast<const BlockIQ4_NL*>(nullptr));
+      return split_as<BlockIQ4_NL>;
     case DType::kIQ4_XS:
-      return as(static_cast<const BlockIQ4_XS*>(nullptr));
+      return split_as<BlockIQ4_XS>;
     case DType::kIQ2_XXS:
-      return as(static_cast<const BlockIQ2_XXS*>(nullptr));
+      return split_as<BlockIQ2_XXS>;
     default:
       check(false, "not a block type: " + name(type));
   }
+  return nullptr;
 }
 
 QuantHolding holding_of(DType type) {

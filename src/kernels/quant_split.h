@@ -13,7 +13,8 @@ struct SplitBlock {
   uint8_t part_mins[16];
 };
 
-void split_block(DType type, const void* block, SplitBlock& out);
+using SplitBlockFn = void (*)(const void* block, SplitBlock& out);
+SplitBlockFn split_block_of(DType type);
 
 // How the kernels hold a type.
 struct QuantHolding {

@@ -55,12 +55,13 @@ Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
 
 Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& pool) {
   LanguageModel out;
-  MAKAR_TRY(out.loaded_, load_model(path));
+  MAKAR_TRY(const ModelSource source, ModelSource::open(path));
+  MAKAR_TRY(out.loaded_, load_model(source));
   out.loaded_.model->pack(pool);
   out.stop_ = out.spec().eos;
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
   MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
-  auto tokenizer = Tokenizer::load(path);
+  auto tokenizer = Tokenizer::load(source.path);
   if (!tokenizer.ok()) {
     // A model without a tokenizer still serves ids; a broken one is an error.
     if (tokenizer.error().kind != Error::Kind::kNotFound) return tokenizer.error();
@@ -72,7 +73,6 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& p
                     "the tokenizer has {} ids but the model a vocabulary of {}; they do not belong together",
                     out.tokenizer_->vocab_size(), out.spec().vocab);
   out.chat_ = std::make_shared<ChatEncoder>(*out.tokenizer_);
-  MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   auto chat = source.gguf ? template_of(*source.gguf, *out.tokenizer_) : ChatTemplate::load(path);
   if (chat.ok())
     out.template_ = std::move(*chat);

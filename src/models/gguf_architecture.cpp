@@ -110,9 +110,9 @@ std::vector<NameRule> decoder_names(const ModelSpec& spec, const BlockNames& b) 
                                  {ours + "ffn.up", theirs + "ffn_up"},
                                  {ours + "ffn.down", theirs + "ffn_down"},
                                  {ours + "ffn.router", theirs + "ffn_gate_inp"},
-                                 {{ours + "ffn.experts.{e}.gate"}, theirs + "ffn_gate_exps.weight", 1},
-                                 {{ours + "ffn.experts.{e}.up"}, theirs + "ffn_up_exps.weight", 1},
-                                 {{ours + "ffn.experts.{e}.down"}, theirs + "ffn_down_exps.weight", 1}};
+                                 {ours + "ffn.experts.{e}.gate", theirs + "ffn_gate_exps.weight"},
+                                 {ours + "ffn.experts.{e}.up", theirs + "ffn_up_exps.weight"},
+                                 {ours + "ffn.experts.{e}.down", theirs + "ffn_down_exps.weight"}};
   if (b.fused) {
     rules.push_back({{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn_qkv", 1});
     return rules;
@@ -127,6 +127,25 @@ std::vector<NameRule> plain_names(const ModelSpec& m) { return decoder_names(m, 
 std::vector<NameRule> paired_names(const ModelSpec& m) { return decoder_names(m, {false, true, 0}); }
 std::vector<NameRule> fused_names(const ModelSpec& m) { return decoder_names(m, {true, false, 0}); }
 std::vector<NameRule> gemma_names(const ModelSpec& m) { return decoder_names(m, {false, false, 1}); }
+
+// Experts one by one (files of 2023), or gate and up of all of them in one tensor.
+std::vector<NameRule> single_expert_names(const ModelSpec& m) {
+  std::vector<NameRule> rules = paired_names(m);
+  for (NameRule& rule : rules)
+    if (const size_t at = rule.theirs.find("_exps.weight"); at != std::string::npos)
+      rule.theirs.replace(at, std::string::npos, ".{e}");
+  return rules;
+}
+std::vector<NameRule> merged_expert_names(const ModelSpec& m) {
+  std::vector<NameRule> rules = paired_names(m);
+  std::erase_if(rules, [](const NameRule& r) { return r.theirs.find("ffn_up_exps") != std::string::npos; });
+  for (NameRule& rule : rules)
+    if (rule.theirs.ends_with("ffn_gate_exps.weight")) {
+      rule.ours.push_back("decoder.layers.{}.ffn.experts.{e}.up");
+      rule.theirs = "blk.{}.ffn_gate_up_exps.weight";
+    }
+  return rules;
+}
 
 // With two norms in parallel, the second is the one of attention.
 std::vector<NameRule> falcon_names(const ModelSpec& m) {
@@ -196,7 +215,8 @@ const std::vector<GgufArchitecture>& architectures() {
                            {"expert_count", "num_local_experts", Kind::kInteger, true, experts},
                            {"expert_used_count", "num_experts_per_tok", Kind::kInteger, true, experts_used}},
        {{"hidden_act", "silu"}},
-       paired_names},
+       paired_names,
+       {single_expert_names, merged_expert_names}},
       {"qwen2",
        "qwen2",
        "Qwen2ForCausalLM",

@@ -25,6 +25,8 @@ struct GgufArchitecture {
   // Fields that every model of the architecture has with these values; a model with others cannot be written.
   std::vector<std::pair<const char*, Json>> implied;
   std::vector<NameRule> (*names)(const ModelSpec& spec);
+  // What files of other ages call the same; read, never written.
+  std::vector<std::vector<NameRule> (*)(const ModelSpec& spec)> other_names = {};
 };
 
 // By "general.architecture" and what the metadata says beyond it (a llama with experts is a Mixtral). The

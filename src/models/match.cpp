@@ -73,15 +73,24 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   const FileNames file_name(files, family);
   const GgufArchitecture* gguf = files.gguf() ? gguf_architecture_of(model.spec().family) : nullptr;
   auto slices = expand(gguf ? gguf->names(model.spec()) : family.names(model.spec()), model.parameters());
-  // A file may use the names transformers has in memory (fused experts, renamed layers).
-  if (family.names_in_memory && !gguf) {
-    auto other = expand(family.names_in_memory(model.spec()), model.parameters());
-    const auto missing = [&](const std::vector<NamedSlice>& list) {
-      return std::count_if(list.begin(), list.end(),
-                           [&](const NamedSlice& s) { return !files.has(file_name(s.theirs)); });
-    };
-    if (missing(slices) > 0 && missing(other) == 0) slices = std::move(other);
-  }
+  // A file may use other names: those that transformers has in memory (fused experts, renamed layers), or of
+  // another age of GGUF.
+  std::vector<std::vector<NameRule> (*)(const ModelSpec&)> others;
+  if (gguf)
+    others = gguf->other_names;
+  else if (family.names_in_memory)
+    others = {family.names_in_memory};
+  const auto missing = [&](const std::vector<NamedSlice>& list) {
+    return std::any_of(list.begin(), list.end(), [&](const NamedSlice& s) {
+      return !s.ours[0]->optional && !files.has(file_name(s.theirs));
+    });
+  };
+  if (!others.empty() && missing(slices))
+    for (const auto& names : others)
+      if (auto other = expand(names(model.spec()), model.parameters()); !missing(other)) {
+        slices = std::move(other);
+        break;
+      }
   std::vector<MatchedTensor> out;
   std::unordered_set<std::string> used;
   for (NamedSlice& slice : slices) {

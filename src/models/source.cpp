@@ -4,18 +4,19 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "formats/gguf_split.h"
 #include "models/gguf_config.h"
 
 namespace makar {
 namespace {
 
-// The only GGUF file of a folder without a config.json; "" when there is none, or several to choose from.
+// The only GGUF file (or the first of the only model in several) of a folder without a config.json; "" when there is none, or several to choose from.
 std::string only_gguf(const std::string& folder) {
   if (is_there(folder + "/config.json")) return "";
   std::string found;
   std::error_code code;
   for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
-    if (it->path().extension() != ".gguf") continue;
+    if (it->path().extension() != ".gguf" || is_further_gguf_part(it->path().string())) continue;
     if (!found.empty()) return "";
     found = it->path().string();
   }

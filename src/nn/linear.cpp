@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/file.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 
@@ -59,6 +60,7 @@ void Linear::pack(ThreadPool& pool) {
   const Tensor& w = weight_->value;
   packed_ = std::make_shared<kernels::PackedMatrix>(
       kernels::PackedMatrix::pack(pool, {w.raw(), w.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1)));
+  MappedFile::put_aside({w.raw(), w.bytes()});  // the copy is what will be read
 }
 
 }  // namespace makar

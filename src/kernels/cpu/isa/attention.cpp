@@ -13,18 +13,19 @@ namespace makar::kernels::MAKAR_ISA {
 namespace {
 
 // One q row's step of the online softmax over the visible part of a tile; s becomes the weights.
-void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l, float& alpha) {
-  float top = -INFINITY;
-  for (int64_t j = seen.begin; j < seen.end; ++j) top = s[j] > top ? s[j] : top;
+// Not inlined: among its caller's variables the constants of exp would not fit the registers.
+[[gnu::noinline]] void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l,
+                                    float& alpha) {
+  const float top = max_of(s + seen.begin, seen.end - seen.begin);
   const float m_new = top > m ? top : m;
   if (m_new == -INFINITY) {
     std::fill_n(s, width, 0.0f);
     alpha = 1.0f;
     return;
   }
-  alpha = exp_of(m - m_new);
+  alpha = exp_down(m - m_new);
   std::fill_n(s, seen.begin, 0.0f);
-  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = exp_of(s[j] - m_new);
+  for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = exp_down(s[j] - m_new);
   std::fill(s + seen.end, s + width, 0.0f);
   l = madd(l, alpha, sum_of(seen.end, [s](int64_t j) { return s[j]; }));
   m = m_new;
@@ -52,7 +53,9 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   float* m = p_panels + layout.p_panels;
   float* l = m + a.rows;
 
-  t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
+  const bool few = a.rows <= t.rows_max;  // what decoding has: read as they stand
+  const int few_rows = few ? static_cast<int>(a.rows) : 0;
+  if (!few) t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
   std::fill_n(m, a.rows, -INFINITY);
   std::fill_n(l, a.rows, 0.0f);
   for (int64_t i = 0; i < a.rows; ++i) std::memset(a.out + i * a.out_stride, 0, sizeof(float) * a.dim);
@@ -75,7 +78,11 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         t.pack_b(a.v + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, v_panels);
       }
       ready = true;
-      t.product(rows, seen, a.dim, q_panels + i0 * a.dim, keys, scores, kKeyTile, false);
+      if (few)
+        t.rows(DType::kF32, few_rows, seen, a.dim, a.q, a.q_stride, keys, a.dim * t.nr, scores, kKeyTile,
+               false);
+      else
+        t.product(rows, seen, a.dim, q_panels + i0 * a.dim, keys, scores, kKeyTile, false);
       for (int64_t i = 0; i < rows; ++i) {
         float* s = scores + i * kKeyTile;
         const Span visible = visible_keys(a, i0 + i, j0, seen);
@@ -84,6 +91,11 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         softmax_step(visible, s, seen, m[i0 + i], l[i0 + i], alpha);
         if (a.dropout > 0.0f) drop(a, i0 + i, j0, seen, s);
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
+      }
+      if (few) {
+        t.rows(DType::kF32, few_rows, a.dim, seen, scores, kKeyTile, values, depth * t.nr, a.out,
+               a.out_stride, true);
+        continue;
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
       // A product over the first `seen` of a panel's keys needs the panel's own stride.

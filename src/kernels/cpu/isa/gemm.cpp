@@ -25,31 +25,39 @@ template <class Kernel>
   for (int i = 0; i < rows; ++i) std::memcpy(c + i * ldc, buffer + i * width, sizeof(float) * cols);
 }
 
-template <int R>
-void tile_rows(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int cols, bool accumulate) {
+template <int R, class T>
+void tile_rows(int64_t k, const float* a, const void* panel, float* c, int64_t ldc, int cols,
+               bool accumulate) {
+  const T* b = static_cast<const T*>(panel);
   if (cols == kNr) return full_tile<R>(k, a, b, c, ldc, accumulate);
   through_buffer(R, cols, kNr, c, ldc, accumulate,
                  [&](float* to, int64_t ld) { full_tile<R>(k, a, b, to, ld, accumulate); });
 }
 
-using TileFn = void (*)(int64_t, const float*, const float*, float*, int64_t, int, bool);
-template <int... R>
-constexpr std::array<TileFn, sizeof...(R)> tile_table(std::integer_sequence<int, R...>) {
-  return {tile_rows<R + 1>...};
-}
-constexpr auto kTiles = tile_table(std::make_integer_sequence<int, kMr>());
+// Where a type stands in the tables of kernels.
+constexpr int index_of(DType type) { return type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 2; }
 
-void tile(int64_t k, const float* a, const float* b, float* c, int64_t ldc, int rows, int cols,
+using TileFn = void (*)(int64_t, const float*, const void*, float*, int64_t, int, bool);
+template <class T, int... R>
+constexpr std::array<TileFn, sizeof...(R)> tile_table(std::integer_sequence<int, R...>) {
+  return {tile_rows<R + 1, T>...};
+}
+constexpr auto kEachTile = std::make_integer_sequence<int, kMr>();
+constexpr std::array<std::array<TileFn, kMr>, 3> kTiles = {
+    tile_table<float>(kEachTile), tile_table<Half>(kEachTile), tile_table<BFloat>(kEachTile)};
+
+void tile(DType type, int64_t k, const float* a, const void* b, float* c, int64_t ldc, int rows, int cols,
           bool accumulate) {
-  kTiles[rows - 1](k, a, b, c, ldc, cols, accumulate);
+  kTiles[index_of(type)][rows - 1](k, a, b, c, ldc, cols, accumulate);
 }
 
 void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc,
              bool accumulate) {
   for (int64_t j = 0; j < n; j += kNr)
     for (int64_t i = 0; i < m; i += kMr)
-      tile(k, a + i * k, b + j * k, c + i * ldc + j, ldc, static_cast<int>(std::min<int64_t>(kMr, m - i)),
-           static_cast<int>(std::min<int64_t>(kNr, n - j)), accumulate);
+      kTiles[0][std::min<int64_t>(kMr, m - i) - 1](k, a + i * k, b + j * k, c + i * ldc + j, ldc,
+                                                   static_cast<int>(std::min<int64_t>(kNr, n - j)),
+                                                   accumulate);
 }
 
 template <int M, int P, class T>
@@ -82,8 +90,7 @@ constexpr std::array<std::array<RowsFn, kRowsMax>, 3> kRows = {
 
 void rows(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* panels,
           int64_t panel, float* c, int64_t ldc, bool accumulate) {
-  const int which = type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 2;
-  kRows[which][m - 1](k, a, lda, panels, panel, c, ldc, n, accumulate);
+  kRows[index_of(type)][m - 1](k, a, lda, panels, panel, c, ldc, n, accumulate);
 }
 
 #if defined(MAKAR_ISA_neon)

@@ -10,6 +10,16 @@ namespace makar::kernels::MAKAR_ISA {
 
 inline float madd(float a, float b, float c) { return std::fma(a, b, c); }
 
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2.
+inline float exp_series(float r) {
+  float p = 0.00019899288599845022f;
+  p = madd(p, r, 0.0013933652080595493f);
+  p = madd(p, r, 0.0083332983776927f);
+  p = madd(p, r, 0.04166646674275398f);
+  p = madd(p, r, 0.1666666716337204f);
+  return madd(p, r, 0.5f);
+}
+
 // e^x; 0 below -87.3, infinity above 88.7, NaN for NaN.
 inline float exp_of(float x) {
   const float clamped = x < -87.33f ? -87.33f : (x > 88.72f ? 88.72f : x);
@@ -18,13 +28,7 @@ inline float exp_of(float x) {
   const float n = shifted - magic;
   float r = madd(n, -0.693359375f, clamped);
   r = madd(n, 2.12194440e-4f, r);
-  float p = 0.00019899288599845022f;
-  p = madd(p, r, 0.0013933652080595493f);
-  p = madd(p, r, 0.0083332983776927f);
-  p = madd(p, r, 0.04166646674275398f);
-  p = madd(p, r, 0.1666666716337204f);
-  p = madd(p, r, 0.5f);
-  const float y = madd(r * r, p, r) + 1.0f;
+  const float y = madd(r * r, exp_series(r), r) + 1.0f;
   // Two halves of the power keep 2^128 out of the exponent field.
   const int32_t e = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic), half = e >> 1;
   const float scale_a = std::bit_cast<float>((half + 127) << 23),
@@ -33,6 +37,19 @@ inline float exp_of(float x) {
   out = x < -87.33f ? 0.0f : out;
   out = x > 88.72f ? std::bit_cast<float>(0x7f800000) : out;
   return x != x ? x : out;
+}
+
+// exp_of for x <= 0 (or NaN), the same bits with less to do: nothing overflows, and one power of two is
+// enough.
+inline float exp_down(float x) {
+  const float clamped = x < -87.33f ? -87.33f : x;
+  const float magic = 12582912.0f;
+  const float shifted = madd(clamped, 1.44269504f, magic);
+  const float n = shifted - magic;
+  const float r = madd(n, 2.12194440e-4f, madd(n, -0.693359375f, clamped));
+  const float y = madd(r * r, exp_series(r), r) + 1.0f;
+  const int32_t e = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);
+  return x < -87.33f ? 0.0f : y * std::bit_cast<float>((e + 127) << 23);
 }
 
 inline float sigmoid_of(float x) { return 1.0f / (1.0f + exp_of(-x)); }

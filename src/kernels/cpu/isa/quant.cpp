@@ -10,6 +10,9 @@
 #include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/quant_lanes.h"
 #include "kernels/quant_form.h"
+#if defined(MAKAR_ISA_neon)
+#include "kernels/cpu/isa/quant_tile_neon.h"
+#endif
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
@@ -100,26 +103,40 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
     }
     for (int i = 0; i < R; ++i) {
       const Floats whole = to_floats(x[i]);
-      t[i] = p == 0 ? mul(whole, scale[p]) : fma(whole, scale[p], t[i]);
+      if constexpr (F.mins)
+        t[i] = p == 0 ? mul(whole, scale[p]) : fma(whole, scale[p], t[i]);
+      else
+        t[i] = fma(whole, scale[p], p == 0 ? zero_floats() : t[i]);  // never -0, as in the tile
       if constexpr (F.mins) t[i] = fma(min[p], d[(1 + p) * R + i], t[i]);
     }
   }
   for (int i = 0; i < R; ++i) acc[i] = fma(t[i], d[i], acc[i]);
 }
 
+// Where the instruction set has a tile of its own.
+#if defined(MAKAR_ISA_neon)
+template <int Form, int R>
+constexpr bool has_tile = R == 4 && (Form == kFormWide || Form == kFormInt8);
+#else
+template <int Form, int R>
+constexpr bool has_tile = false;
+#endif
+
 // R rows by one panel.
 template <int Form, int R>
 inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, Bytes book, float* c,
-                      int64_t ldc, bool accumulate, const std::byte* ahead, int64_t ahead_step) {
+                      int64_t ldc, bool accumulate) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int kBlocks = blocks_of(F);
   Floats acc[R];
   for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
-  for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
-    const Scales<Form> scales(b);
-    for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R), ahead += ahead_step) {
-      for (int64_t line = 0; line < ahead_step; line += 64) __builtin_prefetch(ahead + line);
-      one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
+  if constexpr (has_tile<Form, R>) {
+    tile_of_four<Form>(blocks, a, b, acc);
+  } else {
+    for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
+      const Scales<Form> scales(b);
+      for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))
+        one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
     }
   }
   for (int i = 0; i < R; ++i) store_floats(c + i * ldc, acc[i]);
@@ -130,17 +147,16 @@ void panels(const QuantProduct& q) {
   const auto* a = static_cast<const std::byte*>(q.a);
   const auto* b = static_cast<const std::byte*>(q.b);
   const Bytes book = load_bytes(reinterpret_cast<const std::byte*>(q.book));
-  const auto* ahead = static_cast<const std::byte*>(q.ahead);
-  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead += q.blocks * q.ahead_step) {
+  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel) {
     float* c = q.c + col;
     if (q.cols - col >= kQuantCols) {
-      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate, ahead, q.ahead_step);
+      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate);
       continue;
     }
     const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
     float buffer[R * kQuantCols] = {};
     for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
-    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate, ahead, q.ahead_step);
+    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate);
     for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
   }
 }
@@ -159,6 +175,7 @@ void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
         store_floats(to + p * 4, scale[p]);
         if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
       }
+      store_floats(to + (F.mins ? 2 : 1) * P * 4, fma(scale[0], -0x1.8p23f, zero_floats()));
 #pragma clang loop unroll(full)
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
         Bytes w[kSteps];

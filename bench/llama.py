@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Ours beside llama.cpp on the same GGUF files, in turns: Llama shapes with random weights.
+
+usage: LLAMA_CPP=FOLDER ./dev bench llama [--json] [--quick] [--rounds N] [--threads 1,2] [--only TEXT] [--models FOLDER]
+
+LLAMA_CPP names the folder with llama.cpp's programs (llama-bench, llama-batched-bench, llama-completion), built on
+this machine for this machine: cmake -B build -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON && cmake --build build.
+Cases: reading 512 tokens (pp), writing 128 alone (tg) and 32 in 8 and 16 sequences together; start: the seconds from
+the call to the first token; memory: the most that was resident. A ratio above 1 means that ours is better.
+--quick reads 128 and writes 32 (8 together). --only keeps the cases that contain TEXT ("1.1b q8_0 t1").
+The models are made once, in --models (build/bench-llama).
+"""
+# builds: makar bench_llama_random_model
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.join(HERE, "..", "build")
+SHAPES, TYPES = ("110m", "1.1b"), ("f16", "q8_0", "q4_0", "q4_k_m")
+THEIRS = ("llama-bench", "llama-batched-bench", "llama-completion")
+TOGETHER = (8, 16)
+PROMPT = "once upon a time there was a small machine that could read"
+
+
+def fail(message):
+    sys.exit(f"llama.py: {message}")
+
+
+def peer():
+    folder = os.environ.get("LLAMA_CPP", "")
+    if not folder:
+        fail("LLAMA_CPP is not set; it names the folder with llama.cpp's programs (--help has how to build them)")
+    missing = [p for p in THEIRS if not os.access(os.path.join(folder, p), os.X_OK)]
+    if missing:
+        fail(f"LLAMA_CPP={folder} has no {', '.join(missing)}; build them with cmake --build build --target {' '.join(missing)}")
+    return folder
+
+
+def run(command):
+    """What a program prints, its seconds and its largest resident size in MB."""
+    begin = time.perf_counter()
+    with tempfile.TemporaryFile("w+", errors="replace") as complaint:
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaint, stdin=subprocess.DEVNULL, text=True, errors="replace")
+        text = child.stdout.read()
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - begin
+        child.returncode = os.waitstatus_to_exitcode(status)
+        complaint.seek(0)
+        if child.returncode != 0:
+            fail(f"{' '.join(command)} failed with {child.returncode}:\n{complaint.read()[-2000:]}")
+    return text, seconds, usage.ru_maxrss / 1024
+
+
+def make_models(folder, wanted):
+    """The file of each (shape, type): F16 from nothing, the others by our own quantize."""
+    os.makedirs(folder, exist_ok=True)
+    paths = {(s, t): os.path.join(folder, f"{s}-{t}.gguf") for s in SHAPES for t in TYPES}
+    for shape, kind in wanted:
+        plain, path = paths[shape, "f16"], paths[shape, kind]
+        if not os.path.exists(plain):
+            print(f"making {plain}", file=sys.stderr)
+            run([os.path.join(BUILD, "bench_llama_random_model"), shape, plain])
+        if not os.path.exists(path):
+            print(f"making {path}", file=sys.stderr)
+            run([os.path.join(BUILD, "makar"), "quantize", plain, path, "--type", kind])
+    return paths
+
+
+class Ours:
+    def __init__(self):
+        self.program = os.path.join(BUILD, "makar")
+
+    def rates(self, path, threads, sizes):
+        def bench(*arguments):
+            text, _, _ = run([self.program, "bench", "-m", path, "-t", str(threads), "-r", "1", "--json", *map(str, arguments)])
+            return [json.loads(line)["ours"] for line in text.splitlines()]
+
+        pp, tg = bench("-p", sizes.read, "-n", sizes.write + 1, "-b", 1)
+        together = bench("-p", 0, "-n", sizes.together + 1, *(x for n in TOGETHER for x in ("-b", n)))
+        return dict(zip(sizes.names(), [pp, tg, *together]))
+
+    def start(self, path, threads):
+        return run([self.program, "generate", "-m", path, "-t", str(threads), "-n", "1", "--temp", "0", PROMPT])[1:]
+
+
+class Theirs:
+    def __init__(self, folder):
+        self.program = lambda name: os.path.join(folder, name)
+
+    def rates(self, path, threads, sizes):
+        text, _, _ = run([self.program("llama-bench"), "-m", path, "-t", str(threads), "-p", str(sizes.read), "-n", str(sizes.write),
+                          "-r", "1", "-o", "json"])
+        pp, tg = (case["avg_ts"] for case in json.loads(text))
+        text, _, _ = run([self.program("llama-batched-bench"), "-m", path, "-t", str(threads), "-npp", "1", "-ntg", str(sizes.together),
+                          "-npl", ",".join(map(str, TOGETHER)), "-c", str(max(TOGETHER) * (sizes.together + 16)),
+                          "--output-format", "jsonl"])
+        together = [json.loads(line)["speed_tg"] for line in text.splitlines() if line.startswith("{")]
+        return dict(zip(sizes.names(), [pp, tg, *together]))
+
+    def start(self, path, threads):
+        return run([self.program("llama-completion"), "-m", path, "-t", str(threads), "-n", "1", "--temp", "0", "--no-warmup", "-no-cnv",
+                    "-p", PROMPT])[1:]
+
+
+class Sizes:
+    def __init__(self, quick):
+        self.read, self.write, self.together = (128, 32, 8) if quick else (512, 128, 32)
+
+    def names(self):
+        return [f"pp{self.read}", f"tg{self.write}", *(f"tg{self.together} x {n}" for n in TOGETHER)]
+
+
+def spread(values):
+    if len(values) < 2:
+        return 0.0
+    q = statistics.quantiles(values, n=4, method="inclusive")
+    return (q[2] - q[0]) / 2 / statistics.median(values)
+
+
+def compare(name, threads, path, sides, sizes, rounds):
+    """Rounds of both in turn; a line for each case."""
+    got = {}
+    for _ in range(rounds):
+        for who, side in sides.items():
+            for case, rate in side.rates(path, threads, sizes).items():
+                got.setdefault((case, "tok/s"), {}).setdefault(who, []).append(rate)
+            seconds, resident = side.start(path, threads)
+            got.setdefault(("start", "s"), {}).setdefault(who, []).append(seconds)
+            got.setdefault(("memory", "MB"), {}).setdefault(who, []).append(resident)
+    for (case, unit), values in got.items():
+        ours, theirs = (statistics.median(values[who]) for who in sides)
+        yield {"bench": "llama", "case": f"{name} {case}", "threads": threads, "ours": round(ours, 3), "peer": "llama.cpp",
+               "theirs": round(theirs, 3), "unit": unit, "ratio": round(ours / theirs if unit == "tok/s" else theirs / ours, 3),
+               "spread": round(spread(values["ours"]) + spread(values["theirs"]), 3)}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--json", action="store_true", help="one JSON object a line")
+    p.add_argument("--quick", action="store_true", help="shorter texts")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--threads", default=",".join(str(t) for t in sorted({1, os.cpu_count() or 1})))
+    p.add_argument("--only", default="")
+    p.add_argument("--models", default=os.path.join(BUILD, "bench-llama"))
+    a = p.parse_args()
+    sides = {"ours": Ours(), "theirs": Theirs(peer())}
+    cases = [(s, t, int(n)) for s in SHAPES for t in TYPES for n in a.threads.split(",") if a.only in f"{s} {t} t{n}"]
+    if not cases:
+        fail(f"no case contains '{a.only}'")
+    paths = make_models(a.models, sorted({c[:2] for c in cases}))
+    sizes = Sizes(a.quick)
+    for shape, kind, threads in cases:
+        for line in compare(f"{shape} {kind}", threads, paths[shape, kind], sides, sizes, a.rounds):
+            if a.json:
+                print(json.dumps(line), flush=True)
+            else:
+                print(f"{line['case']:<24} {threads} threads  ours {line['ours']:>9.2f}  llama.cpp {line['theirs']:>9.2f} {line['unit']:<5}"
+                      f"  {line['ratio']:>5.2f} times  +-{line['spread'] * 100:.0f} %", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+// What the benchmarks of kernels share: their options, and a line of results.
+#pragma once
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "bench/timing.h"
+
+namespace makar::bench {
+
+struct RunOptions {
+  bool json = false;
+  int64_t threads = 0, rounds = 9;
+  double batch_ms = 10, patience = 0;
+  std::string only;
+
+  bool wants(const std::string& name) const { return name.find(only) != std::string::npos; }
+  // With one thread the clock is processor time.
+  std::vector<Times> time(const std::vector<std::function<void()>>& calls, int pool_threads) const {
+    return interleave(calls, static_cast<int>(rounds), batch_ms * 1e-3, patience, pool_threads == 1);
+  }
+};
+
+// Reads the command line into `o`; the exit code where there is nothing to run.
+inline std::optional<int> parse(RunOptions& o, const std::string& program, const std::string& summary,
+                                int argc, char** argv) {
+  Options options(program, summary, program + " --threads 1 --only 5632x2048");
+  options.add("--json", &o.json, "one JSON object a case");
+  options.add("--threads", &o.threads, "threads; 0 means all cores", "N");
+  options.add("--rounds", &o.rounds, "rounds of each case", "N");
+  options.add("--batch-ms", &o.batch_ms, "milliseconds of a round", "N");
+  options.add("--patience", &o.patience, "seconds a case may wait for quiet moments on a shared machine",
+              "S");
+  options.add("--only", &o.only, "cases that contain TEXT", "TEXT");
+  const Status parsed = options.parse({argv + 1, argv + argc});
+  if (parsed.ok() && options.help_asked()) return fmt::print("{}", options.help()), 0;
+  if (!parsed.ok()) return fmt::print(stderr, "{}\n", parsed.error().text()), 2;
+  o.rounds = std::max<int64_t>(1, o.rounds);
+  return std::nullopt;
+}
+
+// A case beside one peer. Rates: more is better.
+struct Line {
+  std::string bench, name, peer, unit;
+  int threads = 1;
+  double ours = 0, theirs = 0, spread = 0;
+  bool quiet = true;
+
+  double ratio() const { return ours / theirs; }
+  void print_json() const {
+    fmt::print(
+        "{{\"bench\":\"{}\",\"case\":\"{}\",\"threads\":{},\"ours\":{:.2f},\"peer\":\"{}\",\"theirs\":{:.2f},"
+        "\"unit\":\"{}\",\"ratio\":{:.3f},\"spread\":{:.3f},\"quiet\":{}}}\n",
+        bench, name, threads, ours, peer, theirs, unit, ratio(), spread, quiet);
+  }
+};
+
+}  // namespace makar::bench

@@ -1,0 +1,112 @@
+// llama2.c's three kinds of checkpoint hold the same model.
+#include "formats/llama2c.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace makar {
+namespace {
+
+constexpr int32_t kWidth = 8, kHidden = 16, kLayers = 2, kHeads = 2, kVocab = 5, kPositions = 4, kGroup = 4;
+
+template <class T>
+std::string raw(const T& v) {
+  return {reinterpret_cast<const char*>(&v), sizeof v};
+}
+// Value i of tensor `seed`: whole multiples of 1/64 with a large one in every group, so that int8 holds them.
+float value(int seed, int64_t i) {
+  return i % kGroup == 0 ? 127.0f / 64 : static_cast<float>((i * 7 + seed * 13) % 127 - 63) / 64;
+}
+std::string plain(int seed, int64_t count) {
+  std::string out;
+  for (int64_t i = 0; i < count; ++i) out += raw(value(seed, i));
+  return out;
+}
+std::string grouped(int seed, int64_t count) {
+  std::string out, scales;
+  for (int64_t i = 0; i < count; ++i) out += static_cast<char>(std::lround(value(seed, i) * 64));
+  for (int64_t g = 0; g < count / kGroup; ++g) scales += raw(1.0f / 64);
+  return out + scales;
+}
+
+// Tensors by number: 0 embedding, 1.. norms and matrices of each layer, 90 the last norm, 91 the output.
+std::string checkpoint(int version, bool shared) {
+  std::string out;
+  const auto ints = [&](std::vector<int32_t> n) {
+    for (const int32_t v : n) out += raw(v);
+  };
+  const int32_t vocab = version == 0 && !shared ? -kVocab : kVocab;
+  if (version > 0) ints({0x616b3432, version});
+  ints({kWidth, kHidden, kLayers, kHeads, kHeads, vocab, kPositions});
+  if (version > 0) {
+    out += static_cast<char>(shared);
+    if (version == 2) out += raw(kGroup);
+    out.resize(256, '\0');
+  }
+  const auto matrix = [&](int seed, int64_t count) {
+    out += version == 2 ? grouped(seed, count) : plain(seed, count);
+  };
+  const auto norms = [&](int kind) {
+    for (int l = 0; l < kLayers; ++l) out += plain(l * 10 + kind, kWidth);
+  };
+  const auto matrices = [&](int kind, int64_t count) {
+    for (int l = 0; l < kLayers; ++l) matrix(l * 10 + kind, count);
+  };
+  if (version > 0) norms(1), norms(6), out += plain(90, kWidth);
+  matrix(0, kVocab * kWidth);
+  if (version == 0) norms(1);
+  for (int kind = 2; kind <= 5; ++kind) matrices(kind, kWidth * kWidth);
+  if (version == 0) norms(6);
+  for (int kind = 7; kind <= 9; ++kind) matrices(kind, kWidth * kHidden);
+  if (version == 0) out += plain(90, kWidth) + std::string(kPositions * (kWidth / kHeads) * 4, '\0');
+  if (!shared) matrix(91, kVocab * kWidth);
+  return out;
+}
+
+Result<Gguf::File> parse(const std::string& bytes) {
+  const auto keeper = std::make_shared<std::string>(bytes);
+  return parse_llama2c(std::as_bytes(std::span(keeper->data(), keeper->size())), keeper, "x.bin");
+}
+
+TEST(Llama2c, VersionsHoldTheSameModel) {
+  for (const bool shared : {true, false}) {
+    const auto first = parse(checkpoint(0, shared));
+    ASSERT_TRUE(first.ok()) << first.error().text();
+    for (const int version : {1, 2}) {
+      const auto other = parse(checkpoint(version, shared));
+      ASSERT_TRUE(other.ok()) << other.error().text();
+      ASSERT_EQ((*other)->tensors().size(), (*first)->tensors().size());
+      for (const GgufTensor& t : (*first)->tensors()) {
+        const GgufTensor* o = (*other)->find(t.name);
+        ASSERT_TRUE(o) << t.name;
+        ASSERT_EQ(o->shape, t.shape);
+        const Tensor a = (*first)->view(t), b = (*other)->view(*o);
+        for (int64_t i = 0; i < a.count(); ++i) ASSERT_EQ(a.f32()[i], b.f32()[i]) << t.name << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Llama2c, WrongNewerFilesAreErrors) {
+  const auto expect = [](std::string bytes, size_t at, int32_t change, const std::string& part) {
+    if (at + 4 <= bytes.size()) std::memcpy(bytes.data() + at, &change, 4);
+    const auto file = parse(bytes);
+    ASSERT_FALSE(file.ok()) << part;
+    EXPECT_NE(file.error().text().find(part), std::string::npos) << file.error().text();
+  };
+  const std::string one = checkpoint(1, true), two = checkpoint(2, false);
+  expect(one, 4, 3, "version 3; 0, 1 and 2 are read");
+  expect(one, 4, 0, "version 0");
+  expect(one.substr(0, 100), 4, 1, "a header of 256");
+  expect(one, 8, 0, "0 as its width");
+  expect(one, 28, -5, "-5 tokens");
+  expect(two, 37, 0, "0 weights that share a scale");
+  expect(two, 37, 3, "3 weights that share a scale");
+  expect(two, 37, 8, "asks for");
+  expect(one.substr(0, one.size() - 1), 4, 1, "asks for");
+  expect(two + "x", 4, 2, "asks for");
+}
+
+}  // namespace
+}  // namespace makar
