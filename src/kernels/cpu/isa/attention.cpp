@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cpu/isa/attention_block.h"
+#include "kernels/cpu/isa/key_tiles.h"
 #include "kernels/cpu/isa/parts.h"
 
 namespace makar::kernels::MAKAR_ISA {
@@ -51,8 +52,10 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   float* p_panels = scores + layout.block * kKeyTile;
   float* m = p_panels + layout.p_panels;
   float* l = m + a.rows;
+  float* sink_panels = l + a.rows;
 
   t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
+  if (a.q_sinks) t.pack_a(a.q_sinks, a.q_stride, 1, a.rows, a.dim, sink_panels);
   std::fill_n(m, a.rows, -INFINITY);
   std::fill_n(l, a.rows, 0.0f);
   for (int64_t i = 0; i < a.rows; ++i) std::memset(a.out + i * a.out_stride, 0, sizeof(float) * a.dim);
@@ -68,14 +71,20 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       const int64_t seen = keys_seen(a, i0, rows, j0, tile);
       if (seen <= 0) continue;
       if (!ready && cached) {
-        const float* page = a.cache.pages[j0 / kKeyTile];
-        keys = page + a.cache.k_offset, values = page + a.cache.v_offset;
+        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees furthest
+        const int64_t most = a.causal ? std::min(tile, last + 1 - j0) : tile;
+        const std::byte* page = a.cache.pages[j0 / kKeyTile];
+        keys = read_keys(t, a.cache.k_type, page + a.cache.k_offset, a.dim, most, k_panels);
+        values = read_values(t, a.cache.v_type, page + a.cache.v_offset, a.dim, most, v_panels);
       } else if (!ready) {
         t.pack_b(a.k + j0 * a.kv_stride, a.kv_stride, 1, tile, a.dim, k_panels);
         t.pack_b(a.v + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, v_panels);
       }
       ready = true;
       t.product(rows, seen, a.dim, q_panels + i0 * a.dim, keys, scores, kKeyTile, false);
+      if (a.q_sinks && holds_sinks(a, j0))
+        t.product(rows, std::min(a.sinks, seen), a.dim, sink_panels + i0 * a.dim, keys, scores, kKeyTile,
+                  false);
       for (int64_t i = 0; i < rows; ++i) {
         float* s = scores + i * kKeyTile;
         const Span visible = visible_keys(a, i0 + i, j0, seen);
