@@ -81,6 +81,7 @@ int run_chat(const std::vector<std::string>& arguments) {
   Options options("chat", "Talk with a model that has a chat template. /help inside lists the commands.",
                   "makar chat -m MODEL");
   model.declare(options);
+  model.declare_chat(options);
   writing.declare(options);
   options.add("--system", &system, "what the model is told before anything else", "TEXT");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -90,11 +91,13 @@ int run_chat(const std::vector<std::string>& arguments) {
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || !language->chat_template())
     return report(error_of(Error::Kind::kUnsupported, model.model,
-                           "{} has no chat template; makar generate continues text with it",
+                           "{} has no chat template; give one with --chat-template, or continue text with "
+                           "makar generate",
                            language->spec().architecture));
-  Engine engine(language->model(), pool, writing.engine(language->model()));
-  if (const Status status = writing.constrain(*language); !status.ok()) return report(status.error());
-  if (const Status status = writing.open_draft(*language, pool); !status.ok()) return report(status.error());
+  const auto engine_options = writing.engine.resolve(language->spec());
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  Engine engine(language->model(), pool, *engine_options);
+  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
   ChatSession session(engine, *language, writing.write);
   session.set_system(system);
   const bool terminal = isatty(0) && isatty(1);

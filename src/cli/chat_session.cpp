@@ -6,11 +6,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/shown.h"
+#include "llm/session.h"
 
 namespace makar {
 namespace {
-
-constexpr size_t kLargestSession = size_t{16} << 20;
 
 std::string token_text(const LanguageModel& language, int64_t id) {
   const uint32_t one[] = {static_cast<uint32_t>(id)};
@@ -18,30 +17,6 @@ std::string token_text(const LanguageModel& language, int64_t id) {
 }
 
 }  // namespace
-
-Result<Json> read_session(const std::string& text, const std::string& place) {
-  if (text.size() > kLargestSession)
-    return error_of(Error::Kind::kLimit, place, "{} bytes are more than the {} a session may have",
-                    text.size(), kLargestSession);
-  MAKAR_TRY(const Json json, parse_json(text, place));
-  if (!json.is_object() || !json.contains("messages") || !json["messages"].is_array())
-    return error_at(place, "expected an object with a list \"messages\"");
-  Json messages = Json::array();
-  for (size_t i = 0; i < json["messages"].size(); ++i) {
-    const Json& m = json["messages"][i];
-    const auto text_of = [&](const char* key) {
-      return m.is_object() && m.contains(key) && m[key].is_string();
-    };
-    if (!text_of("role") || !text_of("content"))
-      return error_at(place, "message {} needs a \"role\" and a \"content\", both text", i + 1);
-    const std::string role = m["role"];
-    if (role != "system" && role != "user" && role != "assistant")
-      return error_at(place, "message {} has the role {}; known are system, user and assistant", i + 1,
-                      shown(role));
-    messages.push_back({{"role", role}, {"content", m["content"]}});
-  }
-  return messages;
-}
 
 ChatSession::ChatSession(Engine& engine, const LanguageModel& language, WriteOptions options)
     : engine_(engine), language_(language), options_(std::move(options)) {
@@ -104,13 +79,13 @@ Result<std::string> ChatSession::temperature(const std::string& text) {
 
 Result<std::string> ChatSession::save(const std::string& path) const {
   if (path.empty()) return error_at("/save", "needs the name of a file");
-  MAKAR_CHECK_OK(write_file(path, Json{{"messages", messages_}}.dump(1) + "\n"));
+  MAKAR_CHECK_OK(write_file(path, write_session(messages_)));
   return fmt::format("{} messages saved\n", messages_.size());
 }
 
 Result<std::string> ChatSession::load(const std::string& path) {
   if (path.empty()) return error_at("/load", "needs the name of a file");
-  MAKAR_TRY(const std::string text, read_file(path));
+  MAKAR_TRY(const std::string text, read_file(path, kLargestSession));
   MAKAR_TRY(messages_, read_session(text, path));
   return fmt::format("{} messages\n", messages_.size());
 }

@@ -34,7 +34,4 @@ class ChatSession {
   WriteResult last_;
 };
 
-// Messages of a saved session: a list of {"role", "content"} of the known roles, within bounds.
-Result<Json> read_session(const std::string& text, const std::string& place);
-
 }  // namespace makar

@@ -3,10 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <iostream>
-#include <sstream>
-
 #include "base/file.h"
 #include "base/sha256.h"
 #include "cli/run.h"
@@ -190,126 +186,14 @@ int run_train(const std::vector<std::string>& arguments) {
   return train_texts(c, command);
 }
 
-Json probabilities(const float* row, int64_t n, const std::vector<std::string>& names) {
-  double sum = 0;
-  const float most = *std::max_element(row, row + n);
-  for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(row[i] - most));
-  const int64_t best = std::max_element(row, row + n) - row;
-  return {{"label", names[static_cast<size_t>(best)]}, {"score", 1.0 / sum}};
-}
-
-// One line of input: a text, or JSON {"text"}, {"tokens"}, {"question", "context"}.
-Result<Json> answer_line(const Model& model, const Tokenizer& tokenizer, ThreadPool& pool,
-                         const std::vector<std::string>& names, const std::string& line, bool jsonl) {
-  Json record = {{"text", line}};
-  if (jsonl) {
-    MAKAR_TRY(record, parse_json(line, "", {size_t{16} << 20, 64}));
-    if (!record.is_object()) return error_at("", "a record must be an object");
-  }
-  const int64_t most = model.spec().max_positions > 0 ? model.spec().max_positions : 4096;
-  LabelledText t;
-  std::vector<int64_t> first;
-  std::vector<std::string> words;
-  if (model.spec().head.kind == HeadKind::kTokenClass) {
-    if (record.contains("tokens") && record["tokens"].is_array())
-      for (const Json& w : record["tokens"]) words.push_back(w.is_string() ? w.get<std::string>() : w.dump());
-    else if (const Json* text = text_field(record); text && text->is_string()) {
-      std::istringstream in(text->get<std::string>());
-      for (std::string w; in >> w;) words.push_back(w);
-    }
-    if (words.empty()) return error_at("", "expected {{\"tokens\": [...]}} or a text");
-    MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer, words, most));
-    t.ids = pieces.ids, first = pieces.first;
-  } else {
-    EncodeOptions o;
-    o.add_special = true, o.truncation = Truncation{static_cast<size_t>(most)};
-    const Json* text = text_field(record);
-    const bool question = model.spec().head.kind == HeadKind::kQuestion;
-    if (question && !(record.contains("question") && record["question"].is_string() &&
-                      record.contains("context") && record["context"].is_string()))
-      return error_at("", "expected {{\"question\", \"context\"}}");
-    if (!question && (!text || !text->is_string())) return error_at("", "expected a text");
-    if (question) o.truncation->strategy = Truncation::Strategy::kOnlySecond;
-    const auto encode = [&] {
-      return question ? tokenizer.encode_pair(record["question"].get_ref<const std::string&>(),
-                                              record["context"].get_ref<const std::string&>(), o)
-                      : tokenizer.encode(text->get_ref<const std::string&>(), o);
-    };
-    MAKAR_TRY(const Encoding e, encode());
-    t.ids.assign(e.ids.begin(), e.ids.end()), t.types.assign(e.type_ids.begin(), e.type_ids.end());
-    for (size_t i = 0; i < e.ids.size(); ++i)
-      t.offsets.push_back(e.type_ids[i] == 1 && !e.special_mask[i] ? e.offsets[i] : Span{});
-    if (question) t.context = record["context"].get<std::string>();
-    if (t.ids.empty()) return error_at("", "the text is empty");
-  }
-  const LabelledText* one[] = {&t};
-  const auto outputs = head_outputs(model, pool, batch_of(model, one));
-  if (model.spec().head.kind == HeadKind::kQuestion) {
-    const auto list = [&](const char* name) {
-      return std::vector<float>(outputs.at(name).f32(), outputs.at(name).f32() + t.ids.size());
-    };
-    return Json{{"answer", best_answer(one, {list("start_logits")}, {list("end_logits")})}};
-  }
-  const Tensor& logits = outputs.at("logits");
-  const int64_t classes = logits.dim(1);
-  if (classes == 1) return Json{{"score", logits.f32()[0]}};
-  if (model.spec().head.kind != HeadKind::kTokenClass) return probabilities(logits.f32(), classes, names);
-  Json tags = Json::array();
-  for (const int64_t f : first)
-    tags.push_back(probabilities(logits.f32() + f * classes, classes, names)["label"]);
-  words.resize(first.size());
-  return Json{{"tokens", words}, {"tags", tags}};
-}
-
-int run_run(const std::vector<std::string>& arguments) {
-  std::string folder, text;
-  int64_t threads = 0;
-  bool jsonl = false;
-  Options options("classify run",
-                  "Classifies, tags or answers: one line of standard input (or --text) a result.",
-                  "echo 'a fine film' | makar classify run -m run");
-  options.add("-m --model", &folder, "a model folder with a classification, tagging or answering head", "DIR")
-      .required = true;
-  options.add("--text", &text, "this text instead of standard input", "TEXT");
-  options.add("--jsonl", &jsonl, "lines are JSON: {\"text\"}, {\"tokens\"} or {\"question\", \"context\"}");
-  options.add("-t --threads", &threads, "0: one for each core", "N");
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  ThreadPool pool(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
-  const auto loaded = load_model(folder);
-  if (!loaded.ok()) return report(loaded.error());
-  const HeadKind kind = loaded->model->spec().head.kind;
-  if (kind != HeadKind::kSequenceClass && kind != HeadKind::kTokenClass && kind != HeadKind::kQuestion)
-    return report(error_of(Error::Kind::kUnsupported, folder, "a {} does not classify texts",
-                           loaded->model->spec().architecture));
-  const auto tokenizer = Tokenizer::load(folder);
-  if (!tokenizer.ok()) return report(tokenizer.error());
-  std::vector<std::string> names;
-  const Json& config = loaded->model->spec().config;
-  for (int64_t i = 0; i < loaded->model->spec().head.labels; ++i) {
-    const std::string key = std::to_string(i);
-    const bool named = config.contains("id2label") && config["id2label"].contains(key) &&
-                       config["id2label"][key].is_string();
-    names.push_back(named ? config["id2label"][key].get<std::string>() : "LABEL_" + key);
-  }
-  int64_t number = 0;
-  const auto one = [&](const std::string& line) {
-    ++number;
-    const auto answer = answer_line(*loaded->model, *tokenizer, pool, names, line, jsonl);
-    const Json out =
-        answer.ok() ? *answer : Json{{"error", {{"message", answer.error().message}, {"line", number}}}};
-    fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
-  };
-  if (!text.empty()) return one(text), 0;
-  for (std::string line; std::getline(std::cin, line);) one(line);
-  return 0;
-}
-
 }  // namespace
+
+int run_classify_lines(const std::vector<std::string>& arguments);  // classify_run.cpp
 
 int run_classify(const std::vector<std::string>& arguments) {
   const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (!arguments.empty() && arguments[0] == "train") return run_train(rest);
-  if (!arguments.empty() && arguments[0] == "run") return run_run(rest);
+  if (!arguments.empty() && arguments[0] == "run") return run_classify_lines(rest);
   const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
   fmt::print(help ? stdout : stderr,
              "Classes, numbers, tags, answers and images: trains a head, and runs it.\n\n"

@@ -28,7 +28,8 @@ int run_fill(const std::vector<std::string>& arguments) {
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  const auto gaps = fill(*language, pool, fmt::format("{}", fmt::join(words, " ")), top);
+  Engine engine(language->model(), pool);
+  const auto gaps = fill(engine, *language, fmt::format("{}", fmt::join(words, " ")), top);
   if (!gaps.ok()) return report(gaps.error());
   for (const Gap& gap : *gaps) {
     Json answers = Json::array();

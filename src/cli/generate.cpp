@@ -1,4 +1,6 @@
 // makar generate: continue a prompt, as text or as token ids.
+#include "infer/generate.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
@@ -17,7 +19,6 @@ struct GenerateCommand {
   WritingOptions writing;
   std::vector<std::string> words, files;
   std::string ids;
-  int64_t logprobs = -1;
   bool json = false, jsonl = false, chat = false, parse_special = false;
 };
 
@@ -70,12 +71,12 @@ Json answer_json(const WriteResult& result, const LanguageModel& language, bool 
 }
 
 // One request a line: {"prompt"} or {"messages"}, with max_tokens, stop and the sampler's keys.
-Result<Json> answer_line(const std::string& line, Engine& engine, const LanguageModel& language,
-                         const GenerateCommand& c) {
+Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& engine,
+                                            const LanguageModel& language, const GenerateCommand& c,
+                                            bool& logprobs) {
   MAKAR_TRY(const Json request, parse_json(line, "request"));
   if (!request.is_object()) return error_at("request", "expected an object with \"prompt\" or \"messages\"");
   WriteOptions o = c.writing.write;
-  o.logprobs = c.logprobs;
   std::vector<int64_t> prompt;
   for (const auto& [key, value] : request.items()) {
     if (key == "prompt" && value.is_string()) {
@@ -84,36 +85,67 @@ Result<Json> answer_line(const std::string& line, Engine& engine, const Language
       ChatInput input;
       input.messages = value, input.add_generation_prompt = true;
       MAKAR_TRY(prompt, language.encode_chat(input));
-    } else if ((key == "max_tokens" || key == "n" || key == "beams") && value.is_number_integer()) {
-      const int64_t number = value.get<int64_t>();
-      if (number < 1 || number > 1000000) return error_at(key, "must be 1 to 1000000, got {}", number);
-      (key == "n" ? o.answers : key == "beams" ? o.beams : o.max_new_tokens) = number;
     } else if (key == "stop" && (value.is_string() || value.is_array())) {
       o.stop.clear();
       for (const Json& stop : value.is_string() ? Json::array({value}) : value) {
         if (!stop.is_string()) return error_at("stop", "expected strings, found {}", stop.dump());
         o.stop.push_back(stop.get<std::string>());
       }
+    } else if (key == "early_stopping") {
+      MAKAR_TRY(o.early, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
+    } else if (key == "mbr_metric" && value.is_string()) {
+      MAKAR_TRY(o.mbr_metric, parse_overlap(value.get<std::string>(), key));
+    } else if (key == "mbr" && value.is_number_integer()) {
+      o.mbr = value.get<int64_t>();
     } else {
-      MAKAR_TRY(const bool known, read_sampler_option(o.sampler, key, value));
+      MAKAR_TRY(bool known, read_number_option<Decoding>(o, decoding_options(), key, value));
+      if (!known) {
+        MAKAR_TRY(known, read_sampler_option(o.sampler, key, value));
+      }
       if (!known)
         return error_at(key, "is no key of a request, or of another type than expected: {}", value.dump());
     }
   }
-  WritingOptions bounds = c.writing;
-  bounds.write = o;
-  MAKAR_CHECK_OK(bounds.check());
+  MAKAR_CHECK_OK(check_writing(o));
   if (prompt.empty()) return error_at("request", "expected \"prompt\" or \"messages\"");
-  MAKAR_TRY(const WriteResult result, write_text(engine, language, prompt, o));
-  return answer_json(result, language, c.logprobs >= 0);
+  logprobs = o.logprobs >= 0;
+  return Writing::begin(engine, language, std::move(prompt), o);
+}
+
+// Lines that are there already are answered together, and told in their order.
+bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engine& engine,
+                  const LanguageModel& language, const GenerateCommand& c) {
+  struct Line {
+    Result<std::unique_ptr<Writing>> writing;
+    bool logprobs;
+  };
+  std::vector<Line> begun;
+  for (const std::string_view line : lines) {
+    bool logprobs = false;
+    auto writing = begin_line(std::string(line), engine, language, c, logprobs);
+    begun.push_back({std::move(writing), logprobs});
+  }
+  for (size_t i = 0; i < begun.size(); ++i) {
+    const auto answer = [&]() -> Result<Json> {
+      if (!begun[i].writing.ok()) return begun[i].writing.error();
+      Writing& writing = **begun[i].writing;
+      while (!writing.done() && engine.step()) {
+      }
+      MAKAR_TRY(const WriteResult result, writing.finish());
+      return answer_json(result, language, begun[i].logprobs);
+    }();
+    if (!print_out(answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i))) return false;
+  }
+  return true;
 }
 
 int run_lines(Engine& engine, const LanguageModel& language, const GenerateCommand& c) {
+  const size_t together = c.writing.write.drafter ? 1 : 32;  // a draft model follows one text
   const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
-    for (size_t i = 0; i < lines.size(); ++i) {
-      const auto answer = answer_line(std::string(lines[i]), engine, language, c);
-      const std::string text = answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i);
-      if (!print_out(text)) return false;
+    for (size_t i = 0; i < lines.size(); i += together) {
+      const auto end = lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + together));
+      if (!answer_lines({lines.begin() + static_cast<int64_t>(i), end}, first + i, engine, language, c))
+        return false;
     }
     return true;
   });
@@ -123,22 +155,21 @@ int run_lines(Engine& engine, const LanguageModel& language, const GenerateComma
 int run_once(Engine& engine, const LanguageModel& language, const std::vector<int64_t>& prompt,
              GenerateCommand& c) {
   WriteOptions& o = c.writing.write;
-  o.logprobs = c.logprobs;
-  const bool stream = !c.json && o.answers == 1 && c.logprobs < 0;
+  const bool stream = !c.json && o.answers == 1 && o.logprobs < 0;
   if (stream) o.on_text = [](int64_t, const std::string& text) { return print_out(text); };
   const auto result = write_text(engine, language, prompt, o);
   if (!result.ok()) {
     if (stream) print_out("\n");
     return report(result.error());
   }
-  if (c.json) return print_out(answer_json(*result, language, c.logprobs >= 0).dump() + "\n"), 0;
+  if (c.json) return print_out(answer_json(*result, language, o.logprobs >= 0).dump() + "\n"), 0;
   if (stream) return print_out("\n"), 0;
   for (size_t i = 0; i < result->answers.size(); ++i) {
     const WrittenText& answer = result->answers[i];
     if (result->answers.size() > 1)
-      fmt::print("--- {}{}\n", i + 1, o.beams > 1 ? fmt::format(" ({:.4f})", answer.score) : "");
+      fmt::print("--- {}{}\n", i + 1, answer.score != 0 ? fmt::format(" ({:.4f})", answer.score) : "");
     fmt::print("{}\n", answer.text);
-    if (c.logprobs < 0) continue;
+    if (o.logprobs < 0) continue;
     for (const Written& token : answer.tokens)
       fmt::print("{}\n", written_json(token, language.tokenizer()).dump());
   }
@@ -147,11 +178,12 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
 
 // A model without a tokenizer: ids in, ids out.
 int run_ids(const LanguageModel& language, ThreadPool& pool, const std::vector<int64_t>& prompt,
-            const GenerateCommand& c) {
+            const EngineOptions& engine, const GenerateCommand& c) {
   GenerateOptions o;
-  const WriteOptions& w = c.writing.write;
-  o.max_new_tokens = w.max_new_tokens, o.sampler = w.sampler, o.beams = w.beams, o.answers = w.answers;
-  o.length_penalty = w.length_penalty, o.stop = language.stop_ids();
+  static_cast<Decoding&>(o) = c.writing.write;
+  o.engine = engine, o.stop = language.stop_ids();
+  if (c.writing.write.mbr > 0)
+    return report(error_at("--mbr", "compares texts; with --ids there are none")), 2;
   const auto all = generate_all(language.model(), pool, prompt, o);
   if (!all.ok()) return report(all.error());
   if (c.json) {
@@ -174,36 +206,36 @@ int run_generate(const std::vector<std::string>& arguments) {
   Options options("generate", "Continue a prompt: greedily, by sampling or by beam search.",
                   "makar generate -m MODEL \"Once upon a time\" -n 100 --temp 0.8");
   c.model.declare(options);
+  c.model.declare_chat(options);
   c.writing.declare(options);
   options.positional("PROMPT", &c.words, "the prompt; standard input without one").required = false;
   options.add("--ids", &c.ids, "the prompt as token ids; ids are printed", "LIST");
   options.add("--chat", &c.chat, "the prompt is a message: use the model's chat template");
   options.add("--parse-special", &c.parse_special, "special tokens spelled in the prompt become control ids");
-  options.add("--logprobs", &c.logprobs, "print log-probabilities with this many alternatives; -1 for none",
-              "N");
   options.add("--json", &c.json, "print one JSON object");
   options.add("--jsonl", &c.jsonl,
               "read a request a line ({\"prompt\"} or {\"messages\"}), print an answer a line");
   options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = c.writing.check(); !status.ok()) return report(status.error()), 2;
-  if (c.logprobs > 100) return report(error_at("--logprobs", "must be at most 100, got {}", c.logprobs)), 2;
   ThreadPool pool(static_cast<int>(c.model.threads));
   const auto language = open_model(c.model, pool);
   if (!language.ok()) return report(language.error());
-  if (!c.ids.empty()) {
-    const auto prompt = parse_ids(c.ids);
-    if (!prompt.ok()) return report(prompt.error()), 2;
-    return run_ids(*language, pool, *prompt, c);
-  }
   if (!language->spec().decoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "{} does not write text; see makar fill and makar embed",
                            language->spec().architecture));
-  if (const Status status = c.writing.constrain(*language); !status.ok()) return report(status.error());
-  if (const Status status = c.writing.open_draft(*language, pool); !status.ok())
-    return report(status.error());
-  Engine engine(language->model(), pool, c.writing.engine(language->model()));
+  const auto engine_options = c.writing.engine.resolve(language->spec());
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  if (!c.ids.empty()) {
+    const auto prompt = parse_ids(c.ids);
+    if (!prompt.ok()) return report(prompt.error()), 2;
+    return run_ids(*language, pool, *prompt, *engine_options, c);
+  }
+  if (!language->has_tokenizer())
+    return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
+  if (const Status status = c.writing.prepare(*language, pool); !status.ok()) return report(status.error());
+  Engine engine(language->model(), pool, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = fmt::format("{}", fmt::join(c.words, " "));
   if (c.words.empty()) {

@@ -11,61 +11,68 @@ void ModelOptions::declare(Options& options) {
   options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
 }
 
+void ModelOptions::declare_chat(Options& options) {
+  options.add("--chat-template", &chat_template,
+              "a Jinja chat template instead of the model's own; @FILE reads it", "TEXT");
+}
+
+Result<std::string> text_or_file(const std::string& value) {
+  if (!value.starts_with('@')) return value;
+  return read_file(value.substr(1), size_t{16} << 20);
+}
+
 Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool) {
-  auto language = LanguageModel::open(options.model, pool);
-  if (language.ok())
-    for (const std::string& warning : language->warnings())
-      fmt::print(stderr, "makar: warning: {}\n", warning);
+  MAKAR_TRY(LanguageModel language, LanguageModel::open(options.model, pool));
+  for (const std::string& warning : language.warnings()) fmt::print(stderr, "makar: warning: {}\n", warning);
+  if (!options.chat_template.empty()) {
+    MAKAR_TRY(const std::string source, text_or_file(options.chat_template));
+    MAKAR_CHECK_OK(language.use_template(source, "--chat-template"));
+  }
   return language;
 }
 
 void WritingOptions::declare(Options& options) {
-  options.add("-n --n-predict --max-tokens", &write.max_new_tokens, "tokens to write at most", "N");
-  options.add("--n", &write.answers, "answers to write", "N");
-  options.add("--beams", &write.beams, "beam search of this width; 1 means none", "N");
-  options.add("--length-penalty", &write.length_penalty, "beams: scores are divided by length^F", "F");
+  add_number_options<Decoding>(options, write, decoding_options());
+  options.add("--early-stopping", &early,
+              "beams: yes ends when there are as many answers as beams, no when none is likely to be better, "
+              "never when none can be",
+              "WHEN");
+  options.add("--mbr", &write.mbr,
+              "minimum Bayes risk: draw this many answers, keep the one most like all others; 0 for off",
+              "N");
+  options.add("--mbr-metric", &mbr_metric, "how alike answers are: bleu, chrf, rouge-l or f1", "METRIC");
   options.add("--stop", &write.stop, "text that ends the answer; may be repeated", "TEXT");
   options.add("-md --model-draft", &draft,
               "a smaller model with the same vocabulary guesses ahead; the same answer, sooner", "PATH");
   options.add("--draft-max", &write.draft_tokens, "tokens guessed at a time", "N");
   options.add("--lookup", &write.lookup,
               "guess ahead from the prompt; the same answer, sooner where it repeats itself");
-  options.add("--mem-budget", &mem_budget, "megabytes for the cache of keys and values; 0 means no bound",
-              "MB");
   options.add("-j --json-schema", &json_schema, "the answer is JSON of this schema; @FILE reads it",
               "SCHEMA");
   options.add("--grammar", &grammar, "the answer obeys this GBNF grammar; @FILE reads it", "GBNF");
   options.add("--regex", &regex, "the answer matches this regular expression", "PATTERN");
+  engine.declare(options);
   add_sampler_options(options, write.sampler);
 }
 
-Status WritingOptions::check() const {
-  if (write.max_new_tokens < 1) return error_at("-n", "must be at least 1, got {}", write.max_new_tokens);
-  if (write.answers < 1 || write.answers > 1024)
-    return error_at("--n", "must be 1 to 1024, got {}", write.answers);
-  if (write.beams < 1 || write.beams > 256)
-    return error_at("--beams", "must be 1 to 256, got {}", write.beams);
-  if (write.beams > 1 && write.answers > write.beams)
-    return error_at("--n", "asks for {} answers of {} beams; there are at most as many answers as beams",
-                    write.answers, write.beams);
-  if (write.draft_tokens < 1 || write.draft_tokens > 64)
-    return error_at("--draft-max", "must be 1 to 64, got {}", write.draft_tokens);
-  if (mem_budget < 0) return error_at("--mem-budget", "must be at least 0, got {}", mem_budget);
-  return check_sampler(write.sampler);
+Status WritingOptions::check() {
+  MAKAR_TRY(write.early, parse_early_stop(early));
+  MAKAR_TRY(write.mbr_metric, parse_overlap(mbr_metric, "--mbr-metric"));
+  const int given = !json_schema.empty() + !grammar.empty() + !regex.empty();
+  if (given > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
+  return check_writing(write);
+}
+
+Status WritingOptions::prepare(const LanguageModel& language, ThreadPool& pool) {
+  MAKAR_CHECK_OK(constrain(language));
+  MAKAR_CHECK_OK(open_draft(language, pool));
+  return check_writing(write);
 }
 
 Status WritingOptions::constrain(const LanguageModel& language) {
-  const int given = !json_schema.empty() + !grammar.empty() + !regex.empty();
-  if (given == 0) return Done{};
-  if (given > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
-  if (write.beams > 1) return error_at("--beams", "beam search knows no grammar; sample instead");
-  const auto text = [](const std::string& value) -> Result<std::string> {
-    if (!value.starts_with('@')) return value;
-    return read_file(value.substr(1));
-  };
-  MAKAR_TRY(const std::string source, text(!json_schema.empty() ? json_schema
-                                           : !grammar.empty()   ? grammar
-                                                                : regex));
+  const std::string& given = !json_schema.empty() ? json_schema : !grammar.empty() ? grammar : regex;
+  if (given.empty()) return Done{};
+  MAKAR_TRY(const std::string source, text_or_file(given));
   MAKAR_TRY(const Grammar rules, !json_schema.empty() ? Grammar::from_json_schema(source)
                                  : !grammar.empty()   ? Grammar::from_gbnf(source)
                                                       : Grammar::from_regex(source));
@@ -85,16 +92,6 @@ Status WritingOptions::open_draft(const LanguageModel& language, ThreadPool& poo
   draft_model_ = std::make_shared<LoadedModel>(std::move(loaded));
   write.drafter = std::make_shared<ModelDrafter>(*draft_model_->model, pool);
   return Done{};
-}
-
-EngineOptions WritingOptions::engine(const Model& model) const {
-  EngineOptions o;
-  if (mem_budget > 0) {
-    const KvCache probe(*model.spec().decoder);
-    o.max_pages = std::max<int64_t>(
-        1, static_cast<int64_t>(mem_budget * 1e6 / static_cast<double>(probe.page_bytes())));
-  }
-  return o;
 }
 
 Json written_json(const Written& written, const Tokenizer& tokenizer) {

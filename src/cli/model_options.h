@@ -4,15 +4,17 @@
 #include <string>
 
 #include "base/options.h"
+#include "cli/engine_flags.h"
 #include "infer/sampler_options.h"
 #include "llm/write.h"
 
 namespace makar {
 
 struct ModelOptions {
-  std::string model;
+  std::string model, chat_template;
   int64_t threads = 0;
   void declare(Options& options);
+  void declare_chat(Options& options);  // --chat-template
 };
 
 // Opens the model, says what is odd about its files, or gives the error.
@@ -20,20 +22,24 @@ Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool);
 
 struct WritingOptions {
   WriteOptions write;
-  double mem_budget = 0;
+  EngineFlags engine;
+  std::string early = "no", mbr_metric = "chrf";
   std::string draft;                        // a smaller model that guesses ahead
   std::string json_schema, grammar, regex;  // texts, or @FILE
   void declare(Options& options);
-  Status check() const;
-  EngineOptions engine(const Model& model) const;
-  // The constraint of --json-schema, --grammar or --regex; none without them.
-  Status constrain(const LanguageModel& language);
-  // Opens the model of --model-draft.
-  Status open_draft(const LanguageModel& language, ThreadPool& pool);
+  // Reads what is given by name and checks all bounds; bad usage where it fails.
+  Status check();
+  // The constraint of --json-schema, --grammar or --regex, and the model of --model-draft.
+  Status prepare(const LanguageModel& language, ThreadPool& pool);
 
  private:
+  Status constrain(const LanguageModel& language);
+  Status open_draft(const LanguageModel& language, ThreadPool& pool);
   std::shared_ptr<LoadedModel> draft_model_;
 };
+
+// A value given as it is, or as @FILE.
+Result<std::string> text_or_file(const std::string& value);
 
 // Log-probabilities as JSON: {"token", "id", "logprob", "top": [...]}.
 Json written_json(const Written& written, const Tokenizer& tokenizer);

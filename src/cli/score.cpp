@@ -13,6 +13,7 @@ namespace {
 
 struct ScoreCommand {
   ModelOptions model;
+  EngineFlags engine;
   std::vector<std::string> files;
   std::string prompt, completion;
   int64_t top = 0;
@@ -35,7 +36,9 @@ Result<Json> score_pair(Engine& engine, const LanguageModel& language, const std
   if (all.empty() || (from == 1 && all.front() != bos && bos >= 0 && prompt.empty()))
     all.insert(all.begin(), bos);
   if (static_cast<int64_t>(all.size()) <= from) return error_at("completion", "has no tokens to score");
-  MAKAR_CHECK_OK(check_request(language.model(), all, 1));
+  Decoding one;
+  one.max_new_tokens = 1;
+  MAKAR_CHECK_OK(fit_request(language.model(), engine.options().context, all, one));
   const auto job = std::make_shared<ScoreJob>(all, from, top);
   engine.submit(job);
   engine.run();
@@ -75,6 +78,7 @@ int run_score(const std::vector<std::string>& arguments) {
   Options options("score", "Log-probabilities of a completion after a prompt, or of a whole text.",
                   "makar score -m MODEL --prompt \"The capital of France is\" --completion \" Paris\"");
   c.model.declare(options);
+  c.engine.declare(options);
   options.add("-p --prompt", &c.prompt, "what comes before; not scored", "TEXT");
   options.add("--completion", &c.completion, "the text to score", "TEXT");
   options.add("--top", &c.top, "alternatives to show with each token", "N");
@@ -92,7 +96,11 @@ int run_score(const std::vector<std::string>& arguments) {
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "score reads decoder-only language models, this is a {}",
                            language->spec().architecture));
-  Engine engine(language->model(), pool);
+  const auto engine_options = c.engine.resolve(language->spec());
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
+    return report(error_at("--context-policy", "a text is scored whole: error or sinks")), 2;
+  Engine engine(language->model(), pool, *engine_options);
   if (c.jsonl) {
     const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
       for (size_t i = 0; i < lines.size(); ++i) {

@@ -31,11 +31,14 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
         error_of(Error::Kind::kUnsupported, model.model,
                  "a sequence-to-sequence model (T5, BART, Marian) is needed, this is a {}; see makar chat",
                  language->spec().architecture));
-  Engine engine(language->model(), pool, writing.engine(language->model()));
+  const auto engine_options = writing.engine.resolve(language->spec());
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  Engine engine(language->model(), pool, *engine_options);
+  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
   writing.write.fit = true;
   const auto answer = [&](const std::string& text) -> Status {
-    MAKAR_TRY(const auto prompt, language->encode(prefix + text));
-    MAKAR_TRY(const WriteResult result, write_text(engine, *language, prompt, writing.write));
+    MAKAR_TRY(auto prompt, language->encode(prefix + text));
+    MAKAR_TRY(const WriteResult result, write_text(engine, *language, std::move(prompt), writing.write));
     for (const WrittenText& one : result.answers) print_out(one.text + "\n");
     return Done{};
   };

@@ -9,111 +9,154 @@ namespace {
 
 constexpr double kNone = -1e9;  // worse than any score
 
-}  // namespace
-
-BeamJob::BeamJob(BeamRequest request)
-    : request_(std::move(request)), sampler_(request_.sampler), scores_{0.0} {
-  check(!request_.prompt.empty() && request_.beams > 0, "a beam search has a prompt and a width");
-  Branch branch;
-  branch.tokens = request_.prompt;
-  branch.want = branch.length() - 1;
-  branches.push_back(std::move(branch));
-  if (request_.max_new_tokens < 1) branches.clear();
+// In f32, as the reference: the order of near ties is decided there.
+std::vector<float> log_softmax(std::span<const float> logits) {
+  const float top = *std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const float x : logits) total += std::exp(static_cast<double>(x) - static_cast<double>(top));
+  const float shift = top + static_cast<float>(std::log(total));
+  std::vector<float> out(logits.begin(), logits.end());
+  for (float& x : out) x -= shift;
+  return out;
 }
 
-// The candidates of one branch: as many as could be taken from it alone.
+}  // namespace
+
+Result<EarlyStop> parse_early_stop(const std::string& name) {
+  if (name == "no" || name == "false") return EarlyStop::kNo;
+  if (name == "yes" || name == "true") return EarlyStop::kYes;
+  if (name == "never") return EarlyStop::kNever;
+  return error_at("--early-stopping", "expected no, yes or never, got '{}'", name);
+}
+
+BeamJob::BeamJob(BeamRequest request)
+    : WriteJob(request),
+      request_(std::move(request)),
+      sampler_(request_.sampler),
+      width_(request_.beams / request_.groups),
+      groups_(static_cast<size_t>(request_.groups)) {
+  check(width_ > 0 && width_ * request_.groups == request_.beams, "groups are equally wide");
+  rows_.resize(1);
+}
+
 void BeamJob::row(size_t index, int64_t, std::span<const float> logits) {
   if (error) return;
-  scratch_.assign(logits.begin(), logits.end());
-  // log-softmax in f32, as the reference: the order of near ties is decided there
-  const float top = *std::max_element(scratch_.begin(), scratch_.end());
-  if (!std::isfinite(top)) {
+  if (!std::isfinite(*std::max_element(logits.begin(), logits.end()))) {
     error = error_at("beam search", "the model's logits are not finite");
     return;
   }
-  double total = 0;
-  for (const float x : scratch_) total += std::exp(static_cast<double>(x) - static_cast<double>(top));
-  const float shift = top + static_cast<float>(std::log(total));
-  for (float& x : scratch_) x -= shift;
-  if (const Status status = sampler_.apply(scratch_, branches[index].tokens); !status.ok()) {
-    error = status.error();
-    return;
-  }
-  const size_t most = std::min(
-      scratch_.size(), static_cast<size_t>(request_.beams) * std::max<size_t>(2, 1 + request_.stop.size()));
-  std::vector<int64_t> order(scratch_.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(most), order.end(),
-                    [&](int64_t a, int64_t b) {
-                      const float x = scratch_[static_cast<size_t>(a)], y = scratch_[static_cast<size_t>(b)];
-                      return x != y ? x > y : a < b;
-                    });
-  for (size_t i = 0; i < most; ++i)
-    candidates_.push_back(
-        {scores_[index] + static_cast<double>(scratch_[static_cast<size_t>(order[i])]), index, order[i]});
+  rows_[index] = log_softmax(logits);
 }
 
-void BeamJob::keep(const Candidate& c, double score) {
+// The best of all branches of a group: enough of them that its beams go on even if all ending ids are among
+// them.
+std::vector<BeamJob::Candidate> BeamJob::candidates(const Group& group) {
+  const size_t most = static_cast<size_t>(width_) * std::max<size_t>(2, 1 + request_.stop.size());
+  std::vector<Candidate> all;
+  std::vector<int64_t> order;
+  for (size_t b = 0; b < group.branches.size(); ++b) {
+    const size_t branch = group.branches[b];
+    std::vector<float> row = rows_[branch];
+    for (const auto& [token, times] : chosen_)
+      row[static_cast<size_t>(token)] -=
+          static_cast<float>(request_.diversity_penalty) * static_cast<float>(times);
+    if (const Status status = sampler_.apply(row, branches[branch].tokens); !status.ok())
+      return error = status.error(), all;
+    order.resize(row.size());
+    std::iota(order.begin(), order.end(), 0);
+    const size_t count = std::min(row.size(), most);
+    std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(count), order.end(),
+                      [&](int64_t x, int64_t y) {
+                        const float a = row[static_cast<size_t>(x)], c = row[static_cast<size_t>(y)];
+                        return a != c ? a > c : x < y;
+                      });
+    for (size_t i = 0; i < count; ++i)
+      all.push_back(
+          {group.scores[b] + static_cast<double>(row[static_cast<size_t>(order[i])]), branch, order[i]});
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+  all.resize(std::min(all.size(), most));
+  return all;
+}
+
+void BeamJob::keep(Group& group, const Candidate& c, double score, Finish why) const {
   Answer answer;
   const auto& tokens = branches[c.branch].tokens;
-  answer.tokens.assign(tokens.begin() + static_cast<int64_t>(request_.prompt.size()), tokens.end());
-  answer.tokens.push_back(c.token);
-  answer.score = score;
+  for (size_t i = request_.prompt.size(); i < tokens.size(); ++i) answer.tokens.push_back({tokens[i], {}});
+  answer.tokens.push_back({c.token, {}});
+  answer.score = score, answer.finish = why;
+  auto& finished = group.finished;
   const auto after =
-      std::find_if(finished_.begin(), finished_.end(), [&](const Answer& a) { return a.score < score; });
-  finished_.insert(after, std::move(answer));
-  if (static_cast<int64_t>(finished_.size()) > request_.beams) finished_.pop_back();
+      std::find_if(finished.begin(), finished.end(), [&](const Answer& a) { return a.score < score; });
+  finished.insert(after, std::move(answer));
+  if (static_cast<int64_t>(finished.size()) > width_) finished.pop_back();
 }
 
-void BeamJob::finish(KvCache& cache) {
-  stop(cache);
-  if (static_cast<int64_t>(finished_.size()) > request_.answers)
-    finished_.resize(static_cast<size_t>(request_.answers));
-}
-
-void BeamJob::advance(KvCache& cache) {
-  const auto width = static_cast<size_t>(request_.beams);
-  std::stable_sort(candidates_.begin(), candidates_.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
-  candidates_.resize(std::min(candidates_.size(), width * std::max<size_t>(2, 1 + request_.stop.size())));
+// One step of a group: what ends is kept, what goes on is returned.
+std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candidate> candidates) {
+  const auto width = static_cast<size_t>(width_);
   const int64_t made = branches[0].length() + 1 - static_cast<int64_t>(request_.prompt.size());
-  const bool last = made >= request_.max_new_tokens;
-  const auto ends = [&](const Candidate& c) {
-    return last || std::find(request_.stop.begin(), request_.stop.end(), c.token) != request_.stop.end();
-  };
-  const auto full = [&] { return finished_.size() >= width; };
+  const bool last = made >= request_.max_new_tokens || late_;
+  const auto full = [&] { return group.finished.size() >= width; };
   const bool closed = full() && request_.early == EarlyStop::kYes;
   const double length = std::pow(static_cast<double>(made), request_.length_penalty);
   std::vector<Candidate> running;
   bool all_end = true;
-  for (size_t i = 0; i < candidates_.size(); ++i) {
-    const Candidate& c = candidates_[i];
-    if (!ends(c)) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& c = candidates[i];
+    const bool stops = request_.stops(c.token);
+    if (!last && !stops) {
       all_end = false;
       if (running.size() < width) running.push_back(c);
-    } else if (i < width && hopeful_ && !closed) {
-      keep(c, c.score / length);
+    } else if (i < width && group.hopeful && !closed) {
+      keep(group, c, c.score / length, stops ? Finish::kStop : late_ ? Finish::kTime : Finish::kLength);
     }
   }
-  candidates_.clear();
   // Can the best running beam still become better than the worst finished one?
   const int64_t hoped =
       request_.early == EarlyStop::kNever && request_.length_penalty > 0 ? request_.max_new_tokens : made;
   const double best = (running.empty() ? kNone : running[0].score) /
                       std::pow(static_cast<double>(hoped), request_.length_penalty);
-  hopeful_ = hopeful_ && best > (full() ? finished_.back().score : kNone);
-  if (all_end || !hopeful_ || (full() && request_.early == EarlyStop::kYes)) return finish(cache);
+  group.hopeful = group.hopeful && best > (full() ? group.finished.back().score : kNone);
+  group.done = all_end || !group.hopeful || (full() && request_.early == EarlyStop::kYes);
+  if (group.done) running.clear();
+  return running;
+}
 
+void BeamJob::finish(KvCache& cache) {
+  stop(cache);
+  for (Group& group : groups_)
+    for (Answer& answer : group.finished) answers_.push_back(std::move(answer));
+  std::stable_sort(answers_.begin(), answers_.end(),
+                   [](const Answer& a, const Answer& b) { return a.score > b.score; });
+  if (static_cast<int64_t>(answers_.size()) > request_.answers)
+    answers_.resize(static_cast<size_t>(request_.answers));
+}
+
+void BeamJob::advance(KvCache& cache) {
+  late_ = request_.late();
   std::vector<Branch> next;
-  scores_.clear();
-  for (const Candidate& c : running) {
-    next.push_back(fork(cache, branches[c.branch]));
-    next.back().tokens.push_back(c.token);
-    next.back().want = next.back().length() - 1;
-    scores_.push_back(c.score);
+  chosen_.clear();
+  for (Group& group : groups_) {
+    if (group.done) continue;
+    std::vector<Candidate> found = candidates(group);
+    if (error) break;
+    const std::vector<Candidate> running = choose(group, std::move(found));
+    group.branches.clear(), group.scores.clear();
+    for (const Candidate& c : running) {
+      group.branches.push_back(next.size()), group.scores.push_back(c.score);
+      next.push_back(fork(cache, branches[c.branch]));
+      next.back().tokens.push_back(c.token);
+      next.back().want = next.back().length() - 1;
+    }
+    for (const Candidate& c : running) ++chosen_[c.token];
   }
   for (Branch& branch : branches) drop(cache, branch);
   branches = std::move(next);
+  rows_.assign(branches.size(), {});
+  if (error) return stop(cache);
+  if (branches.empty()) finish(cache);
 }
 
 }  // namespace makar

@@ -1,35 +1,29 @@
 // Beam search with n-best answers, as transformers defines it: scores are sums of log-probabilities divided
-// by length^penalty.
+// by length^penalty. Diverse beams (Vijayakumar et al., 2018) are groups that choose one after the other; a
+// token costs a penalty for each time an earlier group has just chosen it.
 #pragma once
-#include "infer/job.h"
-#include "infer/sampler.h"
+#include <map>
+
+#include "infer/write_job.h"
 
 namespace makar {
 
 enum class EarlyStop { kNo, kYes, kNever };
+// "no" (or "false"), "yes" (or "true"), "never".
+Result<EarlyStop> parse_early_stop(const std::string& name);
 
-struct BeamRequest {
-  std::vector<int64_t> prompt;
-  int64_t max_new_tokens = 64;
-  int64_t beams = 4, answers = 1;
+struct BeamRequest : WriteRequest {
+  int64_t beams = 4, groups = 1;  // beams: of all groups together
+  double diversity_penalty = 0;
   double length_penalty = 1.0;
   EarlyStop early = EarlyStop::kNo;
-  std::vector<int64_t> stop;
-  SamplerOptions sampler;  // the parts that work on the whole vocabulary: penalties, no-repeat, bias
 };
 
-class BeamJob : public Job {
+class BeamJob : public WriteJob {
  public:
   explicit BeamJob(BeamRequest request);
   void row(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
-
-  struct Answer {
-    std::vector<int64_t> tokens;  // new ones; the ending id included
-    double score = 0;
-  };
-  // Best first.
-  const std::vector<Answer>& answers() const { return finished_; }
 
  private:
   struct Candidate {
@@ -37,16 +31,25 @@ class BeamJob : public Job {
     size_t branch;
     int64_t token;
   };
-  void keep(const Candidate& candidate, double score);
+  struct Group {
+    std::vector<size_t> branches = {0};
+    std::vector<double> scores = {0.0};  // of the branches
+    std::vector<Answer> finished;        // at most as many as it has beams, best first
+    bool hopeful = true;                 // a running beam might still beat the worst finished one
+    bool done = false;
+  };
+  std::vector<Candidate> candidates(const Group& group);
+  std::vector<Candidate> choose(Group& group, std::vector<Candidate> candidates);
+  void keep(Group& group, const Candidate& candidate, double score, Finish why) const;
   void finish(KvCache& cache);
 
   BeamRequest request_;
   Sampler sampler_;
-  std::vector<double> scores_;         // of the branches
-  std::vector<Candidate> candidates_;  // of this step: the best of each branch
-  std::vector<Answer> finished_;       // at most `beams`, best first
-  std::vector<float> scratch_;
-  bool hopeful_ = true;  // a running beam might still beat the worst finished one
+  int64_t width_;  // beams of a group
+  std::vector<Group> groups_;
+  std::vector<std::vector<float>> rows_;  // log-probabilities after each branch
+  std::map<int64_t, int64_t> chosen_;     // tokens of this step, of the groups so far: how often
+  bool late_ = false;
 };
 
 }  // namespace makar

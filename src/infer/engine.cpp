@@ -10,10 +10,12 @@ namespace {
 constexpr int64_t kLogitRows = 64;  // rows of logits that exist at a time
 
 // The keys before which no layer looks back: the widest window, or 0 where some layer sees everything.
-int64_t widest_window(const StackSpec& stack) {
-  if (stack.windows.empty() || stack.block.cross) return 0;
+int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
+  if (stack.block.cross) return 0;
+  if (stack.windows.empty()) return stream.window;
   int64_t widest = 0;
-  for (const int64_t window : stack.windows) {
+  for (const int64_t own : stack.windows) {
+    const int64_t window = own > 0 ? own : stream.window;
     if (window == 0) return 0;
     widest = std::max(widest, window);
   }
@@ -26,9 +28,11 @@ Engine::Engine(const Model& model, ThreadPool& pool, EngineOptions options)
     : model_(model),
       pool_(pool),
       options_(options),
-      cache_(*model.spec().decoder, 0, options.max_pages),
+      cache_(model.spec().main(), 0, options.max_pages, options.cache),
       prefixes_(cache_),
-      window_(widest_window(*model.spec().decoder)) {
+      whole_(!model.spec().decoder),
+      stream_(sink_window(model.spec(), options.context)),
+      window_(whole_ ? 0 : widest_window(*model.spec().decoder, stream_)) {
   check(options_.step_tokens > 0, "a step computes at least one token");
 }
 
@@ -51,8 +55,15 @@ void Engine::cancel(const Job& job) {
   jobs_.erase(it);
 }
 
+template <class Grow>
+bool Engine::make_room(const Job& job, std::vector<Piece>& pieces, const Grow& grow) {
+  while (!grow())
+    if (!prefixes_.evict() && !preempt_after(job, pieces)) return false;
+  return true;
+}
+
 // A branch gets its place in the cache, with what is known of its beginning.
-void Engine::place(Job& job, Branch& branch) {
+bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
   branch.cached = 0;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
@@ -60,16 +71,29 @@ void Engine::place(Job& job, Branch& branch) {
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
-    return;
+    return true;
   }
-  branch.slot = cache_.add();
+  const size_t slot = cache_.add();
   if (!job.source.empty()) {
-    Context ctx{pool_};
-    ForwardContext f{ctx, &cache_};
-    Batch source;
-    source.add(job.source);
-    model_.read_source(f, source, *branch.slot);
+    // What another branch read need not be read again.
+    const auto reader = std::find_if(job.branches.begin(), job.branches.end(),
+                                     [](const Branch& other) { return other.slot.has_value(); });
+    if (reader != job.branches.end()) {
+      cache_.share_cross(*reader->slot, slot);
+    } else {
+      Batch source;
+      source.add(job.source);
+      if (!make_room(job, pieces, [&] { return cache_.grow_cross(slot, source.rows()); })) {
+        cache_.release(slot);
+        return false;
+      }
+      Context ctx{pool_};
+      ForwardContext f{ctx, &cache_};
+      model_.read_source(f, source, slot);
+    }
   }
+  branch.slot = slot;
+  return true;
 }
 
 // The last job behind `job` that holds pages is put off: computed again when there is room.
@@ -93,18 +117,12 @@ bool Engine::preempt_after(const Job& job, std::vector<Piece>& pieces) {
   return false;
 }
 
-bool Engine::make_room(Job& job, Branch& branch, int64_t rows, std::vector<Piece>& pieces) {
-  while (!cache_.grow(*branch.slot, rows))
-    if (!prefixes_.evict() && !preempt_after(job, pieces)) return false;
-  return true;
-}
-
 void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Piece>& pieces) {
   Branch& branch = job.branches[index];
   if (branch.left() == 0 || budget == 0) return;
-  if (!branch.slot) place(job, branch);
+  if (!branch.slot && !place(job, branch, pieces)) return;
   const int64_t count = std::min(branch.left(), budget);
-  if (!make_room(job, branch, branch.cached + count, pieces)) return;
+  if (!make_room(job, pieces, [&] { return cache_.grow(*branch.slot, branch.cached + count); })) return;
   pieces.push_back({&job, index, count});
   budget -= count;
 }
@@ -128,8 +146,25 @@ std::vector<Engine::Piece> Engine::plan() {
   return pieces;
 }
 
+// Whole texts, as many as fit; the first one goes however long it is.
+std::vector<Engine::Piece> Engine::plan_whole() {
+  std::vector<Piece> pieces;
+  int64_t budget = options_.step_tokens;
+  for (const auto& job : jobs_)
+    for (size_t b = 0; b < job->branches.size(); ++b) {
+      const int64_t count = job->branches[b].left();
+      if (!pieces.empty() && count > budget) return pieces;
+      pieces.push_back({job.get(), b, count});
+      budget -= count;
+    }
+  return pieces;
+}
+
 void Engine::compute(const std::vector<Piece>& pieces) {
   Batch batch;
+  const bool typed = std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
+    return !piece.job->branches[piece.branch].types.empty();
+  });
   struct Wanted {
     Job* job;
     size_t branch;
@@ -143,12 +178,19 @@ void Engine::compute(const std::vector<Piece>& pieces) {
       if (i >= branch.want) wanted.push_back({piece.job, piece.branch, i, batch.rows()});
       batch.tokens.push_back(branch.tokens[static_cast<size_t>(i)]);
       batch.positions.push_back(i);
+      if (typed) batch.types.push_back(branch.types.empty() ? 0 : branch.types[static_cast<size_t>(i)]);
     }
-    batch.sequences.push_back({start, piece.count, branch.cached, *branch.slot});
+    batch.sequences.push_back({start, piece.count, branch.cached, branch.slot.value_or(0)});
   }
   Context ctx{pool_};
-  ForwardContext f{ctx, &cache_};
-  const Tensor hidden = model_.decode(f, batch, {}, nullptr);
+  ForwardContext f{ctx, whole_ ? nullptr : &cache_};
+  f.stream = stream_;
+  const Tensor hidden = whole_ ? model_.encode(f, batch) : model_.decode(f, batch, {}, nullptr);
+  const size_t width = static_cast<size_t>(hidden.dim(1));
+  for (const Wanted& w : wanted)
+    if (w.job->wants_states())
+      w.job->state(w.branch, w.index, hidden.span().subspan(static_cast<size_t>(w.row) * width, width));
+  std::erase_if(wanted, [](const Wanted& w) { return !w.job->wants_logits(w.branch, w.index); });
   for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
     const size_t to = std::min(wanted.size(), from + kLogitRows);
     std::vector<int64_t> rows;
@@ -166,10 +208,11 @@ void Engine::settle(const std::vector<Piece>& pieces) {
     Branch& branch = piece.job->branches[piece.branch];
     const int64_t before = branch.cached / KvCache::kPageRows;
     branch.cached += piece.count;
+    if (whole_) continue;
     if (options_.share_prefixes && piece.job->source.empty() && branch.cached / KvCache::kPageRows > before)
       prefixes_.add(piece.job->salt, std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
                     cache_.pages(*branch.slot));
-    if (window_ > 0) cache_.forget_before(*branch.slot, branch.cached - window_ + 1);
+    if (window_ > 0) cache_.forget(*branch.slot, stream_.sinks, branch.cached - window_ + 1);
   }
   for (const auto& job : jobs_) {
     if (job->error) job->stop(cache_);
@@ -184,14 +227,16 @@ void Engine::settle(const std::vector<Piece>& pieces) {
 bool Engine::step() {
   std::erase_if(jobs_, [](const auto& job) { return job->done(); });
   if (jobs_.empty()) return false;
-  const std::vector<Piece> pieces = plan();
+  const std::vector<Piece> pieces = whole_ ? plan_whole() : plan();
   if (pieces.empty()) {
     // The first job had everything there is and it was not enough.
-    jobs_.front()->fail(
-        cache_, error_of(Error::Kind::kLimit, "cache",
-                         "{} tokens need more than the {} pages of {} tokens there are; raise "
-                         "--mem-budget or ask for less",
-                         jobs_.front()->branches.front().length(), cache_.max_pages(), KvCache::kPageRows));
+    const Job& job = *jobs_.front();
+    jobs_.front()->fail(cache_,
+                        error_of(Error::Kind::kLimit, "cache",
+                                 "{} tokens need more than the {} pages of {} tokens there are; raise "
+                                 "--mem-budget or ask for less",
+                                 job.branches.front().length() + static_cast<int64_t>(job.source.size()),
+                                 cache_.max_pages(), KvCache::kPageRows));
     return true;
   }
   compute(pieces);

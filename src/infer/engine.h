@@ -1,10 +1,11 @@
 // The engine: every request is a job, every step is one ragged forward of prompt chunks and single tokens of
 // any mix of jobs. A job's numbers do not depend on what runs beside it, on chunks, on pages, on being put
-// off and begun again.
+// off and begun again. An encoder reads whole texts, without a cache, as many as fit a step.
 #pragma once
 #include <memory>
 #include <vector>
 
+#include "infer/context.h"
 #include "infer/job.h"
 #include "infer/prefix_cache.h"
 #include "models/model.h"
@@ -16,6 +17,8 @@ struct EngineOptions {
   int64_t max_pages = 0;       // of the cache; 0: as many as are needed
   int64_t max_branches = 256;  // sequences in the cache at a time
   bool share_prefixes = true;
+  CacheTypes cache;        // of keys and values
+  ContextOptions context;  // of all requests
 };
 
 struct EngineStats {
@@ -40,6 +43,7 @@ class Engine {
   ThreadPool& pool() const { return pool_; }
   KvCache& cache() { return cache_; }
   int64_t prefix_pages() const { return prefixes_.pages(); }
+  const EngineOptions& options() const { return options_; }
   const EngineStats& stats() const { return stats_; }
   int64_t waiting() const { return static_cast<int64_t>(jobs_.size()); }
 
@@ -49,11 +53,14 @@ class Engine {
     size_t branch;
     int64_t count;
   };
-  void place(Job& job, Branch& branch);
-  bool make_room(Job& job, Branch& branch, int64_t rows, std::vector<Piece>& pieces);
+  bool place(Job& job, Branch& branch, std::vector<Piece>& pieces);
+  // Calls `grow` until it finds pages; others make room for it.
+  template <class Grow>
+  bool make_room(const Job& job, std::vector<Piece>& pieces, const Grow& grow);
   bool preempt_after(const Job& job, std::vector<Piece>& pieces);
   void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);
   std::vector<Piece> plan();
+  std::vector<Piece> plan_whole();
   void compute(const std::vector<Piece>& pieces);
   void settle(const std::vector<Piece>& pieces);
 
@@ -63,6 +70,8 @@ class Engine {
   KvCache cache_;
   PrefixCache prefixes_;
   std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then as they came
+  bool whole_;                              // an encoder: no cache, no chunks
+  SinkWindow stream_;                       // a context without end
   int64_t window_ = 0;
   EngineStats stats_;
 };

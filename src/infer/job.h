@@ -15,8 +15,9 @@ namespace makar {
 // A sequence in work: its tokens, and how many of them stand in the cache already.
 struct Branch {
   std::vector<int64_t> tokens;
+  std::vector<int64_t> types;  // of the tokens, for encoders; empty: all alike
   int64_t cached = 0;
-  int64_t want = 0;  // logits are wanted of the tokens from here on
+  int64_t want = 0;  // something is wanted of the tokens from here on
   std::optional<size_t> slot;
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
@@ -29,6 +30,10 @@ class Job {
 
   // The logits after token `index` of a branch, for every wanted one, in order.
   virtual void row(size_t branch, int64_t index, std::span<const float> logits) = 0;
+  // The last hidden state of it, where states are wanted; before any logits of the same step.
+  virtual void state(size_t branch, int64_t index, std::span<const float> hidden) {}
+  virtual bool wants_states() const { return false; }
+  virtual bool wants_logits(size_t branch, int64_t index) const { return true; }
   // Every branch is computed to its end: choose further tokens, fork, drop branches. Done when none is left.
   virtual void advance(KvCache& cache) = 0;
 

@@ -45,15 +45,22 @@ void PrefixCache::add(const std::string& salt, std::span<const int64_t> tokens,
 }
 
 bool PrefixCache::evict() {
-  for (auto it = recent_.rbegin(); it != recent_.rend(); ++it) {
-    Node* node = *it;
-    if (!node->children.empty() || cache_.users(node->page) > 1) continue;
-    cache_.drop(node->page);
-    recent_.erase(node->recent);
-    const Key key = *node->key;
-    node->parent->children.erase(key);
-    return true;
-  }
+  // Leaves first. A page that a window has left may have followers in use: it goes with them, and they live
+  // on with whoever uses them.
+  for (const bool leaf : {true, false})
+    for (auto it = recent_.rbegin(); it != recent_.rend(); ++it) {
+      Node* node = *it;
+      if ((leaf && !node->children.empty()) || cache_.users(node->page) > 1) continue;
+      std::vector<Node*> gone = {node};
+      for (size_t i = 0; i < gone.size(); ++i) {
+        for (auto& [tokens, child] : gone[i]->children) gone.push_back(&child);
+        cache_.drop(gone[i]->page);
+        recent_.erase(gone[i]->recent);
+      }
+      const Key key = *node->key;
+      node->parent->children.erase(key);
+      return true;
+    }
   return false;
 }
 

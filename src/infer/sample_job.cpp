@@ -1,16 +1,12 @@
 #include "infer/sample_job.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace makar {
 
-SampleJob::SampleJob(SampleRequest request) : request_(std::move(request)) {
-  check(!request_.prompt.empty() && request_.answers > 0, "a request has a prompt and wants an answer");
+SampleJob::SampleJob(SampleRequest request) : WriteJob(request), request_(std::move(request)) {
   answers_.resize(static_cast<size_t>(request_.answers));
-  Branch branch;
-  branch.tokens = request_.prompt;
-  branch.want = branch.length() - 1;
-  branches.push_back(std::move(branch));
   for (size_t i = 0; i < answers_.size(); ++i) {
     SamplerOptions o = request_.sampler;
     o.seed += i;
@@ -19,10 +15,9 @@ SampleJob::SampleJob(SampleRequest request) : request_(std::move(request)) {
     state.answer = i;
     state.sampler = Sampler(std::move(o));
     if (request_.constraint) state.constraint = request_.constraint->fork();
-    state.settled = branches[0].length();
+    state.settled = static_cast<int64_t>(request_.prompt.size());
     states_.push_back(std::move(state));
   }
-  if (request_.max_new_tokens < 1) branches.clear();
 }
 
 int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits) {
@@ -31,6 +26,12 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
     if (const Status masked = state.constraint->mask(scratch_); !masked.ok())
       return error = masked.error(), -1;
     logits = scratch_;
+  }
+  std::vector<int64_t> all;  // samplers look back at what the window has lost, too
+  if (!state.forgotten.empty()) {
+    all = state.forgotten;
+    all.insert(all.end(), tokens.begin(), tokens.end());
+    tokens = all;
   }
   const auto written = static_cast<uint64_t>(answers_[state.answer].tokens.size());
   const auto next = state.sampler.next(logits, tokens, written);
@@ -44,8 +45,8 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
 void SampleJob::write(State& state, int64_t token, std::span<const float> logits) {
   Answer& answer = answers_[state.answer];
   Written written{token, {}};
-  if (request_.logprobs >= 0) {
-    auto known = logprobs(logits, token, request_.logprobs);
+  if (request_.logprobs >= 0 || request_.stop_below > 0) {
+    auto known = logprobs(logits, token, std::max<int64_t>(request_.logprobs, 0));
     if (!known.ok()) {
       error = known.error();
       return;
@@ -55,13 +56,14 @@ void SampleJob::write(State& state, int64_t token, std::span<const float> logits
   answer.tokens.push_back(written);
   state.chosen.push_back(token);
   const auto ends = [&](Finish why) { answer.finish = why, state.finished = true; };
-  const bool stops = std::find(request_.stop.begin(), request_.stop.end(), token) != request_.stop.end();
   if (request_.on_token && !request_.on_token(static_cast<int64_t>(state.answer), written))
     ends(Finish::kCaller);
-  if (stops)
-    ends(Finish::kStop);
-  else if (!state.finished && static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens)
-    ends(Finish::kLength);
+  if (request_.stops(token)) return ends(Finish::kStop);
+  if (state.finished) return;
+  if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens) return ends(Finish::kLength);
+  if (std::exp(static_cast<double>(written.logprobs.chosen)) < request_.stop_below)
+    return ends(Finish::kUnsure);
+  if (request_.late()) ends(Finish::kTime);
 }
 
 void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
@@ -80,12 +82,22 @@ void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
   write(state, next, logits);
 }
 
+// A text that has filled its window goes on with its newer half, as if that were all there is.
+void SampleJob::slide(KvCache& cache, State& state, Branch& branch) const {
+  if (request_.window <= 0 || branch.length() <= request_.window) return;
+  const auto kept = branch.tokens.end() - (request_.window + 1) / 2;
+  state.forgotten.insert(state.forgotten.end(), branch.tokens.begin(), kept);
+  branch.tokens.erase(branch.tokens.begin(), kept);
+  drop(cache, branch);
+}
+
 void SampleJob::guess(State& state, Branch& branch) {
   state.settled = branch.length();
   branch.want = branch.length() - 1;
   if (!request_.drafter) return;
   const int64_t left = request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
-  const int64_t most = std::min(request_.draft_tokens, left - 1);
+  int64_t most = std::min(request_.draft_tokens, left - 1);
+  if (request_.window > 0) most = std::min(most, request_.window - branch.length());
   if (most < 1) return;
   const auto guesses = request_.drafter->guess(branch.tokens, most);
   guessed_ += static_cast<int64_t>(guesses.size());
@@ -117,6 +129,7 @@ void SampleJob::advance(KvCache& cache) {
     // Wrong guesses leave the cache. The token written last has not been computed yet.
     branch.cached = std::min(branch.cached, branch.length() - 1);
     if (branch.slot) cache.truncate(*branch.slot, branch.cached);
+    slide(cache, state, branch);
     guess(state, branch);
   }
   size_t kept = 0;

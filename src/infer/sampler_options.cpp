@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
-#include <sstream>
 
 namespace makar {
 namespace {
@@ -40,33 +39,6 @@ constexpr SamplerOption kOptions[] = {
     {"seed", &O::seed, -kAny, kAny, "N", "of the samples: the same seed writes the same tokens"},
 };
 
-std::vector<std::string> split(const char* names) {
-  std::istringstream words(names);
-  std::vector<std::string> out;
-  for (std::string word; words >> word;) out.push_back(word);
-  return out;
-}
-
-double value_of(const O& o, const SamplerOption& option) {
-  return std::visit([&](auto field) { return static_cast<double>(o.*field); }, option.field);
-}
-
-Status assign(O& o, const SamplerOption& option, const std::string& key, const Json& value) {
-  if (!value.is_number()) return error_at(key, "expects a number, got {}", value.type_name());
-  if (auto* field = std::get_if<double O::*>(&option.field)) {
-    o.*(*field) = value.get<double>();
-    return Done{};
-  }
-  // Whole numbers may be written 40 or 40.0.
-  const double number = value.get<double>();
-  if (!value.is_number_integer() && (std::floor(number) != number || std::fabs(number) > 0x1p53))
-    return error_at(key, "expects a whole number, got {}", value.dump());
-  const int64_t whole = value.is_number_integer() ? value.get<int64_t>() : static_cast<int64_t>(number);
-  if (auto* field = std::get_if<int64_t O::*>(&option.field)) o.*(*field) = whole;
-  if (auto* field = std::get_if<uint64_t O::*>(&option.field)) o.*(*field) = static_cast<uint64_t>(whole);
-  return Done{};
-}
-
 Status read_bias(O& o, const Json& value) {
   if (!value.is_object())
     return error_at("logit_bias", "expects an object of token ids, such as {{\"50256\": -100}}");
@@ -87,19 +59,7 @@ Status read_bias(O& o, const Json& value) {
 std::span<const SamplerOption> sampler_options() { return kOptions; }
 
 void add_sampler_options(Options& options, SamplerOptions& target) {
-  for (const SamplerOption& option : kOptions) {
-    std::string flags;
-    for (std::string name : split(option.names)) {
-      for (char& c : name) c = c == '_' ? '-' : c;
-      flags += (flags.empty() ? "--" : " --") + name;
-    }
-    if (auto* real = std::get_if<double O::*>(&option.field))
-      options.add(flags, &(target.*(*real)), option.help, option.value);
-    else if (auto* whole = std::get_if<int64_t O::*>(&option.field))
-      options.add(flags, &(target.*(*whole)), option.help, option.value);
-    else if (auto* bits = std::get_if<uint64_t O::*>(&option.field))  // the signed twin names the same bits
-      options.add(flags, reinterpret_cast<int64_t*>(&(target.*(*bits))), option.help, option.value);
-  }
+  add_number_options(options, target, sampler_options());
 }
 
 Result<bool> read_sampler_option(SamplerOptions& target, const std::string& key, const Json& value) {
@@ -107,22 +67,11 @@ Result<bool> read_sampler_option(SamplerOptions& target, const std::string& key,
     MAKAR_CHECK_OK(read_bias(target, value));
     return true;
   }
-  for (const SamplerOption& option : kOptions)
-    for (const std::string& name : split(option.names))
-      if (name == key) {
-        MAKAR_CHECK_OK(assign(target, option, key, value));
-        return true;
-      }
-  return false;
+  return read_number_option(target, sampler_options(), key, value);
 }
 
 Status check_sampler(const SamplerOptions& options) {
-  for (const SamplerOption& option : kOptions) {
-    const double value = value_of(options, option);
-    if (value >= option.low && value <= option.high) continue;
-    return error_at(split(option.names).front(), "must be from {} to {}, got {}", option.low, option.high,
-                    value);
-  }
+  MAKAR_CHECK_OK(check_number_options(options, sampler_options()));
   for (const auto& [id, bias] : options.logit_bias)
     if (!(std::fabs(bias) <= 1e6))
       return error_at("logit_bias", "of token {} must be within 1e6, got {}", id, bias);

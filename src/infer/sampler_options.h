@@ -1,24 +1,12 @@
 // The options of the sampling chain, declared once: they are flags of commands, keys of JSON requests and
 // rows of the documentation.
 #pragma once
-#include <span>
-#include <string>
-#include <variant>
-
-#include "base/json.h"
-#include "base/options.h"
+#include "infer/number_options.h"
 #include "infer/sampler.h"
 
 namespace makar {
 
-struct SamplerOption {
-  const char* names;  // keys of JSON, the main one first; as flags: "top_k" is --top-k
-  std::variant<double SamplerOptions::*, int64_t SamplerOptions::*, uint64_t SamplerOptions::*> field;
-  double low, high;  // both allowed
-  const char* value;
-  const char* help;
-};
-
+using SamplerOption = NumberOption<SamplerOptions>;
 std::span<const SamplerOption> sampler_options();
 
 // Declares a flag for each; `target` must outlive `options`. Check the bounds with check_sampler() after

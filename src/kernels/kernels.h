@@ -2,6 +2,7 @@
 // machine runs. Kernels are single-threaded and work on plain pointers: shapes are checked in ops/, work is
 // cut for threads in ops/ and in the drivers beside this file. All tables give the same bits.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -57,12 +58,13 @@ struct RopeRow {
 // 32, 48).
 constexpr int64_t kKeyTile = 96;
 
-// Keys and values of a cache: a page holds a tile of keys, laid out as the products want them. At pages[t] +
-// k_offset stands [kKeyTile / nr][dim][nr], at pages[t] + v_offset [dim / nr, rounded up][kKeyTile][nr].
-// Pages out of sight are never touched.
+// Keys and values of a cache: a page holds a tile of keys, laid out as the products want them (key_pages.h),
+// in f32, f16 or q8_0. Keys stand at pages[t] + k_offset, values at pages[t] + v_offset, in bytes. Pages out
+// of sight are never touched.
 struct KeyPages {
-  const float* const* pages = nullptr;
+  const std::byte* const* pages = nullptr;
   int64_t k_offset = 0, v_offset = 0;
+  DType k_type = DType::kF32, v_type = DType::kF32;
 };
 
 // One query head of one sequence against its key/value head; with a cache the rows may also be the query
@@ -76,6 +78,11 @@ struct AttentionHead {
   KeyPages cache;        // instead of k and v
   bool causal = false;
   int64_t window = 0;  // > 0: only the last `window` keys, the own one included
+  // Attention sinks (Xiao et al., 2023), with a window and a cache: the first `sinks` keys, at most a tile,
+  // stay in sight as if they stood right before the window. Row by row, q_sinks is q turned to the smaller
+  // of its own position and sinks + window - 1; null where positions are not in q.
+  int64_t sinks = 0;
+  const float* q_sinks = nullptr;
   float scale = 1, soft_cap = 0;
   const float* bias = nullptr;  // by distance key - query: bias[0] is the own position, bias[-3] three before
   bool bias_by_key = false;     // or by the key's own index

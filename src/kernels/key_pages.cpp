@@ -1,21 +1,83 @@
 #include "kernels/key_pages.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace makar::kernels {
+namespace {
 
-int64_t key_tile_floats(int64_t dim, const Table&) { return kKeyTile * dim; }
+int64_t padded(int64_t dim, const Table& t) { return (dim + t.nr - 1) / t.nr * t.nr; }
 
-int64_t value_tile_floats(int64_t dim, const Table& t) { return kKeyTile * ((dim + t.nr - 1) / t.nr * t.nr); }
-
-void store_key(const float* k, int64_t dim, int64_t at, float* tile, const Table& t) {
-  float* to = tile + at / t.nr * dim * t.nr + at % t.nr;
-  for (int64_t d = 0; d < dim; ++d) to[d * t.nr] = k[d];
+uint16_t half(float x) {
+  constexpr float kMost = 65504.0f;
+  return to_f16(x > kMost ? kMost : x < -kMost ? -kMost : x);
 }
 
-void store_value(const float* v, int64_t dim, int64_t at, float* tile, const Table& t) {
-  for (int64_t d = 0; d < dim; d += t.nr)
-    std::copy_n(v + d, std::min<int64_t>(t.nr, dim - d), tile + d * kKeyTile + at * t.nr);
+// One block: put(i, q) for each of `n` values; the scale comes back. What is not a number stays so.
+template <class Put>
+uint16_t quantize(const float* x, int64_t n, Put&& put) {
+  float most = 0;
+  bool finite = true;
+  for (int64_t i = 0; i < n; ++i) {
+    finite = finite && std::isfinite(x[i]);
+    most = std::max(most, std::fabs(x[i]));
+  }
+  if (!finite) {
+    for (int64_t i = 0; i < n; ++i) put(i, int8_t{1});
+    return to_f16(NAN);
+  }
+  const float scale = std::min(most / 127.0f, 65504.0f), inverse = scale > 0 ? 1.0f / scale : 0.0f;
+  for (int64_t i = 0; i < n; ++i)
+    put(i, static_cast<int8_t>(std::clamp(std::round(x[i] * inverse), -127.0f, 127.0f)));
+  return half(scale);
+}
+
+}  // namespace
+
+int64_t key_tile_bytes(DType type, int64_t dim, const Table&) {
+  if (type == DType::kQ8_0) return kKeyTile * (dim + 2 * key_blocks(dim));
+  return kKeyTile * dim * static_cast<int64_t>(size_of(type));
+}
+
+int64_t value_tile_bytes(DType type, int64_t dim, const Table& t) {
+  if (type == DType::kQ8_0) return kKeyTile * (dim + 2 * key_blocks(dim));
+  return kKeyTile * padded(dim, t) * static_cast<int64_t>(size_of(type));
+}
+
+void store_key(DType type, const float* k, int64_t dim, int64_t at, std::byte* tile, const Table& t) {
+  const int64_t panel = at / t.nr, lane = at % t.nr, place = panel * dim * t.nr + lane;
+  if (type == DType::kF32) {
+    float* to = reinterpret_cast<float*>(tile) + place;
+    for (int64_t d = 0; d < dim; ++d) to[d * t.nr] = k[d];
+  } else if (type == DType::kF16) {
+    uint16_t* to = reinterpret_cast<uint16_t*>(tile) + place;
+    for (int64_t d = 0; d < dim; ++d) to[d * t.nr] = half(k[d]);
+  } else {
+    int8_t* to = reinterpret_cast<int8_t*>(tile) + place;
+    uint16_t* scales =
+        reinterpret_cast<uint16_t*>(tile + kKeyTile * dim) + panel * key_blocks(dim) * t.nr + lane;
+    for (int64_t d = 0; d < dim; d += kQuantKeyBlock)
+      scales[d / kQuantKeyBlock * t.nr] = quantize(k + d, std::min(kQuantKeyBlock, dim - d),
+                                                   [&](int64_t i, int8_t q) { to[(d + i) * t.nr] = q; });
+  }
+}
+
+void store_value(DType type, const float* v, int64_t dim, int64_t at, std::byte* tile, const Table& t) {
+  if (type == DType::kQ8_0) {
+    int8_t* to = reinterpret_cast<int8_t*>(tile) + at * dim;
+    uint16_t* scales = reinterpret_cast<uint16_t*>(tile + kKeyTile * dim) + at * key_blocks(dim);
+    for (int64_t d = 0; d < dim; d += kQuantKeyBlock)
+      scales[d / kQuantKeyBlock] =
+          quantize(v + d, std::min(kQuantKeyBlock, dim - d), [&](int64_t i, int8_t q) { to[d + i] = q; });
+    return;
+  }
+  for (int64_t d = 0; d < dim; d += t.nr) {
+    const int64_t n = std::min<int64_t>(t.nr, dim - d), place = d * kKeyTile + at * t.nr;
+    if (type == DType::kF32)
+      std::copy_n(v + d, n, reinterpret_cast<float*>(tile) + place);
+    else
+      std::transform(v + d, v + d + n, reinterpret_cast<uint16_t*>(tile) + place, half);
+  }
 }
 
 }  // namespace makar::kernels

@@ -5,25 +5,26 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "infer/read_job.h"
 
 namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Pools rows [start, start + length) of hidden into out.
-void pool_rows(const Tensor& hidden, const Sequence& s, const EmbedOptions& o, float* out) {
-  const int64_t width = hidden.dim(1);
-  const float* rows = hidden.f32() + s.start * width;
+// The states [tokens, width] of a text as one vector.
+void pool_states(const Tensor& states, const EmbedOptions& o, float* out) {
+  const int64_t length = states.dim(0), width = states.dim(1);
+  const float* rows = states.f32();
   if (o.pooling == Pooling::kFirst) {
     std::copy_n(rows, width, out);
   } else if (o.pooling == Pooling::kLast) {
-    std::copy_n(rows + (s.length - 1) * width, width, out);
+    std::copy_n(rows + (length - 1) * width, width, out);
   } else {
     for (int64_t c = 0; c < width; ++c) {
       double sum = 0;
-      for (int64_t r = 0; r < s.length; ++r) sum += static_cast<double>(rows[r * width + c]);
-      out[c] = static_cast<float>(sum / static_cast<double>(s.length));
+      for (int64_t r = 0; r < length; ++r) sum += static_cast<double>(rows[r * width + c]);
+      out[c] = static_cast<float>(sum / static_cast<double>(length));
     }
   }
   if (!o.normalize) return;
@@ -57,7 +58,7 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
   return o;
 }
 
-Result<Tensor> embed(const LanguageModel& language, ThreadPool& pool, const std::vector<std::string>& texts,
+Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
                      const EmbedOptions& o) {
   const ModelSpec& spec = language.spec();
   if (spec.encoder && spec.decoder)
@@ -73,26 +74,26 @@ Result<Tensor> embed(const LanguageModel& language, ThreadPool& pool, const std:
   encode.truncation = Truncation{static_cast<size_t>(most), 0, Truncation::Strategy::kLongestFirst, false};
   const int64_t width = stack.project_out > 0 ? stack.project_out : stack.width;
   Tensor out = Tensor::empty({static_cast<int64_t>(texts.size()), width});
-  Context ctx{pool};
-  Inputs inputs;
-  int64_t done = 0;
-  const auto flush = [&] {
-    if (inputs.source.sequences.empty()) return;
-    ForwardContext f{ctx};
-    const Tensor hidden = language.model().hidden(f, inputs);
-    for (const Sequence& s : inputs.source.sequences) pool_rows(hidden, s, o, out.f32() + done++ * width);
-    inputs = {};
-  };
+  std::vector<std::shared_ptr<ReadJob>> jobs;
   for (size_t i = 0; i < texts.size(); ++i) {
     const auto encoding = language.tokenizer().encode(texts[i], encode);
     if (!encoding.ok()) return encoding.error().in(fmt::format("text {}", i + 1));
-    std::vector<int64_t> ids(encoding->ids.begin(), encoding->ids.end());
-    if (ids.empty()) return error_at(fmt::format("text {}", i + 1), "has no tokens");
-    inputs.source.add(ids);
-    if (!encoding->type_ids.empty()) inputs.source.types.resize(static_cast<size_t>(inputs.source.rows()), 0);
-    if (inputs.source.rows() >= o.step_tokens) flush();
+    if (encoding->ids.empty()) return error_at(fmt::format("text {}", i + 1), "has no tokens");
+    jobs.push_back(
+        std::make_shared<ReadJob>(std::vector<int64_t>(encoding->ids.begin(), encoding->ids.end())));
   }
-  flush();
+  // A few at a time: their states are held until they are pooled.
+  constexpr size_t kTogether = 64;
+  for (size_t from = 0; from < jobs.size(); from += kTogether) {
+    const size_t to = std::min(jobs.size(), from + kTogether);
+    for (size_t i = from; i < to; ++i) engine.submit(jobs[i]);
+    engine.run();
+    for (size_t i = from; i < to; ++i) {
+      if (jobs[i]->error) return jobs[i]->error->in(fmt::format("text {}", i + 1));
+      pool_states(jobs[i]->states(), o, out.f32() + static_cast<int64_t>(i) * width);
+      jobs[i].reset();
+    }
+  }
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "llm/fill.h"
 
+#include "infer/read_job.h"
 #include "ops/shape.h"
 
 namespace makar {
@@ -10,7 +11,7 @@ std::string mask_token(const LanguageModel& language) {
   return "";
 }
 
-Result<std::vector<Gap>> fill(const LanguageModel& language, ThreadPool& pool, const std::string& text,
+Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, const std::string& text,
                               int64_t top) {
   const ModelSpec& spec = language.spec();
   if (spec.head.kind != HeadKind::kMaskedLm && spec.head.kind != HeadKind::kPretraining)
@@ -28,12 +29,13 @@ Result<std::vector<Gap>> fill(const LanguageModel& language, ThreadPool& pool, c
   for (size_t i = 0; i < ids.size(); ++i)
     if (ids[i] == id) gaps.push_back({static_cast<int64_t>(i), {}}), rows.push_back(static_cast<int64_t>(i));
   if (gaps.empty()) return error_at("fill", "the text has no {} to fill", mask);
-  Context ctx{pool};
-  ForwardContext f{ctx};
-  Inputs inputs;
-  inputs.source.add(ids);
-  const Tensor hidden = language.model().hidden(f, inputs);
-  const Tensor logits = language.model().lm_logits(ctx, ops::gather_rows(ctx, hidden, rows));
+  const auto job = std::make_shared<ReadJob>(ids);
+  engine.submit(job);
+  while (!job->done() && engine.step()) {
+  }
+  if (job->error) return *job->error;
+  Context ctx{engine.pool()};
+  const Tensor logits = language.model().lm_logits(ctx, ops::gather_rows(ctx, job->states(), rows));
   const auto vocab = static_cast<size_t>(logits.dim(1));
   for (size_t i = 0; i < gaps.size(); ++i) {
     MAKAR_TRY(auto known, logprobs(logits.span().subspan(i * vocab, vocab), 0, top));

@@ -1,5 +1,6 @@
 // The words a masked language model expects in a gap.
 #pragma once
+#include "infer/engine.h"
 #include "infer/logprobs.h"
 #include "llm/language_model.h"
 
@@ -12,7 +13,7 @@ struct Gap {
 
 // One Gap for each mask token in `text`, in order. Errors: no mask in the text, a model without a masked
 // head.
-Result<std::vector<Gap>> fill(const LanguageModel& language, ThreadPool& pool, const std::string& text,
+Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, const std::string& text,
                               int64_t top);
 
 // "[MASK]" or "<mask>"; empty where the tokenizer has none.

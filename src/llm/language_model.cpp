@@ -81,6 +81,20 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& p
   return out;
 }
 
+Status LanguageModel::use_template(const std::string& source, const std::string& place) {
+  if (!tokenizer_) return error_of(Error::Kind::kNotFound, "tokenizer", "a chat template needs one");
+  MAKAR_TRY(ChatTemplate made, ChatTemplate::parse(source, place));
+  const auto token = [&](const char* key, int64_t id) {
+    if (id < 0 || id >= static_cast<int64_t>(tokenizer_->vocab_size())) return;
+    if (const auto text = tokenizer_->token(static_cast<uint32_t>(id))) made.set_token(key, *text);
+  };
+  token("bos_token", spec().bos), token("eos_token", stop_.empty() ? -1 : stop_.front());
+  if (template_)
+    for (const auto& [key, text] : template_->tokens()) made.set_token(key, text);
+  template_ = std::move(made);
+  return Done{};
+}
+
 Result<std::vector<int64_t>> LanguageModel::encode(const std::string& text, bool parse_special) const {
   if (!tokenizer_)
     return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; give ids instead");
@@ -95,7 +109,7 @@ Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) 
   if (!template_)
     return error_of(
         Error::Kind::kNotFound, "chat template",
-        "the model folder has none; it continues text (makar generate), or give one with --chat-template");
+        "the model has none; give one with --chat-template, or continue text with makar generate");
   MAKAR_TRY(const ChatRendering rendering, template_->render(input));
   MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering));
   return to_ids(encoding.ids);

@@ -22,6 +22,8 @@ class LanguageModel {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   bool has_tokenizer() const { return tokenizer_.has_value(); }
   const std::optional<ChatTemplate>& chat_template() const { return template_; }
+  // Another template instead; it sees the same special tokens.
+  Status use_template(const std::string& source, const std::string& place);
   const std::vector<int64_t>& stop_ids() const { return stop_; }
   // What is odd about the files, for the user to know.
   const std::vector<std::string>& warnings() const { return loaded_.warnings; }

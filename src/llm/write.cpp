@@ -1,8 +1,6 @@
 #include "llm/write.h"
 
-#include <algorithm>
-
-#include "llm/text_stream.h"
+#include "llm/bayes_risk.h"
 
 namespace makar {
 
@@ -15,97 +13,117 @@ const char* name(Finish finish) {
       return "stop";
     case Finish::kLength:
       return "length";
+    case Finish::kTime:
+      return "time";
+    case Finish::kUnsure:
+      return "unsure";
   }
   return "none";
 }
 
-namespace {
-
-Status run(Engine& engine, const std::shared_ptr<Job>& job) {
-  engine.submit(job);
-  while (!job->done() && engine.step()) {
-  }
-  if (job->error) return *job->error;
+Status check_writing(const WriteOptions& o) {
+  MAKAR_CHECK_OK(check_decoding(o));
+  if (o.draft_tokens < 1 || o.draft_tokens > 64)
+    return error_at("--draft-max", "must be 1 to 64, got {}", o.draft_tokens);
+  if (o.mbr != 0 && (o.mbr < 2 || o.mbr > 1024))
+    return error_at("--mbr", "must be 2 to 1024 answers to compare, or 0 for off; got {}", o.mbr);
+  if (o.mbr > 0 && (o.beams > 1 || o.penalty_alpha > 0 || o.best_of > 0))
+    return error_at("--mbr", "compares drawn answers; --beams, --penalty-alpha and --best-of exclude it");
+  if (o.mbr > 0 && o.mbr < o.answers)
+    return error_at("--mbr", "draws {} answers where --n asks for {}", o.mbr, o.answers);
+  if (o.constraint && (o.beams > 1 || o.penalty_alpha > 0))
+    return error_at("options", "beams and contrastive search know no grammar; sample instead");
   return Done{};
 }
 
-int64_t room_for(const ModelSpec& spec, const std::vector<int64_t>& prompt, const WriteOptions& o) {
-  if (!o.fit || spec.max_positions <= 0) return o.max_new_tokens;
-  const int64_t taken = spec.encoder ? 1 : static_cast<int64_t>(prompt.size());
-  return std::clamp<int64_t>(spec.max_positions - taken + 1, 1, o.max_new_tokens);
-}
+namespace {
 
-Result<WriteResult> write_beams(Engine& engine, const LanguageModel& language,
-                                const std::vector<int64_t>& prompt, const WriteOptions& o,
-                                int64_t max_new_tokens) {
-  BeamRequest r;
-  r.prompt = decoder_prompt(language.model(), prompt);
-  r.max_new_tokens = max_new_tokens, r.beams = o.beams, r.answers = o.answers,
-  r.length_penalty = o.length_penalty;
-  r.stop = language.stop_ids(), r.sampler = o.sampler;
-  const auto job = std::make_shared<BeamJob>(std::move(r));
-  if (language.spec().encoder) job->source = prompt;
-  MAKAR_CHECK_OK(run(engine, job));
-  WriteResult out;
-  for (const auto& answer : job->answers()) {
-    WrittenText text;
-    text.score = answer.score;
-    TextStream stream(language.tokenizer(), o.stop, !o.keep_special);
-    for (const int64_t id : answer.tokens) text.tokens.push_back({id, {}}), text.text += stream.push(id);
-    text.text += stream.finish();
-    const auto& stop = language.stop_ids();
-    const bool ended =
-        !answer.tokens.empty() && std::find(stop.begin(), stop.end(), answer.tokens.back()) != stop.end();
-    text.finish = ended || stream.stopped() ? Finish::kStop : Finish::kLength;
-    out.answers.push_back(std::move(text));
-  }
-  if (o.on_text)
-    for (size_t i = 0; i < out.answers.size(); ++i) o.on_text(static_cast<int64_t>(i), out.answers[i].text);
-  return out;
+int64_t room_for(const ModelSpec& spec, const ContextOptions& context, const std::vector<int64_t>& prompt,
+                 const WriteOptions& o) {
+  const int64_t size = context_size(spec, context);
+  if (!o.fit || size <= 0 || context.policy != ContextPolicy::kError) return o.max_new_tokens;
+  const int64_t taken = spec.encoder ? 1 : static_cast<int64_t>(prompt.size());
+  return std::clamp<int64_t>(size - taken + 1, 1, o.max_new_tokens);
 }
 
 }  // namespace
 
-Result<WriteResult> write_text(Engine& engine, const LanguageModel& language,
-                               const std::vector<int64_t>& prompt, const WriteOptions& o) {
-  const int64_t most = room_for(language.spec(), prompt, o);
-  MAKAR_CHECK_OK(check_request(language.model(), prompt, most));
-  const EngineStats before = engine.stats();
+bool Writing::hand_out(size_t answer, const std::string& text) {
+  texts_[answer] += text;
+  return text.empty() || !streaming_ || options_.on_text(static_cast<int64_t>(answer), text);
+}
+
+Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageModel& language,
+                                                std::vector<int64_t> prompt, const WriteOptions& options) {
+  const ContextOptions& context = engine.options().context;
+  Decoding decoding = options;
+  decoding.max_new_tokens = room_for(language.spec(), context, prompt, options);
+  MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding));
+  if (options.mbr > 0) decoding.answers = options.mbr;
+  const int64_t drawn = std::max(decoding.answers, decoding.best_of);
+
+  std::unique_ptr<Writing> w(new Writing(engine, options));
+  w->streaming_ = options.on_text && drawn == options.answers;
+  w->texts_.resize(static_cast<size_t>(drawn)), w->pushed_.resize(static_cast<size_t>(drawn));
+  for (int64_t i = 0; i < drawn; ++i)
+    w->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special);
+  DecodingHooks hooks;
+  hooks.constraint = options.constraint;
+  hooks.drafter = options.drafter, hooks.draft_tokens = options.draft_tokens;
+  if (options.lookup && !hooks.drafter) hooks.drafter = std::make_shared<LookupDrafter>();
+  hooks.on_token = [self = w.get()](int64_t answer, const Written& token) {
+    const auto at = static_cast<size_t>(answer);
+    ++self->pushed_[at];
+    return self->hand_out(at, self->streams_[at].push(token.id)) && !self->streams_[at].stopped();
+  };
+  w->prompt_tokens_ = static_cast<int64_t>(prompt.size());
+  w->steps_before_ = engine.stats().steps;
+  w->job_ = make_job(language.model(), context, prompt, decoding, language.stop_ids(), std::move(hooks));
+  engine.submit(w->job_);
+  return w;
+}
+
+Writing::~Writing() {
+  if (job_) engine_.cancel(*job_);
+}
+
+Result<WriteResult> Writing::finish() {
+  check(done(), "a request is finished when it is done");
+  if (job_->error) return *job_->error;
   WriteResult out;
-  if (o.beams > 1) {
-    MAKAR_TRY(out, write_beams(engine, language, prompt, o, most));
-  } else {
-    out.answers.resize(static_cast<size_t>(o.answers));
-    std::vector<TextStream> streams;
-    for (int64_t i = 0; i < o.answers; ++i)
-      streams.emplace_back(language.tokenizer(), o.stop, !o.keep_special);
-    const auto hand_out = [&](int64_t answer, const std::string& text) {
-      out.answers[static_cast<size_t>(answer)].text += text;
-      return text.empty() || !o.on_text || o.on_text(answer, text);
-    };
-    SampleRequest r;
-    r.prompt = decoder_prompt(language.model(), prompt);
-    r.max_new_tokens = most, r.answers = o.answers, r.sampler = o.sampler, r.logprobs = o.logprobs;
-    r.stop = language.stop_ids(), r.constraint = o.constraint;
-    r.drafter = o.drafter, r.draft_tokens = o.draft_tokens;
-    if (o.lookup && !r.drafter) r.drafter = std::make_shared<LookupDrafter>();
-    r.on_token = [&](int64_t answer, const Written& token) {
-      TextStream& stream = streams[static_cast<size_t>(answer)];
-      return hand_out(answer, stream.push(token.id)) && !stream.stopped();
-    };
-    const auto job = std::make_shared<SampleJob>(std::move(r));
-    if (language.spec().encoder) job->source = prompt;
-    MAKAR_CHECK_OK(run(engine, job));
-    for (int64_t i = 0; i < o.answers; ++i) {
-      hand_out(i, streams[static_cast<size_t>(i)].finish());
-      out.answers[static_cast<size_t>(i)].tokens = job->answers()[static_cast<size_t>(i)].tokens;
-      out.answers[static_cast<size_t>(i)].finish = job->answers()[static_cast<size_t>(i)].finish;
-    }
-    out.guessed = job->guessed(), out.accepted = job->accepted();
+  for (size_t i = 0; i < job_->answers().size(); ++i) {
+    const Answer& answer = job_->answers()[i];
+    // Beams and their kin become text when they are finished.
+    for (size_t t = pushed_[i]; t < answer.tokens.size(); ++t)
+      hand_out(i, streams_[i].push(answer.tokens[t].id));
+    hand_out(i, streams_[i].finish());
+    WrittenText& text = out.answers.emplace_back();
+    static_cast<Answer&>(text) = answer;
+    text.text = texts_[i];
+    if (streams_[i].stopped()) text.finish = Finish::kStop;
+    if (options_.best_of > 0) text.score = text.mean_logprob();
   }
-  out.prompt_tokens = static_cast<int64_t>(prompt.size());
-  out.steps = engine.stats().steps - before.steps;
+  if (options_.mbr > 0) {
+    const std::vector<double> scores = expected_overlap(options_.mbr_metric, texts_);
+    for (size_t i = 0; i < scores.size(); ++i) out.answers[i].score = scores[i];
+  }
+  if (options_.mbr > 0 || options_.best_of > 0) keep_best(out.answers, options_.answers);
+  if (options_.on_text && !streaming_)
+    for (size_t i = 0; i < out.answers.size(); ++i)
+      options_.on_text(static_cast<int64_t>(i), out.answers[i].text);
+  if (const auto* sample = dynamic_cast<const SampleJob*>(job_.get()))
+    out.guessed = sample->guessed(), out.accepted = sample->accepted();
+  out.prompt_tokens = prompt_tokens_;
+  out.steps = engine_.stats().steps - steps_before_;
   return out;
+}
+
+Result<WriteResult> write_text(Engine& engine, const LanguageModel& language, std::vector<int64_t> prompt,
+                               const WriteOptions& options) {
+  MAKAR_TRY(const auto writing, Writing::begin(engine, language, std::move(prompt), options));
+  while (!writing->done() && engine.step()) {
+  }
+  return writing->finish();
 }
 
 }  // namespace makar

@@ -34,7 +34,10 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     query = by_head(q_norm_, query, spec_.heads);
     key = by_head(k_norm_, key, spec_.kv_heads);
   }
+  Tensor to_sinks;
   if (spec_.rope) {
+    if (in.sink_rope.cos.defined() && window == 0)
+      to_sinks = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.sink_rope);
     query = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.rope);
     key = ops::rope(ctx, key, spec_.kv_heads, *spec_.rope, in.rope);
   }
@@ -48,7 +51,9 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
       slots.push_back(s.slot);
       rows.push_back({s.start, s.length, 0, s.past + s.length, s.past});
     }
-    mixed = ops::attention_cached(ctx, query, f.cache->keys(layer, slots), rows, options(window), in.bias);
+    ops::AttentionOptions o = options(window);
+    if (f.stream.sinks > 0 && window == 0) o.sinks = f.stream.sinks, o.window = f.stream.window;
+    mixed = ops::attention_cached(ctx, query, f.cache->keys(layer, slots), rows, o, in.bias, to_sinks);
   } else {
     for (const Sequence& s : in.batch->sequences)
       rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});

@@ -12,7 +12,8 @@ namespace makar {
 struct AttentionInputs {
   const Batch* batch = nullptr;  // must outlive the backward pass when blocks are checkpointed
   ops::RopeTable rope;
-  ops::DistanceBias bias;  // ALiBi or the T5 table
+  ops::RopeTable sink_rope;  // how queries look at sinks; undefined while all of them stand in the window
+  ops::DistanceBias bias;    // ALiBi or the T5 table
   // Cross-attention: the encoder's output and its sequences; the output may be absent once the cache holds
   // them.
   Tensor encoded;

@@ -38,11 +38,18 @@ struct Record {
   std::vector<std::vector<int64_t>> router_choices;  // [layer]: experts_per_token for each token
 };
 
+// A context that never ends (Xiao et al., 2023): a token sees the first `sinks` tokens and the last `window`,
+// at the positions they have among those. Off where sinks is 0. Layers with a window of their own keep it.
+struct SinkWindow {
+  int64_t sinks = 0, window = 0;
+};
+
 struct ForwardContext {
   Context& ops;
   KvCache* cache = nullptr;
   Record* record = nullptr;
   bool checkpoint = false;  // recompute blocks in the backward pass
+  SinkWindow stream = {};   // with a cache
 };
 
 }  // namespace makar

@@ -7,16 +7,24 @@
 
 namespace makar {
 
-using kernels::key_tile_floats;
-using kernels::value_tile_floats;
+Result<DType> parse_cache_type(const std::string& text, const std::string& place) {
+  for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0})
+    if (text == name(type)) return type;
+  return error_at(place, "expected f32, f16 or q8_0, got '{}'", text);
+}
 
-KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages)
-    : kv_heads_(stack.block.attention.kv_heads), dim_(stack.block.attention.head_dim), max_pages_(max_pages) {
+KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheTypes types)
+    : kv_heads_(stack.block.attention.kv_heads),
+      dim_(stack.block.attention.head_dim),
+      types_(types),
+      k_head_(kernels::key_tile_bytes(types.k, dim_)),
+      v_head_(kernels::value_tile_bytes(types.v, dim_)),
+      layer_bytes_(kv_heads_ * (k_head_ + v_head_)),
+      page_bytes_(stack.layers * layer_bytes_),
+      max_pages_(max_pages) {
   if (const auto& cross = stack.block.cross)
     check(cross->kv_heads == kv_heads_ && cross->head_dim == dim_,
           "self- and cross-attention share their pages");
-  layer_floats_ = kv_heads_ * (key_tile_floats(dim_) + value_tile_floats(dim_));
-  page_floats_ = stack.layers * layer_floats_;
   for (size_t i = 0; i < slots; ++i) add();
 }
 
@@ -36,77 +44,86 @@ size_t KvCache::add() {
 void KvCache::release(size_t slot) {
   Slot& s = slots_.at(slot);
   check(s.used, "a sequence is released once");
-  for (const Page page : s.pages)
-    if (page >= 0) drop(page);
+  for (const Run* run : {&s.own, &s.cross})
+    for (const Page page : run->pages)
+      if (page >= 0) drop(page);
   s = Slot{};
   free_slots_.push_back(slot);
+}
+
+// The first `rows` tokens of a run, with one user more.
+KvCache::Run KvCache::shared(const Run& from, int64_t rows) {
+  Run to;
+  to.rows = rows;
+  to.pages.assign(from.pages.begin(), from.pages.begin() + pages_for(rows));
+  for (const Page page : to.pages)
+    if (page >= 0) keep(page);
+  point(to);
+  return to;
 }
 
 size_t KvCache::fork(size_t slot, int64_t rows) {
   const size_t made = add();
   const Slot& from = slots_.at(slot);
-  Slot& to = slots_.at(made);
-  check(from.used && rows <= from.rows, "a fork shares what is there");
-  to.rows = rows;
-  to.cross = from.cross;
-  to.pages.assign(from.pages.begin(), from.pages.begin() + pages_for(rows));
-  for (const Page page : to.pages)
-    if (page >= 0) keep(page);
-  point(to);
+  check(from.used && rows <= from.own.rows, "a fork shares what is there");
+  slots_.at(made).own = shared(from.own, rows);
+  share_cross(slot, made);
   return made;
 }
 
 size_t KvCache::adopt(const std::vector<Page>& pages) {
   const size_t made = add();
-  Slot& to = slots_.at(made);
-  to.rows = static_cast<int64_t>(pages.size()) * kPageRows;
-  to.pages = pages;
-  for (const Page page : pages) keep(page);
-  point(to);
+  const Run whole{static_cast<int64_t>(pages.size()) * kPageRows, pages, {}};
+  slots_.at(made).own = shared(whole, whole.rows);
   return made;
 }
 
 bool KvCache::grow(size_t slot, int64_t rows) {
   Slot& s = slots_.at(slot);
   check(s.used, "a released sequence does not grow");
-  if (rows <= s.rows) return true;
-  const int64_t have = static_cast<int64_t>(s.pages.size()), want = pages_for(rows);
+  return extend(s.own, rows);
+}
+
+bool KvCache::extend(Run& run, int64_t rows) {
+  if (rows <= run.rows) return true;
+  const int64_t have = static_cast<int64_t>(run.pages.size()), want = pages_for(rows);
   // The page that holds the present end is written to next: it has to be ours alone.
-  const bool split = s.rows % kPageRows != 0 && users(s.pages.back()) > 1;
+  const bool split = run.rows % kPageRows != 0 && users(run.pages.back()) > 1;
   if (max_pages_ > 0 && want - have + (split ? 1 : 0) > pages_free()) return false;
   if (split) {
-    const Page shared = s.pages.back(), own = take();
-    std::memcpy(pages_[index(own)].data.raw(), pages_[index(shared)].data.raw(),
-                pages_[index(own)].data.bytes());
-    s.pages.back() = own;
-    drop(shared);
+    const Page before = run.pages.back(), own = take();
+    std::memcpy(pages_[index(own)].data.raw(), pages_[index(before)].data.raw(),
+                static_cast<size_t>(page_bytes_));
+    run.pages.back() = own;
+    drop(before);
   }
-  while (static_cast<int64_t>(s.pages.size()) < want) s.pages.push_back(take());
-  s.rows = rows;
-  point(s);
+  while (static_cast<int64_t>(run.pages.size()) < want) run.pages.push_back(take());
+  run.rows = rows;
+  point(run);
   return true;
 }
 
 void KvCache::truncate(size_t slot, int64_t rows) {
-  Slot& s = slots_.at(slot);
-  if (rows >= s.rows) return;
-  while (static_cast<int64_t>(s.pages.size()) > pages_for(rows)) {
-    if (s.pages.back() >= 0) drop(s.pages.back());
-    s.pages.pop_back();
+  Run& run = slots_.at(slot).own;
+  if (rows >= run.rows) return;
+  while (static_cast<int64_t>(run.pages.size()) > pages_for(rows)) {
+    if (run.pages.back() >= 0) drop(run.pages.back());
+    run.pages.pop_back();
   }
-  s.rows = rows;
-  point(s);
+  run.rows = rows;
+  point(run);
 }
 
-void KvCache::forget_before(size_t slot, int64_t row) {
-  Slot& s = slots_.at(slot);
-  for (int64_t i = std::min(row / kPageRows, static_cast<int64_t>(s.pages.size())) - 1; i >= 0; --i) {
-    Page& page = s.pages[static_cast<size_t>(i)];
+void KvCache::forget(size_t slot, int64_t keep, int64_t row) {
+  Run& run = slots_.at(slot).own;
+  for (int64_t i = std::min(row / kPageRows, static_cast<int64_t>(run.pages.size())) - 1;
+       i >= pages_for(keep); --i) {
+    Page& page = run.pages[static_cast<size_t>(i)];
     if (page < 0) break;
     drop(page);
     page = -1;
   }
-  point(s);
+  point(run);
 }
 
 KvCache::Page KvCache::take() {
@@ -117,7 +134,7 @@ KvCache::Page KvCache::take() {
     pages_[index(page)].users = 1;
     return page;
   }
-  pages_.push_back({Tensor::empty({page_floats_}), 1});
+  pages_.push_back({Tensor::empty({page_bytes_}, DType::kU8), 1});
   return static_cast<Page>(pages_.size() - 1);
 }
 
@@ -135,23 +152,25 @@ int64_t KvCache::references() const {
   return sum;
 }
 
-void KvCache::point(Slot& s) {
-  s.pointers.clear();
-  for (const Page page : s.pages) s.pointers.push_back(page < 0 ? nullptr : pages_[index(page)].data.f32());
+void KvCache::point(Run& run) const {
+  run.pointers.clear();
+  for (const Page page : run.pages)
+    run.pointers.push_back(page < 0 ? nullptr : pages_[index(page)].data.raw());
 }
 
-void KvCache::write_rows(ThreadPool& pool, const std::vector<const float*>& pages, int64_t layer, int64_t row,
-                         const Tensor& k, const Tensor& v, int64_t start, int64_t count) const {
-  const int64_t k_head = key_tile_floats(dim_), v_head = value_tile_floats(dim_), width = kv_heads_ * dim_;
+void KvCache::write_rows(ThreadPool& pool, const Run& run, int64_t layer, int64_t row, const Tensor& k,
+                         const Tensor& v, int64_t start, int64_t count) const {
+  const int64_t width = kv_heads_ * dim_;
   constexpr int64_t kGrain = 16;  // rows worth a task
   pool.for_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t at = row + i;
-      float* base = const_cast<float*>(pages[static_cast<size_t>(at / kPageRows)]) + layer * layer_floats_;
+      const int64_t page = (row + i) / kPageRows, at = (row + i) % kPageRows;
+      std::byte* keys = pages_[index(run.pages[static_cast<size_t>(page)])].data.raw() + layer * layer_bytes_;
+      std::byte* values = keys + kv_heads_ * k_head_;
       for (int64_t h = 0; h < kv_heads_; ++h) {
         const int64_t from = (start + i) * width + h * dim_;
-        kernels::store_key(k.f32() + from, dim_, at % kPageRows, base + h * k_head);
-        kernels::store_value(v.f32() + from, dim_, at % kPageRows, base + kv_heads_ * k_head + h * v_head);
+        kernels::store_key(types_.k, k.f32() + from, dim_, at, keys + h * k_head_);
+        kernels::store_value(types_.v, v.f32() + from, dim_, at, values + h * v_head_);
       }
     }
   });
@@ -159,49 +178,47 @@ void KvCache::write_rows(ThreadPool& pool, const std::vector<const float*>& page
 
 void KvCache::write(ThreadPool& pool, size_t slot, int64_t layer, int64_t row, const Tensor& k,
                     const Tensor& v, int64_t start, int64_t count) {
-  const Slot& s = slots_.at(slot);
-  check(row + count <= s.rows, "the cache and the batch disagree about the past");
-  write_rows(pool, s.pointers, layer, row, k, v, start, count);
+  const Run& run = slots_.at(slot).own;
+  check(row + count <= run.rows, "the cache and the batch disagree about the past");
+  write_rows(pool, run, layer, row, k, v, start, count);
 }
 
 ops::CachedKeys KvCache::offsets(int64_t layer) const {
-  ops::CachedKeys keys;
-  keys.k_head = key_tile_floats(dim_), keys.v_head = value_tile_floats(dim_);
-  keys.k_offset = layer * layer_floats_;
-  keys.v_offset = keys.k_offset + kv_heads_ * keys.k_head;
-  return keys;
+  const int64_t keys = layer * layer_bytes_;
+  return {{}, keys, k_head_, keys + kv_heads_ * k_head_, v_head_, types_.k, types_.v};
 }
 
 ops::CachedKeys KvCache::keys(int64_t layer, const std::vector<size_t>& slots) const {
   ops::CachedKeys keys = offsets(layer);
-  for (const size_t slot : slots) keys.pages.push_back(slots_.at(slot).pointers.data());
+  for (const size_t slot : slots) keys.pages.push_back(slots_.at(slot).own.pointers.data());
   return keys;
 }
 
-bool KvCache::has_cross(size_t slot, int64_t layer) const {
-  const Slot& s = slots_.at(slot);
-  return s.cross && layer < s.cross->layers;
+bool KvCache::grow_cross(size_t slot, int64_t rows) {
+  Slot& s = slots_.at(slot);
+  check(s.cross_layers == 0, "the encoder's side is written once");
+  return extend(s.cross, rows);
+}
+
+void KvCache::share_cross(size_t from, size_t to) {
+  const Slot& holder = slots_.at(from);
+  slots_.at(to).cross = shared(holder.cross, holder.cross.rows);
+  slots_.at(to).cross_layers = holder.cross_layers;
 }
 
 void KvCache::write_cross(ThreadPool& pool, size_t slot, int64_t layer, const Tensor& k, const Tensor& v) {
   Slot& s = slots_.at(slot);
-  if (!s.cross) {
-    s.cross = std::make_shared<Cross>();
-    s.cross->rows = k.dim(0);
-    for (int64_t i = 0; i < pages_for(k.dim(0)); ++i) {
-      s.cross->data.push_back(Tensor::empty({page_floats_}));
-      s.cross->pointers.push_back(s.cross->data.back().f32());
-    }
-  }
-  check(layer == s.cross->layers && s.cross->rows == k.dim(0),
+  if (s.cross_layers == 0)
+    check(grow_cross(slot, k.dim(0)), "whoever reads a source sees to its pages first");
+  check(layer == s.cross_layers && s.cross.rows == k.dim(0),
         "the encoder's side is written once, layer by layer");
-  write_rows(pool, s.cross->pointers, layer, 0, k, v, 0, k.dim(0));
-  ++s.cross->layers;
+  write_rows(pool, s.cross, layer, 0, k, v, 0, k.dim(0));
+  ++s.cross_layers;
 }
 
 ops::CachedKeys KvCache::cross_keys(int64_t layer, const std::vector<size_t>& slots) const {
   ops::CachedKeys keys = offsets(layer);
-  for (const size_t slot : slots) keys.pages.push_back(slots_.at(slot).cross->pointers.data());
+  for (const size_t slot : slots) keys.pages.push_back(slots_.at(slot).cross.pointers.data());
   return keys;
 }
 

@@ -1,8 +1,9 @@
 // Keys and values of what was already computed, in pages of kernels::kKeyTile tokens that hold all layers.
-// Sequences share pages (a fork, a common prefix) until one of them writes. Values are f32, so a cached
-// forward has the bits of an uncached one.
+// Sequences share pages (a fork, a common prefix) until one of them writes. In f32 a cached forward has the
+// bits of an uncached one; f16 and q8_0 take a half and about a quarter of the room and round each number
+// once, when it is written.
 #pragma once
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -11,13 +12,19 @@
 
 namespace makar {
 
+struct CacheTypes {
+  DType k = DType::kF32, v = DType::kF32;
+};
+// "f32", "f16" or "q8_0".
+Result<DType> parse_cache_type(const std::string& name, const std::string& place);
+
 class KvCache {
  public:
   static constexpr int64_t kPageRows = kernels::kKeyTile;
   using Page = int32_t;
 
   // For the layers of `stack`, with `slots` empty sequences; at most `max_pages` pages, 0 for no bound.
-  explicit KvCache(const StackSpec& stack, size_t slots = 0, int64_t max_pages = 0);
+  explicit KvCache(const StackSpec& stack, size_t slots = 0, int64_t max_pages = 0, CacheTypes types = {});
 
   // --- sequences ---
   size_t add();
@@ -31,10 +38,12 @@ class KvCache {
   bool grow(size_t slot, int64_t rows);
   // Forgets everything after the first `rows` tokens.
   void truncate(size_t slot, int64_t rows);
-  // Gives back the pages that lie wholly before token `row`; they may not be looked at again.
-  void forget_before(size_t slot, int64_t row);
-  int64_t length(size_t slot) const { return slots_.at(slot).rows; }
-  const std::vector<Page>& pages(size_t slot) const { return slots_.at(slot).pages; }
+  // Gives back the pages that lie wholly between the first `keep` tokens and token `row`; they may not be
+  // looked at again.
+  void forget(size_t slot, int64_t keep, int64_t row);
+  int64_t length(size_t slot) const { return slots_.at(slot).own.rows; }
+  const std::vector<Page>& pages(size_t slot) const { return slots_.at(slot).own.pages; }
+  const std::vector<Page>& cross_pages(size_t slot) const { return slots_.at(slot).cross.pages; }
 
   // --- pages ---
   void keep(Page page) { ++pages_[index(page)].users; }
@@ -44,7 +53,7 @@ class KvCache {
   int64_t pages_used() const { return used_; }
   int64_t max_pages() const { return max_pages_; }
   int64_t pages_free() const { return max_pages_ - used_; }  // where there is a bound
-  int64_t page_bytes() const { return page_floats_ * static_cast<int64_t>(sizeof(float)); }
+  int64_t page_bytes() const { return page_bytes_; }
   static int64_t pages_for(int64_t rows) { return (rows + kPageRows - 1) / kPageRows; }
 
   // --- what attention does ---
@@ -53,10 +62,13 @@ class KvCache {
              int64_t start, int64_t count);
   ops::CachedKeys keys(int64_t layer, const std::vector<size_t>& slots) const;
 
-  // Cross-attention: the encoder's keys and values, written once and shared by forks.
-  bool has_cross(size_t slot, int64_t layer) const;
+  // Cross-attention: the encoder's keys and values, written once and shared by forks. Room for them is made
+  // first, as with grow(); a sequence may also read what another one of the same source holds.
+  bool grow_cross(size_t slot, int64_t rows);
+  void share_cross(size_t from, size_t to);
+  bool has_cross(size_t slot, int64_t layer) const { return layer < slots_.at(slot).cross_layers; }
   void write_cross(ThreadPool& pool, size_t slot, int64_t layer, const Tensor& k, const Tensor& v);
-  int64_t cross_length(size_t slot) const { return slots_.at(slot).cross->rows; }
+  int64_t cross_length(size_t slot) const { return slots_.at(slot).cross.rows; }
   ops::CachedKeys cross_keys(int64_t layer, const std::vector<size_t>& slots) const;
 
  private:
@@ -64,28 +76,30 @@ class KvCache {
     Tensor data;
     int64_t users = 0;
   };
-  // Tensors of the encoder's side live as long as a sequence refers to them.
-  struct Cross {
-    int64_t rows = 0, layers = 0;
-    std::vector<Tensor> data;
-    std::vector<const float*> pointers;
+  struct Run {  // tokens in a row of pages
+    int64_t rows = 0;
+    std::vector<Page> pages;
+    std::vector<const std::byte*> pointers;  // the same pages, for the kernels
   };
   struct Slot {
     bool used = false;
-    int64_t rows = 0;
-    std::vector<Page> pages;
-    std::vector<const float*> pointers;  // the same pages, for the kernels
-    std::shared_ptr<Cross> cross;
+    Run own, cross;
+    int64_t cross_layers = 0;  // written so far
   };
 
   static size_t index(Page page) { return static_cast<size_t>(page); }
   Page take();
-  void point(Slot& slot);
-  void write_rows(ThreadPool& pool, const std::vector<const float*>& pages, int64_t layer, int64_t row,
-                  const Tensor& k, const Tensor& v, int64_t start, int64_t count) const;
+  bool extend(Run& run, int64_t rows);
+  void point(Run& run) const;
+  Run shared(const Run& from, int64_t rows);
+  void write_rows(ThreadPool& pool, const Run& run, int64_t layer, int64_t row, const Tensor& k,
+                  const Tensor& v, int64_t start, int64_t count) const;
   ops::CachedKeys offsets(int64_t layer) const;
 
-  int64_t kv_heads_, dim_, layer_floats_, page_floats_, max_pages_;
+  int64_t kv_heads_, dim_;
+  CacheTypes types_;
+  int64_t k_head_, v_head_, layer_bytes_, page_bytes_;  // bytes of a head's tile, of a layer, of all
+  int64_t max_pages_;
   int64_t used_ = 0;
   std::vector<Held> pages_;
   std::vector<Page> free_;

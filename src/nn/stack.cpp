@@ -71,6 +71,13 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
   AttentionInputs in;
   in.batch = &batch, in.encoded = encoded, in.encoder_batch = encoder_batch;
   if (spec_.block.attention.rope) in.rope = make_rope(ctx, *spec_.block.attention.rope, batch);
+  if (spec_.block.attention.rope && f.stream.sinks > 0) {
+    const int64_t last = f.stream.sinks + f.stream.window - 1;
+    std::vector<int64_t> near = batch.positions;
+    for (int64_t& at : near) at = std::min(at, last);
+    if (near != batch.positions)
+      in.sink_rope = ops::rope_table(ctx, near, ops::rope_angles(*spec_.block.attention.rope, 0));
+  }
   in.bias.slopes = alibi_;
   in.bias.factor = spec_.block.attention.alibi_scale;
   in.bias.rounded_by_key = spec_.block.attention.alibi_rounded;

@@ -47,13 +47,16 @@ float alibi(const DistanceBias& bias, int64_t head, int64_t at) {
   return rounded(rounded(slope) * rounded(static_cast<float>(at))) * bias.factor;
 }
 
-BiasRows bias_rows(const DistanceBias& bias, int64_t heads, const std::vector<SequenceRows>& sequences) {
+BiasRows bias_rows(const DistanceBias& bias, const AttentionOptions& o,
+                   const std::vector<SequenceRows>& sequences) {
+  const int64_t heads = o.heads;
   BiasRows rows;
   if (!bias.defined()) return rows;
   check(bias.table.defined() ? bias.table.rank() == 2 && bias.table.dim(1) == heads
                              : static_cast<int64_t>(bias.slopes.size()) == heads,
         "attention: one bias a head");
   for (const auto& s : sequences) rows.span = std::max({rows.span, s.past + s.q_rows, s.kv_rows});
+  if (o.sinks > 0) rows.span = std::min(rows.span, o.sinks + o.window);  // nothing is seen from further away
   const int64_t width = 2 * rows.span + 1;
   rows.values = Tensor::empty({heads, width});
   if (bias.table.defined())
@@ -99,7 +102,7 @@ struct Plan {
 Plan make_plan(Context& ctx, const std::vector<SequenceRows>& sequences, const AttentionOptions& o,
                const DistanceBias& bias) {
   check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: heads must be a multiple of kv heads");
-  Plan plan{o, sequences, bias_rows(bias, o.heads, sequences)};
+  Plan plan{o, sequences, bias_rows(bias, o, sequences)};
   plan.bias_by_key = bias.rounded_by_key;
   if (ctx.training && o.dropout > 0) {
     plan.dropout = o.dropout, plan.seed = ctx.seed, plan.step = ctx.step;
@@ -242,7 +245,7 @@ std::vector<CachedItem> cached_items(const std::vector<SequenceRows>& sequences,
 
 Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
                         const std::vector<SequenceRows>& sequences, const AttentionOptions& o,
-                        const DistanceBias& bias) {
+                        const DistanceBias& bias, const Tensor& q_sinks) {
   check(cache.pages.size() == sequences.size(), "attention: one cache a sequence");
   check(q.dim(-1) == o.heads * o.head_dim, "attention: widths and heads disagree");
   for (const auto& s : sequences) check(s.q_start + s.q_rows <= q.dim(0), "attention: rows out of range");
@@ -256,8 +259,10 @@ Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
     AttentionHead a = plan.head(item.sequence, item.head, q.f32(), nullptr, nullptr);
     const int64_t kv_head = item.head / group;
     a.cache = {cache.pages[item.sequence], cache.k_offset + kv_head * cache.k_head,
-               cache.v_offset + kv_head * cache.v_head};
+               cache.v_offset + kv_head * cache.v_head, cache.k_type, cache.v_type};
     a.q += item.row * a.q_stride;
+    a.sinks = o.sinks;
+    if (q_sinks.defined()) a.q_sinks = q_sinks.f32() + (a.q - q.f32());
     a.past += item.row, a.rows = item.rows;
     a.out = out.f32() + (plan.sequences[item.sequence].q_start + item.row) * a.out_stride +
             item.head * o.head_dim;

@@ -22,6 +22,7 @@ struct AttentionOptions {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   float dropout = 0.0f;
+  int64_t sinks = 0;  // with a window: the first keys stay in sight, as kernels::AttentionHead says
 };
 
 // A bias that depends on the head and on the distance key - query.
@@ -47,16 +48,18 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
                  const DistanceBias& bias = {}, std::vector<Tensor>* weights = nullptr);
 
 // Where a layer's keys and values stand in a cache: for each sequence its pages (kernels::KeyPages), the same
-// offsets in all of them. A head's keys are `k_head` floats after those of the head before, its values
-// `v_head`.
+// offsets in all of them, in bytes. A head's keys are `k_head` bytes after those of the head before, its
+// values `v_head`.
 struct CachedKeys {
-  std::vector<const float* const*> pages;
+  std::vector<const std::byte* const*> pages;
   int64_t k_offset = 0, k_head = 0, v_offset = 0, v_head = 0;
+  DType k_type = DType::kF32, v_type = DType::kF32;
 };
 
-// The same without a tape, each sequence with its own keys and values in a cache.
+// The same without a tape, each sequence with its own keys and values in a cache. `q_sinks` is how the
+// queries look at sinks, where positions are turned into q.
 Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
                         const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
-                        const DistanceBias& bias = {});
+                        const DistanceBias& bias = {}, const Tensor& q_sinks = {});
 
 }  // namespace makar::ops

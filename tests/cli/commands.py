@@ -45,7 +45,7 @@ def check_generation():
                  "--repeat-penalty", str(args.get("repetition_penalty", 1.0)),
                  "--no-repeat-ngram-size", str(args.get("no_repeat_ngram_size", 0))]
         if args.get("early_stopping"):
-            continue  # no flag for it
+            flags += ["--early-stopping", "yes"]
         code, out, err = run("generate", "-m", f"{GOLDEN}/models/llama", "--ids", ids, "--json", *flags)
         expect("generate " + " ".join(flags), code == 0, err)
         if code != 0:
@@ -64,6 +64,16 @@ def check_errors():
                             (["generate", "-m", model, "--ids", "1", "-n", "0"], 2),
                             (["generate", "-m", model, "--ids", "1", "--beams", "2", "--n", "3"], 2),
                             (["generate", "-m", model, "--ids", "1", "--top-p", "7"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--beams", "4", "--beam-groups", "3"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--penalty-alpha", "0.6"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--early-stopping", "maybe"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--mbr", "4"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--mbr-metric", "taste"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--cache-type", "q3"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--context-policy", "hope"], 2),
+                            (["generate", "-m", f"{GOLDEN}/models/gpt2", "--ids", "1", "--context-policy", "sinks"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--mem-budget", "0.000001"], 2),
+                            (["generate", "-m", model, "--ids", "1", "-n", "100000"], 1),
                             (["generate", "-m", model, "a text without a tokenizer"], 1),
                             (["chat", "-m", model], 1),
                             (["fill", "-m", model, "x"], 1),
@@ -75,12 +85,31 @@ def check_errors():
         expect(" ".join(arguments), got == code and err.startswith("makar: "), (got, err[:300]))
 
 
+def check_ways_of_writing():
+    model = f"{GOLDEN}/models/llama"
+    for flags, count, length in [(["--cache-type", "f16"], 1, 20), (["-ctk", "q8_0", "-ctv", "f16"], 1, 20),
+                                 (["--beams", "4", "--beam-groups", "2", "--diversity-penalty", "1", "--n", "4"], 4, 20),
+                                 (["--penalty-alpha", "0.6", "--top-k", "4"], 1, 20),
+                                 (["--best-of", "5", "--temp", "1", "--n", "2"], 2, 20),
+                                 (["--context-policy", "sinks", "--ctx-size", "40"], 1, 300),
+                                 (["--context-policy", "truncate-left", "--ctx-size", "40"], 1, 300),
+                                 (["--max-time", "0.000001"], 1, 1)]:
+        code, out, err = run("generate", "-m", model, "--ids", "5,6,7", "-n", str(length), "--json", *flags)
+        expect("generate " + " ".join(flags), code == 0, err)
+        if code == 0:
+            answer = json.loads(out)
+            answers = answer.get("answers", [answer["ids"]])
+            expect("answers of " + " ".join(flags), len(answers) == count, answers)
+            expect("length of " + " ".join(flags), all(4 <= len(a) <= 3 + length for a in answers), answers)
+
+
 names = commands()
 expect("commands", len(names) > 10, names)
 for each in names:
     if each != "version":
         check_usage(each)
 check_generation()
+check_ways_of_writing()
 check_errors()
 for failure in failures:
     print(failure)

@@ -3,6 +3,8 @@
 
 usage: real_weights.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given)
 """
+import csv
+import io
 import json
 import lzma
 import math
@@ -10,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 MAKAR = sys.argv[1]
@@ -21,8 +24,9 @@ if not os.path.isdir(WEIGHTS):
 failures = []
 
 
-def run(*arguments):
-    done = subprocess.run([MAKAR, *arguments], capture_output=True, timeout=300)
+def run(*arguments, text=None):
+    given = text.encode() if text is not None else None
+    done = subprocess.run([MAKAR, *arguments], input=given, capture_output=True, timeout=300)
     if done.returncode != 0:
         failures.append(f"{' '.join(arguments)[:120]}: {done.stderr.decode()[:300]}")
     return done.stdout.decode()
@@ -67,6 +71,23 @@ def minimind(scratch):
         expect("and writes JSON of a schema", isinstance(person["name"], str) and isinstance(person["age"], int), got)
     except ValueError:
         expect("and writes JSON of a schema", False, got)
+    asks = "\n".join(['{"prompt": "Tell me a story", "n_predict": 20}',
+                      '{"prompt": "Tell me a story", "max_tokens": 20, "beams": 4, "num_beam_groups": 2, "diversity_penalty": 1.0, "n": 4}',
+                      '{"prompt": "Tell me a story", "max_tokens": 20, "penalty_alpha": 0.6, "top_k": 4}',
+                      '{"prompt": "Tell me a story", "max_tokens": 20, "mbr": 6, "mbr_metric": "bleu", "temperature": 0.9}',
+                      '{"prompt": "Tell me a story", "max_tokens": 20, "stop_below": 0.3}',
+                      '{"prompt": "x", "beams": 4, "num_beam_groups": 3}'])
+    answers = [json.loads(line) for line in run("generate", "-m", folder, "--chat", "--jsonl", text=asks + "\n").splitlines()]
+    expect("requests choose their own way of writing", [len(a.get("answers", [])) for a in answers] == [1, 4, 1, 1, 1, 0], answers)
+    expect("groups of beams differ", len({a["text"] for a in answers[1]["answers"]}) > 1, answers[1])
+    expect("and errors stay with their line", answers[5].get("error", {}).get("line") == 6, answers[5])
+    long = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "600", "-c", "128", "--context-policy", "sinks")
+    expect("a story goes on beyond its context", len(long) > 100, long)
+    want = run("score", "-m", folder, "--prompt", "The capital of France is", "--completion", " Paris.", "--json")
+    for kind in ("f16", "q8_0"):
+        got = run("score", "-m", folder, "--prompt", "The capital of France is", "--completion", " Paris.", "--json", "--cache-type", kind)
+        apart = abs(json.loads(got)["logprob"] - json.loads(want)["logprob"])
+        expect(f"a cache of {kind} changes little", apart < 0.1, apart)
     plain = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7")
     ahead = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "-md", folder)
     expect("guesses of a draft model change nothing", plain == ahead, (plain, ahead))
@@ -85,11 +106,79 @@ def minilm():
     dot = sum(a * b for a, b in zip(mine, want))
     cosine = dot / math.sqrt(sum(a * a for a in mine) * sum(b * b for b in want))
     expect("all-MiniLM-L6-v2 reproduces the recorded vector", cosine >= 0.9999, cosine)
+    stsb(folder)
+
+
+def ranks(values):
+    """Places in ascending order, ties at their mean."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    out = [0.0] * len(values)
+    at = 0
+    while at < len(order):
+        end = at
+        while end < len(order) and values[order[end]] == values[order[at]]:
+            end += 1
+        for i in order[at:end]:
+            out[i] = (at + end - 1) / 2
+        at = end
+    return out
+
+
+def spearman(a, b):
+    a, b = ranks(a), ranks(b)
+    mean = (len(a) - 1) / 2
+    product = sum((x - mean) * (y - mean) for x, y in zip(a, b))
+    return product / math.sqrt(sum((x - mean) ** 2 for x in a) * sum((y - mean) ** 2 for y in b))
+
+
+def stsb(folder):
+    """The published figure of all-MiniLM-L6-v2 on the test pairs of STS-B is 0.8203."""
+    archive = os.path.join(ASSETS, "eval", "stsb.tgz")
+    if not os.path.exists(archive):
+        print("skip  STS-B is absent")
+        return
+    with tarfile.open(archive) as packed:
+        text = packed.extractfile("stsb/stsb-en-test.csv").read().decode()
+    pairs = list(csv.reader(io.StringIO(text)))
+    lines = [side.replace("\n", " ") for pair in pairs for side in pair[:2]]
+    out = run("embed", "-m", folder, "--json", text="\n".join(lines) + "\n")
+    vectors = [json.loads(line)["embedding"] for line in out.splitlines()]
+    expect("a vector for each of the sentences", len(vectors) == 2 * len(pairs), len(vectors))
+    if len(vectors) == 2 * len(pairs):
+        mine = [sum(x * y for x, y in zip(vectors[i], vectors[i + 1])) for i in range(0, len(vectors), 2)]
+        found = spearman(mine, [float(pair[2]) for pair in pairs])
+        expect(f"STS-B test: Spearman {found:.4f}", abs(found - 0.8203) < 0.002, found)
+
+
+def with_memory(*arguments):
+    """What a command writes, and the most memory it held, in megabytes."""
+    with tempfile.TemporaryFile() as out:
+        child = subprocess.Popen([MAKAR, *arguments], stdout=out, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        return child.returncode, out.read().decode(), usage.ru_maxrss / 1e3
+
+
+def memory(scratch):
+    folder = os.path.join(scratch, "minimind2-small")
+    ask = ("generate", "-m", folder, "--chat", "Tell me a long story", "-t", "2", "--temp", "0.8")
+    _, _, least = with_memory(*ask, "-n", "1")
+    many = (*ask, "-n", "300", "--n", "16", "--json")
+    _, free, most = with_memory(*many)
+    code, held, bounded = with_memory(*many, "--mem-budget", "10")
+    expect("sixteen answers need memory", most > least + 25, (least, most))
+    expect("--mem-budget is held", code == 0 and bounded < least + 10 + 8, (least, bounded, most))
+    expect("and changes no answer", json.loads(held)["answers"] == json.loads(free)["answers"], "")
+    for kind, share in (("f16", 0.6), ("q8_0", 0.4)):
+        _, _, small = with_memory(*many, "--cache-type", kind)
+        expect(f"a cache of {kind} is smaller", small - least < share * (most - least), (least, small, most))
 
 
 with tempfile.TemporaryDirectory() as scratch:
     stories(scratch)
     minimind(scratch)
+    memory(scratch)
     minilm()
 for failure in failures:
     print(failure)

@@ -5,7 +5,9 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "llm/bayes_risk.h"
 #include "llm/embed.h"
+#include "llm/session.h"
 #include "llm/text_stream.h"
 #include "llm/write.h"
 #include "models/small_models.h"
@@ -158,14 +160,96 @@ TEST_F(LanguageModelTest, AVectorDoesNotDependOnItsNeighbours) {
   const LanguageModel language = open();
   EmbedOptions o;
   o.pooling = Pooling::kMean;
-  const auto all = embed(language, pool_, {"one", "another text", "x"}, o);
-  const auto alone = embed(language, pool_, {"another text"}, o);
+  Engine engine(language.model(), pool_);
+  const auto all = embed(engine, language, {"one", "another text", "x"}, o);
+  const auto alone = embed(engine, language, {"another text"}, o);
   ASSERT_TRUE(all.ok() && alone.ok());
   EXPECT_EQ(0, std::memcmp(all->f32() + all->dim(1), alone->f32(),
                            sizeof(float) * static_cast<size_t>(all->dim(1))));
   double square = 0;
   for (const float v : alone->span()) square += static_cast<double>(v) * static_cast<double>(v);
   EXPECT_NEAR(square, 1.0, 1e-5);
+}
+
+// Everything compared with everything, written down again.
+TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
+  const LanguageModel language = open();
+  Engine engine(language.model(), pool_);
+  WriteOptions o;
+  o.max_new_tokens = 25, o.sampler.temperature = 0.9, o.answers = 7;
+  const auto drawn = write_text(engine, language, {'a', 'b'}, o);
+  ASSERT_TRUE(drawn.ok()) << drawn.error().text();
+  for (const Overlap kind : {Overlap::kChrf, Overlap::kBleu, Overlap::kRougeL, Overlap::kF1}) {
+    double best = -1;
+    size_t want = 0;
+    for (size_t i = 0; i < 7; ++i) {
+      double sum = 0;
+      for (size_t j = 0; j < 7; ++j)
+        if (i != j)
+          sum += overlap(kind, prepare_overlap(kind, drawn->answers[i].text),
+                         prepare_overlap(kind, drawn->answers[j].text));
+      if (sum > best) best = sum, want = i;
+    }
+    WriteOptions mbr = o;
+    mbr.mbr = 7, mbr.answers = 1, mbr.mbr_metric = kind;
+    std::string shown;
+    mbr.on_text = [&](int64_t, const std::string& text) { return shown += text, true; };
+    const auto chosen = write_text(engine, language, {'a', 'b'}, mbr);
+    ASSERT_TRUE(chosen.ok()) << chosen.error().text();
+    ASSERT_EQ(chosen->answers.size(), 1u);
+    EXPECT_EQ(chosen->answers[0].text, drawn->answers[want].text);
+    EXPECT_NEAR(chosen->answers[0].score, best / 6, 1e-12);
+    EXPECT_EQ(shown, chosen->answers[0].text) << "only what was chosen is shown";
+  }
+}
+
+// A text in the middle of the others wins over one that nobody wrote twice.
+TEST(BayesRisk, PrefersWhatTheOthersAreLike) {
+  const auto scores = expected_overlap(
+      Overlap::kF1, {"a cat sat down", "the cat sat down", "the cat sat there", "something else entirely"});
+  EXPECT_EQ(std::max_element(scores.begin(), scores.end()) - scores.begin(), 1);
+  EXPECT_EQ(scores[3], 0);
+  EXPECT_EQ(expected_overlap(Overlap::kF1, {"alone"}), std::vector<double>{0});
+}
+
+TEST_F(LanguageModelTest, AnotherTemplateTakesTheSameTokens) {
+  LanguageModel language = open();
+  ChatInput input;
+  input.messages = Json::array({{{"role", "user"}, {"content", "hi"}}});
+  ASSERT_TRUE(language.use_template("{{ eos_token }}{{ messages[0].content }}<|user|>", "test").ok());
+  EXPECT_EQ(*language.encode_chat(input), (std::vector<int64_t>{256, 'h', 'i', 257}));
+  EXPECT_FALSE(language.use_template("{% if %}", "test").ok());
+  EXPECT_EQ(language.encode_chat(input)->size(), 4u) << "a broken one changes nothing";
+}
+
+TEST(Session, IsHostileUntilItIsRead) {
+  for (const char* broken :
+       {"", "[]", "{", R"({"messages": 3})", R"({"messages": [3]})", R"({"messages": [{"role": "user"}]})",
+        R"({"messages": [{"role": "root", "content": "x"}]})",
+        R"({"messages": [{"role": "user", "content": ["x"]}]})",
+        R"({"messages": [{"role": 1, "content": "x"}]})",
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"\xff\"}]}",
+        R"({"messages": [], "messages": []})"}) {
+    const auto read = read_session(broken, "s.json");
+    ASSERT_FALSE(read.ok()) << broken;
+    EXPECT_NE(read.error().text().find("s.json"), std::string::npos) << read.error().text();
+  }
+  EXPECT_FALSE(read_session(std::string(kLargestSession + 1, ' '), "s.json").ok());
+  EXPECT_FALSE(read_session(std::string(100000, '['), "s.json").ok());
+  std::string many = R"({"messages": [)";
+  for (size_t i = 0; i <= kMostMessages; ++i) many += i ? ",1" : "1";
+  EXPECT_EQ(read_session(many + "]}", "s.json").error().kind, Error::Kind::kLimit);
+}
+
+TEST(Session, IsReadAsItWasWritten) {
+  const Json messages = Json::array(
+      {{{"role", "system"}, {"content", "be\nbrief"}}, {{"role", "user"}, {"content", "<|end|> \u00e9"}}});
+  EXPECT_EQ(*read_session(write_session(messages), ""), messages);
+  // What was typed need not be UTF-8; it is saved all the same.
+  const Json odd = Json::array({{{"role", "user"}, {"content", "caf\xe9"}}});
+  const auto again = read_session(write_session(odd), "");
+  ASSERT_TRUE(again.ok()) << again.error().text();
+  EXPECT_EQ((*again)[0]["content"], "caf\xef\xbf\xbd");
 }
 
 TEST_F(LanguageModelTest, ATokenizerThatDoesNotBelongIsRefused) {

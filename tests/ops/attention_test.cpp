@@ -10,12 +10,14 @@
 #include "base/rng.h"
 #include "kernels/kernels.h"
 #include "kernels/key_pages.h"
+#include "ops/rope.h"
 
 namespace makar {
 namespace {
 
 using ops::AttentionOptions;
 using ops::DistanceBias;
+using ops::RopeOptions;
 using ops::SequenceRows;
 
 Tensor random(const Shape& shape, uint64_t salt) {
@@ -55,22 +57,24 @@ std::vector<Variant> variants() {
 // All keys and values in pages, as a cache keeps them; what is not written is not a number.
 struct Pages {
   std::vector<Tensor> data;
-  std::vector<const float*> pointers;
+  std::vector<const std::byte*> pointers;
   ops::CachedKeys offsets;
-  Pages(const Tensor& k, const Tensor& v, const ops::AttentionOptions& o) {
-    const int64_t dim = o.head_dim, k_head = kernels::key_tile_floats(dim),
-                  v_head = kernels::value_tile_floats(dim);
-    offsets = {{}, 0, k_head, o.kv_heads * k_head, v_head};
+  Pages(const Tensor& k, const Tensor& v, const ops::AttentionOptions& o, DType k_type = DType::kF32,
+        DType v_type = DType::kF32) {
+    const int64_t dim = o.head_dim, k_head = kernels::key_tile_bytes(k_type, dim),
+                  v_head = kernels::value_tile_bytes(v_type, dim);
+    offsets = {{}, 0, k_head, o.kv_heads * k_head, v_head, k_type, v_type};
     for (int64_t row = 0; row < k.dim(0); ++row) {
       const int64_t at = row % kernels::kKeyTile;
-      if (at == 0) data.push_back(Tensor::full({o.kv_heads * (k_head + v_head)}, NAN));
+      if (at == 0) data.push_back(Tensor::full({o.kv_heads * (k_head + v_head) / 4}, NAN));
       for (int64_t h = 0; h < o.kv_heads; ++h) {
         const int64_t from = (row * o.kv_heads + h) * dim;
-        kernels::store_key(k.f32() + from, dim, at, data.back().f32() + h * k_head);
-        kernels::store_value(v.f32() + from, dim, at, data.back().f32() + offsets.v_offset + h * v_head);
+        kernels::store_key(k_type, k.f32() + from, dim, at, data.back().raw() + h * k_head);
+        kernels::store_value(v_type, v.f32() + from, dim, at,
+                             data.back().raw() + offsets.v_offset + h * v_head);
       }
     }
-    for (const Tensor& page : data) pointers.push_back(page.f32());
+    for (const Tensor& page : data) pointers.push_back(page.raw());
   }
   ops::CachedKeys keys() const {
     ops::CachedKeys all = offsets;
@@ -105,6 +109,157 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
         ASSERT_TRUE(same_bits(cached, part)) << v.name << ", cached, chunks of " << chunk << " at " << past;
       }
     }
+  }
+}
+
+// What a cache type keeps of rows of heads, written down again from its definition.
+Tensor rounded(const Tensor& x, int64_t dim, DType type) {
+  Tensor out = x.clone();
+  if (type == DType::kF16)
+    for (float& f : out.span()) f = from_f16(to_f16(f));
+  if (type != DType::kQ8_0) return out;
+  for (int64_t head = 0; head < x.count(); head += dim)
+    for (int64_t d = 0; d < dim; d += 32) {
+      const auto block = out.span().subspan(static_cast<size_t>(head + d),
+                                            static_cast<size_t>(std::min<int64_t>(32, dim - d)));
+      float most = 0;
+      for (const float f : block) most = std::max(most, std::fabs(f));
+      const float scale = most / 127, kept = from_f16(to_f16(scale));
+      for (float& f : block) f = kept * std::round(f * (1 / scale));
+    }
+  return out;
+}
+
+// A smaller cache is attention over numbers rounded once: the same bits, whatever the chunks.
+TEST_F(AttentionBits, SmallerPagesAreAttentionOverRoundedNumbers) {
+  constexpr int64_t kTokens = 215;
+  const DType types[][2] = {{DType::kF16, DType::kF16},
+                            {DType::kQ8_0, DType::kQ8_0},
+                            {DType::kQ8_0, DType::kF16},
+                            {DType::kF32, DType::kQ8_0}};
+  std::vector<Variant> all = variants();
+  all.push_back(all[0]);
+  all.back().name = "odd", all.back().o.head_dim = 50;  // blocks, panels and heads end at different places
+  for (const Variant& v : all)
+    for (const auto& type : types) {
+      const int64_t dim = v.o.head_dim, kv_width = v.o.kv_heads * dim;
+      const Tensor q = random({kTokens, v.o.heads * dim}, 1), k = random({kTokens, kv_width}, 2),
+                   val = random({kTokens, kv_width}, 3);
+      const Tensor whole = ops::attention(ctx_, q, rounded(k, dim, type[0]), rounded(val, dim, type[1]),
+                                          {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias);
+      ASSERT_FALSE(
+          same_bits(whole, ops::attention(ctx_, q, k, val, {{0, kTokens, 0, kTokens, 0}}, v.o, v.bias)));
+      const Pages pages(k, val, v.o, type[0], type[1]);
+      for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, kTokens})
+        for (int64_t past = 0; past < kTokens; past += chunk) {
+          const int64_t n = std::min(chunk, kTokens - past);
+          const Tensor part = ops::attention_cached(ctx_, q.slice(past, past + n), pages.keys(),
+                                                    {{0, n, 0, past + n, past}}, v.o, v.bias);
+          ASSERT_TRUE(same_bits(part, whole.slice(past, past + n)))
+              << v.name << ", " << name(type[0]) << " and " << name(type[1]) << ", chunks of " << chunk
+              << " at " << past;
+        }
+    }
+}
+
+// Attention sinks by their definition, in double: the first keys and a window, at the places they have among
+// what is in sight. Rotary positions as one plane a pair of dimensions, or ALiBi.
+Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
+                       const RopeOptions* rope, float slope) {
+  const int64_t tokens = q.dim(0), dim = o.head_dim;
+  const auto turned = [&](const float* x, int64_t position, std::vector<double>& out) {
+    out.assign(x, x + dim);
+    if (!rope) return;
+    const auto angles = ops::rope_angles(*rope, 0);
+    for (int64_t i = 0; i < dim / 2; ++i) {
+      const double a = static_cast<double>(position) * angles.frequencies[static_cast<size_t>(i)];
+      const double x0 = x[i], x1 = x[i + dim / 2];
+      out[static_cast<size_t>(i)] = x0 * std::cos(a) - x1 * std::sin(a);
+      out[static_cast<size_t>(i + dim / 2)] = x1 * std::cos(a) + x0 * std::sin(a);
+    }
+  };
+  Tensor out = Tensor::zeros(q.shape());
+  for (int64_t t = 0; t < tokens; ++t) {
+    std::vector<int64_t> seen;
+    for (int64_t j = 0; j <= t; ++j)
+      if (j < o.sinks || j > t - o.window) seen.push_back(j);
+    const auto last = static_cast<int64_t>(seen.size()) - 1;
+    std::vector<double> query, key, scores;
+    turned(q.f32() + t * dim, last, query);
+    double total = 0;
+    for (int64_t place = 0; place <= last; ++place) {
+      turned(k.f32() + seen[static_cast<size_t>(place)] * dim, place, key);
+      double score = 0;
+      for (int64_t d = 0; d < dim; ++d) score += query[static_cast<size_t>(d)] * key[static_cast<size_t>(d)];
+      scores.push_back(std::exp(score * o.scale + slope * static_cast<double>(place - last)));
+      total += scores.back();
+    }
+    for (int64_t place = 0; place <= last; ++place)
+      for (int64_t d = 0; d < dim; ++d)
+        out.f32()[t * dim + d] += static_cast<float>(scores[static_cast<size_t>(place)] / total *
+                                                     v.f32()[seen[static_cast<size_t>(place)] * dim + d]);
+  }
+  return out;
+}
+
+TEST_F(AttentionBits, SinksStandRightBeforeTheWindow) {
+  constexpr int64_t kTokens = 420, kDim = 16;
+  for (const bool rotary : {true, false})
+    for (const auto& [sinks, window] : {std::pair<int64_t, int64_t>{4, 60}, {1, 7}, {96, 120}, {5, 200}}) {
+      AttentionOptions o;
+      o.head_dim = kDim, o.sinks = sinks, o.window = window, o.scale = 0.25f;
+      const Tensor q = random({kTokens, kDim}, 1), k = random({kTokens, kDim}, 2),
+                   v = random({kTokens, kDim}, 3);
+      RopeOptions rope;
+      rope.rotary = kDim;
+      DistanceBias bias;
+      if (!rotary) bias.slopes = {0.02f};
+      const Tensor want = reference_sinks(q, k, v, o, rotary ? &rope : nullptr, rotary ? 0.0f : 0.02f);
+      std::vector<int64_t> own(kTokens), near(kTokens);
+      for (int64_t i = 0; i < kTokens; ++i) {
+        own[static_cast<size_t>(i)] = i;
+        near[static_cast<size_t>(i)] = std::min(i, sinks + window - 1);
+      }
+      const auto turn = [&](const Tensor& x, const std::vector<int64_t>& at) {
+        return rotary ? ops::rope(ctx_, x, 1, rope, ops::rope_table(ctx_, at, ops::rope_angles(rope, 0))) : x;
+      };
+      const Tensor turned = turn(q, own), to_sinks = rotary ? turn(q, near) : Tensor();
+      const Pages pages(turn(k, own), v, o);
+      const auto part = [&](int64_t past, int64_t n) {
+        return ops::attention_cached(ctx_, turned.slice(past, past + n), pages.keys(),
+                                     {{0, n, 0, past + n, past}}, o, bias,
+                                     rotary ? to_sinks.slice(past, past + n) : Tensor());
+      };
+      const Tensor whole = part(0, kTokens);
+      double apart = 0;
+      for (int64_t i = 0; i < want.count(); ++i)
+        apart = std::max(apart,
+                         std::fabs(static_cast<double>(whole.f32()[i]) - static_cast<double>(want.f32()[i])));
+      EXPECT_LT(apart, 5e-5) << "sinks " << sinks << ", window " << window
+                             << (rotary ? ", rotary" : ", alibi");
+      for (const int64_t chunk : {int64_t{1}, int64_t{50}})
+        for (int64_t past = 0; past < kTokens; past += chunk) {
+          const int64_t n = std::min(chunk, kTokens - past);
+          ASSERT_TRUE(same_bits(part(past, n), whole.slice(past, past + n))) << chunk << " at " << past;
+        }
+    }
+}
+
+// Numbers beyond f16 and what is not a number: the first are kept as large as can be, the second stay.
+TEST_F(AttentionBits, SmallerPagesKnowTheirBounds) {
+  ops::AttentionOptions o;
+  o.head_dim = 8;
+  const Tensor q = Tensor::full({2, 8}, 0.0f), k = random({2, 8}, 2);
+  for (const DType type : {DType::kF16, DType::kQ8_0}) {
+    Tensor v = Tensor::full({2, 8}, 3e8f);
+    const auto read = [&] {
+      const Pages pages(k, v, o, type, type);
+      return ops::attention_cached(ctx_, q, pages.keys(), {{0, 2, 0, 2, 0}}, o);
+    };
+    const Tensor large = read();
+    for (const float x : large.span()) ASSERT_TRUE(std::isfinite(x) && x > 6e4f) << name(type) << " " << x;
+    v.f32()[0] = NAN;
+    ASSERT_TRUE(std::isnan(read().f32()[0])) << name(type);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/cpu/isa/attention_block.h"
+#include "kernels/cpu/isa/key_tiles.h"
 #include "kernels/cpu/isa/parts.h"
 
 namespace makar::kernels::MAKAR_ISA {
@@ -52,10 +53,19 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   float* p_panels = scores + layout.block * kKeyTile;
   float* m = p_panels + layout.p_panels;
   float* l = m + a.rows;
+  float* sink_panels = l + a.rows;
 
   const bool few = a.rows <= t.rows_max;  // what decoding has: read as they stand
   const int few_rows = few ? static_cast<int>(a.rows) : 0;
   if (!few) t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
+  if (!few && a.q_sinks) t.pack_a(a.q_sinks, a.q_stride, 1, a.rows, a.dim, sink_panels);
+  // Rows of a block, in panels or as they stand, by the first n keys of a tile.
+  const auto score = [&](const float* q, const float* panels, int64_t rows, int64_t n, const float* keys) {
+    if (few)
+      t.rows(DType::kF32, few_rows, n, a.dim, q, a.q_stride, keys, a.dim * t.nr, scores, kKeyTile, false);
+    else
+      t.product(rows, n, a.dim, panels, keys, scores, kKeyTile, false);
+  };
   std::fill_n(m, a.rows, -INFINITY);
   std::fill_n(l, a.rows, 0.0f);
   for (int64_t i = 0; i < a.rows; ++i) std::memset(a.out + i * a.out_stride, 0, sizeof(float) * a.dim);
@@ -71,18 +81,19 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       const int64_t seen = keys_seen(a, i0, rows, j0, tile);
       if (seen <= 0) continue;
       if (!ready && cached) {
-        const float* page = a.cache.pages[j0 / kKeyTile];
-        keys = page + a.cache.k_offset, values = page + a.cache.v_offset;
+        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees furthest
+        const int64_t most = a.causal ? std::min(tile, last + 1 - j0) : tile;
+        const std::byte* page = a.cache.pages[j0 / kKeyTile];
+        keys = read_keys(t, a.cache.k_type, page + a.cache.k_offset, a.dim, most, k_panels);
+        values = read_values(t, a.cache.v_type, page + a.cache.v_offset, a.dim, most, v_panels);
       } else if (!ready) {
         t.pack_b(a.k + j0 * a.kv_stride, a.kv_stride, 1, tile, a.dim, k_panels);
         t.pack_b(a.v + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, v_panels);
       }
       ready = true;
-      if (few)
-        t.rows(DType::kF32, few_rows, seen, a.dim, a.q, a.q_stride, keys, a.dim * t.nr, scores, kKeyTile,
-               false);
-      else
-        t.product(rows, seen, a.dim, q_panels + i0 * a.dim, keys, scores, kKeyTile, false);
+      score(a.q, q_panels + i0 * a.dim, rows, seen, keys);
+      if (a.q_sinks && holds_sinks(a, j0))
+        score(a.q_sinks, sink_panels + i0 * a.dim, rows, std::min(a.sinks, seen), keys);
       for (int64_t i = 0; i < rows; ++i) {
         float* s = scores + i * kKeyTile;
         const Span visible = visible_keys(a, i0 + i, j0, seen);

@@ -17,34 +17,38 @@ inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; 
 // Sizes of the scratch pieces, in floats.
 struct Layout {
   int64_t block;  // q rows a block: a multiple of mr near 32
-  int64_t q_panels, k_panels, v_panels, p_panels, rows;
+  int64_t q_panels, k_panels, v_panels, p_panels, rows, sinks;
   Layout(const AttentionHead& a, const Table& t)
       : block(std::max<int64_t>(1, 32 / t.mr) * t.mr),
         q_panels(round_up(a.rows, block) * a.dim),
         k_panels(round_up(kKeyTile, t.nr) * a.dim),
         v_panels(kKeyTile * round_up(a.dim, t.nr)),
         p_panels(block * kKeyTile),
-        rows(a.rows) {}
+        rows(a.rows),
+        sinks(a.q_sinks ? q_panels : 0) {}
   int64_t forward_floats() const {
-    return q_panels + k_panels + v_panels + block * kKeyTile + p_panels + 2 * rows;
+    return q_panels + k_panels + v_panels + block * kKeyTile + p_panels + 2 * rows + sinks;
   }
 };
+
+inline bool holds_sinks(const AttentionHead& a, int64_t j0) { return a.sinks > 0 && j0 == 0; }
 
 // How many of the tile's keys any row of [i0, i0 + rows) may see: everything from the tile's start to the
 // last visible one; 0 when the tile is out of sight.
 inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64_t j0, int64_t tile) {
   const int64_t first = a.past + i0 * a.row_step, last = a.past + (i0 + rows - 1) * a.row_step;
   if (a.causal && last < j0) return 0;
-  if (a.window > 0 && j0 + tile <= first - a.window + 1) return 0;
+  if (a.window > 0 && j0 + tile <= first - a.window + 1 && !holds_sinks(a, j0)) return 0;
   return a.causal ? std::min(tile, last + 1 - j0) : tile;
 }
 
-// The visible keys of row i inside the tile that starts at j0, as offsets in [0, seen).
+// The visible keys of row i inside the tile that starts at j0, as offsets in [0, seen). Between sinks and
+// window there may be keys that adjust_scores() takes out of sight.
 inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen) {
   Span s{0, seen};
   const int64_t own = a.past + i * a.row_step;
   if (a.causal) s.end = std::clamp<int64_t>(own + 1 - j0, 0, seen);
-  if (a.window > 0) s.begin = std::clamp<int64_t>(own - a.window + 1 - j0, 0, s.end);
+  if (a.window > 0 && !holds_sinks(a, j0)) s.begin = std::clamp<int64_t>(own - a.window + 1 - j0, 0, s.end);
   return s;
 }
 
@@ -59,10 +63,17 @@ inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const S
     const float inv = 1.0f / a.soft_cap;
     for (int64_t j = seen.begin; j < seen.end; ++j) s[j] = a.soft_cap * tanh_of(s[j] * inv);
   }
-  if (a.bias) {
-    const float* bias = bias_at(a, i, j0);
-    for (int64_t j = seen.begin; j < seen.end; ++j) s[j] += bias[j];
-  }
+  const auto add_bias = [&](int64_t nearer, int64_t begin, int64_t end) {
+    if (!a.bias) return;
+    const float* bias = bias_at(a, i, j0) + nearer;
+    for (int64_t j = begin; j < end; ++j) s[j] += bias[j];
+  };
+  if (!holds_sinks(a, j0)) return add_bias(0, seen.begin, seen.end);
+  const int64_t own = a.past + i * a.row_step, first = own - a.window + 1,
+                sinks = std::min(a.sinks, seen.end);
+  add_bias(std::max<int64_t>(0, first - a.sinks), 0, sinks);
+  add_bias(0, std::max(sinks, first), seen.end);
+  for (int64_t j = sinks; j < std::min(first, seen.end); ++j) s[j] = -INFINITY;
 }
 
 // Dropout of weights: a pure function of (seed, step, head, row, key).

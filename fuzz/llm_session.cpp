@@ -1,0 +1,18 @@
+// Saved conversations: an error or messages of known roles that are read again as they were written.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "llm/session.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace makar;
+  const auto messages = read_session(std::string(reinterpret_cast<const char*>(data), size), "session");
+  if (!messages.ok()) return 0;
+  for (const Json& m : *messages)
+    if (m.size() != 2 || !m.at("content").is_string() || m.at("role").get<std::string>().empty())
+      std::abort();
+  const auto again = read_session(write_session(*messages), "again");
+  if (!again.ok() || *again != *messages) std::abort();
+  return 0;
+}

@@ -1,0 +1,122 @@
+#include "infer/contrastive_job.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "infer/samplers/ranking.h"
+#include "infer/samplers/step.h"
+
+namespace makar {
+namespace {
+
+std::vector<float> unit(std::span<const float> x) {
+  double square = 0;
+  for (const float f : x) square += static_cast<double>(f) * static_cast<double>(f);
+  const double norm = std::max(std::sqrt(square), 1e-30);
+  std::vector<float> out;
+  for (const float f : x) out.push_back(static_cast<float>(static_cast<double>(f) / norm));
+  return out;
+}
+
+double dot(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+SamplerOptions without_draws(SamplerOptions o) {
+  o.temperature = 0;
+  return o;
+}
+
+}  // namespace
+
+ContrastiveJob::ContrastiveJob(ContrastiveRequest request)
+    : WriteJob(request), request_(std::move(request)), sampler_(without_draws(request_.sampler)) {
+  check(request_.candidates > 0 && request_.answers == 1, "contrastive search writes one answer");
+  answers_.resize(1);
+  if (!branches.empty()) branches[0].want = 0;  // every token's state is compared with
+}
+
+bool ContrastiveJob::wants_logits(size_t branch, int64_t index) const {
+  return index + 1 == branches[branch].length();
+}
+
+void ContrastiveJob::state(size_t branch, int64_t, std::span<const float> hidden) {
+  if (reading())
+    states_.push_back(unit(hidden));
+  else
+    candidates_[branch].state = unit(hidden);
+}
+
+void ContrastiveJob::row(size_t branch, int64_t, std::span<const float> logits) {
+  std::vector<float>& to = reading() ? logits_ : candidates_[branch].logits;
+  to.assign(logits.begin(), logits.end());
+}
+
+size_t ContrastiveJob::best() const {
+  size_t found = 0;
+  double most = -INFINITY;
+  for (size_t i = 0; i < candidates_.size(); ++i) {
+    double alike = -1;
+    for (const auto& state : states_) alike = std::max(alike, dot(candidates_[i].state, state));
+    const double score = (1 - request_.alpha) * candidates_[i].probability - request_.alpha * alike;
+    if (score > most) most = score, found = i;
+  }
+  return found;
+}
+
+bool ContrastiveJob::write(int64_t token) {
+  Answer& answer = answers_[0];
+  Written written{token, {}};
+  if (request_.logprobs >= 0) {
+    auto known = logprobs(logits_, token, request_.logprobs);
+    if (!known.ok()) return error = known.error(), false;
+    written.logprobs = std::move(*known);
+  }
+  answer.tokens.push_back(std::move(written));
+  if (request_.stops(token))
+    answer.finish = Finish::kStop;
+  else if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens)
+    answer.finish = Finish::kLength;
+  else if (request_.late())
+    answer.finish = Finish::kTime;
+  return answer.finish == Finish::kNone;
+}
+
+// Forks of one branch, each with one of the most probable tokens.
+bool ContrastiveJob::propose(KvCache& cache, size_t from) {
+  std::vector<float> altered = logits_;
+  if (const Status status = sampler_.apply(altered, branches[from].tokens); !status.ok())
+    return error = status.error(), false;
+  const float top = *std::max_element(altered.begin(), altered.end());
+  double total = 0;
+  for (const float x : altered) total += std::exp(static_cast<double>(x) - static_cast<double>(top));
+  candidates_.clear();
+  std::vector<Branch> next;
+  Candidates allowed;
+  allowed.reset(altered, extremes(altered));
+  for (const size_t i : largest(allowed.logits(), static_cast<size_t>(request_.candidates))) {
+    next.push_back(fork(cache, branches[from]));
+    next.back().tokens.push_back(allowed.id(i));
+    next.back().want = next.back().length() - 1;
+    candidates_.push_back(
+        {std::exp(static_cast<double>(allowed.logits()[i]) - static_cast<double>(top)) / total, {}, {}});
+  }
+  for (Branch& branch : branches) drop(cache, branch);
+  branches = std::move(next);
+  return true;
+}
+
+void ContrastiveJob::advance(KvCache& cache) {
+  size_t from = 0;
+  if (!reading()) {
+    from = best();
+    if (!write(branches[from].tokens.back())) return stop(cache);
+    states_.push_back(std::move(candidates_[from].state));
+    logits_ = std::move(candidates_[from].logits);
+  }
+  if (!propose(cache, from)) stop(cache);
+}
+
+}  // namespace makar

@@ -1,0 +1,40 @@
+// Contrastive search (Su et al., 2022), as transformers defines it: of the k most probable tokens the one
+// with the largest (1 - alpha) p - alpha s, where s is the largest cosine between its hidden state and those
+// of all tokens before it. The k candidates are forks that are computed in one step.
+#pragma once
+#include "infer/write_job.h"
+
+namespace makar {
+
+struct ContrastiveRequest : WriteRequest {
+  double alpha = 0.6;
+  int64_t candidates = 4;  // k
+};
+
+class ContrastiveJob : public WriteJob {
+ public:
+  explicit ContrastiveJob(ContrastiveRequest request);
+  bool wants_states() const override { return true; }
+  bool wants_logits(size_t branch, int64_t index) const override;
+  void state(size_t branch, int64_t index, std::span<const float> hidden) override;
+  void row(size_t branch, int64_t index, std::span<const float> logits) override;
+  void advance(KvCache& cache) override;
+
+ private:
+  struct Candidate {
+    double probability = 0;
+    std::vector<float> state, logits;  // after it
+  };
+  bool reading() const { return candidates_.empty(); }
+  size_t best() const;
+  bool write(int64_t token);  // false when it was the last
+  bool propose(KvCache& cache, size_t from);
+
+  ContrastiveRequest request_;
+  Sampler sampler_;
+  std::vector<Candidate> candidates_;       // of the branches; none while the prompt is read
+  std::vector<std::vector<float>> states_;  // of the text so far, made unit vectors
+  std::vector<float> logits_;               // after the text so far
+};
+
+}  // namespace makar

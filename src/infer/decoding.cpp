@@ -1,0 +1,130 @@
+#include "infer/decoding.h"
+
+#include "infer/contrastive_job.h"
+#include "infer/sampler_options.h"
+
+namespace makar {
+
+namespace {
+
+using O = Decoding;
+constexpr DecodingOption kOptions[] = {
+    {"-n n_predict max_tokens max_new_tokens", &O::max_new_tokens, 1, 1 << 30, "N", "tokens to write at most"},
+    {"n num_return_sequences", &O::answers, 1, 1024, "N", "answers to write"},
+    {"beams num_beams", &O::beams, 1, 256, "N", "beam search of this width; 1 means none"},
+    {"beam_groups num_beam_groups", &O::beam_groups, 1, 256, "N",
+     "groups the beams are cut into, each unlike those before it"},
+    {"diversity_penalty", &O::diversity_penalty, 0, 1e6, "F",
+     "beam groups: what a token costs for each time an earlier group has just chosen it"},
+    {"length_penalty", &O::length_penalty, -100, 100, "F", "beams: scores are divided by length^F"},
+    {"penalty_alpha", &O::penalty_alpha, 0, 1, "F",
+     "contrastive search among the --top-k most probable tokens: the weight of being unlike the text so far"},
+    {"best_of", &O::best_of, 0, 1024, "N", "draw this many answers, keep those of the most probable tokens"},
+    {"max_time", &O::max_time, 0, 1e9, "SECONDS", "end answers after this time; 0 means no bound"},
+    {"stop_below", &O::stop_below, 0, 1, "P", "a token of a smaller probability ends the answer"},
+    {"logprobs", &O::logprobs, -1, 100, "N",
+     "report log-probabilities with this many alternatives; -1 for none"},
+};
+
+}  // namespace
+
+std::span<const DecodingOption> decoding_options() { return kOptions; }
+
+Status check_decoding(const Decoding& o) {
+  MAKAR_CHECK_OK(check_number_options(o, decoding_options()));
+  MAKAR_CHECK_OK(check_sampler(o.sampler));
+  if (o.beams > 1 && o.answers > o.beams)
+    return error_at("--n", "asks for {} answers of {} beams; there are at most as many answers as beams",
+                    o.answers, o.beams);
+  if (o.beams % o.beam_groups != 0)
+    return error_at("--beam-groups", "{} beams cannot be cut into {} equal groups", o.beams, o.beam_groups);
+  if (o.beam_groups == 1 && o.diversity_penalty > 0)
+    return error_at("--diversity-penalty", "is between groups of beams; give --beam-groups");
+  if (o.best_of > 0 && o.best_of < o.answers)
+    return error_at("--best-of", "draws {} answers where --n asks for {}", o.best_of, o.answers);
+  if (o.penalty_alpha > 0 && (o.sampler.top_k < 1 || o.sampler.top_k > 256))
+    return error_at("--penalty-alpha", "looks at the --top-k most probable tokens; give 1 to 256, such as 4");
+  if (o.penalty_alpha > 0 && o.answers > 1)
+    return error_at("--penalty-alpha", "contrastive search draws nothing and writes one answer, not {}",
+                    o.answers);
+  const int ways = (o.beams > 1 ? 1 : 0) + (o.penalty_alpha > 0 ? 1 : 0) + (o.best_of > 0 ? 1 : 0);
+  if (ways > 1) return error_at("options", "--beams, --penalty-alpha and --best-of exclude each other");
+  if (o.stop_below > 0 && (o.beams > 1 || o.penalty_alpha > 0))
+    return error_at("--stop-below", "is for answers that are drawn or greedy, not for beams");
+  if (o.logprobs >= 0 && o.beams > 1)
+    return error_at("--logprobs", "beams have scores of whole answers, not of tokens");
+  return Done{};
+}
+
+Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
+                   const Decoding& o) {
+  const ModelSpec& spec = model.spec();
+  if (!spec.decoder || spec.head.kind != HeadKind::kCausalLm)
+    return error_of(Error::Kind::kUnsupported, "generate",
+                    "a {} does not write text; a causal or sequence-to-sequence model does",
+                    spec.architecture);
+  const bool both = spec.encoder.has_value();
+  const int64_t vocab = (both ? *spec.encoder : *spec.decoder).embedding.vocab;
+  if (prompt.empty()) return error_at("prompt", "is empty; at least one token id is needed");
+  for (size_t i = 0; i < prompt.size(); ++i)
+    if (prompt[i] < 0 || prompt[i] >= vocab)
+      return error_at("prompt", "token {} at place {} is outside of the vocabulary of {}", prompt[i], i,
+                      vocab);
+  if (both && spec.decoder_start < 0)
+    return error_at("config.json", "has no decoder_start_token_id to begin with");
+  if (context.policy == ContextPolicy::kSinks) return Done{};
+  const int64_t size = context_size(spec, context);
+  const bool truncate = context.policy == ContextPolicy::kTruncateLeft;
+  if (truncate) truncate_left(prompt, size, both ? 1 : o.max_new_tokens);
+  // Drawn answers forget their beginning as they go on; beams have to fit.
+  if (truncate && !both && o.beams == 1 && o.penalty_alpha == 0) return Done{};
+  const auto too_long = [&](int64_t length) { return size > 0 && length > size; };
+  const int64_t length = static_cast<int64_t>(prompt.size());
+  if (too_long((both ? 1 : length) + o.max_new_tokens - 1) || too_long(length))
+    return error_of(
+        Error::Kind::kLimit, "generate",
+        "{} prompt and {} new tokens are more than the {} positions there are; ask for fewer with "
+        "-n, or choose what to forget with --context-policy",
+        length, o.max_new_tokens, size);
+  return Done{};
+}
+
+std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt) {
+  return model.spec().encoder ? std::vector<int64_t>{model.spec().decoder_start} : prompt;
+}
+
+std::shared_ptr<WriteJob> make_job(const Model& model, const ContextOptions& context,
+                                   const std::vector<int64_t>& prompt, const Decoding& o,
+                                   std::vector<int64_t> stop, DecodingHooks hooks) {
+  WriteRequest shared;
+  shared.prompt = decoder_prompt(model, prompt);
+  shared.max_new_tokens = o.max_new_tokens, shared.answers = o.answers, shared.logprobs = o.logprobs;
+  shared.sampler = o.sampler, shared.stop = std::move(stop);
+  if (o.max_time > 0)
+    shared.deadline = WriteRequest::Clock::now() + std::chrono::duration_cast<WriteRequest::Clock::duration>(
+                                                       std::chrono::duration<double>(o.max_time));
+  std::shared_ptr<WriteJob> job;
+  if (o.beams > 1) {
+    BeamRequest r{shared};
+    r.beams = o.beams, r.groups = o.beam_groups, r.diversity_penalty = o.diversity_penalty;
+    r.length_penalty = o.length_penalty, r.early = o.early;
+    job = std::make_shared<BeamJob>(std::move(r));
+  } else if (o.penalty_alpha > 0) {
+    ContrastiveRequest r{shared};
+    r.alpha = o.penalty_alpha, r.candidates = o.sampler.top_k;
+    job = std::make_shared<ContrastiveJob>(std::move(r));
+  } else {
+    SampleRequest r{shared};
+    if (o.best_of > 0) r.answers = o.best_of, r.logprobs = std::max<int64_t>(o.logprobs, 0);
+    r.on_token = std::move(hooks.on_token), r.constraint = std::move(hooks.constraint);
+    r.drafter = std::move(hooks.drafter), r.draft_tokens = hooks.draft_tokens;
+    r.stop_below = o.stop_below;
+    if (context.policy == ContextPolicy::kTruncateLeft && !model.spec().encoder)
+      r.window = context_size(model.spec(), context);
+    job = std::make_shared<SampleJob>(std::move(r));
+  }
+  if (model.spec().encoder) job->source = prompt;
+  return job;
+}
+
+}  // namespace makar

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "infer/grammar/schema_compiler.h"
+
+namespace makar::grammar {
+
+Result<std::optional<int64_t>> SchemaCompiler::count(const Json& schema, const char* keyword,
+                                                     const std::string& path) {
+  if (!schema.contains(keyword)) return std::optional<int64_t>();
+  const Json& value = schema[keyword];
+  const double number = value.is_number() ? value.get<double>() : -1;
+  if (number < 0 || std::floor(number) != number)
+    return bad(path, std::string(keyword) + " must be a whole number");
+  if (number > static_cast<double>(kCounted)) {
+    note(path, keyword);
+    return std::optional<int64_t>();
+  }
+  return std::optional<int64_t>(static_cast<int64_t>(number));
+}
+
+// What is used at several places is emitted once.
+ExprPtr SchemaCompiler::as_rule(std::string name, ExprPtr body) {
+  return body->kind == Expr::Kind::kRule ? body : rule_of(out_.rules.add(std::move(name), std::move(body)));
+}
+
+Result<ExprPtr> SchemaCompiler::array(const Json& schema, const std::string& path, int depth) {
+  MAKAR_TRY(const auto least, count(schema, "minItems", path));
+  MAKAR_TRY(const auto most, count(schema, "maxItems", path));
+  std::vector<ExprPtr> first;
+  const Json& prefix = schema.contains("prefixItems") ? schema["prefixItems"] : kNone;
+  const bool old = schema.contains("items") && schema["items"].is_array();  // as older drafts have it
+  for (const Json& one : old ? schema["items"] : prefix) {
+    MAKAR_TRY(auto item, compile(one, fmt::format("{}/prefixItems/{}", path, first.size()), depth + 1));
+    first.push_back(as_rule(path + " item", std::move(item)));
+  }
+  const Json& others = old || !schema.contains("items") ? kAny : schema["items"];
+  const int64_t min = least.value_or(0), given = static_cast<int64_t>(first.size());
+  int64_t max = most ? *most : -1;
+  if (others == false) max = max < 0 ? given : std::min(max, given);
+  ExprPtr tail = literal("");
+  if (max < 0 || max > given) {
+    MAKAR_TRY(auto item, compile(others, path + "/items", depth + 1));
+    item = as_rule(path + "/items", std::move(item));
+    const ExprPtr further = sequence({text_.comma(), item});
+    if (given > 0) {
+      tail = repeat(further, std::max<int64_t>(min - given, 0), max < 0 ? -1 : max - given);
+    } else {
+      tail = sequence({item, repeat(further, std::max<int64_t>(min - 1, 0), max < 0 ? -1 : max - 1)});
+      if (min == 0) tail = optional(tail);
+    }
+  }
+  if (max >= 0 && max < min) return choice({});
+  for (int64_t i = std::min(given, max < 0 ? given : max); i-- > 0;) {
+    tail = sequence({i > 0 ? text_.comma() : literal(""), first[static_cast<size_t>(i)], tail});
+    tail = as_rule(path + " items", i >= min ? optional(tail) : tail);
+  }
+  return sequence({literal("["), text_.blank(), tail, text_.blank(), literal("]")});
+}
+
+Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& path, int depth) {
+  struct Property {
+    std::string name;
+    ExprPtr pair;
+    bool required;
+  };
+  std::vector<Property> properties;
+  std::set<std::string> required;
+  if (schema.contains("required")) {
+    if (!schema["required"].is_array()) return bad(path, "required must be an array of names");
+    for (const Json& name : schema["required"]) {
+      if (!name.is_string()) return bad(path, "required must be an array of names");
+      required.insert(name.get<std::string>());
+    }
+  }
+  const auto add = [&](const std::string& name, const Json& value) -> Status {
+    MAKAR_TRY(auto body, compile(value, path + "/properties/" + name.substr(0, 80), depth + 1));
+    const ExprPtr pair = sequence({json_constant(name), literal(":"), text_.blank(), std::move(body)});
+    properties.push_back({name, as_rule(path + " " + name, pair), required.erase(name) > 0});
+    return Done{};
+  };
+  if (schema.contains("properties")) {
+    if (!schema["properties"].is_object()) return bad(path, "properties must be an object");
+    for (const auto& [name, value] : schema["properties"].items()) MAKAR_CHECK_OK(add(name, value));
+  }
+  const bool further = schema.contains("additionalProperties") ? schema["additionalProperties"] != false
+                                                               : !schema.contains("properties");
+  const Json& others = schema.contains("additionalProperties") ? schema["additionalProperties"] : kAny;
+  if (!required.empty() && !further) return choice({});  // required and forbidden
+  for (const std::string& name : std::set<std::string>(required)) MAKAR_CHECK_OK(add(name, others));
+
+  ExprPtr extra;  // a further property
+  if (further) {
+    std::vector<std::string> names;
+    for (const Property& p : properties) names.push_back(p.name);
+    MAKAR_TRY(auto value, compile(others, path + "/additionalProperties", depth + 1));
+    const ExprPtr key = names.empty() ? text_.string() : text_.key_besides(names);
+    extra = as_rule(path + " further", sequence({key, literal(":"), text_.blank(), std::move(value)}));
+  }
+  // `some` and `none`: what may follow when a property was written before, and when none was.
+  ExprPtr some = extra ? repeat(sequence({text_.comma(), extra}), 0, -1) : literal("");
+  ExprPtr none = extra ? optional(sequence({extra, some})) : literal("");
+  for (size_t i = properties.size(); i-- > 0;) {
+    const Property& p = properties[i];
+    some = as_rule(path + " some", some);
+    std::vector<ExprPtr> after = {sequence({text_.comma(), p.pair, some})},
+                         first = {sequence({p.pair, some})};
+    if (!p.required) after.push_back(some), first.push_back(none);
+    some = choice(std::move(after));
+    none = choice(std::move(first));
+    if (!p.required) none = as_rule(path + " none", none);
+  }
+  return sequence({literal("{"), text_.blank(), none, text_.blank(), literal("}")});
+}
+
+}  // namespace makar::grammar

@@ -1,0 +1,24 @@
+// The hidden states of a text: what embeddings, heads and gaps are made of. For decoders and encoders.
+#pragma once
+#include "infer/job.h"
+
+namespace makar {
+
+class ReadJob : public Job {
+ public:
+  // `types`: of each token, or empty.
+  explicit ReadJob(std::vector<int64_t> tokens, std::vector<int64_t> types = {});
+  bool wants_states() const override { return true; }
+  bool wants_logits(size_t, int64_t) const override { return false; }
+  void state(size_t branch, int64_t index, std::span<const float> hidden) override;
+  void row(size_t, int64_t, std::span<const float>) override {}
+  void advance(KvCache& cache) override { stop(cache); }
+
+  Tensor states() const;  // [tokens, width]
+
+ private:
+  int64_t tokens_;
+  std::vector<float> states_;
+};
+
+}  // namespace makar

@@ -1,0 +1,34 @@
+#include "infer/write_job.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace makar {
+
+bool WriteRequest::stops(int64_t token) const {
+  return std::find(stop.begin(), stop.end(), token) != stop.end();
+}
+
+std::vector<int64_t> Answer::ids() const {
+  std::vector<int64_t> out;
+  for (const Written& token : tokens) out.push_back(token.id);
+  return out;
+}
+
+double Answer::mean_logprob() const {
+  if (tokens.empty()) return -INFINITY;
+  double sum = 0;
+  for (const Written& token : tokens) sum += static_cast<double>(token.logprobs.chosen);
+  return sum / static_cast<double>(tokens.size());
+}
+
+WriteJob::WriteJob(const WriteRequest& request) {
+  check(!request.prompt.empty() && request.answers > 0, "a request has a prompt and wants an answer");
+  if (request.max_new_tokens < 1) return;
+  Branch branch;
+  branch.tokens = request.prompt;
+  branch.want = branch.length() - 1;
+  branches.push_back(std::move(branch));
+}
+
+}  // namespace makar

@@ -1,0 +1,59 @@
+// Reading a tile of a cache: f32 panels as they stand, f16 and q8_0 widened into scratch that the products
+// then find in the nearest cache. key_pages.h has the layouts.
+#pragma once
+#include <algorithm>
+
+#include "kernels/cpu/isa/quad.h"
+#include "kernels/key_pages.h"
+
+namespace makar::kernels::MAKAR_ISA {
+
+// Panels with the first `seen` keys of a tile.
+inline const float* read_keys(const Table& t, DType type, const std::byte* tile, int64_t dim, int64_t seen,
+                              float* panels) {
+  if (type == DType::kF32) return reinterpret_cast<const float*>(tile);
+  const int64_t count = (seen + kNr - 1) / kNr;
+  if (type == DType::kF16) {
+    t.widen(type, reinterpret_cast<const uint16_t*>(tile), count * dim * kNr, panels);
+    return panels;
+  }
+  const int8_t* q = reinterpret_cast<const int8_t*>(tile);
+  const uint16_t* scales = reinterpret_cast<const uint16_t*>(tile + kKeyTile * dim);
+  float wide[kNr];
+  float* out = panels;
+  for (int64_t p = 0; p < count; ++p)
+    for (int64_t left = dim; left > 0; left -= kQuantKeyBlock, scales += kNr) {
+      t.widen(DType::kF16, scales, kNr, wide);
+      for (int64_t d = std::min(left, kQuantKeyBlock); d > 0; --d, q += kNr, out += kNr)
+        for (int i = 0; i < kNr; ++i) out[i] = wide[i] * static_cast<float>(q[i]);
+    }
+  return panels;
+}
+
+// Panels [dim / nr, rounded up][kKeyTile][nr] with the first `seen` values of a tile.
+inline const float* read_values(const Table& t, DType type, const std::byte* tile, int64_t dim, int64_t seen,
+                                float* panels) {
+  if (type == DType::kF32) return reinterpret_cast<const float*>(tile);
+  if (type == DType::kF16) {
+    const uint16_t* from = reinterpret_cast<const uint16_t*>(tile);
+    for (int64_t at = 0; at < kKeyTile * dim; at += kKeyTile * kNr)
+      t.widen(type, from + at, seen * kNr, panels + at);
+    return panels;
+  }
+  const int8_t* q = reinterpret_cast<const int8_t*>(tile);
+  const Half* scales = reinterpret_cast<const Half*>(tile + kKeyTile * dim);
+  for (int64_t j = 0; j < seen; ++j)
+    for (int64_t d = 0; d < dim; ++scales) {
+      const float scale = quad_one(scales);
+      const int64_t end = std::min(dim, d + kQuantKeyBlock);
+      while (d < end) {  // as far as both the panel and the block go
+        const int64_t n = std::min(end - d, kNr - d % kNr);
+        float* out = panels + d / kNr * kKeyTile * kNr + j * kNr + d % kNr;
+        for (int64_t i = 0; i < n; ++i) out[i] = scale * static_cast<float>(q[i]);
+        q += n, d += n;
+      }
+    }
+  return panels;
+}
+
+}  // namespace makar::kernels::MAKAR_ISA

@@ -1,0 +1,38 @@
+#include "llm/session.h"
+
+#include "base/shown.h"
+
+namespace makar {
+
+Result<Json> read_session(const std::string& text, const std::string& place) {
+  if (text.size() > kLargestSession)
+    return error_of(Error::Kind::kLimit, place, "{} bytes are more than the {} a session may have",
+                    text.size(), kLargestSession);
+  MAKAR_TRY(const Json json, parse_json(text, place, {kLargestSession, 16}));
+  if (!json.is_object() || !json.contains("messages") || !json["messages"].is_array())
+    return error_at(place, "expected an object with a list \"messages\"");
+  if (json["messages"].size() > kMostMessages)
+    return error_of(Error::Kind::kLimit, place, "{} messages are more than the {} a session may have",
+                    json["messages"].size(), kMostMessages);
+  Json messages = Json::array();
+  for (size_t i = 0; i < json["messages"].size(); ++i) {
+    const Json& m = json["messages"][i];
+    const auto text_of = [&](const char* key) {
+      return m.is_object() && m.contains(key) && m[key].is_string();
+    };
+    if (!text_of("role") || !text_of("content"))
+      return error_at(place, "message {} needs a \"role\" and a \"content\", both text", i + 1);
+    const std::string role = m["role"];
+    if (role != "system" && role != "user" && role != "assistant")
+      return error_at(place, "message {} has the role {}; known are system, user and assistant", i + 1,
+                      shown(role));
+    messages.push_back({{"role", role}, {"content", m["content"]}});
+  }
+  return messages;
+}
+
+std::string write_session(const Json& messages) {
+  return Json{{"messages", messages}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace makar

@@ -1,0 +1,139 @@
+// Texts longer than a model's positions: refused, cut, or seen through sinks and a window.
+#include "infer/context.h"
+
+#include <gtest/gtest.h>
+
+#include "infer/generate.h"
+#include "infer/score_job.h"
+#include "models/subjects.h"
+
+namespace makar {
+namespace {
+
+using Ids = std::vector<int64_t>;
+
+LoadedModel llama(int64_t layers) {
+  Json config = small_config("llama");
+  config["num_hidden_layers"] = layers, config["max_position_embeddings"] = 120;
+  return small_model(config);
+}
+
+class ContextTest : public testing::Test {
+ protected:
+  std::vector<float> logits_after(const Model& model, const Ids& ids) {
+    Inputs in;
+    in.source.add(ids);
+    const Tensor all = logits(model, pool_, in);
+    const auto last = all.span().last(static_cast<size_t>(all.dim(1)));
+    return {last.begin(), last.end()};
+  }
+  GenerateOptions options(ContextPolicy policy, int64_t tokens) {
+    GenerateOptions o;
+    o.max_new_tokens = tokens, o.stop = {-1}, o.engine.context.policy = policy;
+    return o;
+  }
+  ThreadPool pool_{2};
+};
+
+TEST_F(ContextTest, IsRefusedUnlessSaidOtherwise) {
+  const LoadedModel made = llama(2);
+  const auto got = generate(*made.model, pool_, random_ids(made.model->spec(), 100, 1),
+                            options(ContextPolicy::kError, 50));
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().kind, Error::Kind::kLimit);
+  EXPECT_NE(got.error().text().find("--context-policy"), std::string::npos) << got.error().text();
+}
+
+// The oldest half is forgotten, and the rest is a new text: a loop over whole forwards says the same.
+TEST_F(ContextTest, TruncatedTextsAreTextsOfTheirOwn) {
+  const LoadedModel made = llama(2);
+  const Model& model = *made.model;
+  constexpr size_t kSize = 120, kNew = 200;
+  for (const int64_t length : {10, 119, 120, 121, 400}) {
+    Ids text = random_ids(model.spec(), length, 2);
+    const auto o = options(ContextPolicy::kTruncateLeft, kNew);
+    const auto got = generate(model, pool_, text, o);
+    ASSERT_TRUE(got.ok()) << got.error().text();
+    if (text.size() > kSize / 2)
+      text.erase(text.begin(), text.end() - kSize / 2);  // room for what is written
+    Ids want;
+    for (size_t i = 0; i < kNew; ++i) {
+      if (text.size() > kSize) text.erase(text.begin(), text.end() - kSize / 2);
+      const auto row = logits_after(model, text);
+      want.push_back(std::max_element(row.begin(), row.end()) - row.begin());
+      text.push_back(want.back());
+    }
+    EXPECT_EQ(Ids(got->end() - kNew, got->end()), want) << length;
+  }
+}
+
+// In a model of one layer keys and values do not depend on what came before them, so a token sees exactly
+// what it would in a new text of the sinks and the window, at the positions they have there.
+TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
+  const LoadedModel made = llama(1);
+  const Model& model = *made.model;
+  constexpr int64_t kSize = 120, kSinks = 4;
+  const Ids ids = random_ids(model.spec(), 700, 3);
+  EngineOptions o;
+  o.context.policy = ContextPolicy::kSinks, o.step_tokens = 100;
+  Engine engine(model, pool_, o);
+  const auto job = std::make_shared<ScoreJob>(ids, 1);
+  engine.submit(job);
+  engine.run();
+  ASSERT_FALSE(job->error) << job->error->text();
+  for (const int64_t at : {50, 119, 120, 121, 130, 250, 400, 698}) {
+    Ids seen(ids.begin(), ids.begin() + std::min(at + 1, kSize));
+    if (at + 1 > kSize) {
+      seen.resize(kSinks);
+      seen.insert(seen.end(), ids.begin() + at + 1 - (kSize - kSinks), ids.begin() + at + 1);
+    }
+    const auto known = logprobs(logits_after(model, seen), ids[static_cast<size_t>(at + 1)], 0);
+    ASSERT_TRUE(known.ok());
+    EXPECT_NEAR(job->scores()[static_cast<size_t>(at)].chosen, known->chosen, 2e-4) << at;
+  }
+}
+
+// A text without end: the same tokens as ever while it fits, bounded memory, the same bits in any chunks.
+TEST_F(ContextTest, AStreamGoesOnInBoundedMemory) {
+  for (const char* family : {"llama", "bloom", "gemma2"}) {
+    const LoadedModel made = small_model(small_config(family));
+    const Model& model = *made.model;
+    const Ids prompt = random_ids(model.spec(), 40, 5);
+    constexpr int64_t kSize = 150, kNew = 1500;
+    const auto run = [&](ContextPolicy policy, int64_t tokens, int64_t step, int64_t* most) {
+      Decoding d;
+      d.max_new_tokens = tokens;
+      EngineOptions o;
+      o.context = {policy, kSize, 4}, o.step_tokens = step, o.share_prefixes = false;
+      Engine engine(model, pool_, o);
+      const auto job = make_job(model, o.context, prompt, d, {-1});
+      engine.submit(job);
+      while (engine.step())
+        if (most) *most = std::max(*most, engine.cache().pages_used());
+      check(!job->error, job->error ? job->error->text() : "");
+      return job->answers()[0].ids();
+    };
+    int64_t most = 0;
+    const Ids stream = run(ContextPolicy::kSinks, kNew, 512, &most);
+    ASSERT_EQ(stream.size(), static_cast<size_t>(kNew));
+    EXPECT_LE(most, 5) << family;  // the sinks', three of the window, one that is being left
+    EXPECT_EQ(run(ContextPolicy::kSinks, kNew, 7, nullptr), stream) << family;
+    const Ids plain = run(ContextPolicy::kError, kSize - 40, 512, nullptr);
+    EXPECT_EQ(plain, Ids(stream.begin(), stream.begin() + kSize - 40)) << family;
+  }
+}
+
+TEST_F(ContextTest, SinksNeedPositionsThatAreDistances) {
+  const ContextOptions sinks{ContextPolicy::kSinks, 0, 4};
+  for (const char* name : {"small/gpt2", "small/t5", "small/bart", "small/bert"})
+    EXPECT_FALSE(check_context(subject(name).model->spec(), sinks).ok()) << name;
+  const LoadedModel made = llama(1);
+  EXPECT_TRUE(check_context(made.model->spec(), sinks).ok());
+  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kSinks, 0, 0}).ok());
+  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kSinks, 0, 97}).ok());
+  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kSinks, 4, 4}).ok());
+  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kError, -1, 4}).ok());
+}
+
+}  // namespace
+}  // namespace makar

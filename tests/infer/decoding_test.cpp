@@ -1,0 +1,239 @@
+// Ways of choosing tokens, each beside a plain loop over whole forwards without a cache.
+#include "infer/decoding.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+
+#include "infer/contrastive_job.h"
+#include "infer/generate.h"
+#include "models/subjects.h"
+
+namespace makar {
+namespace {
+
+using Ids = std::vector<int64_t>;
+
+class DecodingTest : public testing::Test {
+ protected:
+  // The last hidden states of a text, computed at once.
+  Tensor states(const Ids& ids) const {
+    Inputs in;
+    in.source.add(ids);
+    Context ctx{pool_};
+    ForwardContext f{ctx};
+    return model_.hidden(f, in);
+  }
+  std::vector<float> logits_after(const Ids& ids) const {
+    Context ctx{pool_};
+    const Tensor hidden = states(ids);
+    const Tensor out = model_.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0)));
+    return {out.span().begin(), out.span().end()};
+  }
+  std::vector<double> log_softmax(const Ids& ids) const {
+    const auto logits = logits_after(ids);
+    const double top = *std::max_element(logits.begin(), logits.end());
+    double sum = 0;
+    for (const float x : logits) sum += std::exp(x - top);
+    std::vector<double> out;
+    for (const float x : logits) out.push_back(x - top - std::log(sum));
+    return out;
+  }
+  static int64_t argmax(const auto& values) {
+    return std::max_element(values.begin(), values.end()) - values.begin();
+  }
+
+  std::vector<Answer> run(const std::shared_ptr<WriteJob>& job, EngineOptions o = {}) {
+    Engine engine(model_, pool_, o);
+    engine.submit(job);
+    engine.run();
+    check(!job->error, job->error ? job->error->text() : "");
+    return job->answers();
+  }
+  BeamRequest beams(int64_t beams, int64_t groups, double penalty) const {
+    BeamRequest r;
+    r.prompt = prompt_, r.max_new_tokens = 9, r.beams = beams, r.groups = groups, r.answers = beams;
+    r.diversity_penalty = penalty, r.stop = {5, 7};
+    return r;
+  }
+
+  LoadedModel loaded_ = subject("small/llama");
+  const Model& model_ = *loaded_.model;
+  mutable ThreadPool pool_{2};
+  const Ids prompt_ = random_ids(model_.spec(), 12, 4);
+};
+
+// Groups of one beam each are greedy searches that avoid what the ones before have just written.
+TEST_F(DecodingTest, GroupsOfOneAvoidEachOther) {
+  constexpr size_t kGroups = 3, kTokens = 7;
+  constexpr double kPenalty = 1.5;
+  std::vector<Ids> texts(kGroups, prompt_);
+  std::vector<double> scores(kGroups);
+  for (size_t t = 0; t < kTokens; ++t) {
+    std::map<int64_t, int> chosen;
+    for (size_t g = 0; g < kGroups; ++g) {
+      auto row = log_softmax(texts[g]);
+      for (const auto& [token, times] : chosen) row[static_cast<size_t>(token)] -= kPenalty * times;
+      const int64_t best = argmax(row);
+      ++chosen[best];
+      scores[g] += row[static_cast<size_t>(best)];
+      texts[g].push_back(best);
+    }
+  }
+  BeamRequest r = beams(kGroups, kGroups, kPenalty);
+  r.max_new_tokens = kTokens, r.stop = {};
+  const auto answers = run(std::make_shared<BeamJob>(r));
+  ASSERT_EQ(answers.size(), kGroups);
+  std::vector<std::pair<double, Ids>> want, got;
+  for (size_t g = 0; g < kGroups; ++g)
+    want.push_back({-scores[g] / kTokens, {texts[g].begin() + 12, texts[g].end()}});
+  for (const Answer& a : answers) got.push_back({-a.score, a.ids()});
+  std::sort(want.begin(), want.end());
+  for (size_t g = 0; g < kGroups; ++g) {
+    EXPECT_EQ(got[g].second, want[g].second);
+    EXPECT_NEAR(got[g].first, want[g].first, 1e-4);
+  }
+}
+
+// Without a penalty a group does not see the others: each finds what a search of its width finds.
+TEST_F(DecodingTest, GroupsWithoutAPenaltyAreSearchesOfTheirWidth) {
+  const auto alone = run(std::make_shared<BeamJob>(beams(2, 1, 0)));
+  const auto groups = run(std::make_shared<BeamJob>(beams(6, 3, 0)));
+  ASSERT_EQ(alone.size(), 2u);
+  ASSERT_EQ(groups.size(), 6u);
+  for (size_t i = 0; i < groups.size(); ++i) {
+    EXPECT_EQ(groups[i].ids(), alone[i / 3].ids());
+    EXPECT_EQ(groups[i].score, alone[i / 3].score);
+  }
+}
+
+TEST_F(DecodingTest, ALargePenaltyKeepsFirstTokensApart) {
+  std::map<int64_t, int> first;
+  BeamRequest r = beams(4, 4, 1e5);
+  r.stop = {};
+  for (const Answer& a : run(std::make_shared<BeamJob>(r))) ++first[a.tokens[0].id];
+  EXPECT_EQ(first.size(), 4u);
+}
+
+TEST_F(DecodingTest, ContrastiveSearchIsItsDefinition) {
+  constexpr double kAlpha = 0.6;
+  constexpr size_t kTop = 4, kTokens = 10;
+  const auto unit = [](const Tensor& states, int64_t row) {
+    std::vector<double> x(states.f32() + row * states.dim(1), states.f32() + (row + 1) * states.dim(1));
+    double square = 0;
+    for (const double v : x) square += v * v;
+    for (double& v : x) v /= std::sqrt(square);
+    return x;
+  };
+  Ids text = prompt_;
+  for (size_t t = 0; t < kTokens; ++t) {
+    const auto row = log_softmax(text);
+    std::vector<int64_t> order(row.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+    std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+      return row[static_cast<size_t>(a)] > row[static_cast<size_t>(b)];
+    });
+    double most = -1e9;
+    int64_t best = -1;
+    for (size_t i = 0; i < kTop; ++i) {
+      Ids longer = text;
+      longer.push_back(order[i]);
+      const Tensor hidden = states(longer);
+      const auto own = unit(hidden, hidden.dim(0) - 1);
+      double alike = -1;
+      for (int64_t j = 0; j + 1 < hidden.dim(0); ++j) {
+        const auto other = unit(hidden, j);
+        double cosine = 0;
+        for (size_t c = 0; c < own.size(); ++c) cosine += own[c] * other[c];
+        alike = std::max(alike, cosine);
+      }
+      const double score = (1 - kAlpha) * std::exp(row[static_cast<size_t>(order[i])]) - kAlpha * alike;
+      if (score > most) most = score, best = order[i];
+    }
+    text.push_back(best);
+  }
+  GenerateOptions o;
+  o.max_new_tokens = kTokens, o.penalty_alpha = kAlpha, o.sampler.top_k = kTop, o.stop = {-1};
+  const auto got = generate(model_, pool_, prompt_, o);
+  ASSERT_TRUE(got.ok()) << got.error().text();
+  EXPECT_EQ(*got, text);
+  o.penalty_alpha = 0, o.sampler.top_k = 0;
+  EXPECT_NE(*generate(model_, pool_, prompt_, o), text) << "the penalty has to matter here";
+}
+
+TEST_F(DecodingTest, TheBestOfSeveralIsTheMostProbableOfThem) {
+  GenerateOptions o;
+  o.max_new_tokens = 8, o.sampler.temperature = 1.2, o.answers = 2, o.best_of = 6;
+  const auto got = generate_all(model_, pool_, prompt_, o);
+  ASSERT_TRUE(got.ok());
+  std::vector<std::pair<double, Ids>> all;
+  for (uint64_t i = 0; i < 6; ++i) {
+    GenerateOptions one;
+    one.max_new_tokens = 8, one.sampler = o.sampler, one.sampler.seed = i;
+    const Ids ids = *generate(model_, pool_, prompt_, one);
+    double sum = 0;
+    for (size_t t = prompt_.size(); t < ids.size(); ++t)
+      sum += log_softmax({ids.begin(), ids.begin() + static_cast<int64_t>(t)})[static_cast<size_t>(ids[t])];
+    all.push_back({-sum / static_cast<double>(ids.size() - prompt_.size()), ids});
+  }
+  std::sort(all.begin(), all.end());
+  ASSERT_EQ(got->size(), 2u);
+  EXPECT_EQ((*got)[0], all[0].second);
+  EXPECT_EQ((*got)[1], all[1].second);
+}
+
+TEST_F(DecodingTest, AnUnsureTokenEndsTheAnswer) {
+  Decoding o;
+  o.max_new_tokens = 40, o.sampler.temperature = 1;
+  const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();
+  size_t want = 0;
+  Ids text = prompt_;
+  constexpr double kBelow = 0.05;
+  for (; want < full.size(); ++want) {
+    const double p = std::exp(log_softmax(text)[static_cast<size_t>(full[want])]);
+    text.push_back(full[want]);
+    if (p < kBelow) break;
+  }
+  ASSERT_LT(want + 1, full.size()) << "the model is sure of everything";
+  o.stop_below = kBelow;
+  const auto got = run(make_job(model_, {}, prompt_, o, {-1}))[0];
+  EXPECT_EQ(got.ids(), Ids(full.begin(), full.begin() + static_cast<int64_t>(want) + 1));
+  EXPECT_EQ(got.finish, Finish::kUnsure);
+}
+
+TEST_F(DecodingTest, TimeEndsAnswersWithWhatThereIs) {
+  WriteRequest shared;
+  shared.prompt = prompt_, shared.max_new_tokens = 30;
+  shared.deadline = WriteRequest::Clock::now() - std::chrono::seconds(1);
+  const auto ended = [&](const std::shared_ptr<WriteJob>& job) {
+    for (const Answer& a : run(job)) {
+      EXPECT_EQ(a.finish, Finish::kTime);
+      EXPECT_EQ(a.tokens.size(), 1u);
+    }
+    EXPECT_FALSE(job->answers().empty());
+  };
+  ended(std::make_shared<SampleJob>(SampleRequest{shared}));
+  ended(std::make_shared<BeamJob>(BeamRequest{shared}));
+  ended(std::make_shared<ContrastiveJob>(ContrastiveRequest{shared}));
+}
+
+TEST_F(DecodingTest, WhatExcludesEachOtherIsSaid) {
+  const auto refused = [](auto&& change) {
+    Decoding o;
+    change(o);
+    const Status status = check_decoding(o);
+    return status.ok() ? std::string() : status.error().text();
+  };
+  EXPECT_EQ(refused([](Decoding&) {}), "");
+  EXPECT_NE(refused([](Decoding& o) { o.beams = 4, o.beam_groups = 3; }), "");
+  EXPECT_NE(refused([](Decoding& o) { o.beams = 4, o.diversity_penalty = 1; }), "");
+  EXPECT_NE(refused([](Decoding& o) { o.penalty_alpha = 0.6; }), "");  // without top-k
+  EXPECT_NE(refused([](Decoding& o) { o.penalty_alpha = 0.6, o.sampler.top_k = 4, o.beams = 2; }), "");
+  EXPECT_NE(refused([](Decoding& o) { o.best_of = 2, o.answers = 3; }), "");
+  EXPECT_NE(refused([](Decoding& o) { o.max_time = -1; }), "");
+  EXPECT_NE(refused([](Decoding& o) { o.stop_below = NAN; }), "");
+}
+
+}  // namespace
+}  // namespace makar
