@@ -8,11 +8,15 @@ namespace makar {
 
 void ModelOptions::declare(Options& options) {
   options.add("-m --model", &model, "Hugging Face folder (or file) of the model", "PATH").required = true;
+  options.add(
+      "--lora --adapter", &adapters,
+      "folder of a PEFT adapter beside the model, with :WEIGHT where wanted; repeat to add several up",
+      "DIR");
   options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
 }
 
 Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool) {
-  auto language = LanguageModel::open(options.model, pool);
+  auto language = LanguageModel::open(options.model, pool, options.adapters);
   if (language.ok())
     for (const std::string& warning : language->warnings())
       fmt::print(stderr, "makar: warning: {}\n", warning);

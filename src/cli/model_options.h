@@ -11,6 +11,7 @@ namespace makar {
 
 struct ModelOptions {
   std::string model;
+  std::vector<std::string> adapters;
   int64_t threads = 0;
   void declare(Options& options);
 };
