@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "models/adapter.h"
 #include "models/inspect.h"
 
 namespace makar {
@@ -89,6 +90,7 @@ int run_bench(const std::vector<std::string>& arguments) {
   const auto start = Clock::now();
   auto loaded = load_model(model.model);
   if (!loaded.ok()) return report(loaded.error());
+  if (const Status s = load_adapters(*loaded, model.adapters, pool); !s.ok()) return report(s.error());
   const Model& m = *loaded->model;
   if (!m.spec().decoder || m.spec().encoder)
     return report(error_of(Error::Kind::kUnsupported, model.model,

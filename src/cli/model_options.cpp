@@ -8,6 +8,10 @@ namespace makar {
 
 void ModelOptions::declare(Options& options) {
   options.add("-m --model", &model, "Hugging Face folder (or file) of the model", "PATH").required = true;
+  options.add(
+      "--lora --adapter", &adapters,
+      "folder of a PEFT adapter beside the model, with :WEIGHT where wanted; repeat to add several up",
+      "DIR");
   options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
 }
 
@@ -22,7 +26,7 @@ Result<std::string> text_or_file(const std::string& value) {
 }
 
 Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool) {
-  MAKAR_TRY(LanguageModel language, LanguageModel::open(options.model, pool));
+  MAKAR_TRY(LanguageModel language, LanguageModel::open(options.model, pool, options.adapters));
   for (const std::string& warning : language.warnings()) fmt::print(stderr, "makar: warning: {}\n", warning);
   if (!options.chat_template.empty()) {
     MAKAR_TRY(const std::string source, text_or_file(options.chat_template));

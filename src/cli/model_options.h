@@ -12,6 +12,7 @@ namespace makar {
 
 struct ModelOptions {
   std::string model, chat_template;
+  std::vector<std::string> adapters;
   int64_t threads = 0;
   void declare(Options& options);
   void declare_chat(Options& options);  // --chat-template

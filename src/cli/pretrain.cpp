@@ -38,6 +38,7 @@ void declare(Options& o, Pretrain& p) {
         "N");
   o.add("--dropout", &p.shape.dropout, "everywhere the family has one", "X");
   o.add("--tie-word-embeddings", &p.shape.tied, "one table for input and output");
+  o.add("--next-sentence", &p.shape.next_sentence, "bert: learn whether one text follows another too");
   o.add("--sequence-len --context --block-size", &p.sequence_len, "tokens a window", "N");
   o.add("--tokenizer", &p.tokenizer,
         "a tokenizer file or folder, or what to train on the data: char, bpe, wordpiece or unigram (by "

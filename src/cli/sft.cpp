@@ -1,10 +1,15 @@
 // makar sft: fine-tuning on conversations and instructions, whole or through an adapter.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "base/sha256.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
+#include "llm/language_model.h"
+#include "models/source.h"
+#include "quant/in_memory.h"
 #include "train/contrastive.h"
 #include "train/conversation.h"
 #include "train/given_batch.h"
@@ -15,7 +20,7 @@ namespace {
 
 struct Sft {
   TrainCommon common;
-  std::string base_model, adapter, lora_model_dir, chat_template;
+  std::string base_model, adapter, quantize_base, lora_model_dir, chat_template;
   std::vector<std::string> targets, modules_to_save;
   int64_t sequence_len = 1024, rank = 8;
   double alpha = 16, dropout = 0;
@@ -24,13 +29,18 @@ struct Sft {
 
 void declare(Options& o, Sft& s) {
   declare_common(o, s.common);
-  o.add("-m --base-model --model", &s.base_model, "the model folder to fine-tune", "DIR").required = true;
+  o.add("-m --base-model --model", &s.base_model, "the model to fine-tune: a folder, or a GGUF file", "DIR")
+      .required = true;
   o.add("--sequence-len", &s.sequence_len, "longer conversations are cut at their end", "N");
   o.add("--sample-packing", &s.sample_packing,
         "always so: sequences lie end to end without padding, each attending to itself");
   o.add("--train-on-inputs", &s.train_on_inputs, "learn all tokens, not the assistant's alone");
   o.add("--chat-template", &s.chat_template, "a template file instead of the model's own", "FILE");
-  o.add("--adapter", &s.adapter, "lora: train an adapter beside the frozen model", "NAME");
+  o.add("--adapter", &s.adapter,
+        "lora: train an adapter beside the frozen model; qlora: the model in fewer bits", "NAME");
+  o.add("--quantize-base", &s.quantize_base,
+        "the frozen model's blocks become q8_0, q4_0, q4_k, ... when it is loaded (qlora on a folder: q4_k)",
+        "TYPE");
   o.add("--lora-r", &s.rank, "rank", "N");
   o.add("--lora-alpha", &s.alpha, "its scale is alpha / r", "X");
   o.add("--lora-dropout", &s.dropout, "before the adapter", "X");
@@ -42,14 +52,38 @@ void declare(Options& o, Sft& s) {
 }
 
 Status check_options(const Sft& s) {
-  if (!s.adapter.empty() && s.adapter != "lora")
-    return error_at("adapter", "expected lora, got '{}'", s.adapter);
+  if (!s.adapter.empty() && s.adapter != "lora" && s.adapter != "qlora")
+    return error_at("adapter", "expected lora or qlora, got '{}'", s.adapter);
+  if (!s.quantize_base.empty() && s.adapter.empty() && s.lora_model_dir.empty())
+    return error_at("quantize_base", "a model in fewer bits is trained through an adapter: --adapter qlora");
   if (s.rank < 1 || s.rank > 65536) return error_at("lora_r", "expected 1 to 65536, got {}", s.rank);
   if (!(s.dropout >= 0 && s.dropout < 1))
     return error_at("lora_dropout", "expected 0 to 1, got {}", s.dropout);
   if (!(s.alpha > 0)) return error_at("lora_alpha", "expected a number above 0, got {}", s.alpha);
   if (s.sequence_len < 2) return error_at("sequence_len", "expected 2 or more, got {}", s.sequence_len);
   return Done{};
+}
+
+double mebibytes(const Model& model) {
+  size_t bytes = 0;
+  for (const auto& p : model.parameters().all()) bytes += p->value.bytes();
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+// The model to train; one that stays frozen is left as its files hold it, or becomes smaller.
+Result<LoadedModel> load_base(Sft& s, ThreadPool& pool) {
+  const bool frozen = !s.adapter.empty() || !s.lora_model_dir.empty();
+  MAKAR_TRY(LoadedModel loaded, load_model(s.base_model, {!frozen}));
+  const auto& all = loaded.model->parameters().all();
+  const bool small =
+      std::any_of(all.begin(), all.end(), [](const auto& p) { return is_block(p->value.dtype()); });
+  if (s.adapter == "qlora" && s.quantize_base.empty() && !small) s.quantize_base = "q4_k";
+  if (s.quantize_base.empty()) return loaded;
+  const double before = mebibytes(*loaded.model);
+  MAKAR_CHECK_OK(quantize_in_memory(*loaded.model, s.quantize_base, pool));
+  say(s.common,
+      fmt::format("the frozen model: {:.1f} MiB, {:.1f} MiB in its files", mebibytes(*loaded.model), before));
+  return loaded;
 }
 
 // A new adapter, or one that goes on; nullopt: the whole model is trained.
@@ -74,7 +108,8 @@ Result<ChatTemplate> find_template(const Sft& s, const Tokenizer& tokenizer, con
     MAKAR_TRY(const std::string text, read_file(s.chat_template, size_t{1} << 20));
     return ChatTemplate::parse(text, s.chat_template);
   }
-  auto own = ChatTemplate::load(s.base_model);
+  MAKAR_TRY(const ModelSource source, ModelSource::open(s.base_model));
+  auto own = chat_template_of(source, tokenizer);
   if (own.ok() || own.error().kind != Error::Kind::kNotFound) return own;
   std::string end;
   if (!spec.eos.empty()) end = tokenizer.token(static_cast<uint32_t>(spec.eos[0])).value_or("");
@@ -82,33 +117,43 @@ Result<ChatTemplate> find_template(const Sft& s, const Tokenizer& tokenizer, con
   return ChatTemplate::parse(ConversationEncoder::plain_template(end), "built-in template");
 }
 
-Result<Conversations> read_all_conversations(const Sft& s, const ConversationEncoder& encoder,
-                                             Json& identity) {
-  Conversations all;
+struct ConversationStores {
+  TokenStore train, validation;
+};
+
+// Every conversation of the datasets, through shards under the run's folder.
+Result<ConversationStores> read_all_conversations(const Sft& s, const ConversationEncoder& encoder,
+                                                  int64_t vocab, Json& identity) {
+  const std::string folder = s.common.loop.output_dir + "/data/conversations";
+  MAKAR_CHECK_OK(make_folder(folder));
+  ConversationWriter writer(folder, vocab);
   const auto add = [&](const std::string& text, bool held_out) -> Status {
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    Conversations part;
-    const double share = held_out || !s.common.val_datasets.empty() ? 0 : s.common.val_set_size;
-    MAKAR_CHECK_OK(read_conversations(spec.path, spec.type, encoder, share, part));
+    const double share = held_out ? 1 : s.common.val_datasets.empty() ? s.common.val_set_size : 0;
+    const uint64_t train = writer.train(), validation = writer.validation();
+    MAKAR_TRY(const auto read, read_conversations(spec.path, spec.type, encoder, share, writer));
     say(s.common, fmt::format("{}: {} conversations to learn, {} for validation (schema: {})", spec.path,
-                              held_out ? 0 : part.train.size(),
-                              held_out ? part.train.size() : part.validation.size(), part.schema));
-    if (part.bad.count > 0) say(s.common, fmt::format("{} records could not be used:", part.bad.count));
-    for (const std::string& line : part.bad.told) say(s.common, "  " + line);
-    auto& into = held_out ? all.validation : all.train;
-    into.insert(into.end(), part.train.begin(), part.train.end());
-    all.validation.insert(all.validation.end(), part.validation.begin(), part.validation.end());
+                              writer.train() - train, writer.validation() - validation, read.schema));
+    if (read.bad.count > 0) say(s.common, fmt::format("{} records could not be used:", read.bad.count));
+    for (const std::string& line : read.bad.told) say(s.common, "  " + line);
     return Done{};
   };
   for (const std::string& text : s.common.datasets) MAKAR_CHECK_OK(add(text, false));
   for (const std::string& text : s.common.val_datasets) MAKAR_CHECK_OK(add(text, true));
-  if (all.train.empty()) return error_at("datasets", "there is no conversation to learn from");
+  if (writer.train() == 0) return error_at("datasets", "there is no conversation to learn from");
+  MAKAR_CHECK_OK(writer.finish());
+  ConversationStores out;
+  MAKAR_TRY(out.train, TokenStore::open(folder, "train"));
+  MAKAR_TRY(out.validation, TokenStore::open(folder, "validation"));
   Sha256 sum;
-  for (const auto* list : {&all.train, &all.validation})
-    for (const LearntTokens& e : *list)
-      sum.add(std::as_bytes(std::span(e.ids))), sum.add(std::as_bytes(std::span(e.learnt)));
+  for (const TokenStore* store : {&out.train, &out.validation})
+    for (int64_t d = 0; d < store->documents(); ++d) {
+      const auto ids = store->read(store->document(d));
+      const auto learnt = store->mask(store->document(d));
+      sum.add(std::as_bytes(std::span(ids))), sum.add(std::as_bytes(std::span(learnt)));
+    }
   identity["data"] = sum.hex();
-  return all;
+  return out;
 }
 
 // One file or folder, and one for validation or a share of the first.
@@ -162,19 +207,20 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, Model& model, const Tokenizer& t
   }
   MAKAR_TRY(ChatTemplate chat, find_template(s, tokenizer, spec));
   const ConversationEncoder encoder(tokenizer, std::move(chat), {s.sequence_len, s.train_on_inputs});
-  MAKAR_TRY(auto data, read_all_conversations(s, encoder, identity));
+  MAKAR_TRY(auto data, read_all_conversations(s, encoder, spec.vocab, identity));
   return std::unique_ptr<Task>(
       new ConversationTask(model, std::move(data.train), std::move(data.validation), batch, seed, smoothing));
 }
 
 int train(Sft& s, const std::string& command) {
   ThreadPool pool(static_cast<int>(s.common.threads));
-  const auto loaded = load_model(s.base_model, {true});
+  const auto loaded = load_base(s, pool);
   if (!loaded.ok()) return report(loaded.error());
   const auto adapter = put_adapter(s, *loaded, pool);
   if (!adapter.ok()) return report(adapter.error());
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f}};
+  if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
   const AdapterConfig* saved = adapter->has_value() ? &**adapter : nullptr;
   if (s.common.datasets[0].ends_with(".safetensors")) {
     auto task = GivenBatchTask::open(*loaded->model, s.common.datasets[0],

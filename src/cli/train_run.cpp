@@ -12,6 +12,8 @@
 #include "base/sha256.h"
 #include "cli/run.h"
 #include "ops/linear.h"
+#include "train/lr_find.h"
+#include "train/svg.h"
 
 namespace makar {
 namespace {
@@ -107,6 +109,9 @@ void declare_common(Options& o, TrainCommon& c) {
         "data to validate on, instead of a part of the training data", "PATH");
   o.add("--val-set-size", &c.val_set_size, "the share kept for validation", "X");
   o.add("--val-split", &c.val_split, "hash: documents by their content; tail: the last tokens", "NAME");
+  o.add("--lr-find", &c.lr_find,
+        "instead of a run: raise the learning rate from step to step and suggest one (writes lr_find.svg)");
+  o.add("--lr-find-steps", &c.lr_find_steps, "steps of that", "N");
   o.add("-t --threads", &c.threads, "0: one for each core", "N");
   o.add("-q --quiet", &c.quiet, "no progress");
   o.add("--json", &c.json, "print the result as JSON");
@@ -126,7 +131,7 @@ std::optional<int> parse_training(Options& options, const std::vector<std::strin
   if (common.threads < 0 || common.threads > 256)
     return bad(error_at("threads", "expected 0 to 256, got {}", common.threads));
   if (common.datasets.empty()) return bad(error_at("datasets", "no data is given; try: --datasets FILE"));
-  if (common.loop.overwrite) {
+  if (common.loop.overwrite && !common.lr_find) {
     std::error_code code;
     for (const std::string& folder : checkpoints(common.loop.output_dir))
       std::filesystem::remove_all(folder, code);
@@ -227,6 +232,36 @@ Status open_sources(const TrainCommon& common, const Tokenizer& tokenizer, int64
   return Done{};
 }
 
+namespace {
+
+int run_search(const Loop& loop, const TrainCommon& common) {
+  const auto found = find_rate(loop, {common.lr_find_steps});
+  if (!found.ok()) return report(found.error());
+  Curve raw{"loss", {}, {}}, smooth{"smoothed", {}, {}};
+  for (size_t i = 0; i < found->rates.size(); ++i)
+    raw.add(std::log10(found->rates[i]), found->losses[i]),
+        smooth.add(std::log10(found->rates[i]), found->smoothed[i]);
+  const std::string picture = common.loop.output_dir + "/lr_find.svg";
+  if (const Status s = make_folder(common.loop.output_dir); !s.ok()) return report(s.error());
+  const auto svg = svg_chart("loss by the decimal logarithm of the learning rate", {raw, smooth});
+  if (const Status s = write_file(picture, svg); !s.ok()) return report(s.error());
+  if (common.json) {
+    const Json out = {{"suggestion", found->steepest}, {"lowest", found->lowest},     {"rates", found->rates},
+                      {"losses", found->losses},       {"smoothed", found->smoothed}, {"picture", picture}};
+    fmt::print("{}\n", out.dump());
+    return 0;
+  }
+  fmt::print("{:>13}  {:>10}  {:>10}\n", "learning rate", "loss", "smoothed");
+  const size_t every = std::max<size_t>(1, found->rates.size() / 20);
+  for (size_t i = 0; i < found->rates.size(); i += every)
+    fmt::print("{:>13.2e}  {:>10.4f}  {:>10.4f}\n", found->rates[i], found->losses[i], found->smoothed[i]);
+  fmt::print("suggested: learning_rate {:.1e}, where the loss falls fastest (it is lowest at {:.1e}); {}\n",
+             found->steepest, found->lowest, picture);
+  return 0;
+}
+
+}  // namespace
+
 int run_job(const TrainJob& job) {
   const TrainCommon& common = job.common;
   std::string sample;
@@ -238,6 +273,7 @@ int run_job(const TrainJob& job) {
   };
   const Loop loop{*job.loaded.model, job.task,    common.loop, job.pool, events,
                   &stop_on_signal(), job.identity};
+  if (common.lr_find) return run_search(loop, common);
   const auto result = run_loop(loop);
   if (!result.ok()) return report(result.error());
   if (result->interrupted) {

@@ -23,6 +23,8 @@ struct TrainCommon {
   std::string val_split = "hash";
   int64_t threads = 0;
   bool quiet = false, json = false;
+  bool lr_find = false;  // instead of a run: which learning rate
+  int64_t lr_find_steps = 100;
 };
 
 void declare_common(Options& options, TrainCommon& common);

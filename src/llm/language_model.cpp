@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/json.h"
+#include "models/adapter.h"
 #include "models/source.h"
 
 namespace makar {
@@ -53,10 +54,16 @@ Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& pool) {
+Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer& tokenizer) {
+  return source.gguf ? template_of(*source.gguf, tokenizer) : ChatTemplate::load(source.path);
+}
+
+Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& pool,
+                                          const std::vector<std::string>& adapters) {
   LanguageModel out;
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   MAKAR_TRY(out.loaded_, load_model(source));
+  MAKAR_CHECK_OK(load_adapters(out.loaded_, adapters, pool));
   out.loaded_.model->pack(pool);
   out.stop_ = out.spec().eos;
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
@@ -73,7 +80,7 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& p
                     "the tokenizer has {} ids but the model a vocabulary of {}; they do not belong together",
                     out.tokenizer_->vocab_size(), out.spec().vocab);
   out.chat_ = std::make_shared<ChatEncoder>(*out.tokenizer_);
-  auto chat = source.gguf ? template_of(*source.gguf, *out.tokenizer_) : ChatTemplate::load(path);
+  auto chat = chat_template_of(source, *out.tokenizer_);
   if (chat.ok())
     out.template_ = std::move(*chat);
   else if (chat.error().kind != Error::Kind::kNotFound)

@@ -12,10 +12,17 @@
 
 namespace makar {
 
+struct ModelSource;
+
+// The template of a folder, or the one inside a GGUF file; kNotFound where there is none.
+Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer& tokenizer);
+
 class LanguageModel {
  public:
-  // Weights are laid out for the kernels and frozen.
-  static Result<LanguageModel> open(const std::string& path, ThreadPool& pool);
+  // Weights are laid out for the kernels and frozen; adapters ("FOLDER" or "FOLDER:WEIGHT") stand beside
+  // them.
+  static Result<LanguageModel> open(const std::string& path, ThreadPool& pool,
+                                    const std::vector<std::string>& adapters = {});
 
   const Model& model() const { return *loaded_.model; }
   const ModelSpec& spec() const { return loaded_.model->spec(); }

@@ -62,31 +62,42 @@ NamedSlice rows_of(const Module& m, const std::vector<Parameter*>& parts) {
   return {m.name, parts, m.slice.groups, false};
 }
 
+// A parameter of this name and shape; one that an earlier adapter left is used again.
+Parameter* declare(ParameterSet& set, const std::string& name, const Shape& shape) {
+  Parameter* p = set.find(name);
+  if (!p) return set.add(name, shape);
+  p->shape = shape, p->value = Tensor();
+  return p;
+}
+
 // Declares the adapter's parameters and hangs it on the module's Linears.
 void attach(const LoadedModel& loaded, const AdapterConfig& config, const Module& m) {
   ParameterSet& set = loaded.model->parameters();
   const std::string at = "adapter." + m.name;
-  Parameter* a = set.add(at + ".lora_A", {config.rank, m.linears[0]->in()});
+  Parameter* a = declare(set, at + ".lora_A", {config.rank, m.linears[0]->in()});
   for (size_t i = 0; i < m.linears.size(); ++i) {
     auto adapter = std::make_shared<Adapter>();
     const std::string part = m.linears.size() == 1 ? "" : fmt::format(".{}", i);
     adapter->a = a;
-    adapter->b = set.add(at + ".lora_B" + part, {m.linears[i]->out(), config.rank});
-    if (config.dora) adapter->magnitude = set.add(at + ".magnitude" + part, {m.linears[i]->out()});
+    adapter->b = declare(set, at + ".lora_B" + part, {m.linears[i]->out(), config.rank});
+    if (config.dora) adapter->magnitude = declare(set, at + ".magnitude" + part, {m.linears[i]->out()});
     adapter->scale = config.scale();
     adapter->dropout = static_cast<float>(config.dropout);
     m.linears[i]->attach(adapter);
   }
 }
 
-Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config) {
+Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool) {
   for (const auto& p : loaded.model->parameters().all()) p->trainable = p->name.starts_with("adapter.");
   for (const std::string& module : config.modules_to_save) {
     bool found = false;
     for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
       const size_t dot = slice.theirs.rfind('.');
       if (!ends_with_module(slice.theirs.substr(0, dot), module)) continue;
-      for (Parameter* p : slice.ours) p->trainable = true;
+      for (Parameter* p : slice.ours) {
+        p->trainable = true;
+        p->value = ops::decoded(pool, p->value).clone();  // the base may be mapped, or in fewer bits
+      }
       found = true;
     }
     if (!found)
@@ -96,7 +107,8 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config) {
   return Done{};
 }
 
-Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, std::vector<Module>& used) {
+Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool,
+                  std::vector<Module>& used) {
   for (Module& m : linear_modules(loaded)) {
     if (!is_target(config, m.name)) continue;
     attach(loaded, config, m);
@@ -105,10 +117,21 @@ Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, std::v
   if (used.empty())
     return error_at("adapter_config.json", "target_modules ({}) name no linear layer of the base",
                     fmt::join(config.targets, ", "));
-  return freeze_base(loaded, config);
+  return freeze_base(loaded, config, pool);
 }
 
-Result<AdapterConfig> read_config(const std::string& folder) {
+// The value of one tensor of the adapter's file, checked against the shape it must have.
+Result<Tensor> read_tensor(const Safetensors& file, const std::string& name, const Shape& shape) {
+  MAKAR_TRY(const Tensor t, file.tensor(name));
+  if (!(t.shape() == shape))
+    return error_at(file.place(), "tensor {} has shape {} where {} is expected", shown(name),
+                    t.shape().text(), shape.text());
+  return t.to(DType::kF32).clone();
+}
+
+}  // namespace
+
+Result<AdapterConfig> read_adapter_config(const std::string& folder) {
   MAKAR_TRY(const Config config, Config::read(folder, "adapter_config.json"));
   AdapterConfig out;
   MAKAR_TRY(const std::string type, config.choice("peft_type", {"LORA"}));
@@ -134,25 +157,14 @@ Result<AdapterConfig> read_config(const std::string& folder) {
   return out;
 }
 
-// The value of one tensor of the adapter's file, checked against the shape it must have.
-Result<Tensor> read_tensor(const Safetensors& file, const std::string& name, const Shape& shape) {
-  MAKAR_TRY(const Tensor t, file.tensor(name));
-  if (!(t.shape() == shape))
-    return error_at(file.place(), "tensor {} has shape {} where {} is expected", shown(name),
-                    t.shape().text(), shape.text());
-  return t.to(DType::kF32).clone();
-}
-
-}  // namespace
-
 float AdapterConfig::scale() const {
   return static_cast<float>(alpha /
                             (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));
 }
 
-Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool&, uint64_t seed) {
+Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool, uint64_t seed) {
   std::vector<Module> used;
-  MAKAR_CHECK_OK(attach_all(loaded, config, used));
+  MAKAR_CHECK_OK(attach_all(loaded, config, pool, used));
   uint64_t stream = 0;
   for (const Module& m : used) {
     Parameter* a = m.linears[0]->adapter()->a;
@@ -165,7 +177,7 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Threa
     for (Linear* linear : m.linears) {
       linear->adapter()->b->value = Tensor::zeros(linear->adapter()->b->shape);
       if (Parameter* magnitude = linear->adapter()->magnitude) {
-        const Tensor w = linear->weight()->value.to(DType::kF32);
+        const Tensor w = ops::decoded(pool, linear->weight()->value);
         magnitude->value = Tensor::empty(magnitude->shape);
         for (int64_t i = 0; i < w.dim(0); ++i)
           magnitude->value.f32()[i] = std::sqrt(kernels::cpu().sum_squares(w.f32() + i * w.dim(1), w.dim(1)));
@@ -176,10 +188,10 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Threa
 }
 
 Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, ThreadPool& pool) {
-  MAKAR_TRY(const AdapterConfig config, read_config(folder));
+  MAKAR_TRY(const AdapterConfig config, read_adapter_config(folder));
   MAKAR_TRY(const auto file, Safetensors::open(folder + "/adapter_model.safetensors"));
   std::vector<Module> used;
-  MAKAR_CHECK_OK(attach_all(loaded, config, used));
+  MAKAR_CHECK_OK(attach_all(loaded, config, pool, used));
   size_t read = 0;
   for (const Module& m : used) {
     const std::string at = kPrefix + m.name;
@@ -252,7 +264,9 @@ void merge_adapter(const LoadedModel& loaded, ThreadPool& pool) {
   Context ctx{pool};
   loaded.model->each_linear([&](const std::string&, Linear& linear) {
     if (!linear.adapter()) return;
-    linear.weight()->value = linear.merged(ctx).to(linear.weight()->value.dtype());
+    const DType type = linear.weight()->value.dtype();
+    const Tensor merged = linear.merged(ctx);
+    linear.weight()->value = is_block(type) ? merged : merged.to(type);
     linear.detach();
     linear.unpack();  // what was packed is the weight before
   });

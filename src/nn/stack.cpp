@@ -95,13 +95,25 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
     const int64_t window = spec_.windows.empty() ? 0 : spec_.windows[static_cast<size_t>(layer)];
     const Block& block = this->block(layer);
     if (f.checkpoint && ctx.tape) {
-      x = ops::checkpoint(ctx, {x, encoded},
-                          [&block, in, layer, window](Context& c, const std::vector<Tensor>& t) {
-                            ForwardContext inner{c, nullptr, nullptr, false};
-                            AttentionInputs again = in;
-                            again.encoded = t[1];
-                            return block(inner, t[0], again, layer, window);
-                          });
+      // What a router decided comes out beside the rows, so that its balance has a gradient too.
+      const auto routing = std::make_shared<Record>();
+      const bool routed = f.record && spec_.block.feed_forward.experts > 0;
+      x = ops::checkpoint(
+          ctx, {x, encoded},
+          [&block, in, layer, window, routed, routing](Context& c, const std::vector<Tensor>& t) {
+            *routing = {};
+            ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
+            AttentionInputs again = in;
+            again.encoded = t[1];
+            const Tensor y = block(inner, t[0], again, layer, window);
+            return routed ? ops::concat(c, {y, routing->router_probabilities[0]}, -1) : y;
+          });
+      if (routed) {
+        const auto parts = ops::split(ctx, x, {spec_.width, spec_.block.feed_forward.experts}, -1);
+        x = parts[0];
+        f.record->router_probabilities.push_back(parts[1]);
+        f.record->router_choices.push_back(routing->router_choices[0]);
+      }
     } else {
       x = block(f, x, in, layer, window);
     }

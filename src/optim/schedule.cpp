@@ -21,7 +21,21 @@ constexpr Name kNames[] = {
     {"cosine_with_min_lr", ScheduleKind::kCosine},
     {"inverse_sqrt", ScheduleKind::kInverseSqrt},
     {"polynomial", ScheduleKind::kPolynomial},
+    {"warmup_stable_decay", ScheduleKind::kStable},
+    {"wsd", ScheduleKind::kStable},
 };
+
+double shaped(DecayShape shape, double progress) {
+  switch (shape) {
+    case DecayShape::kCosine:
+      return 0.5 * (1.0 + std::cos(std::numbers::pi * progress));
+    case DecayShape::kLinear:
+      return 1.0 - progress;
+    case DecayShape::kOneMinusSqrt:
+      return 1.0 - std::sqrt(progress);
+  }
+  return 1.0;
+}
 
 }  // namespace
 
@@ -42,6 +56,12 @@ double Schedule::at(int64_t step) const {
     }
     case ScheduleKind::kPolynomial:
       return (peak - end) * std::pow(1.0 - std::min(progress, 1.0), power) + end;
+    case ScheduleKind::kStable: {
+      const double down = s - static_cast<double>(total - decay);
+      if (down < 0) return peak;
+      return end +
+             (peak - end) * shaped(shape, std::min(down / std::max(1.0, static_cast<double>(decay)), 1.0));
+    }
   }
   return peak;
 }
@@ -52,6 +72,14 @@ Result<ScheduleKind> schedule_kind(const std::string& name) {
   const auto known = schedule_names();
   return error_at("lr_scheduler", "unknown schedule '{}'{}; known: {}", name, did_you_mean(name, known),
                   fmt::join(known, ", "));
+}
+
+Result<DecayShape> decay_shape(const std::string& name) {
+  if (name == "cosine") return DecayShape::kCosine;
+  if (name == "linear") return DecayShape::kLinear;
+  if (name == "1-sqrt") return DecayShape::kOneMinusSqrt;
+  return error_at("decay_type", "unknown shape '{}'{}; known: cosine, linear, 1-sqrt", name,
+                  did_you_mean(name, {"cosine", "linear", "1-sqrt"}));
 }
 
 std::vector<std::string> schedule_names() {

@@ -33,8 +33,8 @@ int64_t layer_of(const std::string& name) {  // "blk.12.attn_v.weight"
   return layer;
 }
 
-// Rows that are no whole super-blocks get the nearest type of small blocks; rows that are none of either,
-// f16.
+}  // namespace
+
 DType fitting(DType type, int64_t columns) {
   if (columns % layout_of(type).elements == 0) return type;
   const DType small = type == DType::kQ4_K   ? DType::kQ5_0
@@ -42,8 +42,6 @@ DType fitting(DType type, int64_t columns) {
                                              : DType::kQ8_0;
   return columns % 32 == 0 ? small : DType::kF16;
 }
-
-}  // namespace
 
 const std::vector<std::string>& mix_names() {
   static const std::vector<std::string> names = [] {

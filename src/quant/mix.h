@@ -12,6 +12,10 @@ namespace makar {
 // "q6_k"
 const std::vector<std::string>& mix_names();
 
+// Rows that are no whole super-blocks get the nearest type of small blocks; rows that are none of either,
+// f16.
+DType fitting(DType type, int64_t columns);
+
 class Mix {
  public:
   // `name` in any case, also "q4_k" for "q4_k_m"; the error names the nearest.

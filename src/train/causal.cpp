@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ops/softmax.h"
+#include "train/objective.h"
 
 namespace makar {
 namespace {
@@ -46,16 +47,16 @@ CausalTask::CausalTask(Model& model, std::vector<Source> sources, std::vector<To
       mixture_(mixture_of(sources_, o_.seed)),
       sampler_(std::move(sampler)) {}
 
-MicroBatch CausalTask::make(Batch batch, std::vector<int64_t> targets) const {
+MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing) {
   MicroBatch out;
   out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
   out.weight = static_cast<double>(targets.size()) -
                static_cast<double>(std::count(targets.begin(), targets.end(), ops::kIgnore));
-  out.loss = [this, batch = std::move(batch),
+  out.loss = [&model, smoothing, batch = std::move(batch),
               targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
     inputs.source = batch;
-    return model_.lm_loss(f.ops, model_.hidden(f, inputs), targets, f.ops.tape ? o_.smoothing : 0.0f);
+    return language_loss(f, model, inputs, targets, smoothing);
   };
   return out;
 }
@@ -85,7 +86,7 @@ Result<MicroBatch> CausalTask::train_batch(uint64_t index) {
                                  index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
     add_window(*place.store, place.begin, place.begin + o_.context, batch, targets);
   }
-  return make(std::move(batch), std::move(targets));
+  return next_token_batch(model_, std::move(batch), std::move(targets), o_.smoothing);
 }
 
 uint64_t CausalTask::batches_per_epoch() const {
@@ -119,7 +120,7 @@ Result<MicroBatch> CausalTask::validation_batch(uint64_t index) {
     }
     break;
   }
-  return make(std::move(batch), std::move(targets));
+  return next_token_batch(model_, std::move(batch), std::move(targets), o_.smoothing);
 }
 
 Result<std::string> CausalTask::sample(ThreadPool& pool, int64_t step) {

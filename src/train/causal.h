@@ -24,6 +24,9 @@ struct CausalOptions {
 void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batch,
                 std::vector<int64_t>& targets);
 
+// The loss of next-token prediction on a ragged batch.
+MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing);
+
 class CausalTask : public Task {
  public:
   using Sampler = std::function<Result<std::string>(ThreadPool&, int64_t step)>;
@@ -36,7 +39,6 @@ class CausalTask : public Task {
   Result<std::string> sample(ThreadPool& pool, int64_t step) override;
 
  private:
-  MicroBatch make(Batch batch, std::vector<int64_t> targets) const;
   Model& model_;
   std::vector<Source> sources_;
   std::vector<TokenStore> validation_;

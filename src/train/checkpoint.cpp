@@ -12,7 +12,6 @@
 #include "base/sha256.h"
 #include "formats/config.h"
 #include "formats/safetensors.h"
-#include "formats/safetensors_writer.h"
 
 namespace makar {
 namespace {
@@ -109,20 +108,28 @@ std::vector<std::string> checkpoints(const std::string& run) {
   return out;
 }
 
-Status save_checkpoint(const std::string& run, const RunState& state, const Model& model,
-                       const Optimizer& optimizer, const Averages& averages, int64_t keep) {
+Snapshot take_snapshot(const RunState& state, const Model& model, const Optimizer& optimizer,
+                       const Averages& averages, bool copied) {
+  Snapshot out{state, {}};
+  const auto add = [&](const std::string& name, const Tensor& t) {
+    out.tensors.push_back({name, copied ? t.clone() : t});
+  };
+  for (const auto& p : model.parameters().all())
+    if (p->trainable && !p->buffer) add("parameter." + p->name, p->value);
+  for (const auto& [name, t] : optimizer.state()) add("optimizer." + name, t);
+  for (const auto& [name, t] : averages) add("average." + name, t);
+  return out;
+}
+
+Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t keep) {
+  const RunState& state = snapshot.state;
   const std::string folder = fmt::format("{}/checkpoint-{}", run, state.step), temporary = folder + ".tmp";
   std::error_code code;
   fs::remove_all(temporary, code);  // of a run that was killed while saving
   fs::remove_all(folder, code);     // without a marker, or the same step again: equal by construction
   MAKAR_CHECK_OK(make_folder(temporary));
-  std::vector<NamedTensor> tensors;
-  for (const auto& p : model.parameters().all())
-    if (p->trainable && !p->buffer) tensors.push_back({"parameter." + p->name, p->value});
-  for (const auto& [name, t] : optimizer.state()) tensors.push_back({"optimizer." + name, t});
-  for (const auto& [name, t] : averages) tensors.push_back({"average." + name, t});
   const auto written = [&]() -> Status {
-    MAKAR_CHECK_OK(write_safetensors(temporary + "/state.safetensors", tensors));
+    MAKAR_CHECK_OK(write_safetensors(temporary + "/state.safetensors", snapshot.tensors));
     return write_file(temporary + "/trainer_state.json", state_json(state).dump(2) + "\n");
   }();
   if (!written.ok()) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "formats/safetensors_writer.h"
 #include "models/model.h"
 #include "optim/optimizer.h"
 
@@ -24,8 +25,17 @@ struct RunState {
 // The moving average of the weights, by parameter; empty without one.
 using Averages = std::map<std::string, Tensor>;
 
-Status save_checkpoint(const std::string& run, const RunState& state, const Model& model,
-                       const Optimizer& optimizer, const Averages& averages, int64_t keep);
+// What a checkpoint holds, under the names of its file.
+struct Snapshot {
+  RunState state;
+  std::vector<NamedTensor> tensors;
+};
+// The state as it is now. With `copied` the tensors are copies, which later steps do not touch; else they are
+// the run's own.
+Snapshot take_snapshot(const RunState& state, const Model& model, const Optimizer& optimizer,
+                       const Averages& averages, bool copied);
+// Writes it under `run` and removes all but the newest `keep`.
+Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t keep);
 
 // Folders of good checkpoints, the newest first.
 std::vector<std::string> checkpoints(const std::string& run);

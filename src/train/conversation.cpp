@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "data/prepare.h"
 #include "ops/softmax.h"
@@ -78,8 +79,32 @@ Result<LearntTokens> ConversationEncoder::encode(const Json& messages) const {
   return out;
 }
 
-Status read_conversations(const std::string& path, const std::string& type,
-                          const ConversationEncoder& encoder, double share, Conversations& out) {
+ConversationWriter::ConversationWriter(const std::string& folder, int64_t vocab)
+    : folder_(folder),
+      vocab_(vocab),
+      train_(folder, "train", vocab > 65536, true),
+      validation_(folder, "validation", vocab > 65536, true) {}
+
+Status ConversationWriter::add(const LearntTokens& tokens, bool validation) {
+  const std::vector<uint32_t> ids(tokens.ids.begin(), tokens.ids.end());
+  return (validation ? validation_ : train_).add(ids, true, tokens.learnt);
+}
+
+Status ConversationWriter::finish() {
+  MAKAR_TRY(const Json train, train_.finish());
+  MAKAR_TRY(const Json validation, validation_.finish());
+  const Json manifest = {
+      {"format", "makar-tokens-1"},
+      {"bits", vocab_ > 65536 ? 32 : 16},
+      {"vocab_size", vocab_},
+      {"splits", {{"train", {{"shards", train}}}, {"validation", {{"shards", validation}}}}}};
+  return write_file(folder_ + "/manifest.json", manifest.dump(2) + "\n");
+}
+
+Result<ConversationsRead> read_conversations(const std::string& path, const std::string& type,
+                                             const ConversationEncoder& encoder, double share,
+                                             ConversationWriter& to) {
+  ConversationsRead out;
   std::optional<Schema> wanted;
   if (!type.empty() && !(wanted = schema_named(type)))
     return error_at("datasets", "there is no type '{}'{}", type, did_you_mean(type, schema_names()));
@@ -105,32 +130,16 @@ Status read_conversations(const std::string& path, const std::string& type,
     }
     const bool held_out =
         share > 0 && in_validation(messages->dump(-1, ' ', false, Json::error_handler_t::replace), share, 0);
-    (held_out ? out.validation : out.train).push_back(std::move(*encoded));
+    MAKAR_CHECK_OK(to.add(*encoded, held_out));
   }
-  for (const std::string& line : reader.bad().told)
-    if (out.bad.told.size() < BadRecords::kTold) out.bad.told.push_back(line);
-  out.bad.count += reader.bad().count;
-  return Done{};
-}
-
-MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing) {
-  MicroBatch out;
-  out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
-  out.weight = static_cast<double>(targets.size()) -
-               static_cast<double>(std::count(targets.begin(), targets.end(), ops::kIgnore));
-  out.loss = [&model, smoothing, batch = std::move(batch),
-              targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
-    Inputs inputs;
-    inputs.source = batch;
-    return model.lm_loss(f.ops, model.hidden(f, inputs), targets, f.ops.tape ? smoothing : 0.0f);
-  };
+  out.bad = reader.bad();
   return out;
 }
 
-ConversationTask::ConversationTask(Model& model, std::vector<LearntTokens> train,
-                                   std::vector<LearntTokens> validation, int64_t batch, uint64_t seed,
-                                   float smoothing)
-    : ExampleTask(train.size(), validation.size(), batch, seed),
+ConversationTask::ConversationTask(Model& model, TokenStore train, TokenStore validation, int64_t batch,
+                                   uint64_t seed, float smoothing)
+    : ExampleTask(static_cast<size_t>(train.documents()), static_cast<size_t>(validation.documents()), batch,
+                  seed),
       model_(model),
       train_(std::move(train)),
       validation_(std::move(validation)),
@@ -140,10 +149,13 @@ Result<MicroBatch> ConversationTask::make(std::span<const size_t> which, bool va
   Batch batch;
   std::vector<int64_t> targets;
   for (const size_t w : which) {
-    const LearntTokens& e = (validation ? validation_ : train_)[w];
-    batch.add(e.ids);
-    for (size_t i = 1; i <= e.ids.size(); ++i)
-      targets.push_back(i < e.ids.size() && e.learnt[i] ? e.ids[i] : ops::kIgnore);
+    const TokenStore& store = validation ? validation_ : train_;
+    const TokenRange range = store.document(static_cast<int64_t>(w));
+    const auto ids = store.read(range);
+    const auto learnt = store.mask(range);
+    batch.add(ids);
+    for (size_t i = 1; i <= ids.size(); ++i)
+      targets.push_back(i < ids.size() && learnt[i] ? ids[i] : ops::kIgnore);
   }
   return next_token_batch(model_, std::move(batch), std::move(targets), smoothing_);
 }

@@ -2,7 +2,9 @@
 #pragma once
 #include "data/record_reader.h"
 #include "data/schema.h"
+#include "data/token_store.h"
 #include "text/template/encode_chat.h"
+#include "train/causal.h"
 #include "train/examples.h"
 
 namespace makar {
@@ -34,32 +36,45 @@ class ConversationEncoder {
   ConversationOptions o_;
 };
 
-struct Conversations {
-  std::vector<LearntTokens> train, validation;
+// Conversations on disk as they are read: token shards with masks, in two parts. Memory does not grow with
+// them.
+class ConversationWriter {
+ public:
+  ConversationWriter(const std::string& folder, int64_t vocab);
+  Status add(const LearntTokens& tokens, bool validation);
+  // Closes the shards and writes their manifest; the stores may be opened then.
+  Status finish();
+  uint64_t train() const { return train_.documents(); }
+  uint64_t validation() const { return validation_.documents(); }
+
+ private:
+  std::string folder_;
+  int64_t vocab_;
+  TokenWriter train_, validation_;
+};
+
+struct ConversationsRead {
   BadRecords bad;
   std::string schema;
-  uint64_t cut = 0;  // longer than sequence_len
 };
-// All records of a file or folder; `share` of them, by hash, for validation. `type`: a schema's name, or ""
-// to detect.
-Status read_conversations(const std::string& path, const std::string& type,
-                          const ConversationEncoder& encoder, double share, Conversations& out);
+// All records of a file or folder; `share` of them, by hash, for validation (1: all). `type`: a schema's
+// name, or "" to detect.
+Result<ConversationsRead> read_conversations(const std::string& path, const std::string& type,
+                                             const ConversationEncoder& encoder, double share,
+                                             ConversationWriter& out);
 
 class ConversationTask : public ExampleTask {
  public:
-  ConversationTask(Model& model, std::vector<LearntTokens> train, std::vector<LearntTokens> validation,
-                   int64_t batch, uint64_t seed, float smoothing);
+  ConversationTask(Model& model, TokenStore train, TokenStore validation, int64_t batch, uint64_t seed,
+                   float smoothing);
 
  protected:
   Result<MicroBatch> make(std::span<const size_t> which, bool validation, uint64_t draw) override;
 
  private:
   Model& model_;
-  std::vector<LearntTokens> train_, validation_;
+  TokenStore train_, validation_;
   float smoothing_;
 };
-
-// The loss of next-token prediction on a ragged batch.
-MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targets, float smoothing);
 
 }  // namespace makar

@@ -10,6 +10,8 @@
 namespace makar {
 namespace {
 
+constexpr uint64_t kValidationDraw = uint64_t{1} << 62;  // validation has draws of its own
+
 int64_t id_or(const Tokenizer& t, std::initializer_list<const char*> names) {
   for (const char* name : names)
     if (const auto id = t.id(name)) return *id;
@@ -135,15 +137,15 @@ Result<Hiding> DenoiseTask::hiding_of(const ModelSpec& spec, const SpecialIds& s
   return Hiding::kInfill;
 }
 
-MicroBatch DenoiseTask::masked(const std::vector<std::vector<int64_t>>& pieces, Draws draws) {
-  const bool pairs = model_.spec().head.kind == HeadKind::kPretraining;
+DenoiseTask::Masked DenoiseTask::mask(const Pieces& pieces, uint64_t draw) const {
+  Draws draws{Rng(o_.seed, Purpose::kMask, draw)};
   const bool types = model_.spec().encoder->embedding.types > 0;
-  Batch batch;
-  std::vector<int64_t> targets, next;
+  Masked out;
+  std::vector<int64_t> targets;
   for (size_t p = 0; p < pieces.size(); ++p) {
     std::vector<int64_t> ids = {special_.cls}, second;
     ids.insert(ids.end(), pieces[p].begin(), pieces[p].end());
-    if (pairs) {  // the second half follows the first, or comes from another text
+    if (pairs()) {  // the second half follows the first, or comes from another text
       const size_t half = 1 + pieces[p].size() / 2;
       const auto& other = pieces[(p + 1) % pieces.size()];
       const bool swap = draws.uniform() < 0.5 && pieces.size() > 1;
@@ -152,46 +154,67 @@ MicroBatch DenoiseTask::masked(const std::vector<std::vector<int64_t>>& pieces, 
       else
         second.assign(ids.begin() + static_cast<std::ptrdiff_t>(half), ids.end());
       ids.resize(half);
-      next.push_back(swap ? 1 : 0);
+      out.next.push_back(swap ? 1 : 0);
     }
     ids.push_back(special_.sep);
     const size_t first = ids.size();
     ids.insert(ids.end(), second.begin(), second.end());
-    if (pairs) ids.push_back(special_.sep);
+    if (pairs()) ids.push_back(special_.sep);
     mask_tokens(ids, targets, special_, 0.15, draws);
-    batch.add(ids);
-    for (size_t i = 0; types && i < ids.size(); ++i) batch.types.push_back(i < first ? 0 : 1);
+    out.batch.add(ids);
+    for (size_t i = 0; types && i < ids.size(); ++i) out.batch.types.push_back(i < first ? 0 : 1);
   }
-  std::vector<int64_t> rows, kept;
   for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] != ops::kIgnore) rows.push_back(static_cast<int64_t>(i)), kept.push_back(targets[i]);
+    if (targets[i] != ops::kIgnore)
+      out.rows.push_back(static_cast<int64_t>(i)), out.kept.push_back(targets[i]);
+  return out;
+}
+
+MicroBatch DenoiseTask::masked(Masked examples) {
   MicroBatch out;
-  out.tokens = batch.rows(), out.pairs = squared_lengths(batch),
-  out.weight = static_cast<double>(kept.size());
-  out.loss = [this, batch = std::move(batch), rows = std::move(rows), kept = std::move(kept),
-              next = std::move(next)](ForwardContext& f) -> Result<Tensor> {
+  out.tokens = examples.batch.rows(), out.pairs = squared_lengths(examples.batch),
+  out.weight = static_cast<double>(examples.kept.size());
+  out.loss = [this, e = std::move(examples)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
-    inputs.source = batch;
+    inputs.source = e.batch;
     const Tensor hidden = model_.hidden(f, inputs);
     // Only hidden tokens are predicted: the others' rows never meet the vocabulary.
-    Tensor loss =
-        model_.lm_loss(f.ops, ops::gather_rows(f.ops, hidden, rows), kept, f.ops.tape ? o_.smoothing : 0.0f);
-    if (!next.empty())
+    Tensor loss = model_.lm_loss(f.ops, ops::gather_rows(f.ops, hidden, e.rows), e.kept,
+                                 f.ops.tape ? o_.smoothing : 0.0f);
+    if (!e.next.empty())
       loss = ops::add(f.ops, loss,
-                      ops::cross_entropy(f.ops, model_.next_sentence_logits(f.ops, hidden, batch), next));
+                      ops::cross_entropy(f.ops, model_.next_sentence_logits(f.ops, hidden, e.batch), e.next));
     return loss;
   };
   return out;
 }
 
-Result<MicroBatch> DenoiseTask::make(const std::vector<std::vector<int64_t>>& pieces, uint64_t draw) {
+Result<Metrics> DenoiseTask::metrics(ThreadPool& pool) {
+  if (!pairs()) return Metrics{};
+  double right = 0, all = 0;
+  for (uint64_t i = 0; i < validation_batches(); ++i) {
+    const Masked e = mask(validation_pieces(i), kValidationDraw + i);
+    if (e.next.empty()) continue;
+    Context ctx{pool};
+    ForwardContext f{ctx};
+    Inputs inputs;
+    inputs.source = e.batch;
+    const Tensor logits = model_.next_sentence_logits(ctx, model_.hidden(f, inputs), e.batch);  // [pairs, 2]
+    for (size_t p = 0; p < e.next.size(); ++p)
+      right += (logits.f32()[2 * p + 1] > logits.f32()[2 * p]) == (e.next[p] == 1);
+    all += static_cast<double>(e.next.size());
+  }
+  return all > 0 ? Metrics{{"next_sentence_accuracy", right / all}} : Metrics{};
+}
+
+Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
+  if (hiding_ == Hiding::kMasked) return masked(mask(pieces, draw));
   Draws draws{Rng(o_.seed, Purpose::kMask, draw)};
-  if (hiding_ == Hiding::kMasked) return masked(pieces, draws);
-  std::vector<TokenPair> pairs;
+  std::vector<TokenPair> both;
   for (const auto& ids : pieces)
-    pairs.push_back(hiding_ == Hiding::kSpans ? corrupt_spans(ids, special_, draws)
-                                              : infill(ids, special_, draws));
-  return pair_batch(model_, std::move(pairs), o_.smoothing);
+    both.push_back(hiding_ == Hiding::kSpans ? corrupt_spans(ids, special_, draws)
+                                             : infill(ids, special_, draws));
+  return pair_batch(model_, std::move(both), o_.smoothing);
 }
 
 Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
@@ -221,10 +244,9 @@ uint64_t DenoiseTask::validation_batches() const {
   return n;
 }
 
-Result<MicroBatch> DenoiseTask::validation_batch(uint64_t index) {
+DenoiseTask::Pieces DenoiseTask::validation_pieces(uint64_t index) const {
   const int64_t text = o_.context - 3, a_batch = text * o_.batch;
-  const uint64_t draw = (uint64_t{1} << 62) + index;
-  std::vector<std::vector<int64_t>> pieces;
+  Pieces pieces;
   for (const TokenStore& v : validation_) {
     const int64_t all = std::min(v.tokens(), o_.validation_tokens);
     const auto mine = static_cast<uint64_t>((all + a_batch - 1) / a_batch);
@@ -240,7 +262,11 @@ Result<MicroBatch> DenoiseTask::validation_batch(uint64_t index) {
     }
     break;
   }
-  return make(pieces, draw);
+  return pieces;
+}
+
+Result<MicroBatch> DenoiseTask::validation_batch(uint64_t index) {
+  return make(validation_pieces(index), kValidationDraw + index);
 }
 
 }  // namespace makar

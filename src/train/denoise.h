@@ -45,11 +45,23 @@ class DenoiseTask : public Task {
   uint64_t batches_per_epoch() const override;
   uint64_t validation_batches() const override;
   Result<MicroBatch> validation_batch(uint64_t index) override;
+  // The share of pairs told right, where the model learns next sentences.
+  Result<Metrics> metrics(ThreadPool& pool) override;
   static Result<Hiding> hiding_of(const ModelSpec& spec, const SpecialIds& special);
 
  private:
-  Result<MicroBatch> make(const std::vector<std::vector<int64_t>>& pieces, uint64_t draw);
-  MicroBatch masked(const std::vector<std::vector<int64_t>>& pieces, Draws draws);
+  using Pieces = std::vector<std::vector<int64_t>>;
+  // A batch with hidden tokens: which rows, what they were, and for each pair 1 where the second half does
+  // not follow the first.
+  struct Masked {
+    Batch batch;
+    std::vector<int64_t> rows, kept, next;
+  };
+  Pieces validation_pieces(uint64_t index) const;
+  Result<MicroBatch> make(const Pieces& pieces, uint64_t draw);
+  Masked mask(const Pieces& pieces, uint64_t draw) const;
+  MicroBatch masked(Masked examples);
+  bool pairs() const { return model_.spec().head.kind == HeadKind::kPretraining; }
   Model& model_;
   std::vector<Source> sources_;
   std::vector<TokenStore> validation_;

@@ -130,7 +130,7 @@ class LabelReader {
     if (out.schema.empty()) out.schema = name(*schema), out.kind = kind;
     if (kind != out.kind) return error_at("", "a {} record among {} ones", name(*schema), out.schema);
     if (kind == LabelKind::kAnswer) return add_windows(tokenizer_, record.value, o_, question_++, out.texts);
-    if (kind == LabelKind::kTags) return take_tags(record.value, out);
+    if (kind == LabelKind::kTags) return take_tags(record, out);
     MAKAR_TRY(LabelledText t, encode_text(tokenizer_, record.value, o_.max_length));
     const std::string label = label_text(*label_field(record.value));
     double number = 0;
@@ -138,7 +138,7 @@ class LabelReader {
     if (kind == LabelKind::kNumber && !parse_double(label, number))
       return error_at("", "the label must be a number, got '{}'", label.substr(0, 80));
     t.number = static_cast<float>(number);
-    labels_.push_back({label});
+    labels_.push_back({label}), places_.push_back(record.place());
     out.texts.push_back(std::move(t));
     return Done{};
   }
@@ -160,9 +160,8 @@ class LabelReader {
       for (size_t w = 0; w < labels_[i].size(); ++w) {
         const auto it = numbers.find(labels_[i][w]);
         if (it == numbers.end()) {
-          out.bad.add(fmt::format("record {}", i + 1),
-                      fmt::format("label '{}' is not among the {} of training", labels_[i][w].substr(0, 80),
-                                  out.names.size()));
+          out.bad.add(places_[i], fmt::format("label '{}' is not among the {} of training",
+                                              labels_[i][w].substr(0, 80), out.names.size()));
           known = false;
           break;
         }
@@ -177,8 +176,8 @@ class LabelReader {
   }
 
  private:
-  Status take_tags(const Json& record, LabelledData& out) {
-    const Json &tokens = record["tokens"], &tags = *tags_field(record);
+  Status take_tags(const DataRecord& record, LabelledData& out) {
+    const Json &tokens = record.value["tokens"], &tags = *tags_field(record.value);
     if (!tokens.is_array() || !tags.is_array() || tokens.size() != tags.size() || tokens.empty())
       return error_at("", "'tokens' and tags must be lists of one length");
     std::vector<std::string> words, names;
@@ -192,7 +191,7 @@ class LabelReader {
     LabelledText t;
     t.ids = pieces.ids;
     t.tags.assign(t.ids.size(), ops::kIgnore);
-    labels_.push_back(std::move(names));
+    labels_.push_back(std::move(names)), places_.push_back(record.place());
     firsts_.push_back(pieces.first);
     out.texts.push_back(std::move(t));
     return Done{};
@@ -201,6 +200,7 @@ class LabelReader {
   const Tokenizer& tokenizer_;
   LabelledOptions o_;
   std::vector<std::vector<std::string>> labels_;  // of each text: one, or one a word
+  std::vector<std::string> places_;               // of each text, in its file
   std::vector<std::vector<int64_t>> firsts_;      // kTags: the first token of each word
   size_t question_ = 0;
 };

@@ -5,6 +5,7 @@
 
 #include "ops/elementwise.h"
 #include "optim/gradient_norm.h"
+#include "train/background_save.h"
 #include "train/run_folder.h"
 
 namespace makar {
@@ -53,13 +54,16 @@ class Trainer {
         continue;
       }
       bad_in_a_row_ = 0;
+      MAKAR_CHECK_OK(saving_.poll());
       MAKAR_CHECK_OK(after_step());
     }
     result_.seconds = since(begin), result_.steps = state_.step, result_.bad_steps = state_.bad_steps;
     if (result_.interrupted) {
       MAKAR_CHECK_OK(save());
+      MAKAR_CHECK_OK(saving_.wait());
       return result_;
     }
+    MAKAR_CHECK_OK(saving_.wait());
     if (!averages_.empty())
       for (const auto& p : l_.model.parameters().all())
         if (const auto it = averages_.find(p->name); it != averages_.end()) p->value = it->second;
@@ -94,44 +98,15 @@ class Trainer {
     return text.size() > 200 ? text.substr(0, 200) + "..." : text;
   }
 
-  // Forward and backward of all micro-batches of a step, then the update.
+  // The gradients of a step, then the update.
   Result<StepInfo> step() {
-    const ParameterSet& parameters = l_.model.parameters();
-    std::vector<MicroBatch> batches;
-    double weight = 0;
-    const auto micro = static_cast<uint64_t>(s_.gradient_accumulation_steps);
-    const uint64_t first = static_cast<uint64_t>(state_.step + state_.skipped) * micro;
-    for (uint64_t i = 0; i < micro; ++i) {
-      MAKAR_TRY(MicroBatch b, l_.task.train_batch(first + i));
-      weight += b.weight;
-      batches.push_back(std::move(b));
-    }
-    if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", state_.step + 1);
-    StepInfo info;
-    parameters.clear_gradients();
-    for (size_t i = 0; i < batches.size(); ++i) {
-      if (batches[i].weight == 0) continue;
-      Tape tape;
-      parameters.watch(tape);
-      Context ctx{l_.pool, &tape, !s_.no_dropout, static_cast<uint64_t>(s_.seed), first + i};
-      ForwardContext f{ctx, nullptr, nullptr, s_.gradient_checkpointing};
-      MAKAR_TRY(Tensor loss, batches[i].loss(f));
-      const double share = batches[i].weight / weight;
-      info.loss += loss.f32()[0] * share;
-      if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
-      tape.backward(loss);
-      parameters.collect(tape);
-      info.tokens += batches[i].tokens, info.flops += training_flops(l_.model, batches[i]);
-    }
-    info.norm = gradient_norm(l_.pool, parameters);
+    MAKAR_TRY(StepInfo info, step_gradients(l_, static_cast<uint64_t>(state_.step + state_.skipped)));
     info.lr = schedule_.at(state_.step);
-    info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
     if (info.applied) {
       optimizer_.step(l_.pool, info.lr, clip_factor(info.norm, s_.max_grad_norm));
       average();
     }
     info.step = ++state_.step, info.total = total_;
-    info.tokens_are_targets = l_.task.tokens_are_targets();
     return info;
   }
 
@@ -157,6 +132,7 @@ class Trainer {
     bad_in_a_row_ = 0;
     const RunState now = state_;
     std::vector<std::string> told;
+    MAKAR_CHECK_OK(saving_.wait());
     MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, told));
     if (!found)
       return error_at("training",
@@ -225,7 +201,12 @@ class Trainer {
                 "training",
                 "parameter {} is not finite at step {}: no checkpoint is written; lower learning_rate",
                 p->name, state_.step);
-    return save_checkpoint(s_.output_dir, state_, l_.model, optimizer_, averages_, s_.save_total_limit);
+    const bool behind = s_.save_in_background;
+    auto snapshot = take_snapshot(state_, l_.model, optimizer_, averages_, behind);
+    if (!behind) return save_checkpoint(s_.output_dir, snapshot, s_.save_total_limit);
+    return saving_.start([run = s_.output_dir, snapshot = std::move(snapshot), keep = s_.save_total_limit] {
+      return save_checkpoint(run, snapshot, keep);
+    });
   }
 
   const Loop& l_;
@@ -236,6 +217,7 @@ class Trainer {
   RunLog log_;
   RunState state_;
   Averages averages_;
+  BackgroundSave saving_;
   LoopResult result_;
   int bad_in_a_row_ = 0, roll_backs_ = 0;
   int64_t last_validation_ = -1;
@@ -275,6 +257,40 @@ Result<Metrics> validate(Model& model, Task& task, ThreadPool& pool) {
   (void)model;
   if (weight > 0) out["loss"] = sum / weight;
   return out;
+}
+
+Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
+  const LoopSettings& s = l.settings;
+  const ParameterSet& parameters = l.model.parameters();
+  std::vector<MicroBatch> batches;
+  double weight = 0;
+  const auto micro = static_cast<uint64_t>(s.gradient_accumulation_steps);
+  for (uint64_t i = 0; i < micro; ++i) {
+    MAKAR_TRY(MicroBatch b, l.task.train_batch(number * micro + i));
+    weight += b.weight;
+    batches.push_back(std::move(b));
+  }
+  if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
+  StepInfo info;
+  parameters.clear_gradients();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (batches[i].weight == 0) continue;
+    Tape tape;
+    parameters.watch(tape);
+    Context ctx{l.pool, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), number * micro + i};
+    ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
+    MAKAR_TRY(Tensor loss, batches[i].loss(f));
+    const double share = batches[i].weight / weight;
+    info.loss += loss.f32()[0] * share;
+    if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
+    tape.backward(loss);
+    parameters.collect(tape);
+    info.tokens += batches[i].tokens, info.flops += training_flops(l.model, batches[i]);
+  }
+  info.norm = gradient_norm(l.pool, parameters);
+  info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
+  info.tokens_are_targets = l.task.tokens_are_targets();
+  return info;
 }
 
 Result<LoopResult> run_loop(const Loop& loop) {

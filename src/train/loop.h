@@ -53,6 +53,9 @@ struct Loop {
 // At the end the averaged weights, where asked for, stand in the model.
 Result<LoopResult> run_loop(const Loop& loop);
 
+// Forward and backward of the micro-batches of step `number`: the gradients stand in the parameters.
+Result<StepInfo> step_gradients(const Loop& loop, uint64_t number);
+
 // The mean loss over the validation part and the task's own figures.
 Result<Metrics> validate(Model& model, Task& task, ThreadPool& pool);
 

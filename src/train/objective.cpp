@@ -79,7 +79,23 @@ bool counts_any(const std::vector<int64_t>& targets) {
   return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
 }
 
+Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss) {
+  const auto& experts = spec.decoder->block.feed_forward;
+  const Tensor balance = load_balancing_loss(ctx, record, experts.experts, experts.experts_per_token);
+  return ops::add(ctx, loss, ops::scale(ctx, balance, spec.router_loss));
+}
+
 }  // namespace
+
+Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs,
+                     std::span<const int64_t> targets, float smoothing) {
+  Context& ctx = f.ops;
+  const bool balanced = model.spec().router_loss > 0 && ctx.tape;
+  Record routing;
+  ForwardContext inner{ctx, nullptr, f.record ? f.record : (balanced ? &routing : nullptr), f.checkpoint};
+  const Tensor loss = model.lm_loss(ctx, model.hidden(inner, inputs), targets, ctx.tape ? smoothing : 0.0f);
+  return balanced ? with_balance(ctx, model.spec(), *inner.record, loss) : loss;
+}
 
 Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& inputs, const Labels& labels,
                          const ObjectiveOptions& options) {
@@ -88,7 +104,6 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
   Record routing;
   ForwardContext inner{ctx, nullptr, f.record ? f.record : (spec.router_loss > 0 ? &routing : nullptr),
                        f.checkpoint};
-  check(spec.router_loss == 0 || !f.checkpoint, "the router's loss needs blocks without checkpointing");
   const Tensor hidden = model.hidden(inner, inputs);
   const bool both = spec.encoder && spec.decoder;
   const Batch& batch = both ? inputs.target : inputs.source;
@@ -103,12 +118,7 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.vocab, shift));
       if (!counts_any(targets)) return bad_labels("labels", "counts no token");
       Tensor loss = model.lm_loss(ctx, hidden, targets, options.smoothing);
-      if (spec.router_loss > 0) {
-        const auto& experts = spec.decoder->block.feed_forward;
-        const Tensor balance =
-            load_balancing_loss(ctx, *inner.record, experts.experts, experts.experts_per_token);
-        loss = ops::add(ctx, loss, ops::scale(ctx, balance, spec.router_loss));
-      }
+      if (spec.router_loss > 0) loss = with_balance(ctx, spec, *inner.record, loss);
       if (spec.head.kind == HeadKind::kPretraining && labels.contains("next_sentence_label")) {
         MAKAR_TRY(const Tensor* next, need(labels, "next_sentence_label"));
         MAKAR_TRY(const auto classes, sequence_targets(*next, "next_sentence_label", batch, 2));

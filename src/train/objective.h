@@ -20,6 +20,11 @@ struct ObjectiveOptions {
 Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& inputs, const Labels& labels,
                          const ObjectiveOptions& options = {});
 
+// Mean cross-entropy of a language model over the targets that count, one a row. In training (with a tape) it
+// is smoothed, and the balance of the router is added where the config asks.
+Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs,
+                     std::span<const int64_t> targets, float smoothing);
+
 // Mean over pairs of -log sigmoid(chosen - rejected) (Ouyang et al., 2022): scores [pairs] each.
 Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected);
 

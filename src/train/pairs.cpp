@@ -2,6 +2,7 @@
 
 #include "data/prepare.h"
 #include "data/schema.h"
+#include "train/objective.h"
 
 namespace makar {
 
@@ -23,7 +24,7 @@ MicroBatch pair_batch(Model& model, std::vector<TokenPair> pairs, float smoothin
   out.pairs = squared_lengths(inputs.source) + squared_lengths(inputs.target);
   out.loss = [&model, smoothing, inputs = std::move(inputs),
               targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
-    return model.lm_loss(f.ops, model.hidden(f, inputs), targets, f.ops.tape ? smoothing : 0.0f);
+    return language_loss(f, model, inputs, targets, smoothing);
   };
   return out;
 }

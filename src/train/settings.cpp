@@ -16,11 +16,16 @@ void declare_loop(Options& o, LoopSettings& s) {
         "X");
   o.add("--max-steps", &s.max_steps, "steps of the run; 0: as num_epochs says", "N");
   o.add("--learning-rate --lr", &s.learning_rate, "the peak", "X");
-  o.add("--min-lr", &s.min_lr, "where cosine and polynomial decay end", "X");
+  o.add("--min-lr", &s.min_lr, "where cosine, polynomial and warmup_stable_decay end", "X");
   o.add("--lr-scheduler --lr-scheduler-type", &s.lr_scheduler,
-        "cosine, linear, constant, constant_with_warmup, inverse_sqrt or polynomial", "NAME");
+        "cosine, linear, constant, constant_with_warmup, inverse_sqrt, polynomial or warmup_stable_decay",
+        "NAME");
   o.add("--warmup-steps", &s.warmup_steps, "steps up to the peak", "N");
   o.add("--warmup-ratio", &s.warmup_ratio, "the same as a share of the run", "X");
+  o.add("--decay-steps --cooldown-steps", &s.decay_steps,
+        "warmup_stable_decay: the last steps, in which the rate goes down", "N");
+  o.add("--decay-ratio --cooldown-ratio", &s.decay_ratio, "the same as a share of the run", "X");
+  o.add("--decay-type", &s.decay_type, "the way down: cosine, linear or 1-sqrt", "NAME");
   o.add("--weight-decay", &s.weight_decay, "of tensors with two or more dimensions", "X");
   o.add("--optimizer --optim", &s.optimizer, "adamw, lion, muon, adafactor, sgd, ...", "NAME");
   o.add("--beta1 --adam-beta1", &s.beta1, "decay of the first moment; below 0: the optimiser's own", "X");
@@ -34,6 +39,8 @@ void declare_loop(Options& o, LoopSettings& s) {
   o.add("--ema", &s.ema, "decay of averaged weights, saved as the model; 0: none", "X");
   o.add("--eval-steps", &s.eval_steps, "steps between validations; 0: only at the end", "N");
   o.add("--save-steps", &s.save_steps, "steps between checkpoints; 0: only when stopped", "N");
+  o.add("--save-in-background", &s.save_in_background,
+        "go on training while a checkpoint is written; it takes memory for a copy of the state");
   o.add("--save-total-limit", &s.save_total_limit, "checkpoints kept", "N");
   o.add("--logging-steps", &s.logging_steps, "steps between lines in a pipe", "N");
   o.add("--sample-steps", &s.sample_steps,
@@ -60,6 +67,8 @@ Status check_loop(const LoopSettings& s) {
   MAKAR_CHECK_OK(within("min_lr", s.min_lr, 0, 1e3));
   MAKAR_CHECK_OK(within("warmup_steps", static_cast<double>(s.warmup_steps), 0, 1e12));
   MAKAR_CHECK_OK(within("warmup_ratio", s.warmup_ratio, 0, 1));
+  MAKAR_CHECK_OK(within("decay_steps", static_cast<double>(s.decay_steps), 0, 1e12));
+  MAKAR_CHECK_OK(within("decay_ratio", s.decay_ratio, 0, 1));
   MAKAR_CHECK_OK(within("weight_decay", s.weight_decay, 0, 100));
   MAKAR_CHECK_OK(within("beta1", s.beta1, -1, 0.9999999));
   MAKAR_CHECK_OK(within("beta2", s.beta2, -1, 0.9999999));
@@ -76,7 +85,8 @@ Status check_loop(const LoopSettings& s) {
     MAKAR_CHECK_OK(within(name, static_cast<double>(value), 0, 1e12));
   if (s.output_dir.empty()) return error_at("output_dir", "is empty");
   MAKAR_TRY(const ScheduleKind kind, schedule_kind(s.lr_scheduler));
-  (void)kind;
+  MAKAR_TRY(const DecayShape shape, decay_shape(s.decay_type));
+  (void)kind, (void)shape;
   return Done{};
 }
 
@@ -87,6 +97,12 @@ Result<Schedule> schedule_of(const LoopSettings& s, int64_t total) {
   out.warmup = s.warmup_steps > 0
                    ? s.warmup_steps
                    : static_cast<int64_t>(std::ceil(s.warmup_ratio * static_cast<double>(total)));
+  MAKAR_TRY(out.shape, decay_shape(s.decay_type));
+  out.decay = s.decay_steps > 0 ? s.decay_steps
+                                : static_cast<int64_t>(std::ceil(s.decay_ratio * static_cast<double>(total)));
+  if (out.kind == ScheduleKind::kStable && out.warmup + out.decay > total)
+    return error_at("decay_steps", "{} steps of warm-up and {} of decay are more than the {} of the run",
+                    out.warmup, out.decay, total);
   return out;
 }
 
@@ -107,26 +123,29 @@ int64_t total_steps(const LoopSettings& s, uint64_t batches) {
 }
 
 Json to_json(const LoopSettings& s) {
-  return {{"seed", s.seed},
-          {"micro_batch_size", s.micro_batch_size},
-          {"gradient_accumulation_steps", s.gradient_accumulation_steps},
-          {"num_epochs", s.num_epochs},
-          {"max_steps", s.max_steps},
-          {"learning_rate", s.learning_rate},
-          {"min_lr", s.min_lr},
-          {"lr_scheduler", s.lr_scheduler},
-          {"warmup_steps", s.warmup_steps},
-          {"warmup_ratio", s.warmup_ratio},
-          {"weight_decay", s.weight_decay},
-          {"optimizer", s.optimizer},
-          {"beta1", s.beta1},
-          {"beta2", s.beta2},
-          {"eps", s.eps},
-          {"max_grad_norm", s.max_grad_norm},
-          {"no_dropout", s.no_dropout},
-          {"label_smoothing", s.label_smoothing},
-          {"ema", s.ema},
-          {"early_stopping_patience", s.early_stopping_patience}};
+  Json out = {{"seed", s.seed},
+              {"micro_batch_size", s.micro_batch_size},
+              {"gradient_accumulation_steps", s.gradient_accumulation_steps},
+              {"num_epochs", s.num_epochs},
+              {"max_steps", s.max_steps},
+              {"learning_rate", s.learning_rate},
+              {"min_lr", s.min_lr},
+              {"lr_scheduler", s.lr_scheduler},
+              {"warmup_steps", s.warmup_steps},
+              {"warmup_ratio", s.warmup_ratio},
+              {"weight_decay", s.weight_decay},
+              {"optimizer", s.optimizer},
+              {"beta1", s.beta1},
+              {"beta2", s.beta2},
+              {"eps", s.eps},
+              {"max_grad_norm", s.max_grad_norm},
+              {"no_dropout", s.no_dropout},
+              {"label_smoothing", s.label_smoothing},
+              {"ema", s.ema},
+              {"early_stopping_patience", s.early_stopping_patience}};
+  if (const auto kind = schedule_kind(s.lr_scheduler); kind.ok() && *kind == ScheduleKind::kStable)
+    out["decay_steps"] = s.decay_steps, out["decay_ratio"] = s.decay_ratio, out["decay_type"] = s.decay_type;
+  return out;
 }
 
 }  // namespace makar

@@ -19,6 +19,9 @@ struct LoopSettings {
   std::string lr_scheduler = "cosine";
   int64_t warmup_steps = 0;
   double warmup_ratio = 0;
+  int64_t decay_steps = 0;  // of warmup_stable_decay; 0: as decay_ratio says
+  double decay_ratio = 0.2;
+  std::string decay_type = "cosine";
   double weight_decay = 0.0;
   std::string optimizer = "adamw";
   double beta1 = -1, beta2 = -1, eps = -1;  // below 0: the optimiser's own
@@ -28,6 +31,7 @@ struct LoopSettings {
   double label_smoothing = 0;
   double ema = 0;  // decay of the averaged weights; 0: none
   int64_t eval_steps = 0, save_steps = 0, save_total_limit = 2, logging_steps = 10, sample_steps = 0;
+  bool save_in_background = false;
   int64_t early_stopping_patience = 0;
   bool overwrite = false;
 };

@@ -45,7 +45,7 @@ Json llama(const ShapeOptions& o) {
 }
 
 Json bert(const ShapeOptions& o) {
-  return {{"architectures", {"BertForMaskedLM"}},
+  return {{"architectures", {o.next_sentence ? "BertForPreTraining" : "BertForMaskedLM"}},
           {"model_type", "bert"},
           {"vocab_size", o.vocab},
           {"hidden_size", o.width},

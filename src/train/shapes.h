@@ -13,6 +13,7 @@ struct ShapeOptions {
   int64_t context = 256, vocab = 0;
   double dropout = 0.0;
   bool tied = true;
+  bool next_sentence = false;  // bert: a second head, for whether one text follows another
   int64_t bos = -1, eos = -1, pad = -1;
 };
 

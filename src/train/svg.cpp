@@ -47,9 +47,9 @@ std::string svg_chart(const std::string& title, const std::vector<Curve>& curves
           "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/><text x=\"{3}\" "
           "y=\"{4:.1f}\" "
           "text-anchor=\"end\">{5:.3g}</text><text x=\"{6:.1f}\" y=\"{7}\" "
-          "text-anchor=\"middle\">{8:.0f}</text>\n",
+          "text-anchor=\"middle\">{8:.{9}f}</text>\n",
           kLeft, kLeft + kWidth, py, kLeft - 6, py + 4, y.low + (y.high - y.low) * at, px,
-          kTop + kHeight + 18, x.low + (x.high - x.low) * at);
+          kTop + kHeight + 18, x.low + (x.high - x.low) * at, x.high - x.low > 20 ? 0 : 1);
     }
   for (size_t c = 0; c < curves.size(); ++c) {
     std::string points;

@@ -126,10 +126,11 @@ def kills(makar, scratch, count, rng):
         shutil.rmtree(scratch / "timing", ignore_errors=True)
         for threads in (1, 2):
             out = scratch / f"{name}-killed-{threads}"
+            behind = ["--save-in-background"] if threads == 2 else []
             shutil.rmtree(out, ignore_errors=True)
             killed, inside = 0, 0
             while True:
-                process = subprocess.Popen([makar, *map(str, words), "-o", str(out), "-t", str(threads)], stdout=subprocess.DEVNULL,
+                process = subprocess.Popen([makar, *map(str, words), *behind, "-o", str(out), "-t", str(threads)], stdout=subprocess.DEVNULL,
                                            stderr=subprocess.DEVNULL)
                 if killed < count:
                     if killed % 2 == 0:

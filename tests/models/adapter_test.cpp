@@ -183,6 +183,65 @@ TEST_F(Adapters, MergingForgetsWhatWasPacked) {
   EXPECT_LT(relative_error(run(loaded), beside), 2e-6);
 }
 
+TEST_F(Adapters, SeveralAreSwitchedStackedAndMerged) {
+  const std::string first = kPeft + "lora-attention", second = kPeft + "lora-all-linear-rslora";
+  const auto alone = [&](const std::string& folder) {
+    const LoadedModel loaded = base();
+    check(load_adapter(loaded, folder, pool_).ok(), "no adapter");
+    return run(loaded);
+  };
+  const LoadedModel loaded = base();
+  const Tensor plain = run(loaded);
+  AdapterSet set(loaded, pool_);
+  ASSERT_TRUE(set.load(first).ok());
+  ASSERT_TRUE(set.load(second).ok());
+  EXPECT_TRUE(same_bits(run(loaded), plain)) << "loaded is not yet in use";
+  const auto with = [&](float a, float b) {
+    set.use({a, b});
+    return run(loaded);
+  };
+  const Tensor both = with(1, 1);
+  EXPECT_TRUE(same_bits(with(1, 0), alone(first)));
+  EXPECT_TRUE(same_bits(with(0, 1), alone(second)));
+  EXPECT_TRUE(same_bits(with(0, 0), plain));
+  EXPECT_TRUE(same_bits(with(1, 1), both));
+  EXPECT_GT(relative_error(both, alone(first)), 1e-4);
+  EXPECT_GT(relative_error(both, alone(second)), 1e-4);
+  EXPECT_LT(relative_error(with(0.5f, 0), plain), relative_error(with(1, 0), plain));
+  // The same by the words of a command, weighed, and folded in.
+  const Tensor weighed = with(0.25f, -0.5f);
+  const LoadedModel by_words = base();
+  const Status words = load_adapters(by_words, {first + ":0.25", second + ":-0.5"}, pool_);
+  ASSERT_TRUE(words.ok()) << words.error().text();
+  EXPECT_TRUE(same_bits(run(by_words), weighed));
+  merge_adapter(by_words, pool_);
+  EXPECT_LT(relative_error(run(by_words), weighed), 2e-6);
+  // Beside each other they add up to both merged one after the other.
+  const LoadedModel in_turn = base();
+  for (const auto& folder : {first, second}) {
+    ASSERT_TRUE(load_adapter(in_turn, folder, pool_).ok());
+    merge_adapter(in_turn, pool_);
+  }
+  EXPECT_LT(relative_error(both, run(in_turn)), 2e-6);
+}
+
+TEST_F(Adapters, WhatCannotBeStackedIsSaid) {
+  const auto text = [&](const std::vector<std::string>& choices) {
+    const Status s = load_adapters(base(), choices, pool_);
+    return s.ok() ? std::string("it stacks") : s.error().text();
+  };
+  const std::string lora = kPeft + "lora-attention", dora = kPeft + "dora",
+                    whole = kPeft + "lora-embed-modules-to-save";
+  EXPECT_EQ(text({dora}), "it stacks");
+  EXPECT_EQ(text({whole}), "it stacks");
+  EXPECT_EQ(text({lora, lora}), "it stacks");
+  for (const auto& choices : {std::vector{lora, dora}, std::vector{dora, lora}, std::vector{lora, whole},
+                              std::vector{whole, lora}, std::vector{dora + ":0.5"}})
+    EXPECT_NE(text(choices).find("alone"), std::string::npos) << text(choices);
+  EXPECT_NE(text({lora + ":much"}).find("no number"), std::string::npos);
+  EXPECT_NE(text({lora + ":nan"}).find("no number"), std::string::npos);
+}
+
 TEST_F(Adapters, BrokenOnesAreErrors) {
   const auto broken = [&](const std::function<void(Json&)>& change) {
     ScratchFolder folder;

@@ -26,6 +26,26 @@ TEST(Schedule, EndsAndBeyond) {
   EXPECT_EQ(s.at(0), 0.0);
 }
 
+TEST(Schedule, WarmUpStableDecay) {
+  Schedule s{ScheduleKind::kStable, 1.0, 10, 100, 0.2};
+  s.decay = 20;
+  EXPECT_EQ(s.at(5), 0.5);
+  EXPECT_EQ(s.at(10), 1.0);
+  EXPECT_EQ(s.at(79), 1.0);
+  EXPECT_EQ(s.at(80), 1.0);  // the first step of the way down
+  EXPECT_NEAR(s.at(90), 0.6, 1e-12);
+  EXPECT_NEAR(s.at(100), 0.2, 1e-12);
+  EXPECT_NEAR(s.at(1000), 0.2, 1e-12);
+  s.shape = DecayShape::kLinear;
+  EXPECT_NEAR(s.at(85), 0.8, 1e-12);
+  s.shape = DecayShape::kOneMinusSqrt;
+  EXPECT_NEAR(s.at(85), 0.6, 1e-12);
+  s.decay = 0;  // never down
+  EXPECT_EQ(s.at(99), 1.0);
+  EXPECT_EQ(schedule_kind("wsd").value(), schedule_kind("warmup_stable_decay").value());
+  EXPECT_FALSE(decay_shape("cosin").ok());
+}
+
 TEST(Schedule, Names) {
   for (const std::string& name : schedule_names()) EXPECT_TRUE(schedule_kind(name).ok()) << name;
   const auto wrong = schedule_kind("cosin");

@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
+#include "base/file.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "scratch_folder.h"
+#include "train/lr_find.h"
 #include "train/run_folder.h"
 #include "train/shapes.h"
 
@@ -146,6 +149,84 @@ TEST(Loop, TheNewestCheckpointsAreKeptAndThreadsDoNotMatter) {
   const auto kept = checkpoints(one.settings.output_dir);
   ASSERT_EQ(kept.size(), 2u);
   EXPECT_TRUE(kept[0].ends_with("checkpoint-12"));
+}
+
+std::string bytes_of_file(const std::string& path) {
+  const auto bytes = read_file(path);
+  return bytes.ok() ? *bytes : "cannot read " + path;
+}
+
+TEST(Loop, CheckpointsWrittenInTheBackgroundAreTheSameBytes) {
+  TinyRun plain, behind;
+  for (TinyRun* r : {&plain, &behind})
+    r->settings.save_steps = 2, r->settings.save_total_limit = 9, r->settings.ema = 0.9;
+  behind.settings.save_in_background = true;
+  ASSERT_TRUE(plain.go().ok());
+  ASSERT_TRUE(behind.go().ok());
+  EXPECT_EQ(plain.weights(), behind.weights());
+  for (int step = 2; step <= 12; step += 2)
+    for (const char* file : {"state.safetensors", "trainer_state.json", "complete.json"}) {
+      const std::string at = fmt::format("/checkpoint-{}/{}", step, file);
+      EXPECT_EQ(bytes_of_file(plain.settings.output_dir + at), bytes_of_file(behind.settings.output_dir + at))
+          << at;
+    }
+  // A run saved so goes on from there as any other.
+  TinyRun half;
+  half.settings.output_dir = behind.settings.output_dir;
+  half.settings.ema = 0.9;
+  std::filesystem::remove_all(behind.settings.output_dir + "/checkpoint-12");
+  ASSERT_TRUE(half.go().ok());
+  EXPECT_EQ(half.weights(), plain.weights());
+}
+
+TEST(Loop, WhatGoesWrongInTheBackgroundIsTold) {
+  TinyRun r;
+  r.settings.save_steps = 2, r.settings.save_in_background = true;
+  r.task.bad = [&](uint64_t index) {
+    // The folder is exchanged for a file while the run goes on.
+    if (index == 4) {
+      std::filesystem::rename(r.settings.output_dir, r.folder / "moved");
+      check(write_file(r.settings.output_dir, "in the way").ok(), "cannot write");
+    }
+    return false;
+  };
+  const auto result = r.go();
+  ASSERT_FALSE(result.ok());
+  EXPECT_NE(result.error().text().find("checkpoint-"), std::string::npos) << result.error().text();
+}
+
+TEST(Loop, TheRateIsWhereTheLossFallsFastest) {
+  RateFound found;
+  for (int i = 0; i < 60; ++i) {  // flat, down around 1e-3, up from 1e-2
+    const double x = -6 + 0.1 * i;
+    found.rates.push_back(std::pow(10, x));
+    found.smoothed.push_back(3 - std::tanh(2 * (x + 3)) + std::max(0.0, 4 * (x + 2)));
+  }
+  ASSERT_TRUE(choose_rate(found).ok());
+  EXPECT_NEAR(std::log10(found.steepest), -3, 0.15);
+  EXPECT_NEAR(std::log10(found.lowest), -2, 0.15);
+  for (double& y : found.smoothed) y = 1;
+  EXPECT_FALSE(choose_rate(found).ok());
+}
+
+TEST(Loop, SearchingARateLeavesNothingInTheFolder) {
+  TinyRun r;
+  ThreadPool pool(1);
+  const Loop loop{*r.loaded.model, r.task, r.settings, pool, {}, nullptr, Json::object()};
+  const auto found = find_rate(loop, {40, 1e-6, 10.0});
+  ASSERT_TRUE(found.ok()) << found.error().text();
+  EXPECT_GT(found->steepest, 1e-6);
+  EXPECT_LT(found->steepest, 1.0);
+  EXPECT_FALSE(is_there(r.settings.output_dir));
+  EXPECT_FALSE(find_rate(loop, {3}).ok());
+}
+
+TEST(Loop, ACoolDownLongerThanTheRunIsRefused) {
+  TinyRun r;
+  r.settings.lr_scheduler = "warmup_stable_decay", r.settings.warmup_steps = 4, r.settings.decay_steps = 9;
+  EXPECT_FALSE(r.go().ok());
+  r.settings.decay_steps = 8;
+  EXPECT_TRUE(r.go().ok());
 }
 
 TEST(Loop, BadSettingsAreNamed) {

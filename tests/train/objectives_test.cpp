@@ -122,6 +122,36 @@ TEST(Conversation, OnlyTheAssistantsTokensAreLearnt) {
   }
 }
 
+// What is read goes to disk and comes back: ids, what is learnt, which part.
+TEST(Conversation, PartsOnDiskAreWhatWasWritten) {
+  for (const int64_t vocab : {300, 70000}) {  // 16 and 32 bits
+    ScratchFolder folder;
+    ConversationWriter writer(folder.path(), vocab);
+    std::vector<LearntTokens> written;
+    for (int64_t i = 0; i < 9; ++i) {
+      LearntTokens t;
+      for (int64_t j = 0; j <= i; ++j)
+        t.ids.push_back((vocab - 1 - i * j) % vocab), t.learnt.push_back(j % 2);
+      ASSERT_TRUE(writer.add(t, i % 3 == 2).ok());
+      written.push_back(t);
+    }
+    ASSERT_TRUE(writer.finish().ok());
+    EXPECT_EQ(writer.train(), 6u);
+    EXPECT_EQ(writer.validation(), 3u);
+    int64_t at[] = {0, 0};
+    const auto train = TokenStore::open(folder.path(), "train"),
+               held = TokenStore::open(folder.path(), "validation");
+    ASSERT_TRUE(train.ok() && held.ok());
+    EXPECT_EQ(train->documents() + held->documents(), 9);
+    for (size_t i = 0; i < 9; ++i) {
+      const TokenStore& store = i % 3 == 2 ? *held : *train;
+      const TokenRange range = store.document(at[i % 3 == 2]++);
+      EXPECT_EQ(store.read(range), written[i].ids);
+      EXPECT_EQ(store.mask(range), written[i].learnt);
+    }
+  }
+}
+
 TEST(Answers, MeasuresOfSquad) {
   EXPECT_EQ(normal_answer("The  Cat, sat!"), "cat sat");
   EXPECT_DOUBLE_EQ(answer_f1("the cat sat", "a cat"), 2.0 / 3.0);

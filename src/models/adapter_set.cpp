@@ -1,0 +1,115 @@
+#include <cmath>
+#include <cstdlib>
+#include <unordered_map>
+
+#include "base/file.h"
+#include "base/shown.h"
+#include "models/adapter.h"
+
+namespace makar {
+
+Status AdapterSet::load(const std::string& folder) {
+  use(std::vector<float>(adapters_.size(), 0.0f));
+  MAKAR_TRY(const AdapterConfig config, read_adapter_config(folder));
+  if (config.dora || !config.modules_to_save.empty())
+    return error_of(
+        Error::Kind::kUnsupported, folder,
+        "an adapter with {} is used alone and with weight 1; fold it into the base first (makar merge)",
+        config.dora ? "DoRA's magnitudes" : "modules_to_save");
+  MAKAR_CHECK_OK(load_adapter(loaded_, folder, pool_));
+  std::vector<Part> parts;
+  loaded_.model->each_linear([&](const std::string&, Linear& linear) {
+    const Adapter* a = linear.adapter();
+    if (!a) return;
+    parts.push_back({&linear, a->a->value, a->b->value, a->scale});
+  });
+  for (const Part& p : parts) p.linear->detach();
+  adapters_.push_back(std::move(parts));
+  return Done{};
+}
+
+namespace {
+
+// Rows of A under each other: [sum of ranks, in].
+Tensor under(const std::vector<Tensor>& parts) {
+  int64_t rank = 0;
+  for (const Tensor& t : parts) rank += t.dim(0);
+  Tensor out = Tensor::empty({rank, parts[0].dim(1)});
+  float* to = out.f32();
+  for (const Tensor& t : parts) to = std::copy_n(t.f32(), t.count(), to);
+  return out;
+}
+
+// Columns of B beside each other, each times its factor: [out, sum of ranks].
+Tensor beside(const std::vector<Tensor>& parts, const std::vector<float>& factors) {
+  int64_t rank = 0;
+  for (const Tensor& t : parts) rank += t.dim(1);
+  Tensor out = Tensor::empty({parts[0].dim(0), rank});
+  float* to = out.f32();
+  for (int64_t row = 0; row < out.dim(0); ++row)
+    for (size_t i = 0; i < parts.size(); ++i)
+      for (int64_t c = 0; c < parts[i].dim(1); ++c)
+        *to++ = factors[i] * parts[i].f32()[row * parts[i].dim(1) + c];
+  return out;
+}
+
+}  // namespace
+
+void AdapterSet::use(const std::vector<float>& weights) {
+  check(weights.size() == adapters_.size(), "a weight for each adapter");
+  struct Sum {
+    std::vector<Tensor> a, b;
+    std::vector<float> factors;
+  };
+  std::unordered_map<Linear*, Sum> sums;
+  for (size_t i = 0; i < adapters_.size(); ++i)
+    for (const Part& p : adapters_[i]) {
+      p.linear->detach();
+      if (weights[i] == 0.0f) continue;
+      Sum& sum = sums[p.linear];
+      sum.a.push_back(p.a), sum.b.push_back(p.b), sum.factors.push_back(p.scale * weights[i]);
+    }
+  ParameterSet& set = loaded_.model->parameters();
+  for (auto& [linear, sum] : sums) {
+    const std::string at = "adapter.sum." + linear->weight()->name;
+    auto adapter = std::make_shared<Adapter>();
+    const auto put = [&](const char* end, Tensor value) {
+      Parameter* p = set.find(at + end);
+      if (!p) p = set.add(at + end, value.shape());
+      p->shape = value.shape(), p->value = std::move(value), p->trainable = false;
+      return p;
+    };
+    const bool alone = sum.a.size() == 1;  // then as if it had been loaded by itself
+    adapter->a = put(".a", alone ? sum.a[0] : under(sum.a));
+    adapter->b = put(".b", alone ? sum.b[0] : beside(sum.b, sum.factors));
+    adapter->scale = alone ? sum.factors[0] : 1.0f;
+    linear->attach(std::move(adapter));
+  }
+}
+
+Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, ThreadPool& pool) {
+  std::vector<std::string> folders;
+  std::vector<float> weights;
+  for (const std::string& choice : choices) {
+    folders.push_back(choice), weights.push_back(1.0f);
+    // A colon may be part of a path: it starts a weight where no folder has the whole name.
+    const size_t colon = choice.rfind(':');
+    if (colon == choice.npos || is_folder(choice)) continue;
+    const char* begin = choice.c_str() + colon + 1;
+    char* end = nullptr;
+    weights.back() = std::strtof(begin, &end);
+    if (end == begin || *end || !std::isfinite(weights.back()))
+      return error_at(choice, "expected FOLDER or FOLDER:WEIGHT, and {} is no number", shown(begin));
+    folders.back().resize(colon);
+  }
+  if (choices.size() == 1 && weights[0] == 1.0f) {
+    MAKAR_CHECK_OK(load_adapter(loaded, folders[0], pool));
+    return Done{};
+  }
+  AdapterSet set(loaded, pool);
+  for (const std::string& folder : folders) MAKAR_CHECK_OK(set.load(folder));
+  set.use(weights);
+  return Done{};
+}
+
+}  // namespace makar

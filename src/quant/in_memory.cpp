@@ -1,0 +1,39 @@
+#include "quant/in_memory.h"
+
+#include "base/nearest.h"
+#include "quant/encode.h"
+#include "quant/mix.h"
+
+namespace makar {
+namespace {
+
+Result<DType> block_type(const std::string& text) {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < std::size(kTypeLayouts); ++i) {
+    const auto type = static_cast<DType>(i);
+    if (!is_block(type) || !can_encode(type)) continue;
+    if (text == name(type)) return type;
+    known.push_back(name(type));
+  }
+  return error_at("quantize_base", "unknown type '{}'{}; known: {}", text, did_you_mean(text, known),
+                  fmt::join(known, ", "));
+}
+
+bool of_a_block(const std::string& name) {
+  return name.find(".layers.") != std::string::npos && !name.ends_with(".router");
+}
+
+}  // namespace
+
+Status quantize_in_memory(Model& model, const std::string& type, ThreadPool& pool) {
+  MAKAR_TRY(const DType wanted, block_type(type));
+  model.each_linear([&](const std::string& name, Linear& linear) {
+    Tensor& w = linear.weight()->value;
+    if (!of_a_block(name) || is_block(w.dtype())) return;
+    w = encode(pool, w.to(DType::kF32), fitting(wanted, w.dim(1)));
+    linear.unpack();
+  });
+  return Done{};
+}
+
+}  // namespace makar

@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""Adapters on bases in few bits, stacks of them, heads for numbers and next sentences, a teacher, the search for a learning
+rate, cool-down and saves in the background: each through the program, from data made here.
+
+usage: fine_tuning.py MAKAR
+"""
+import gzip
+import json
+import pathlib
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+failures = []
+rng = random.Random(5)
+THINGS = ["river", "stone", "garden", "window", "letter", "morning", "forest", "silver", "music", "winter"]
+
+
+def check(ok, what):
+    if not ok:
+        failures.append(what)
+        print("FAIL", what)
+
+
+def run(makar, *words, text=None):
+    return subprocess.run([makar, *map(str, words)], capture_output=True, text=True, timeout=900, input=text)
+
+
+def good(makar, *words, text=None):
+    done = run(makar, *words, text=text)
+    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
+    return done
+
+
+def refused(makar, part, *words):
+    done = run(makar, *words)
+    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
+          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
+
+
+def log(folder, key="loss"):
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [line[key] for line in lines if key in line and "lr" in line]
+
+
+def write_texts(folder):
+    texts = folder / "texts.jsonl"
+    with open(texts, "w") as f:
+        for i in range(240):
+            a = THINGS[i % len(THINGS)]
+            words = [f"the {a} {rng.choice(['and', 'or', 'by'])} the {a} are {rng.choice(['near', 'not'])} the {a}" for _ in range(6)]
+            f.write(json.dumps({"text": " ".join(words)}) + "\n")
+    chats = folder / "chats.jsonl"
+    with open(chats, "w") as f:
+        for i in range(40):
+            a = THINGS[i % len(THINGS)]
+            f.write(json.dumps({"messages": [{"role": "user", "content": f"the {a}"}, {"role": "assistant", "content": f"near the {a}"}]}) + "\n")
+    return texts, chats
+
+
+def adapters(makar, folder, base, chats):
+    gguf = folder / "base.gguf"
+    good(makar, "quantize", base, gguf, "--type", "q8_0")
+    common = ["-d", chats, "--val-set-size", 0, "--max-steps", 12, "--lr", 1e-2, "--save-steps", 4, "--sequence-len", 48, "--lora-r", 4, "-t", 2]
+    runs = {}
+    for name, model, words in (("gguf", gguf, ["--adapter", "qlora"]), ("q4_0", base, ["--adapter", "lora", "--quantize-base", "q4_0"]),
+                               ("q8_0", base, ["--adapter", "qlora", "--quantize-base", "q8_0", "--use-dora"]), ("plain", base, ["--adapter", "lora"])):
+        out = runs[name] = folder / f"adapter-{name}"
+        good(makar, "sft", "-m", model, *common, *words, "-o", out)
+        if (out / "log.jsonl").is_file():
+            losses = log(out)
+            check(losses[-1] < 0.93 * losses[0], f"{name}: the loss falls: {losses}")
+        check((out / "adapter_model.safetensors").is_file() and not (out / "model.safetensors").exists(), f"{name}: an adapter is saved")
+        check(json.loads((out / "adapter_config.json").read_text())["peft_type"] == "LORA", f"{name}: in PEFT's form")
+    # Resumed from the middle: the same bytes.
+    before = (runs["gguf"] / "adapter_model.safetensors").read_bytes()
+    for file in (runs["gguf"] / "checkpoint-12").iterdir():
+        file.unlink()
+    done = good(makar, "sft", "-m", gguf, *common, "--adapter", "qlora", "-o", runs["gguf"])
+    check("resuming at step 8" in done.stderr, f"an adapter's run resumes: {done.stderr}")
+    check((runs["gguf"] / "adapter_model.safetensors").read_bytes() == before, "a resumed adapter has other bytes")
+    refused(makar, "quantize_base", "sft", "-m", base, *common, "--quantize-base", "q4_0", "-o", folder / "no")
+    refused(makar, "q4_0", "sft", "-m", base, *common, "--adapter", "qlora", "--quantize-base", "q4_9", "-o", folder / "no")
+    refused(makar, "lora or qlora", "sft", "-m", base, *common, "--adapter", "qlore", "-o", folder / "no")
+
+    def written(*words):
+        return good(makar, "generate", *words, "-n", 8, "the river").stdout
+
+    plain, a, b = written("-m", base), runs["plain"], runs["q4_0"]
+    check(written("-m", base, "--lora", a) != plain, "an adapter changes what is written")
+    check(written("-m", base, "--lora", f"{a}:0") == plain, "an adapter of weight 0 changes nothing")
+    good(makar, "merge", "-m", base, "--adapter", a, "--adapter", f"{b}:0.5", "-o", folder / "merged")
+    check(written("-m", base, "--lora", a, "--lora", f"{b}:0.5") == written("-m", folder / "merged"), "merged and beside write the same")
+    good(makar, "merge", "-m", gguf, "--lora", runs["gguf"], "-o", folder / "merged-gguf")
+    check(written("-m", gguf, "--lora", runs["gguf"]) == written("-m", folder / "merged-gguf"), "a GGUF base, merged and beside")
+    refused(makar, "alone", "merge", "-m", base, "--lora", a, "--lora", runs["q8_0"], "-o", folder / "no")
+    refused(makar, "no number", "generate", "-m", base, "--lora", f"{a}:x", "hello")
+    print("adapters: on few bits, resumed, stacked, merged")
+
+
+def rates(makar, folder, base, texts):
+    out = folder / "search"
+    search = ["pretrain", "--config", base, "--tokenizer", base, "-d", texts, "--sequence-len", 32, "--lr-find", "--lr-find-steps", 60, "-o", out, "-t", 2]
+    done = good(makar, *search)
+    check("suggested: learning_rate" in done.stdout and (out / "lr_find.svg").read_text().startswith("<svg"), f"a rate is suggested: {done.stdout}")
+    left = sorted(p.name for p in out.iterdir())
+    check(set(left) <= {"lr_find.svg", "data", "tokenizer"}, f"the search leaves a picture alone: {left}")
+    found = json.loads(good(makar, *search, "--json").stdout)
+    check(1e-7 < found["suggestion"] <= found["lowest"] <= 1, f"the rate is in range: {found['suggestion']}")
+    down = folder / "cooled"
+    words = ["-m", base, "-d", texts, "--sequence-len", 32, "--max-steps", 20, "--lr", 1e-3, "--warmup-steps", 4, "--lr-scheduler", "warmup_stable_decay"]
+    good(makar, "pretrain", *words, "--decay-steps", 8, "--decay-type", "linear", "-o", down)
+    lr = log(down, "lr")
+    check(lr[0] == 0 and lr[4:13] == [1e-3] * 9 and abs(lr[16] - 5e-4) < 1e-12 and lr[19] < 2e-4, f"warm-up, stable, decay: {lr}")
+    refused(makar, "decay_steps", "pretrain", *words, "--decay-steps", 18, "-o", folder / "no")
+    # Saves in the background: the same checkpoints.
+    for name, more in (("front", []), ("behind", ["--save-in-background"])):
+        good(makar, "pretrain", *words, "--decay-steps", 8, "--save-steps", 5, "-o", folder / name, *more)
+    for step in (15, 20):
+        for file in ("state.safetensors", "trainer_state.json", "complete.json"):
+            a, b = (folder / n / f"checkpoint-{step}" / file for n in ("front", "behind"))
+            check(a.read_bytes() == b.read_bytes(), f"{b} differs from the one of a save in front")
+    print("rates: searched, cooled down; saves in the background")
+
+
+def encoders(makar, folder, texts):
+    bert = folder / "bert"
+    done = good(makar, "pretrain", "-d", texts, "--model-type", "bert", "--next-sentence", "--layers", 2, "--width", 64, "--heads", 2, "--vocab-size", 300,
+                "--sequence-len", 32, "--micro-batch-size", 8, "--max-steps", 150, "--lr", 2e-3, "--val-set-size", 0.1, "-o", bert, "--json", "-q")
+    config = json.loads((bert / "config.json").read_text())
+    check(config["architectures"] == ["BertForPreTraining"], f"both heads: {config['architectures']}")
+    share = json.loads(done.stdout)["validation"]["next_sentence_accuracy"]
+    check(share > 0.75, f"next sentences are told apart: {share}")
+    numbers = folder / "numbers.jsonl"
+    with open(numbers, "w") as f:
+        for _ in range(200):
+            i = rng.randrange(len(THINGS))
+            f.write(json.dumps({"text": f"the {THINGS[i]} and the {THINGS[i]}", "label": i / 4 - 1.5}) + "\n")
+    out = folder / "regression"
+    done = good(makar, "classify", "train", "-m", bert, "-d", numbers, "--val-set-size", 0.2, "--num-epochs", 12, "--lr", 2e-3, "--micro-batch-size", 16, "--regression",
+                "-o", out, "--json", "-q")
+    config = json.loads((out / "config.json").read_text())
+    check(config.get("problem_type") == "regression", f"a head for numbers: {config.get('problem_type')}")
+    figures = json.loads(done.stdout)["validation"]
+    check(figures["pearson"] > 0.8, f"numbers are learnt: {figures}")
+    said = [json.loads(line)["score"] for line in good(makar, "classify", "run", "-m", out, text="the river and the river\nthe winter and the winter\n").stdout.splitlines()]
+    check(len(said) == 2 and said[1] > said[0] + 1, f"a number for each line: {said}")
+    print(f"encoders: next sentences {share:.2f}, numbers with a correlation of {figures['pearson']:.2f}")
+
+
+def write_images(path, count):
+    """Images of 8 x 8 whose upper (class 0) or lower half (class 1) is bright."""
+    pixels, labels = bytearray(), bytearray()
+    for i in range(count):
+        labels.append(i % 2)
+        for y in range(8):
+            pixels += bytes(rng.randrange(150, 255) if (y >= 4) == (i % 2 == 1) else rng.randrange(0, 100) for _ in range(8))
+    with gzip.open(path, "wb") as f:
+        f.write(struct.pack(">IIII", 0x803, count, 8, 8) + pixels)
+    with gzip.open(str(path).replace("images-idx3", "labels-idx1"), "wb") as f:
+        f.write(struct.pack(">II", 0x801, count) + labels)
+
+
+def teacher(makar, folder):
+    images = folder / "some-images-idx3-ubyte.gz"
+    write_images(images, 400)
+    config = {"architectures": ["ViTForImageClassification"], "model_type": "vit", "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2,
+              "intermediate_size": 64, "hidden_act": "gelu", "image_size": 8, "patch_size": 4, "num_channels": 1, "hidden_dropout_prob": 0.0,
+              "attention_probs_dropout_prob": 0.0, "qkv_bias": True, "id2label": {"0": "up", "1": "down"}}
+    (folder / "vit.json").write_text(json.dumps(config))
+    (folder / "other.json").write_text(json.dumps({**config, "id2label": {"0": "a", "1": "b", "2": "c"}}))
+    student = {**config, "architectures": ["DeiTForImageClassificationWithTeacher"], "model_type": "deit"}
+    (folder / "deit.json").write_text(json.dumps(student))
+    words = ["classify", "train", "-d", images, "--val-datasets", images, "--micro-batch-size", 16, "--max-steps", 60, "--lr", 2e-3, "-q", "--json"]
+    for name, config, more in (("vit", "vit", []), ("deit", "deit", ["--teacher", folder / "run-vit"]), ("wide", "other", [])):
+        done = good(makar, *words, "--config", folder / f"{config}.json", "-o", folder / f"run-{name}", *more)
+        check(done.stdout and json.loads(done.stdout)["validation"]["accuracy"] > 0.95, f"{name}: {done.stdout}")
+    refused(makar, "classes", *words, "--config", folder / "deit.json", "--teacher", folder / "run-wide", "-o", folder / "no")
+    refused(makar, "distillation token", *words, "--config", folder / "vit.json", "--teacher", folder / "run-vit", "-o", folder / "no")
+    print("images: a DeiT taught by a ViT")
+
+
+def main():
+    makar = str(pathlib.Path(sys.argv[1]).resolve())
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        texts, chats = write_texts(folder)
+        base = folder / "base"
+        good(makar, "pretrain", "-d", texts, "--model-type", "llama", "--layers", 2, "--width", 64, "--heads", 2, "--tokenizer", "bpe", "--vocab-size", 320,
+             "--sequence-len", 64, "--max-steps", 30, "--lr", 3e-3, "-o", base, "-q")
+        adapters(makar, folder, base, chats)
+        rates(makar, folder, base, texts)
+        encoders(makar, folder, texts)
+        teacher(makar, folder)
+    if failures:
+        sys.exit(f"{len(failures)} failures")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Data that is broken, absurd or lies: located errors, bounded memory, and a full disk that costs nothing but the save.
+
+usage: hostile_data.py MAKAR
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+failures = []
+
+
+def check(ok, what):
+    if not ok:
+        failures.append(what)
+        print("FAIL", what)
+
+
+# Runs the program and says what it was, with the most memory it held in MiB.
+MEASURE = ("import resource, subprocess, sys\n"
+           "code = subprocess.run(sys.argv[1:]).returncode\n"
+           "print('most memory', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr)\n"
+           "sys.exit(code)")
+
+
+def run(makar, *words, **more):
+    return subprocess.run([sys.executable, "-c", MEASURE, makar, *map(str, words)], capture_output=True, text=True, errors="replace",
+                          timeout=900, **more)
+
+
+def memory(done):
+    return int(done.stderr.rsplit("most memory", 1)[1])
+
+
+def said(done, *parts):
+    text = done.stdout + done.stderr
+    return all(part in text for part in parts) and "internal error" not in text and done.returncode in (0, 1, 2)
+
+
+def records(makar, folder, base, bert):
+    """Each file beside what must be said of it; a good record among bad ones is still learnt."""
+    good = json.dumps({"messages": [{"role": "user", "content": "a b"}, {"role": "assistant", "content": "b a"}]}) + "\n"
+    cases = {
+        "nul.jsonl": (b"\x00\x00\x00\n" + good.encode(), "nul.jsonl:1"),
+        "utf8.jsonl": (good.encode() + b'{"messages": [{"role": "user", "content": "\xff\xfe"}]}\n', "utf8.jsonl:2"),
+        "broken.jsonl": (good.encode() + b'{"messages": [\n', "broken.jsonl:2"),
+        "schema.jsonl": (good.encode() + b'{"colour": "blue", "size": 3}\n', "schema.jsonl:2"),
+        "types.jsonl": (good.encode() + b'{"messages": "hello"}\n', "types.jsonl:2"),
+        "deep.jsonl": (good.encode() + b"[" * 100000 + b"\n", "deep.jsonl:2"),
+    }
+    for name, (data, place) in cases.items():
+        (folder / name).write_bytes(data)
+        done = run(makar, "sft", "-m", base, "-d", folder / name, "--val-set-size", 0, "--max-steps", 1, "--sequence-len", 128, "-o", folder / f"run-{name}")
+        check(done.returncode == 0 and said(done, place, "1 records could not be used"), f"{name}: {done.returncode} {done.stderr[-400:]}")
+    for name, data, part in (("empty.jsonl", b"", "no conversation"), ("only.jsonl", b"{}\n", "no conversation"),
+                             ("cut.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00", "cut.jsonl.gz")):
+        (folder / name).write_bytes(data)
+        done = run(makar, "sft", "-m", base, "-d", folder / name, "--max-steps", 1, "-o", folder / "no")
+        check(done.returncode == 1 and said(done, part), f"{name}: {done.returncode} {done.stderr[-400:]}")
+    # Labels: a word among numbers, a class the held-out part alone has.
+    (folder / "labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": i % 2}) + "\n" for i in range(20)))
+    (folder / "held.jsonl").write_text(json.dumps({"text": "a b", "label": 7}) + "\n" + json.dumps({"text": "a b", "label": 1}) + "\n")
+    done = run(makar, "classify", "train", "-m", bert, "-d", folder / "labels.jsonl", "--val-datasets", folder / "held.jsonl", "--max-steps", 1, "-o", folder / "no")
+    check(said(done, "held.jsonl:1"), f"a label out of range: {done.returncode} {done.stderr[-400:]}")
+    (folder / "bad-labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": v}) + "\n" for v in ([1], {"x": 2}, None)))
+    done = run(makar, "classify", "train", "-m", bert, "-d", folder / "bad-labels.jsonl", "--max-steps", 1, "-o", folder / "no")
+    check(done.returncode == 1 and said(done, "bad-labels.jsonl"), f"labels that are none: {done.returncode} {done.stderr[-400:]}")
+    print("records: bad ones told with file and line")
+
+
+def long_line(makar, folder, base):
+    path = folder / "long.jsonl"
+    with open(path, "wb") as f:  # 1 GiB in one line; the file has holes, so it takes no room
+        f.write(b'{"text": "')
+        f.truncate(1 << 30)
+    with open(path, "ab") as f:
+        f.write(b'"}\n{"text": "a b a b"}\n')
+    done = run(makar, "data", "stats", path)
+    check(done.returncode == 0 and said(done, "long.jsonl:1"), f"a line of 1 GiB: {done.returncode} {(done.stdout + done.stderr)[-400:]}")
+    check(memory(done) < 400, f"a line of 1 GiB took {memory(done)} MiB")
+    done = run(makar, "sft", "-m", base, "-d", path, "--max-steps", 1, "-o", folder / "no")
+    check(said(done, "long.jsonl:1") and memory(done) < 400, f"a line of 1 GiB in training: {memory(done)} MiB {done.stderr[-300:]}")
+    path.unlink()
+    print("a line of 1 GiB: passed over")
+
+
+def growing(makar, folder, base):
+    """Ten times the conversations: about the same memory."""
+    took = []
+    for name, count in (("few", 2000), ("many", 40000)):
+        with open(folder / f"{name}.jsonl", "w") as f:
+            for i in range(count):
+                f.write(json.dumps({"messages": [{"role": "user", "content": f"a b {i} " * 20}, {"role": "assistant", "content": "b a " * 40}]}) + "\n")
+        done = run(makar, "sft", "-m", base, "-d", folder / f"{name}.jsonl", "--max-steps", 1, "--micro-batch-size", 1, "--sequence-len", 256, "-o", folder / f"run-{name}")
+        check(done.returncode == 0, f"{name}: {done.stderr[-300:]}")
+        took.append(memory(done))
+    check(took[1] < took[0] + 60, f"20 times the data: {took} MiB")
+    print(f"2,000 conversations {took[0]} MiB, 40,000 {took[1]} MiB")
+
+
+def small_disk(makar, folder):
+    """A disk of a few hundred KiB, where mounting one is allowed."""
+    model, disk = GOLDEN / "models/gpt2", folder / "disk"
+    disk.mkdir()
+    words = [makar, "sft", "-m", model, "-d", model / "golden.safetensors", "learning_rate=1e-3", "save_steps=2", "max_steps=40", "save_total_limit=40", "-t", "1",
+             "-q", "-o", disk / "run"]
+    script = 'mount -t tmpfs -o size=1500k none "$0" || exit 77; shift; "$@"; code=$?; ls "$0"/run "$0"/run/checkpoint-*; exit $code'
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script, str(disk), "-", *map(str, words)], capture_output=True, text=True, timeout=600)
+    if done.returncode == 77 or "unshare" in done.stderr:
+        print("a small disk: skipped, no mounting here")
+        return
+    check(done.returncode == 1 and "No space left" in done.stderr and "older ones are untouched" in done.stderr, f"a small disk: {done.returncode} {done.stderr[-300:]}")
+    check("checkpoint-2" in done.stdout and "complete.json" in done.stdout and ".tmp" not in done.stdout, f"what stays on a full disk: {done.stdout}")
+    print("a small disk: the older checkpoints stay good")
+
+
+def main():
+    makar = str(pathlib.Path(sys.argv[1]).resolve())
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "texts.txt").write_text("a b b a a b\n" * 400)
+        base, bert = folder / "base", folder / "bert"
+        for out, kind, tokenizer in ((base, "llama", "bpe"), (bert, "bert", "wordpiece")):
+            done = run(makar, "pretrain", "-d", folder / "texts.txt", "--model-type", kind, "--layers", 1, "--width", 32, "--heads", 2, "--tokenizer", tokenizer,
+                       "--vocab-size", 300, "--sequence-len", 256, "--micro-batch-size", 1, "--max-steps", 2, "-o", out, "-q")
+            check(done.returncode == 0, f"{kind}: {done.stderr}")
+        records(makar, folder, base, bert)
+        small_disk(makar, folder)
+        growing(makar, folder, base)
+        long_line(makar, folder, base)
+        shutil.rmtree(folder / "no", ignore_errors=True)
+    if failures:
+        sys.exit(f"{len(failures)} failures")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+// Adapters beside a base in fewer bits: small in memory, gradients as beside the same base decoded, trained.
+#include "models/adapter.h"
+#include "models/subjects.h"
+#include "optim/optimizer.h"
+#include "quant/gguf_model.h"
+#include "quant/in_memory.h"
+#include "scratch_folder.h"
+
+namespace makar {
+namespace {
+
+// Wide enough for super-blocks; weights of a fresh model's size, so that rounding stays rounding.
+LoadedModel plain_model() {
+  Json c = small_config("llama");
+  c["hidden_size"] = 256, c["intermediate_size"] = 512, c["head_dim"] = 64;
+  auto made = make_model(Config(c, "config.json"));
+  check(made.ok(), "no model");
+  initialize(*made->model, 7);
+  return std::move(*made);
+}
+
+class Qlora : public testing::TestWithParam<const char*> {
+ protected:
+  // A model whose frozen part is of the type of the parameter, with an adapter whose B is not zero.
+  LoadedModel base() {
+    LoadedModel loaded = plain_model();
+    const Status s = quantize_in_memory(*loaded.model, GetParam(), pool_);
+    check(s.ok(), s.ok() ? "" : s.error().text());
+    return loaded;
+  }
+  AdapterConfig put(const LoadedModel& loaded, bool dora = false) {
+    AdapterConfig config;
+    config.rank = 4, config.alpha = 8, config.dora = dora, config.targets = {"all-linear"};
+    check(add_adapter(loaded, config, pool_, 3).ok(), "no adapter");
+    const Rng rng(1, Purpose::kSynthetic);
+    for (const auto& p : loaded.model->parameters().all())
+      if (p->name.find("lora_B") != std::string::npos)
+        for (int64_t i = 0; i < p->value.count(); ++i)
+          p->value.f32()[i] = 0.05f * (rng.uniform(static_cast<uint64_t>(i)) - 0.5f);
+    return config;
+  }
+  // The loss, and the gradients of what is trained.
+  float backward(const LoadedModel& loaded) {
+    Inputs in;
+    in.source.add(random_ids(loaded.model->spec(), 40, 5));
+    in.source.add(random_ids(loaded.model->spec(), 9, 6));
+    Tape tape;
+    loaded.model->parameters().clear_gradients();
+    loaded.model->parameters().watch(tape);
+    Context ctx{pool_, &tape};
+    ForwardContext f{ctx};
+    const Tensor loss = *head_loss(f, *loaded.model, in, labels_of(in.source));
+    tape.backward(loss);
+    loaded.model->parameters().collect(tape);
+    return loss.f32()[0];
+  }
+  ThreadPool pool_{2};
+};
+
+TEST_P(Qlora, TheFrozenBlocksAreSmall) {
+  const LoadedModel whole = plain_model(), loaded = base();
+  size_t before = 0, after = 0;
+  whole.model->each_linear([&](const std::string& name, Linear& l) {
+    if (name.find(".layers.") != std::string::npos) before += l.weight()->value.bytes();
+  });
+  loaded.model->each_linear([&](const std::string& name, Linear& l) {
+    if (name.find(".layers.") == std::string::npos) return;
+    EXPECT_TRUE(is_block(l.weight()->value.dtype())) << name;
+    after += l.weight()->value.bytes();
+  });
+  EXPECT_LE(static_cast<double>(after), static_cast<double>(before) * (9.0 / 32));
+}
+
+// The forward rounds activations to int8, so gradients are near those beside the decoded base, not equal.
+TEST_P(Qlora, GradientsAreThoseBesideTheDecodedBase) {
+  for (const bool dora : {false, true}) {
+    const LoadedModel small = base(), wide = base();
+    wide.model->each_linear([&](const std::string&, Linear& l) {
+      l.weight()->value = ops::decoded(pool_, l.weight()->value).clone();
+    });
+    put(small, dora), put(wide, dora);
+    const float a = backward(small), b = backward(wide);
+    EXPECT_NEAR(a, b, 0.02f * b);
+    double difference = 0, size = 0;
+    int64_t trained = 0;
+    for (const auto& p : small.model->parameters().all()) {
+      const Tensor other = wide.model->parameters().find(p->name)->grad;
+      ASSERT_EQ(p->grad.defined(), p->name.starts_with("adapter.")) << p->name;
+      if (!p->grad.defined()) continue;
+      ++trained;
+      for (int64_t i = 0; i < other.count(); ++i)
+        difference += std::pow(p->grad.f32()[i] - other.f32()[i], 2), size += std::pow(other.f32()[i], 2);
+    }
+    EXPECT_EQ(trained, dora ? 42 : 28);
+    EXPECT_GT(size, 0);
+    EXPECT_LT(std::sqrt(difference / size), 0.03);
+  }
+}
+
+// What reaches the input of a layer is exactly the gradient through the decoded weight.
+TEST_P(Qlora, TheInputsGradientIsExact) {
+  const LoadedModel loaded = base();
+  loaded.model->each_linear([&](const std::string& name, Linear& l) {
+    if (name.find(".layers.0.") == std::string::npos) return;
+    const auto gradient = [&](const Tensor& w) {
+      const Rng rng(7, Purpose::kSynthetic);
+      Tensor x = Tensor::empty({5, w.dim(1)}), dy = Tensor::empty({5, w.dim(0)});
+      for (int64_t i = 0; i < x.count(); ++i) x.f32()[i] = rng.normal(static_cast<uint64_t>(i));
+      for (int64_t i = 0; i < dy.count(); ++i) dy.f32()[i] = rng.normal(static_cast<uint64_t>(i + 9999));
+      Tensor out = Tensor::empty(x.shape());
+      ops::input_gradient(pool_, 5, dy.f32(), w, {out.f32(), w.dim(1)});
+      return out;
+    };
+    EXPECT_TRUE(same_bits(gradient(l.weight()->value), gradient(ops::decoded(pool_, l.weight()->value))))
+        << name;
+  });
+}
+
+TEST_P(Qlora, LearnsAndIsSavedInPeftsForm) {
+  const LoadedModel loaded = base();
+  const AdapterConfig config = put(loaded);
+  auto optimizer = Optimizer::make(loaded.model->parameters(), {});
+  ASSERT_TRUE(optimizer.ok());
+  const float first = backward(loaded);
+  for (int i = 0; i < 15; ++i) {
+    optimizer->step(pool_, 1e-2);
+    backward(loaded);
+  }
+  const float last = backward(loaded);
+  EXPECT_LT(last, 0.7f * first);
+  ScratchFolder folder;
+  ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
+  const LoadedModel again = base();
+  ASSERT_TRUE(load_adapter(again, folder.path(), pool_).ok());
+  EXPECT_EQ(backward(again), last);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Qlora, testing::Values("q8_0", "q4_0", "q4_k", "q6_k"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(QloraBase, UnknownTypesAreNamed) {
+  ThreadPool pool(1);
+  const LoadedModel loaded = plain_model();
+  const Status s = quantize_in_memory(*loaded.model, "q4_9", pool);
+  ASSERT_FALSE(s.ok());
+  EXPECT_NE(s.error().text().find("q4_0"), std::string::npos) << s.error().text();
+}
+
+TEST(QloraBase, ModulesTrainedWholeBecomeF32) {
+  ThreadPool pool(1);
+  const LoadedModel loaded = plain_model();
+  ASSERT_TRUE(quantize_in_memory(*loaded.model, "q4_0", pool).ok());
+  AdapterConfig config;
+  config.targets = {"q_proj"}, config.modules_to_save = {"o_proj"};
+  ASSERT_TRUE(add_adapter(loaded, config, pool, 1).ok());
+  for (const auto& p : loaded.model->parameters().all())
+    if (p->trainable) EXPECT_EQ(p->value.dtype(), DType::kF32) << p->name;
+}
+
+}  // namespace
+}  // namespace makar
