@@ -5,9 +5,9 @@
 #include <cstdio>
 
 #include "base/rng.h"
-#include "bench/limits.h"
 #include "bench/run.h"
 #include "kernels/gemm.h"
+#include "kernels/limits.h"
 
 using namespace makar;
 using namespace makar::kernels;
@@ -17,7 +17,7 @@ namespace {
 struct Run {
   const bench::RunOptions& options;
   ThreadPool& pool;
-  bench::Stream& stream;
+  const MemoryStream& stream;
 
   std::vector<bench::Times> time(const std::vector<std::function<void()>>& calls) const {
     return options.time(calls, pool.threads());
@@ -76,9 +76,11 @@ void one_case(const Run& run, DType type, int64_t m, int64_t n, int64_t k) {
                       static_cast<double>(run.stream.bytes()) * 1e-9,
                       run.time({ours, [&] { run.stream(); }}));
   const double work = 2e-9 * static_cast<double>(m * n * k);
-  const auto peak = [&] { run.pool.run(run.pool.threads(), [](int64_t) { bench::peak_dots(); }); };
-  run.report(name, "GOP/s", "peak", work, bench::kPeakOperations * 1e-9 * run.pool.threads(),
-             run.time({ours, peak}));
+  if (!cpu().peak_int8) return;
+  double peak_work = 0;
+  const auto peak = [&] { peak_work = run_peak(run.pool, cpu().peak_int8) * 1e-9; };
+  const auto times = run.time({ours, peak});
+  run.report(name, "GOP/s", "peak", work, peak_work, times);
 }
 
 }  // namespace
@@ -90,7 +92,7 @@ int main(int argc, char** argv) {
           options, "bench_quant", "Products on quantised weights beside the machine's limits.", argc, argv))
     return *code;
   ThreadPool pool(static_cast<int>(options.threads));
-  bench::Stream stream(pool, int64_t{256} << 20);
+  const MemoryStream stream(pool, int64_t{256} << 20);
   const Run run{options, pool, stream};
   if (!options.json) fmt::print("{}, {} threads\n", cpu().isa, pool.threads());
   const std::vector<std::pair<int64_t, int64_t>> shapes = {

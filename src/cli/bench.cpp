@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "kernels/limits.h"
 #include "models/adapter.h"
 #include "models/inspect.h"
 
@@ -58,11 +59,31 @@ Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_
   return f;
 }
 
-// Bytes of weights a token reads when it is written alone.
-double weight_bytes(const Model& model) {
-  double bytes = 0;
-  for (const auto& p : model.parameters().all()) bytes += static_cast<double>(p->value.bytes());
-  return bytes;
+// What a token costs: bytes of weights it reads when it is written alone, operations when it is read with
+// others (a multiply-add is two) in the arithmetic its matrices take.
+struct Cost {
+  double bytes = 0, read_bytes = 0, operations = 0;
+  bool int8 = false;
+};
+
+Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt) {
+  MAKAR_TRY(const Inspection i, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
+  Cost c;
+  bool head = false;
+  double table = 0;
+  for (const auto& p : model.parameters().all()) {
+    c.bytes += static_cast<double>(p->value.bytes());
+    c.int8 = c.int8 || is_block(p->value.dtype());
+    head = head || p->name == "head.lm.weight";
+    if (p->name.find(".embed.") != p->name.npos) table += static_cast<double>(p->value.bytes());
+  }
+  // A table that is only looked up, and experts that a token does not meet, are not read.
+  c.read_bytes =
+      (c.bytes - (head ? table : 0)) * static_cast<double>(i.active) / static_cast<double>(i.parameters);
+  // Of a prompt only the last token asks for logits.
+  const double logits = 2.0 * static_cast<double>(model.spec().main().width * model.spec().vocab);
+  c.operations = i.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
+  return c;
 }
 
 }  // namespace
@@ -101,24 +122,38 @@ int run_bench(const std::vector<std::string>& arguments) {
                            m.spec().max_positions)),
            2;
   loaded->model->pack(pool);
-  const double bytes = weight_bytes(m), load = std::chrono::duration<double>(Clock::now() - start).count();
+  const double load = std::chrono::duration<double>(Clock::now() - start).count();
+  const auto cost = cost_of(model.model, m, prompt);
+  if (!cost.ok()) return report(cost.error());
+  const kernels::MachineLimits limits = kernels::measure_limits(pool);
+  const bool int8 = cost->int8 && limits.int8 > 0;
+  const double peak = int8 ? limits.int8 : limits.f32;
   if (!json)
-    fmt::print("{}, {:.1f} MB of weights, {} threads, ready in {:.2f} s\n{:<14} {:>12}  {:>8}  {}\n",
-               m.spec().architecture, bytes * 1e-6, pool.threads(), load, "case", "tokens/s", "+-", "");
+    fmt::print(
+        "{}, {:.1f} MB of weights, {} threads, ready in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
+        "{:.0f} "
+        "GOP/s in {}\n{:<14} {:>12}  {:>8}\n",
+        m.spec().architecture, cost->bytes * 1e-6, pool.threads(), load, limits.bytes * 1e-9, peak * 1e-9,
+        int8 ? "int8" : "f32", "case", "tokens/s", "+-");
   const auto show = [&](const std::string& name, const Figure& f, int64_t batch) {
+    const bool reading = name.starts_with("pp");
+    const double rate =
+        reading ? f.mean * cost->operations : f.mean / static_cast<double>(batch) * cost->read_bytes;
+    const double share = rate / (reading ? peak : limits.bytes);
     if (json) {
       fmt::print("{}\n", Json{{"bench", "model"},
                               {"case", name},
                               {"threads", pool.threads()},
                               {"ours", f.mean},
                               {"unit", "tok/s"},
-                              {"spread", f.deviation / f.mean}}
+                              {"spread", f.deviation / f.mean},
+                              {reading ? "operations_per_s" : "bytes_per_s", rate},
+                              {"of_limit", share}}
                              .dump());
       return;
     }
-    const double per_second = f.mean / static_cast<double>(batch) * bytes * 1e-9;
-    fmt::print("{:<14} {:>12.2f}  {:>8.2f}  {}\n", name, f.mean, f.deviation,
-               name.starts_with("pp") ? "" : fmt::format("{:.1f} GB/s of weights", per_second));
+    fmt::print("{:<14} {:>12.2f}  {:>8.2f}  {:.1f} {}, {:.0f} % of the limit\n", name, f.mean, f.deviation,
+               rate * 1e-9, reading ? "GOP/s" : "GB/s of weights", share * 100);
     std::fflush(stdout);
   };
   if (prompt > 0)

@@ -198,6 +198,10 @@ struct Table {
   int64_t (*attention_backward_scratch)(const AttentionHead&) = nullptr;
   void (*attention_backward)(const AttentionHead&, const AttentionHeadBackward&, float* scratch) = nullptr;
 
+  // --- what the machine can do: `loops` rounds of multiply-adds; the operations done, two for each ---
+  double (*peak_f32)(int64_t loops) = nullptr;
+  double (*peak_int8)(int64_t loops) = nullptr;  // null where no instruction is known
+
   // --- optimisers ---
   void (*adamw)(float* p, const float* g, float* m, float* v, int64_t n, const AdamStep& step) = nullptr;
 };

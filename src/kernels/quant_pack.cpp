@@ -14,7 +14,7 @@ constexpr int64_t kAhead = 512;          // bytes of each row
 
 // One block of 64 k: 16 steps of int8 in the form's own bytes.
 void store_values(QuantValues values, const uint8_t (&steps)[kSteps][16], std::byte* to) {
-  auto* out = reinterpret_cast<uint8_t*>(to);
+  auto* __restrict out = reinterpret_cast<uint8_t*>(to);
   if (values == QuantValues::kInt8) {
     std::memcpy(out, steps, sizeof steps);
   } else if (values == QuantValues::kInt6) {

@@ -19,7 +19,9 @@ uint32_t little32(const uint8_t* p) {
 }
 constexpr uint16_t negated(uint16_t half) { return half ^ 0x8000u; }
 
-void nibbles(const uint8_t* qs, int offset, int8_t* q) {
+inline void nibbles(const uint8_t* from, int offset, int8_t* q) {
+  uint8_t qs[16];
+  std::memcpy(qs, from, 16);  // bytes may be anybody's: a copy tells the compiler that they stay
   for (int j = 0; j < 16; ++j) {
     q[j] = static_cast<int8_t>((qs[j] & 15) - offset);
     q[j + 16] = static_cast<int8_t>((qs[j] >> 4) - offset);

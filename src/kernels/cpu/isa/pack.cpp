@@ -94,12 +94,50 @@ void pack(const T* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_
   }
 }
 
+#if defined(MAKAR_ISA_neon)
+// Twelve rows by eight k, turned: pairs of rows, then of pairs, then of fours.
+inline void turn_12x8(const uint16_t* x, int64_t row_stride, uint16_t* out) {
+  uint16x8_t a[12];
+  uint32x4_t b[12];
+  for (int i = 0; i < 12; ++i) a[i] = vld1q_u16(x + i * row_stride);
+  for (int i = 0; i < 12; i += 2) {
+    b[i] = vreinterpretq_u32_u16(vtrn1q_u16(a[i], a[i + 1]));      // k 0 2 4 6
+    b[i + 1] = vreinterpretq_u32_u16(vtrn2q_u16(a[i], a[i + 1]));  // k 1 3 5 7
+  }
+  for (int odd = 0; odd < 2; ++odd) {
+    uint64x2_t low[3], high[3];  // of four rows: k 0 4 and 2 6, or 1 5 and 3 7
+    for (int i = 0; i < 3; ++i) {
+      const uint32x4_t p = b[i * 4 + odd], q = b[i * 4 + 2 + odd];
+      low[i] = vreinterpretq_u64_u32(vtrn1q_u32(p, q)), high[i] = vreinterpretq_u64_u32(vtrn2q_u32(p, q));
+    }
+    const auto put = [&](int k, uint64x2_t eight, uint64x1_t four) {
+      vst1q_u16(out + k * 12, vreinterpretq_u16_u64(eight));
+      vst1_u16(out + k * 12 + 8, vreinterpret_u16_u64(four));
+    };
+    put(odd, vtrn1q_u64(low[0], low[1]), vget_low_u64(low[2]));
+    put(odd + 2, vtrn1q_u64(high[0], high[1]), vget_low_u64(high[2]));
+    put(odd + 4, vtrn2q_u64(low[0], low[1]), vget_high_u64(low[2]));
+    put(odd + 6, vtrn2q_u64(high[0], high[1]), vget_high_u64(high[2]));
+  }
+}
+static_assert(kNr == 12);
+// Whole panels of whole eights of k; how many k are done.
+int64_t turn_rows(const uint16_t* x, int64_t row_stride, int64_t k, uint16_t* out) {
+  int64_t p = 0;
+  for (; p + 8 <= k; p += 8) turn_12x8(x + p, row_stride, out + p * kNr);
+  return p;
+}
+#else
+int64_t turn_rows(const uint16_t*, int64_t, int64_t, uint16_t*) { return 0; }
+#endif
+
 void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
               uint16_t* out) {
   constexpr int64_t kStrip = 32;  // of k: a cache line of each row at once
   for (int64_t r = 0; r < rows; r += kNr, out += k * kNr) {
     const int have = static_cast<int>(std::min<int64_t>(kNr, rows - r));
-    for (int64_t p0 = 0; p0 < k; p0 += kStrip)
+    const int64_t done = have == kNr && k_stride == 1 ? turn_rows(x + r * row_stride, row_stride, k, out) : 0;
+    for (int64_t p0 = done; p0 < k; p0 += kStrip)
       for (int i = 0; i < kNr; ++i)
         for (int64_t p = p0; p < std::min(k, p0 + kStrip); ++p)
           out[p * kNr + i] = i < have ? x[(r + i) * row_stride + p * k_stride] : uint16_t{0};

@@ -1,0 +1,85 @@
+// Multiply-adds with nothing else to do: what the best kernel could reach on this machine.
+#include <cmath>
+
+#include "kernels/cpu/isa/parts.h"
+#if defined(MAKAR_ISA_neon)
+#include "kernels/cpu/isa/quant_neon.h"
+#elif defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)
+#include "kernels/cpu/isa/gemm_x86.h"
+#endif
+
+namespace makar::kernels::MAKAR_ISA {
+namespace {
+
+// A vector of floats, and one that the compiler does not know.
+#if defined(MAKAR_ISA_neon)
+using Lanes = float32x4_t;
+inline Lanes fused(Lanes a, Lanes b, Lanes c) { return vfmaq_f32(c, a, b); }
+inline Lanes hidden(float x) {
+  Lanes v = vdupq_n_f32(x);
+  asm volatile("" : "+w"(v));
+  return v;
+}
+#elif defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)
+using Lanes = Vec;
+inline Lanes fused(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
+inline Lanes hidden(float x) {
+  Lanes v = broadcast(&x);
+  asm volatile("" : "+v"(v));
+  return v;
+}
+#else
+using Lanes = float;
+inline Lanes fused(Lanes a, Lanes b, Lanes c) { return std::fma(a, b, c); }
+inline Lanes hidden(float x) {
+  volatile float v = x;
+  return v;
+}
+#endif
+
+// As many independent sums as hide the latency of every core we know, and fit its registers.
+constexpr int kSums = 12;
+
+double peak_f32(int64_t loops) {
+  Lanes sums[kSums];
+  for (Lanes& s : sums) s = hidden(0.0f);
+  const Lanes a = hidden(0.5f), b = hidden(0.25f);
+  for (int64_t i = 0; i < loops; ++i) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kSums; ++j) sums[j] = fused(a, b, sums[j]);
+  }
+  Lanes all = sums[0];
+  for (int j = 1; j < kSums; ++j) all = fused(all, a, sums[j]);
+  volatile Lanes sink = all;
+  static_cast<void>(sink);
+  return 2.0 * kSums * (sizeof(Lanes) / sizeof(float)) * static_cast<double>(loops);
+}
+
+#if defined(MAKAR_ISA_neon)
+double peak_int8(int64_t loops) {
+  Ints sums[kSums];
+  for (Ints& s : sums) s = vdupq_n_s32(0);
+  Bytes w = vdupq_n_s8(1);
+  asm volatile("" : "+w"(w));
+  for (int64_t i = 0; i < loops; ++i) {
+#pragma clang loop unroll(full)
+    for (int j = 0; j < kSums; ++j) sums[j] = dot<0>(sums[j], w, w);
+  }
+  Ints all = sums[0];
+  for (int j = 1; j < kSums; ++j) all = vaddq_s32(all, sums[j]);
+  volatile int32_t sink = vaddvq_s32(all);
+  static_cast<void>(sink);
+  return 2.0 * kSums * 16 * static_cast<double>(loops);
+}
+#endif
+
+}  // namespace
+
+void fill_limits(Table& table) {
+  table.peak_f32 = peak_f32;
+#if defined(MAKAR_ISA_neon)
+  table.peak_int8 = peak_int8;
+#endif
+}
+
+}  // namespace makar::kernels::MAKAR_ISA
