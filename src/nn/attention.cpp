@@ -51,9 +51,9 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
       slots.push_back(s.slot);
       rows.push_back({s.start, s.length, 0, s.past + s.length, s.past});
     }
-    ops::AttentionOptions o = options(window);
-    if (f.stream.sinks > 0 && window == 0) o.sinks = f.stream.sinks, o.window = f.stream.window;
-    mixed = ops::attention_cached(ctx, query, f.cache->keys(layer, slots), rows, o, in.bias, to_sinks);
+    ops::AttentionOptions how = options(window);
+    if (f.stream.sinks > 0 && window == 0) how.sinks = f.stream.sinks, how.window = f.stream.window;
+    mixed = ops::attention_cached(ctx, query, f.cache->keys(layer, slots), rows, how, in.bias, to_sinks);
   } else {
     for (const Sequence& s : in.batch->sequences)
       rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});
