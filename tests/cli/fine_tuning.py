@@ -85,16 +85,20 @@ def adapters(makar, folder, base, chats):
     refused(makar, "q4_0", "sft", "-m", base, *common, "--adapter", "qlora", "--quantize-base", "q4_9", "-o", folder / "no")
     refused(makar, "lora or qlora", "sft", "-m", base, *common, "--adapter", "qlore", "-o", folder / "no")
 
-    def written(*words):
-        return good(makar, "generate", *words, "-n", 8, "the river").stdout
+    def scored(*words):
+        asked = json.dumps({"prompt": "the river", "completion": " and the river is near"}) + "\n"
+        done = good(makar, "score", *words, "--jsonl", text=asked)
+        return json.loads(done.stdout)["logprob"] if done.returncode == 0 else float("nan")
 
-    plain, a, b = written("-m", base), runs["plain"], runs["q4_0"]
-    check(written("-m", base, "--lora", a) != plain, "an adapter changes what is written")
-    check(written("-m", base, "--lora", f"{a}:0") == plain, "an adapter of weight 0 changes nothing")
+    plain, a, b = scored("-m", base), runs["plain"], runs["q4_0"]
+    check(abs(scored("-m", base, "--lora", a) - plain) > 0.1, "an adapter changes the probabilities")
+    check(scored("-m", base, "--lora", f"{a}:0") == plain, "an adapter of weight 0 changes nothing")
     good(makar, "merge", "-m", base, "--adapter", a, "--adapter", f"{b}:0.5", "-o", folder / "merged")
-    check(written("-m", base, "--lora", a, "--lora", f"{b}:0.5") == written("-m", folder / "merged"), "merged and beside write the same")
+    beside, merged = scored("-m", base, "--lora", a, "--lora", f"{b}:0.5"), scored("-m", folder / "merged")
+    check(abs(beside - merged) < 1e-3 and abs(beside - plain) > 0.1, f"beside {beside}, merged {merged}")
     good(makar, "merge", "-m", gguf, "--lora", runs["gguf"], "-o", folder / "merged-gguf")
-    check(written("-m", gguf, "--lora", runs["gguf"]) == written("-m", folder / "merged-gguf"), "a GGUF base, merged and beside")
+    beside, merged = scored("-m", gguf, "--lora", runs["gguf"]), scored("-m", folder / "merged-gguf")
+    check(abs(beside - merged) < 0.05 * abs(merged), f"a GGUF base: beside {beside}, merged {merged}")  # activations are rounded in one
     refused(makar, "alone", "merge", "-m", base, "--lora", a, "--lora", runs["q8_0"], "-o", folder / "no")
     refused(makar, "no number", "generate", "-m", base, "--lora", f"{a}:x", "hello")
     print("adapters: on few bits, resumed, stacked, merged")
@@ -125,27 +129,33 @@ def rates(makar, folder, base, texts):
     print("rates: searched, cooled down; saves in the background")
 
 
-def encoders(makar, folder, texts):
-    bert = folder / "bert"
-    done = good(makar, "pretrain", "-d", texts, "--model-type", "bert", "--next-sentence", "--layers", 2, "--width", 64, "--heads", 2, "--vocab-size", 300,
-                "--sequence-len", 32, "--micro-batch-size", 8, "--max-steps", 150, "--lr", 2e-3, "--val-set-size", 0.1, "-o", bert, "--json", "-q")
+def encoders(makar, folder):
+    texts, bert = folder / "two.jsonl", folder / "bert"
+    with open(texts, "w") as f:
+        for i in range(300):
+            a = THINGS[i % 2]
+            f.write(json.dumps({"text": " ".join(rng.choice([a, a, a, "and", "near"]) for _ in range(rng.randrange(20, 30)))}) + "\n")
+    done = good(makar, "pretrain", "-d", texts, "--model-type", "bert", "--next-sentence", "--layers", 2, "--width", 32, "--heads", 2, "--vocab-size", 60,
+                "--sequence-len", 32, "--micro-batch-size", 16, "--max-steps", 300, "--warmup-steps", 30, "--lr", 3e-3, "--val-set-size", 0.1, "-o", bert,
+                "--json", "-q")
     config = json.loads((bert / "config.json").read_text())
     check(config["architectures"] == ["BertForPreTraining"], f"both heads: {config['architectures']}")
     share = json.loads(done.stdout)["validation"]["next_sentence_accuracy"]
-    check(share > 0.75, f"next sentences are told apart: {share}")
+    # There are two kinds of texts, and half of the exchanged ones come from the same kind: 0.75 is what can be told.
+    check(share > 0.65, f"next sentences are told apart: {share}")
     numbers = folder / "numbers.jsonl"
     with open(numbers, "w") as f:
         for _ in range(200):
-            i = rng.randrange(len(THINGS))
-            f.write(json.dumps({"text": f"the {THINGS[i]} and the {THINGS[i]}", "label": i / 4 - 1.5}) + "\n")
+            words = [rng.choice(THINGS[:2]) for _ in range(6)]  # the share of the second
+            f.write(json.dumps({"text": " ".join(words), "label": words.count(THINGS[1]) / 3 - 1}) + "\n")
     out = folder / "regression"
-    done = good(makar, "classify", "train", "-m", bert, "-d", numbers, "--val-set-size", 0.2, "--num-epochs", 12, "--lr", 2e-3, "--micro-batch-size", 16, "--regression",
+    done = good(makar, "classify", "train", "-m", bert, "-d", numbers, "--val-set-size", 0.2, "--num-epochs", 12, "--lr", 2e-3, "--micro-batch-size", 16, "--regression", "--max-length", 32,
                 "-o", out, "--json", "-q")
     config = json.loads((out / "config.json").read_text())
     check(config.get("problem_type") == "regression", f"a head for numbers: {config.get('problem_type')}")
     figures = json.loads(done.stdout)["validation"]
     check(figures["pearson"] > 0.8, f"numbers are learnt: {figures}")
-    said = [json.loads(line)["score"] for line in good(makar, "classify", "run", "-m", out, text="the river and the river\nthe winter and the winter\n").stdout.splitlines()]
+    said = [json.loads(line)["score"] for line in good(makar, "classify", "run", "-m", out, text="river river river\nstone stone stone\n").stdout.splitlines()]
     check(len(said) == 2 and said[1] > said[0] + 1, f"a number for each line: {said}")
     print(f"encoders: next sentences {share:.2f}, numbers with a correlation of {figures['pearson']:.2f}")
 
@@ -192,7 +202,7 @@ def main():
              "--sequence-len", 64, "--max-steps", 30, "--lr", 3e-3, "-o", base, "-q")
         adapters(makar, folder, base, chats)
         rates(makar, folder, base, texts)
-        encoders(makar, folder, texts)
+        encoders(makar, folder)
         teacher(makar, folder)
     if failures:
         sys.exit(f"{len(failures)} failures")

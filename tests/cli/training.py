@@ -191,6 +191,8 @@ def full_disk(makar, scratch):
     check(done.returncode == 1 and "was not written, older ones are untouched" in done.stderr, f"a full disk: {done.stderr}")
     check(not list((scratch / "fresh").glob("checkpoint-*/complete.json")), "no checkpoint is marked good on a full disk")
     check(not list((scratch / "fresh").glob("*.tmp")), "nothing half-written stays")
+    done = run(makar, *words, "--save-in-background", "-o", scratch / "fresh-behind", preexec_fn=limit)
+    check(done.returncode == 1 and "older ones are untouched" in done.stderr, f"a full disk in the background: {done.stderr}")
     # A good checkpoint of before survives, and the run ends in the same bytes once there is room.
     part = scratch / "part"
     run(makar, *words, "-o", part)

@@ -11,6 +11,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "scratch_folder.h"
+#include "train/background_save.h"
 #include "train/lr_find.h"
 #include "train/run_folder.h"
 #include "train/shapes.h"
@@ -180,19 +181,21 @@ TEST(Loop, CheckpointsWrittenInTheBackgroundAreTheSameBytes) {
 }
 
 TEST(Loop, WhatGoesWrongInTheBackgroundIsTold) {
-  TinyRun r;
-  r.settings.save_steps = 2, r.settings.save_in_background = true;
-  r.task.bad = [&](uint64_t index) {
-    // The folder is exchanged for a file while the run goes on.
-    if (index == 4) {
-      std::filesystem::rename(r.settings.output_dir, r.folder / "moved");
-      check(write_file(r.settings.output_dir, "in the way").ok(), "cannot write");
-    }
-    return false;
+  BackgroundSave save;
+  std::promise<void> go;
+  std::shared_future<void> allowed(go.get_future());
+  const auto failing = [allowed]() -> Status {
+    allowed.wait();
+    return error_at("disk", "full");
   };
-  const auto result = r.go();
-  ASSERT_FALSE(result.ok());
-  EXPECT_NE(result.error().text().find("checkpoint-"), std::string::npos) << result.error().text();
+  EXPECT_TRUE(save.poll().ok());
+  ASSERT_TRUE(save.start(failing).ok());
+  EXPECT_TRUE(save.poll().ok()) << "it is still being written";
+  go.set_value();
+  EXPECT_FALSE(save.wait().ok());
+  EXPECT_TRUE(save.wait().ok()) << "an error is told once";
+  ASSERT_TRUE(save.start(failing).ok());
+  EXPECT_FALSE(save.start([]() -> Status { return Done{}; }).ok()) << "the next save tells of the one before";
 }
 
 TEST(Loop, TheRateIsWhereTheLossFallsFastest) {
