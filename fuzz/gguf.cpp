@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "formats/gguf_split.h"
+
 using namespace makar;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -18,6 +20,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     value.integers(), value.numbers(), value.texts();
     check(value.shown().size() < 500, "a value is shown in bounds");
   }
+  // As the first of several files, and joined with itself: only a file without tensors goes with its twin.
+  const auto others = gguf_split_paths((*file)->fields(), "/nowhere/x-00001-of-00002.gguf");
+  check(!others.ok() || others->empty(), "no file lies nowhere");
+  const auto twice = Gguf::join({*file, *file});
+  check(!twice.ok() || (*file)->tensors().empty(), "tensors of one name are not joined");
   for (const GgufTensor& t : (*file)->tensors()) {
     check((*file)->find(t.name) == &t, "a listed tensor is found");
     const Tensor view = (*file)->view(t), copy = view.clone();  // touches every byte

@@ -13,7 +13,7 @@ struct GemmOutput;
 
 // Weights [n, k] of a block type, laid out for the kernels without loss. Bytes a weight, beside the file's:
 // as there for Q8_0, Q4_0, Q4_1 and IQ4_NL; Q4_K 1.03, IQ4_XS 1.01, Q5_0 1.18, Q5_1 1.17, Q5_K 1.20, Q6_K
-// 1.30, Q3_K 1.33, Q2_K 1.95, IQ2_XXS 2.09 times.
+// 1.30, Q3_K 1.33, Q2_K 1.19, IQ2_XXS 2.09 times.
 class QuantMatrix {
  public:
   QuantMatrix() = default;

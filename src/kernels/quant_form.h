@@ -21,6 +21,7 @@ enum class QuantValues : uint8_t {
   kUnsigned4,  // the same for 0..15
   kBook4,      // the same, an index into 16 values
   kInt6,       // 3 bytes for 4: the upper six bits of each, the fourth in the lower two; read as 4 times
+  kUnsigned2,  // a byte for 4: the steps of a run from the lowest bits up
 };
 enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
 
@@ -43,7 +44,7 @@ enum QuantFormId : int {
   kFormSuperInt6Min,
   kFormSuperInt8,
   kFormSuperSigned4,
-  kFormSuperUnsigned4Min16,
+  kFormSuperUnsigned2Min16,
   kFormWide,
   kFormWideMin,
   kFormWide16,
@@ -64,7 +65,7 @@ inline constexpr QuantForm kQuantForms[kQuantFormCount] = {
     {QuantValues::kInt8, QuantScales::kSuper, 16, false},     // Q6_K: unpacking six bits costs more than they
                                                               // save
     {QuantValues::kSigned4, QuantScales::kSuper, 16, false},  // Q3_K
-    {QuantValues::kUnsigned4, QuantScales::kSuper, 16, true},  // Q2_K
+    {QuantValues::kUnsigned2, QuantScales::kSuper, 16, true},  // Q2_K
     {QuantValues::kInt8, QuantScales::kFloat, 32, false},
     {QuantValues::kInt8, QuantScales::kFloat, 32, true},
     {QuantValues::kInt8, QuantScales::kFloat, 16, false},
@@ -79,7 +80,10 @@ constexpr int parts_of(const QuantForm& f) { return kQuantBlock / f.part; }
 constexpr int blocks_of(const QuantForm& f) { return f.scales == QuantScales::kSuper ? 4 : 1; }
 // Bytes of the values of one block.
 constexpr int64_t value_bytes(const QuantForm& f) {
-  const int bits = f.values == QuantValues::kInt8 ? 8 : f.values == QuantValues::kInt6 ? 6 : 4;
+  const int bits = f.values == QuantValues::kInt8        ? 8
+                   : f.values == QuantValues::kInt6      ? 6
+                   : f.values == QuantValues::kUnsigned2 ? 2
+                                                         : 4;
   return kQuantBlock * kQuantCols * bits / 8;
 }
 // Scales of a group. kHalf: f16 [parts][4], mins likewise. kFloat: the same in f32, then -1.5 * 2^23 times

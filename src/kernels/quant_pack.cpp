@@ -24,6 +24,11 @@ void store_values(QuantValues values, const uint8_t (&steps)[kSteps][16], std::b
           const int fourth = steps[run * 4 + 3][i] >> (4 - 2 * s) & 3;
           out[s * 16 + i] = static_cast<uint8_t>(steps[run * 4 + s][i] << 2 | fourth);
         }
+  } else if (values == QuantValues::kUnsigned2) {
+    for (int run = 0; run < 4; ++run, out += 16)
+      for (int i = 0; i < 16; ++i)
+        out[i] = static_cast<uint8_t>(steps[run * 4][i] | steps[run * 4 + 1][i] << 2 |
+                                      steps[run * 4 + 2][i] << 4 | steps[run * 4 + 3][i] << 6);
   } else {
     for (int half = 0; half < 2; ++half, out += 64)
       for (int s = 0; s < 4; ++s)

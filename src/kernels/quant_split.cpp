@@ -178,7 +178,7 @@ QuantHolding holding_of(DType type) {
     case DType::kQ8_0:
       return plain(kFormInt8);
     case DType::kQ2_K:
-      return plain(kFormSuperUnsigned4Min16);
+      return plain(kFormSuperUnsigned2Min16);
     case DType::kQ3_K:
       return plain(kFormSuperSigned4);
     case DType::kQ4_K:

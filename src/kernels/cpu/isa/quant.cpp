@@ -28,6 +28,9 @@ inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[k
     const std::byte* at = block + run * 48;
     const Bytes a = load_bytes(at), b = load_bytes(at + 16), c = load_bytes(at + 32);
     out[0] = upper_six(a), out[1] = upper_six(b), out[2] = upper_six(c), out[3] = gather_six(a, b, c);
+  } else if constexpr (V == QuantValues::kUnsigned2) {
+    const Bytes w = load_bytes(block + run * 16);
+    out[0] = two_bits<0>(w), out[1] = two_bits<2>(w), out[2] = two_bits<4>(w), out[3] = two_bits<6>(w);
   } else {
     for (int s = 0; s < kSteps; ++s) {
       const Bytes w = load_bytes(block + (run / 2 * kSteps + s) * 16);

@@ -33,6 +33,14 @@ inline Bytes low_nibbles_16(Bytes w) { return vshlq_n_s8(w, 4); }
 inline Bytes high_nibbles_16(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xf0))); }
 inline Bytes low_nibbles(Bytes w) { return vandq_s8(w, vdupq_n_s8(15)); }
 inline Bytes high_nibbles(Bytes w) { return vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w), 4)); }
+// Two bits of each byte, from bit `At` up.
+template <int At>
+inline Bytes two_bits(Bytes w) {
+  if constexpr (At == 0)
+    return vandq_s8(w, vdupq_n_s8(3));
+  else
+    return vandq_s8(vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w), At)), vdupq_n_s8(3));
+}
 inline Bytes look_up(Bytes book, Bytes index) { return vqtbl1q_s8(book, vreinterpretq_u8_s8(index)); }
 inline Bytes upper_six(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xfc))); }
 // The lower two bits of three bytes, from the top.

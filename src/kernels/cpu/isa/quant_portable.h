@@ -62,6 +62,10 @@ inline Bytes low_nibbles(Bytes w) {
 inline Bytes high_nibbles(Bytes w) {
   return each_byte([&](int i) { return static_cast<uint8_t>(w.v[i]) >> 4; });
 }
+template <int At>
+inline Bytes two_bits(Bytes w) {
+  return each_byte([&](int i) { return static_cast<uint8_t>(w.v[i]) >> At & 3; });
+}
 inline Bytes look_up(Bytes book, Bytes index) {
   return each_byte([&](int i) { return book.v[index.v[i]]; });
 }

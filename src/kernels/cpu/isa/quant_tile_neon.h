@@ -14,35 +14,39 @@
 namespace makar::kernels::MAKAR_ISA {
 
 // Rows of 16 k in v8, v9, v24, v25; weights in v20..v23; sums x0..x3.
-#define MAKAR_LOAD_RUN(at_w, at_a)                                                                        \
-  "ldr q20, [%[v], #(" at_w ")]\n ldr q21, [%[v], #(" at_w " + 16)]\n"                                    \
-  "ldr q22, [%[v], #(" at_w " + 32)]\n ldr q23, [%[v], #(" at_w " + 48)]\n"                               \
-  "ldr q8, [%[a], #(" at_a ")]\n ldr q9, [%[a], #(" at_a " + 64)]\n"                                      \
+#define MAKAR_LOAD_RUN(at_w, at_a)                              \
+  "ldr q20, [%[v], #(" at_w ")]\n ldr q21, [%[v], #(" at_w      \
+  " + 16)]\n"                                                   \
+  "ldr q22, [%[v], #(" at_w " + 32)]\n ldr q23, [%[v], #(" at_w \
+  " + 48)]\n"                                                   \
+  "ldr q8, [%[a], #(" at_a ")]\n ldr q9, [%[a], #(" at_a        \
+  " + 64)]\n"                                                   \
   "ldr q24, [%[a], #(" at_a " + 128)]\n ldr q25, [%[a], #(" at_a " + 192)]\n"
-#define MAKAR_DOTS(w, lane, x0, x1, x2, x3)                                                               \
-  "sdot " x0 ".4s, " w ".16b, v8.4b[" lane "]\n sdot " x1 ".4s, " w ".16b, v9.4b[" lane "]\n"             \
+#define MAKAR_DOTS(w, lane, x0, x1, x2, x3)                                             \
+  "sdot " x0 ".4s, " w ".16b, v8.4b[" lane "]\n sdot " x1 ".4s, " w ".16b, v9.4b[" lane \
+  "]\n"                                                                                 \
   "sdot " x2 ".4s, " w ".16b, v24.4b[" lane "]\n sdot " x3 ".4s, " w ".16b, v25.4b[" lane "]\n"
 #define MAKAR_DOTS_0(lane, w) MAKAR_DOTS(w, lane, "v12", "v13", "v14", "v15")
 #define MAKAR_DOTS_1(lane, w) MAKAR_DOTS(w, lane, "v16", "v17", "v18", "v19")
-#define MAKAR_SEEDS(x0, x1, x2, x3)                                                                       \
+#define MAKAR_SEEDS(x0, x1, x2, x3) \
   "ldr " x0 ", [%[seed]]\n ldr " x1 ", [%[seed]]\n ldr " x2 ", [%[seed]]\n ldr " x3 ", [%[seed]]\n"
-#define MAKAR_FINISH_SUBTRACT                                                                             \
-  "fsub v16.4s, v16.4s, v26.4s\n fsub v17.4s, v17.4s, v26.4s\n"                                           \
+#define MAKAR_FINISH_SUBTRACT                                   \
+  "fsub v16.4s, v16.4s, v26.4s\n fsub v17.4s, v17.4s, v26.4s\n" \
   "fsub v18.4s, v18.4s, v26.4s\n fsub v19.4s, v19.4s, v26.4s\n"
-#define MAKAR_FINISH_PART_1                                                                               \
-  "fmla v4.4s, v16.4s, v29.4s\n fmla v5.4s, v17.4s, v29.4s\n"                                             \
+#define MAKAR_FINISH_PART_1                                   \
+  "fmla v4.4s, v16.4s, v29.4s\n fmla v5.4s, v17.4s, v29.4s\n" \
   "fmla v6.4s, v18.4s, v29.4s\n fmla v7.4s, v19.4s, v29.4s\n"
-#define MAKAR_FINISH_BLOCK                                                                                \
-  "ldr q28, [%[d]]\n"                                                                                     \
-  "fmla %[y0].4s, v4.4s, v28.s[0]\n fmla %[y1].4s, v5.4s, v28.s[1]\n"                                     \
+#define MAKAR_FINISH_BLOCK                                            \
+  "ldr q28, [%[d]]\n"                                                 \
+  "fmla %[y0].4s, v4.4s, v28.s[0]\n fmla %[y1].4s, v5.4s, v28.s[1]\n" \
   "fmla %[y2].4s, v6.4s, v28.s[2]\n fmla %[y3].4s, v7.4s, v28.s[3]\n"
 // s_0 comes to v27, s_1 to v29, -seed s_0 to memory.
 #define MAKAR_FLOAT_SCALES "ldr q27, [%[b]]\n ldr q29, [%[b], #16]\n add %[base], %[b], #32\n"
-#define MAKAR_HALF_SCALES                                                                                 \
-  "ldr q27, [%[b]]\n fcvtl2 v29.4s, v27.8h\n fcvtl v27.4s, v27.4h\n"                                      \
+#define MAKAR_HALF_SCALES                                            \
+  "ldr q27, [%[b]]\n fcvtl2 v29.4s, v27.8h\n fcvtl v27.4s, v27.4h\n" \
   "fmul v10.4s, v27.4s, v30.4s\n str q10, [%[base]]\n"
 
-#define MAKAR_PANEL(scales)                                                                               \
+#define MAKAR_PANEL(scales) \
   asm volatile(                                                                                           \
       "movi v4.4s, #0\n movi v5.4s, #0\n movi v6.4s, #0\n movi v7.4s, #0\n movi v29.4s, #0\n"             \
       MAKAR_SEEDS("q16", "q17", "q18", "q19")                                                             \
