@@ -22,6 +22,11 @@ int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
   return widest;
 }
 
+bool has_place(const Job& job) {
+  return std::any_of(job.branches.begin(), job.branches.end(),
+                     [](const Branch& branch) { return branch.slot.has_value(); });
+}
+
 }  // namespace
 
 Engine::Engine(const Model& model, ThreadPool& pool, EngineOptions options)
@@ -134,15 +139,17 @@ std::vector<Engine::Piece> Engine::plan() {
   for (const auto& job : jobs_)
     for (const Branch& branch : job->branches) placed += branch.slot ? 1 : 0;
   for (const bool writing : {true, false})
-    for (const auto& job : jobs_)
+    for (const auto& job : jobs_) {
+      // A job that has begun takes all its branches along: it goes on when the last of them is ready.
+      if (placed >= options_.max_branches && !has_place(*job)) continue;
       for (size_t b = 0; b < job->branches.size(); ++b) {
         const Branch& branch = job->branches[b];
         const bool writes = branch.slot && branch.cached > 0 && branch.cached >= branch.want;
         if (writing != writes) continue;
-        if (!branch.slot && placed >= options_.max_branches) continue;
         placed += branch.slot ? 0 : 1;
         plan_branch(*job, b, budget, pieces);
       }
+    }
   return pieces;
 }
 
@@ -229,14 +236,15 @@ bool Engine::step() {
   if (jobs_.empty()) return false;
   const std::vector<Piece> pieces = whole_ ? plan_whole() : plan();
   if (pieces.empty()) {
-    // The first job had everything there is and it was not enough.
-    const Job& job = *jobs_.front();
-    jobs_.front()->fail(cache_,
-                        error_of(Error::Kind::kLimit, "cache",
-                                 "{} tokens need more than the {} pages of {} tokens there are; raise "
-                                 "--mem-budget or ask for less",
-                                 job.branches.front().length() + static_cast<int64_t>(job.source.size()),
-                                 cache_.max_pages(), KvCache::kPageRows));
+    // The first job that began had everything there is and it was not enough.
+    const auto began =
+        std::find_if(jobs_.begin(), jobs_.end(), [](const auto& job) { return has_place(*job); });
+    Job& job = began == jobs_.end() ? *jobs_.front() : **began;
+    const int64_t tokens = job.branches.front().length() + static_cast<int64_t>(job.source.size());
+    job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
+                              "{} tokens need more than the {} pages of {} tokens there are; raise "
+                              "--mem-budget or ask for less",
+                              tokens, cache_.max_pages(), KvCache::kPageRows));
     return true;
   }
   compute(pieces);

@@ -174,7 +174,8 @@ class EngineTrials : public testing::TestWithParam<const char*> {
       ASSERT_NO_FATAL_FAILURE(check_pages(engine, jobs)) << "trial " << seed;
     }
     for (size_t i = 0; i < jobs.size(); ++i)
-      ASSERT_EQ(transcript(*jobs[i]), alone(seeds[i], numbers)) << "trial " << seed << ", job " << i;
+      ASSERT_EQ(transcript(*jobs[i]), alone(seeds[i], numbers))
+          << "trial " << seed << ", job " << i << (jobs[i]->error ? ": " + jobs[i]->error->text() : "");
     preempted_ += engine.stats().preempted, reused_ += engine.stats().reused;
   }
 
