@@ -206,6 +206,9 @@ Status open_sources(const TrainCommon& common, const Tokenizer& tokenizer, int64
         MAKAR_TRY(const Prepared prepared, prepare_tokens(tokenizer, pool, o));
         MAKAR_CHECK_OK(write_file(folder + "/prepared_from.json", how.dump() + "\n"));
         say_prepared(common, spec.path, prepared);
+        if (o.validation > 0 && prepared.validation_tokens == 0)
+          say(common,
+              "no document fell into the validation part; val_split=tail takes the last tokens instead");
       }
     }
     MAKAR_TRY(const std::string sum, sha256_of_file(folder + "/manifest.json"));
