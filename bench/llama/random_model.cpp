@@ -42,7 +42,8 @@ GgufFields fields_of(const Sizes& s) {
 void put_vocabulary(GgufFields& f) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>"};
   std::vector<int32_t> types = {2, 3, 3};
-  for (int byte = 0; byte < 256; ++byte) tokens.push_back(fmt::format("<0x{:02X}>", byte)), types.push_back(6);
+  for (int byte = 0; byte < 256; ++byte)
+    tokens.push_back(fmt::format("<0x{:02X}>", byte)), types.push_back(6);
   for (int64_t i = 0; static_cast<int64_t>(tokens.size()) < kVocab; ++i) {
     std::string word;
     for (int64_t rest = i; rest >= 0; rest = rest / 26 - 1)

@@ -110,9 +110,10 @@ Status put_derived(const GgufArchitecture& a, const GgufFields& fields, Json& co
 Result<Json> config_of(const Gguf& file) {
   const GgufFields& fields = file.fields();
   if (fields.integer("split.count").value_or(1) > 1)
-    return error_of(Error::Kind::kUnsupported, "key 'split.count'",
-                    "is {}; this is one part of a model: open the first part by its file name, with the others beside it",
-                    *fields.integer("split.count"));
+    return error_of(
+        Error::Kind::kUnsupported, "key 'split.count'",
+        "is {}; this is one part of a model: open the first part by its file name, with the others beside it",
+        *fields.integer("split.count"));
   MAKAR_TRY(const GgufArchitecture* a, find_gguf_architecture(fields));
   Json config = {{"architectures", {a->model}}, {"model_type", a->model_type}};
   for (const auto& [field, value] : a->implied) config[field] = value;

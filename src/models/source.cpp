@@ -10,7 +10,8 @@
 namespace makar {
 namespace {
 
-// The only GGUF file (or the first of the only model in several) of a folder without a config.json; "" when there is none, or several to choose from.
+// The only GGUF file (or the first of the only model in several) of a folder without a config.json; "" when
+// there is none, or several to choose from.
 std::string only_gguf(const std::string& folder) {
   if (is_there(folder + "/config.json")) return "";
   std::string found;

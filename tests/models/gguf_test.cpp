@@ -117,6 +117,26 @@ TEST(GgufModels, ExpertsOfOtherAgesComputeTheSame) {
   EXPECT_FALSE(load_model(folder / "m.gguf").ok());
 }
 
+// llama.cpp writes RoBERTa and XLM-RoBERTa as bert: positions without the rows before the first, one type of
+// tokens, and the tokenizer of another kind. It computes as a BERT whose tokens are all of type 0.
+TEST(GgufModels, BertOfRobertasKindIsRead) {
+  const LoadedModel original = subject("golden/bert-embedding");
+  GgufFields fields = *gguf_fields(original.model->spec());
+  fields.set("tokenizer.ggml.model", GgufValue::text("gpt2"));
+  auto sources = *gguf_sources(original);
+  for (GgufSource& s : sources)
+    if (s.name == "token_types.weight") {
+      const Tensor first = s.make()->slice(0, 1).clone();
+      s = {s.name, first.dtype(), first.shape(), [first]() -> Result<Tensor> { return first; }};
+    }
+  ScratchFolder folder;
+  ASSERT_TRUE(write_gguf(folder / "m.gguf", fields, sources).ok());
+  const auto loaded = load_model(folder / "m.gguf");
+  ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+  ThreadPool pool(2);
+  EXPECT_TRUE(same_bits(hidden(*original.model, pool), hidden(*loaded->model, pool)));
+}
+
 // A model in three files, named as llama-gguf-split does: the first, or the folder, is the model.
 TEST(GgufModels, SeveralFilesAreOneModel) {
   const LoadedModel original = subject("golden/llama");

@@ -25,7 +25,7 @@ using Lanes = Vec;
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return fma(a, b, c); }
 inline Lanes hidden(float x) {
   Lanes v = broadcast(&x);
-  asm volatile("" : "+v"(v));
+  asm volatile("" : "+x"(v));
   return v;
 }
 #else
