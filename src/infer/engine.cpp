@@ -22,6 +22,12 @@ int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
   return widest;
 }
 
+// A job that has begun goes on with all of its branches.
+bool admitted(const Job& job) {
+  return std::any_of(job.branches.begin(), job.branches.end(),
+                     [](const Branch& branch) { return branch.slot.has_value(); });
+}
+
 }  // namespace
 
 Engine::Engine(const Model& model, ThreadPool& pool, EngineOptions options)
@@ -139,7 +145,7 @@ std::vector<Engine::Piece> Engine::plan() {
         const Branch& branch = job->branches[b];
         const bool writes = branch.slot && branch.cached > 0 && branch.cached >= branch.want;
         if (writing != writes) continue;
-        if (!branch.slot && placed >= options_.max_branches) continue;
+        if (!branch.slot && placed >= options_.max_branches && !admitted(*job)) continue;
         placed += branch.slot ? 0 : 1;
         plan_branch(*job, b, budget, pieces);
       }
