@@ -26,7 +26,7 @@ failures = []
 
 def run(*arguments, text=None):
     given = text.encode() if text is not None else None
-    done = subprocess.run([MAKAR, *arguments], input=given, capture_output=True, timeout=300)
+    done = subprocess.run([MAKAR, *arguments], input=given, capture_output=True, timeout=900)
     if done.returncode != 0:
         failures.append(f"{' '.join(arguments)[:120]}: {done.stderr.decode()[:300]}")
     return done.stdout.decode()
@@ -178,7 +178,7 @@ def memory(scratch):
     for kind in ("f16", "q8_0"):
         _, _, small = with_memory(*many, "--cache-type", kind)
         print(f"      {small:.0f} MB with {kind}")
-        expect(f"a cache of {kind} is smaller", small < most - 5, (least, small, most))
+        expect(f"a cache of {kind} is smaller", small < most - 2, (least, small, most))
         most = small
 
 
