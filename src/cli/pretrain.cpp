@@ -65,24 +65,24 @@ std::vector<std::string> special_tokens(const std::string& type, const std::stri
   return out;
 }
 
-struct Words {
+struct FoundTokenizer {
   Tokenizer tokenizer;
   std::string folder;
 };
 
 // The tokenizer named, that of the base model, or a new one, which is kept in the run's folder.
-Result<Words> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
+Result<FoundTokenizer> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
   const bool named = is_there(p.tokenizer);
   if (named || !p.base_model.empty()) {
     const std::string path = named ? p.tokenizer : p.base_model;
     MAKAR_TRY(Tokenizer t, Tokenizer::load(path));
-    return Words{t, is_folder(path) ? path : ""};
+    return FoundTokenizer{t, is_folder(path) ? path : ""};
   }
   for (const std::string& text : p.common.datasets) {  // prepared data brings its own
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
     if (!TokenStore::has(spec.path, "train")) continue;
     MAKAR_TRY(Tokenizer t, Tokenizer::load(spec.path));
-    return Words{t, spec.path};
+    return FoundTokenizer{t, spec.path};
   }
   const std::string kept = p.common.loop.output_dir + "/data/tokenizer";
   const std::string kind = !p.tokenizer.empty() ? p.tokenizer : p.shape.type == "bert" ? "wordpiece" : "bpe";
@@ -103,7 +103,7 @@ Result<Words> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
     say(p.common, fmt::format("tokenizer: {}, trained on the data", kind));
   }
   MAKAR_TRY(Tokenizer t, Tokenizer::load(kept + "/tokenizer.json"));
-  return Words{t, ""};
+  return FoundTokenizer{t, ""};
 }
 
 Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, int64_t eos) {

@@ -46,14 +46,14 @@ Result<Json> train_tokenizer_on(const std::vector<std::string>& paths, const New
     Kind kind;
     const char* pipeline;
   };
-  constexpr Row kRows[] = {{"char", Kind::kCharacter, "none"},
+  constexpr Row kTokenizers[] = {{"char", Kind::kCharacter, "none"},
                            {"bpe", Kind::kBpe, "byte-level"},
                            {"wordpiece", Kind::kWordPiece, "bert"},
                            {"unigram", Kind::kUnigram, "metaspace"}};
   TrainSettings s;
   std::vector<std::string> known;
   const Row* row = nullptr;
-  for (const Row& r : kRows) {
+  for (const Row& r : kTokenizers) {
     known.emplace_back(r.name);
     if (wanted.kind == r.name) row = &r;
   }

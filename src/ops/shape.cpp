@@ -246,10 +246,10 @@ namespace {
 
 // Sums in fixed chunks, then over the chunks, in double: one order for any number of threads.
 double chunked_sum(const Tensor& x) {
-  constexpr int64_t kChunk = 4096;
+  constexpr int64_t kRun = 4096;
   double total = 0;
-  for (int64_t i = 0; i < x.count(); i += kChunk)
-    total += kernels::cpu().sum(x.f32() + i, std::min(kChunk, x.count() - i));
+  for (int64_t i = 0; i < x.count(); i += kRun)
+    total += kernels::cpu().sum(x.f32() + i, std::min(kRun, x.count() - i));
   return total;
 }
 

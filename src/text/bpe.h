@@ -9,9 +9,9 @@
 
 namespace makar {
 
-class Bpe : public Model {
+class Bpe : public TokenModel {
  public:
-  static Result<std::unique_ptr<const Model>> from_json(const Json& json, bool raw_bytes);
+  static Result<std::unique_ptr<const TokenModel>> from_json(const Json& json, bool raw_bytes);
 
   Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override;
   Status tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out) const override;

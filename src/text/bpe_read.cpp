@@ -102,7 +102,7 @@ void Bpe::find_joins() {
   }
 }
 
-Result<std::unique_ptr<const Model>> Bpe::from_json(const Json& json, bool raw_bytes) {
+Result<std::unique_ptr<const TokenModel>> Bpe::from_json(const Json& json, bool raw_bytes) {
   std::unique_ptr<Bpe> model(new Bpe());
   const Json* vocab = find_field(json, "vocab");
   if (!vocab) return wrong_field(json, "vocab", "an object of tokens and ids");
@@ -140,7 +140,7 @@ Result<std::unique_ptr<const Model>> Bpe::from_json(const Json& json, bool raw_b
     for (int b = 0; b < 256; ++b) model->byte_ids_[b] = model->vocabulary_.find(fmt::format("<0x{:02X}>", b));
   }
   model->find_joins();
-  return std::unique_ptr<const Model>(std::move(model));
+  return std::unique_ptr<const TokenModel>(std::move(model));
 }
 
 void Bpe::write(Json& model) const {

@@ -2,11 +2,10 @@
 
 #include "text/base64.h"
 #include "text/field.h"
+#include "text/unicode.h"
 
 namespace makar {
 namespace {
-
-constexpr std::string_view kBlankMark = "\u2581";
 
 // The stages after the character map, in the order in which the reader writes them.
 enum Stage : uint8_t { kMap, kTrim, kCollapse, kPrepend, kMarks, kTrimMarks, kUnknownStage };
@@ -30,7 +29,8 @@ Stage stage_of(const Json& json) {
 }  // namespace
 
 std::optional<DirectSentencePiece> DirectSentencePiece::find(const Json& normalizer,
-                                                             const Json& pre_tokenizer, const Model& model) {
+                                                             const Json& pre_tokenizer,
+                                                             const TokenModel& model) {
   const auto* unigram = dynamic_cast<const Unigram*>(&model);
   const Json* parts = normalizer.is_object() ? find_field(normalizer, "normalizers") : nullptr;
   if (!unigram || !unigram->sentencepiece() || !unigram->no_token_crosses(kBlankMark) || !parts ||

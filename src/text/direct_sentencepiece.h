@@ -19,7 +19,7 @@ struct DirectSentencePiece {
 
   // Nothing when the sections are something else.
   static std::optional<DirectSentencePiece> find(const Json& normalizer, const Json& pre_tokenizer,
-                                                 const Model& model);
+                                                 const TokenModel& model);
   // Well-formed text as the model sees it: what the stages of the normaliser would give.
   std::string normalize(std::string_view text, bool first) const;
 };

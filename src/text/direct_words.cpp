@@ -3,11 +3,10 @@
 #include <array>
 
 #include "text/field.h"
+#include "text/unicode.h"
 
 namespace makar {
 namespace {
-
-constexpr std::string_view kBlankMark = "\u2581";
 
 bool is_type(const Json& json, const char* name) {
   const Json* type = find_field(json, "type");
@@ -45,7 +44,7 @@ bool is_marked(const Json& normalizer, const Json& pre, DirectWords& out) {
 }
 
 // The end of the text at p that merges can reach: a blank, or a seam that no merge crosses.
-const char* word_end(const char* p, const char* end, const Model::Joins* joins) {
+const char* word_end(const char* p, const char* end, const TokenModel::Joins* joins) {
   if (!joins || p == end) {
     while (p < end && *p != ' ') ++p;
     return p;

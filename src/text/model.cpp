@@ -20,10 +20,10 @@ std::string guess_type(const Json& json) {
 
 }  // namespace
 
-Result<std::unique_ptr<const Model>> Model::from_json(const Json& json, bool raw_bytes) {
+Result<std::unique_ptr<const TokenModel>> TokenModel::from_json(const Json& json, bool raw_bytes) {
   if (!json.is_object()) return error_at("", "expected an object, found {}", json.type_name());
   MAKAR_TRY(const std::string type, string_field(json, "type", guess_type(json)));
-  Result<std::unique_ptr<const Model>> made = Error{};
+  Result<std::unique_ptr<const TokenModel>> made = Error{};
   if (type == "BPE")
     made = Bpe::from_json(json, raw_bytes);
   else if (type == "WordPiece")

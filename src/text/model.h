@@ -19,9 +19,9 @@ struct ModelToken {
 // Ids a word may not give: control tokens, where the text is plain. Null allows all.
 using Banned = std::vector<bool>;
 
-class Model {
+class TokenModel {
  public:
-  virtual ~Model() = default;
+  virtual ~TokenModel() = default;
   virtual Status tokenize(std::string_view word, const Banned* banned,
                           std::vector<ModelToken>& out) const = 0;
 
@@ -47,7 +47,7 @@ class Model {
 
   // From the "model" section. `raw_bytes`: words come as bytes, the vocabulary is written in the byte
   // alphabet.
-  static Result<std::unique_ptr<const Model>> from_json(const Json& json, bool raw_bytes);
+  static Result<std::unique_ptr<const TokenModel>> from_json(const Json& json, bool raw_bytes);
 };
 
 }  // namespace makar

@@ -41,7 +41,7 @@ struct Tokenizer::Impl {
   Json rest;  // the tokenizer.json without the vocabulary and the merges
   std::unique_ptr<const Normalizer> normalizer;
   std::unique_ptr<const PreTokenizer> pre_tokenizer;
-  std::unique_ptr<const Model> model;
+  std::unique_ptr<const TokenModel> model;
   std::unique_ptr<const PostProcessor> post_processor;
   std::unique_ptr<const Decoder> decoder;
   AddedVocabulary added;
@@ -49,7 +49,7 @@ struct Tokenizer::Impl {
   std::optional<Padding> padding;
   const Bpe* raw_bpe = nullptr;  // the model, when words are bytes
   bool byte_level = false;
-  std::string mark;  // a run of text may be cut before this (Model::splits_before); "" when not
+  std::string mark;  // a run of text may be cut before this (TokenModel::splits_before); "" when not
   Banned banned;     // special ids but the unknown one
   Scanner::Kind direct = Scanner::Kind::kNone;                      // the short way of direct.h
   std::shared_ptr<const DirectWords> direct_words;                  // those of direct_words.h, null for none

@@ -137,7 +137,7 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   MAKAR_TRY(made->normalizer,
             in_section(Normalizer::from_json(section(json, "normalizer")), place, "normalizer"));
   MAKAR_TRY(made->pre_tokenizer, in_section(PreTokenizer::from_json(pre, raw), place, "pre_tokenizer"));
-  MAKAR_TRY(made->model, in_section(Model::from_json(json["model"], raw), place, "model"));
+  MAKAR_TRY(made->model, in_section(TokenModel::from_json(json["model"], raw), place, "model"));
   MAKAR_TRY(made->decoder, in_section(Decoder::from_json(section(json, "decoder")), place, "decoder"));
   MAKAR_TRY(auto added, in_section(read_added(json), place, "added_tokens"));
   MAKAR_CHECK_OK(
@@ -158,7 +158,6 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
 
   if (raw) made->raw_bpe = static_cast<const Bpe*>(made->model.get());
   if (raw && made->model->deterministic()) made->direct = direct_kind(pre);
-  constexpr const char* kBlankMark = "\u2581";
   if (!made->byte_level && made->model->splits_before(kBlankMark)) made->mark = kBlankMark;
   if (made->model->deterministic()) {
     const DirectWords words = direct_words(section(json, "normalizer"), pre, made->mark);

@@ -16,6 +16,8 @@ struct CodePoint {
 };
 
 constexpr char32_t kReplacement = 0xFFFD;
+// What SentencePiece writes for a blank.
+constexpr std::string_view kBlankMark = "\u2581";
 
 CodePoint decode_utf8_multibyte(const char* at, const char* end);
 inline CodePoint decode_utf8(const char* at, const char* end) {

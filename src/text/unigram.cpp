@@ -146,7 +146,7 @@ void Unigram::write(Json& model) const {
   model["vocab"] = std::move(vocab);
 }
 
-Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
+Result<std::unique_ptr<const TokenModel>> Unigram::from_json(const Json& json) {
   std::unique_ptr<Unigram> model(new Unigram());
   MAKAR_TRY(const Json* list, list_field(json, "vocab"));
   if (list->size() > Vocabulary::kMaxId)
@@ -187,7 +187,7 @@ Result<std::unique_ptr<const Model>> Unigram::from_json(const Json& json) {
     if (const auto token = model->vocabulary_.token(id); token && is_valid_utf8(*token) && !hidden[id])
       keys.emplace_back(*token, id);
   model->trie_.build(std::move(keys));
-  return std::unique_ptr<const Model>(std::move(model));
+  return std::unique_ptr<const TokenModel>(std::move(model));
 }
 
 }  // namespace makar

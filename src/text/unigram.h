@@ -5,9 +5,9 @@
 
 namespace makar {
 
-class Unigram : public Model {
+class Unigram : public TokenModel {
  public:
-  static Result<std::unique_ptr<const Model>> from_json(const Json& json);
+  static Result<std::unique_ptr<const TokenModel>> from_json(const Json& json);
 
   Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }

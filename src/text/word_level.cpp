@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-class WordLevel : public Model {
+class WordLevel : public TokenModel {
  public:
   WordLevel(Vocabulary vocabulary, std::string unknown)
       : vocabulary_(std::move(vocabulary)),
@@ -34,12 +34,12 @@ class WordLevel : public Model {
 
 }  // namespace
 
-Result<std::unique_ptr<const Model>> make_word_level(const Json& json) {
+Result<std::unique_ptr<const TokenModel>> make_word_level(const Json& json) {
   const Json* vocab = find_field(json, "vocab");
   if (!vocab) return wrong_field(json, "vocab", "an object of tokens and ids");
   MAKAR_TRY(Vocabulary vocabulary, Vocabulary::from_json(*vocab));
   MAKAR_TRY(std::string unknown, string_field(json, "unk_token", "<unk>"));
-  return std::unique_ptr<const Model>(new WordLevel(std::move(vocabulary), std::move(unknown)));
+  return std::unique_ptr<const TokenModel>(new WordLevel(std::move(vocabulary), std::move(unknown)));
 }
 
 }  // namespace makar

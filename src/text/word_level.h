@@ -3,6 +3,6 @@
 
 namespace makar {
 
-Result<std::unique_ptr<const Model>> make_word_level(const Json& json);
+Result<std::unique_ptr<const TokenModel>> make_word_level(const Json& json);
 
 }  // namespace makar

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-class WordPiece : public Model {
+class WordPiece : public TokenModel {
  public:
   WordPiece(Vocabulary vocabulary, std::string unknown, std::string prefix, uint64_t limit)
       : vocabulary_(std::move(vocabulary)),
@@ -73,14 +73,14 @@ class WordPiece : public Model {
 
 }  // namespace
 
-Result<std::unique_ptr<const Model>> make_wordpiece(const Json& json) {
+Result<std::unique_ptr<const TokenModel>> make_wordpiece(const Json& json) {
   const Json* vocab = find_field(json, "vocab");
   if (!vocab) return wrong_field(json, "vocab", "an object of tokens and ids");
   MAKAR_TRY(Vocabulary vocabulary, Vocabulary::from_json(*vocab));
   MAKAR_TRY(std::string unknown, string_field(json, "unk_token", "[UNK]"));
   MAKAR_TRY(std::string prefix, string_field(json, "continuing_subword_prefix", "##"));
   MAKAR_TRY(const uint64_t limit, count_field(json, "max_input_chars_per_word", 100));
-  return std::unique_ptr<const Model>(
+  return std::unique_ptr<const TokenModel>(
       new WordPiece(std::move(vocabulary), std::move(unknown), std::move(prefix), limit));
 }
 

@@ -3,6 +3,6 @@
 
 namespace makar {
 
-Result<std::unique_ptr<const Model>> make_wordpiece(const Json& json);
+Result<std::unique_ptr<const TokenModel>> make_wordpiece(const Json& json);
 
 }  // namespace makar

@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 
-KEYWORDS = {"DEPS", "LIBS", "MAIN"}
+KEYWORDS = {"DEPS", "LIBS", "ALONE", "MAIN"}
 
 
 def read_rooms(cmake):

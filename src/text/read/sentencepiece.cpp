@@ -14,9 +14,8 @@ namespace makar {
 namespace {
 
 using Piece = SentencePieceModel::Piece;
-constexpr const char* kMark = "\u2581";
 
-Json replace(Json pattern, const std::string& content) {
+Json replace(Json pattern, std::string_view content) {
   return {{"type", "Replace"}, {"pattern", std::move(pattern)}, {"content", content}};
 }
 
@@ -31,21 +30,21 @@ Json normalizer(const SentencePieceModel& model, bool first_only) {
     parts.push_back(replace({{"Regex", " {2,}"}}, " "));
   }
   if (model.add_dummy_prefix && !model.whitespace_as_suffix) {
-    Json prepend = {{"type", "Prepend"}, {"prepend", model.escape_whitespaces ? kMark : " "}};
+    Json prepend = {{"type", "Prepend"}, {"prepend", model.escape_whitespaces ? kBlankMark : " "}};
     if (first_only) prepend["first_only"] = true;
     parts.push_back(std::move(prepend));
   }
-  if (model.escape_whitespaces) parts.push_back(replace({{"String", " "}}, kMark));
+  if (model.escape_whitespaces) parts.push_back(replace({{"String", " "}}, kBlankMark));
   // Marks that the text itself ends in go too.
   if (model.escape_whitespaces && model.remove_extra_whitespaces)
-    parts.push_back(replace({{"Regex", std::string(kMark) + "+\\z"}}, ""));
+    parts.push_back(replace({{"Regex", std::string(kBlankMark) + "+\\z"}}, ""));
   return sequence_stage("normalizers", std::move(parts));
 }
 
 Json decoder(const SentencePieceModel& model, const std::string& unknown) {
   Json parts = Json::array();
   if (!unknown.empty()) parts.push_back(replace({{"String", unknown}}, model.unk_surface));
-  parts.push_back(replace({{"String", kMark}}, " "));
+  parts.push_back(replace({{"String", kBlankMark}}, " "));
   if (model.byte_fallback) parts.push_back({{"type", "ByteFallback"}});
   parts.push_back({{"type", "Fuse"}});
   if (model.add_dummy_prefix)

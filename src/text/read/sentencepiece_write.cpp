@@ -4,12 +4,11 @@
 #include "text/base64.h"
 #include "text/field.h"
 #include "text/read/sentencepiece.h"
+#include "text/unicode.h"
 #include "text/vocabulary.h"
 
 namespace makar {
 namespace {
-
-constexpr const char* kMark = "\u2581";
 
 Error cannot(const std::string& what) {
   return error_of(Error::Kind::kUnsupported, "",
@@ -38,11 +37,13 @@ Status read_normalizer(const Json& stage, SentencePieceModel& model) {
     model.character_map = decode_base64(text).value_or("");
     return Done{};
   }
-  if (type == "Prepend" && stage.value("prepend", "") == kMark) return model.add_dummy_prefix = true, Done{};
+  if (type == "Prepend" && stage.value("prepend", "") == kBlankMark)
+    return model.add_dummy_prefix = true, Done{};
   const std::string pattern = pattern_of(stage), content = stage.value("content", "");
-  if (type == "Replace" && pattern == " " && content == kMark) return model.escape_whitespaces = true, Done{};
+  if (type == "Replace" && pattern == " " && content == kBlankMark)
+    return model.escape_whitespaces = true, Done{};
   if ((type == "Replace" && pattern == " {2,}") ||
-      (type == "Replace" && (pattern == "\\A +| +\\z" || pattern == std::string(kMark) + "+\\z")) ||
+      (type == "Replace" && (pattern == "\\A +| +\\z" || pattern == std::string(kBlankMark) + "+\\z")) ||
       type == "Strip")
     return model.remove_extra_whitespaces = true, Done{};
   return cannot("the normalizer " + type);

@@ -20,15 +20,16 @@ Error io_error(const std::string& folder, const char* what) {
 }
 
 // Calls visit(word, count) for every different word of the tables' runs, in the order of their bytes.
-Status merge_runs(std::vector<Run*>& runs, const std::function<void(const std::string&, uint64_t)>& visit) {
+Status merge_runs(std::vector<SpilledWords*>& runs,
+                  const std::function<void(const std::string&, uint64_t)>& visit) {
   struct Head {
     std::string word;
     uint64_t count = 0;
-    Run* run = nullptr;
+    SpilledWords* run = nullptr;
   };
   std::vector<Head> heap;
   const auto later = [](const Head& a, const Head& b) { return a.word > b.word; };
-  for (Run* run : runs) {
+  for (SpilledWords* run : runs) {
     run->rewind();
     Head head;
     head.run = run;
@@ -59,7 +60,7 @@ Status merge_runs(std::vector<Run*>& runs, const std::function<void(const std::s
 
 }  // namespace
 
-Result<std::unique_ptr<Run>> Run::write(const WordTable& table, const std::string& folder) {
+Result<std::unique_ptr<SpilledWords>> SpilledWords::write(const WordTable& table, const std::string& folder) {
   std::string path = folder + "/makar-words-XXXXXX";
   const int descriptor = mkstemp(path.data());
   if (descriptor < 0) return io_error(folder, "making a temporary file");
@@ -69,7 +70,7 @@ Result<std::unique_ptr<Run>> Run::write(const WordTable& table, const std::strin
     close(descriptor);
     return io_error(folder, "opening a temporary file");
   }
-  std::unique_ptr<Run> run(new Run(file));
+  std::unique_ptr<SpilledWords> run(new SpilledWords(file));
   std::setvbuf(file, nullptr, _IOFBF, kBufferBytes);
   for (const uint32_t i : table.sorted()) {
     const WordTable::Entry& e = table.entries()[i];
@@ -81,11 +82,11 @@ Result<std::unique_ptr<Run>> Run::write(const WordTable& table, const std::strin
   return run;
 }
 
-Run::~Run() { std::fclose(file_); }
+SpilledWords::~SpilledWords() { std::fclose(file_); }
 
-void Run::rewind() { std::rewind(file_); }
+void SpilledWords::rewind() { std::rewind(file_); }
 
-Result<bool> Run::next(std::string& word, uint64_t& count) {
+Result<bool> SpilledWords::next(std::string& word, uint64_t& count) {
   uint32_t length = 0;
   if (std::fread(&count, sizeof count, 1, file_) != 1) {
     if (std::feof(file_)) return false;
@@ -101,7 +102,7 @@ Result<bool> Run::next(std::string& word, uint64_t& count) {
 Status WordCounter::add(std::string_view word, uint64_t count) {
   table_.add(word, count);
   if (table_.bytes() <= limit_ || table_.size() < 1024) return Done{};
-  MAKAR_TRY(auto run, Run::write(table_, folder_));
+  MAKAR_TRY(auto run, SpilledWords::write(table_, folder_));
   runs_.push_back(std::move(run));
   table_.clear();
   return Done{};
@@ -110,7 +111,7 @@ Status WordCounter::add(std::string_view word, uint64_t count) {
 Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_t memory,
                                        size_t bytes_per_byte) {
   WordCounts out;
-  std::vector<Run*> runs;
+  std::vector<SpilledWords*> runs;
   for (WordCounter& c : counters)
     for (const auto& run : c.runs_) runs.push_back(run.get());
   out.runs = runs.size();
@@ -125,7 +126,7 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
   for (WordCounter& c : counters) {
     if (c.table_.size() == 0) continue;
     if (runs.empty()) continue;
-    MAKAR_TRY(auto run, Run::write(c.table_, c.folder_));
+    MAKAR_TRY(auto run, SpilledWords::write(c.table_, c.folder_));
     c.runs_.push_back(std::move(run));
     runs.push_back(c.runs_.back().get());
     c.table_.clear();

@@ -20,18 +20,18 @@ struct WordCounts {
 };
 
 // A file without a name that goes away with the object.
-class Run {
+class SpilledWords {
  public:
-  static Result<std::unique_ptr<Run>> write(const WordTable& table, const std::string& folder);
-  ~Run();
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  static Result<std::unique_ptr<SpilledWords>> write(const WordTable& table, const std::string& folder);
+  ~SpilledWords();
+  SpilledWords(const SpilledWords&) = delete;
+  SpilledWords& operator=(const SpilledWords&) = delete;
   void rewind();
   // The next word; false at the end.
   Result<bool> next(std::string& word, uint64_t& count);
 
  private:
-  explicit Run(std::FILE* file) : file_(file) {}
+  explicit SpilledWords(std::FILE* file) : file_(file) {}
   std::FILE* file_;
 };
 
@@ -49,7 +49,7 @@ class WordCounter {
   size_t limit_;
   std::string folder_;
   WordTable table_;
-  std::vector<std::unique_ptr<Run>> runs_;
+  std::vector<std::unique_ptr<SpilledWords>> runs_;
 };
 
 }  // namespace makar
