@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The room checker: compares the #includes of src/ with the rooms of CMakeLists.txt.
 
-A room may include itself, the rooms after DEPS in its add_room(...), and what those may include.
+A room may include itself, the rooms after DEPS in its add_room(...), and what those may include. A class has one header:
+two of one name in one namespace would be one class to the linker.
 
 usage: rooms.py [ROOT]       check a tree, the one this file stands in by default
        rooms.py --self-test  show that planted faults are caught
@@ -30,10 +31,27 @@ def read_rooms(cmake):
     return rooms
 
 
+def twins(root):
+    """Classes that two headers define in the same namespace. What is compiled once per instruction set is left out."""
+    places, errors = {}, []
+    for path in sorted((root / "src").rglob("*.h")):
+        if "isa" in path.parts:
+            continue
+        text = path.read_text(errors="replace")
+        space = re.search(r"^namespace ([\w:]+) \{", text, re.M)
+        for name in re.findall(r"^(?:class|struct|enum class) (\w+)(?!\w|::)[^;{]*\{", text, re.M):
+            key = (space.group(1) if space else "", name)
+            place = path.relative_to(root)
+            if key in places:
+                errors.append(f"{place}: defines {name}, as {places[key]} does; to the linker they are one class")
+            places.setdefault(key, place)
+    return errors
+
+
 def check(root):
     """-> (errors, number of includes seen)"""
     rooms = read_rooms((root / "CMakeLists.txt").read_text())
-    errors, allowed = [], {}
+    errors, allowed = twins(root), {}
     for name, deps in rooms.items():
         allowed[name] = {name}
         for dep in deps:
@@ -68,7 +86,7 @@ def self_test():
         "CMakeLists.txt": "add_room(base LIBS fmt::fmt)\nadd_room(tensor DEPS base)\n# add_room(ghost)\n"
                           "add_room(nn DEPS tensor)\nadd_room(text DEPS\n  base)\n",
         "src/base/a.h": "#include <vector>\n",
-        "src/tensor/b.h": '#include "base/a.h"\n',
+        "src/tensor/b.h": '#include "base/a.h"\nnamespace makar {\nstruct B {};\n}\n',
         "src/nn/c.cpp": '#include "nn/c.h"\n#include "base/a.h"\n',
         "src/nn/c.h": '#include "tensor/b.h"\n',
         "src/text/d.cpp": '#include "base/a.h"\n',
@@ -78,6 +96,7 @@ def self_test():
         ("src/text/side.cpp", '#include "nn/c.h"\n', "src/text/side.cpp:1"),
         ("src/nn/gone.cpp", '#include "nn/none.h"\n', "src/nn/gone.cpp:1"),
         ("src/ghost/e.cpp", "int e;\n", "src/ghost/e.cpp"),
+        ("src/text/twin.h", "namespace makar {\nclass B {\n};\n}\n", "defines B"),
         ("CMakeLists.txt", "add_room(base DEPS tensor)\nadd_room(tensor)\nadd_room(nn DEPS tensor base)\nadd_room(text DEPS base)\n",
          "'base' depends on 'tensor'"),
     ]
