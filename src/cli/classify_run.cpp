@@ -74,7 +74,7 @@ Result<Asked> read_text(const Json& record, const Tokenizer& tokenizer, int64_t 
   LabelledText& t = asked.text;
   t.ids.assign(e.ids.begin(), e.ids.end()), t.types.assign(e.type_ids.begin(), e.type_ids.end());
   for (size_t i = 0; i < e.ids.size(); ++i)
-    t.offsets.push_back(e.type_ids[i] == 1 && !e.special_mask[i] ? e.offsets[i] : Span{});
+    t.offsets.push_back(e.sequence_ids[i] == 1 && !e.special_mask[i] ? e.offsets[i] : Span{});
   if (question) t.context = record["context"].get<std::string>();
   if (t.ids.empty()) return error_at("", "the text is empty");
   return asked;

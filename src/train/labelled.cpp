@@ -102,7 +102,7 @@ Status add_windows(const Tokenizer& tokenizer, const Json& record, const Labelle
     t.ids.assign(w.ids.begin(), w.ids.end()), t.types.assign(w.type_ids.begin(), w.type_ids.end());
     t.question = question, t.context = context, t.answers = answers;
     for (size_t i = 0; i < w.ids.size(); ++i) {
-      const bool inside = w.type_ids[i] == 1 && !w.special_mask[i];
+      const bool inside = w.sequence_ids[i] == 1 && !w.special_mask[i];
       t.offsets.push_back(inside ? w.offsets[i] : Span{});
       if (!inside || answers.empty()) continue;
       if (w.offsets[i].begin <= begin && begin < w.offsets[i].end) t.start = static_cast<int64_t>(i);

@@ -8,6 +8,7 @@ import gzip
 import json
 import pathlib
 import random
+import shutil
 import struct
 import subprocess
 import sys
@@ -160,6 +161,34 @@ def encoders(makar, folder):
     print(f"encoders: next sentences {share:.2f}, numbers with a correlation of {figures['pearson']:.2f}")
 
 
+def answers(makar, folder):
+    """Answers in a context, with a tokenizer that gives both texts the same type, as RoBERTa's does."""
+    base = folder / "one-type"
+    shutil.copytree(folder / "bert", base)
+    tokenizer = json.loads((base / "tokenizer.json").read_text())
+    text = json.dumps(tokenizer["post_processor"])
+    tokenizer["post_processor"] = json.loads(text.replace('"type_id": 1', '"type_id": 0'))
+    check(text != json.dumps(tokenizer["post_processor"]), "the pairs had two types")
+    (base / "tokenizer.json").write_text(json.dumps(tokenizer))
+    asked = folder / "asked.jsonl"
+    with open(asked, "w") as f:
+        for _ in range(400):
+            words = [rng.choice(["and", "near"]) for _ in range(8)]
+            at = rng.randrange(8)
+            words[at] = rng.choice(THINGS[:2])
+            start = len(" ".join(words[:at])) + (at > 0)
+            f.write(json.dumps({"question": "and", "context": " ".join(words), "answers": {"text": [words[at]], "answer_start": [start]}}) + "\n")
+    out = folder / "answering"
+    done = good(makar, "classify", "train", "-m", base, "-d", asked, "--val-set-size", 0.2, "--num-epochs", 6, "--lr", 2e-3, "--micro-batch-size", 16, "--max-length", 32, "--stride", 8,
+                "-o", out, "--json", "-q")
+    f1 = json.loads(done.stdout)["validation"]["f1"]
+    check(f1 > 0.9, f"answers are found: {f1}")
+    line = json.dumps({"question": "and", "context": f"near and near {THINGS[1]} and"}) + "\n"
+    said = good(makar, "classify", "run", "-m", out, "--jsonl", text=line).stdout
+    check(json.loads(said)["answer"] == THINGS[1], f"and said: {said}")
+    print(f"answers: F1 {f1:.2f}")
+
+
 def write_images(path, count):
     """Images of 8 x 8 whose upper (class 0) or lower half (class 1) is bright."""
     pixels, labels = bytearray(), bytearray()
@@ -203,6 +232,7 @@ def main():
         adapters(makar, folder, base, chats)
         rates(makar, folder, base, texts)
         encoders(makar, folder)
+        answers(makar, folder)
         teacher(makar, folder)
     if failures:
         sys.exit(f"{len(failures)} failures")
