@@ -47,9 +47,9 @@ Result<Json> train_tokenizer_on(const std::vector<std::string>& paths, const New
     const char* pipeline;
   };
   constexpr Row kTokenizers[] = {{"char", Kind::kCharacter, "none"},
-                           {"bpe", Kind::kBpe, "byte-level"},
-                           {"wordpiece", Kind::kWordPiece, "bert"},
-                           {"unigram", Kind::kUnigram, "metaspace"}};
+                                 {"bpe", Kind::kBpe, "byte-level"},
+                                 {"wordpiece", Kind::kWordPiece, "bert"},
+                                 {"unigram", Kind::kUnigram, "metaspace"}};
   TrainSettings s;
   std::vector<std::string> known;
   const Row* row = nullptr;

@@ -9,7 +9,8 @@ namespace {
 
 using O = Decoding;
 constexpr DecodingOption kOptions[] = {
-    {"-n n_predict max_tokens max_new_tokens", &O::max_new_tokens, 1, 1 << 30, "N", "tokens to write at most"},
+    {"-n n_predict max_tokens max_new_tokens", &O::max_new_tokens, 1, 1 << 30, "N",
+     "tokens to write at most"},
     {"n num_return_sequences", &O::answers, 1, 1024, "N", "answers to write"},
     {"beams num_beams", &O::beams, 1, 256, "N", "beam search of this width; 1 means none"},
     {"beam_groups num_beam_groups", &O::beam_groups, 1, 256, "N",

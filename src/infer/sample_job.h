@@ -8,7 +8,7 @@
 
 namespace makar {
 
-struct SampleRequest : WriteRequest {                            // answer i is drawn with seed + i
+struct SampleRequest : WriteRequest {                                 // answer i is drawn with seed + i
   std::function<bool(int64_t answer, const Written&)> on_token = {};  // false ends that answer
   std::shared_ptr<Constraint> constraint = {};
   std::shared_ptr<Drafter> drafter = {};
