@@ -13,7 +13,7 @@
 #include <cstring>
 #include <limits>
 
-#include "tensor/block_pool.h"
+#include "kernels/tasks.h"
 
 namespace makar::kernels {
 namespace {
@@ -25,24 +25,6 @@ constexpr int64_t kSerialPack = 16384;          // elements of A the caller pack
 constexpr int64_t kDeep = 200000;               // elements of A that stay in the second cache
 constexpr int64_t kShortK = 256;
 constexpr int64_t kAsItIs = 1;  // panels of A up to which weights of 16 bits are widened by the tiles
-constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
-constexpr int kTasksPerThread = 6;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-class Scratch {
- public:
-  explicit Scratch(int64_t floats)
-      : bytes_(static_cast<size_t>(floats) * sizeof(float)), data_(BlockPool::shared().take(bytes_)) {}
-  ~Scratch() { BlockPool::shared().give(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  float* get() const { return reinterpret_cast<float*>(data_); }
-
- private:
-  size_t bytes_;
-  std::byte* data_;
-};
 
 const std::byte* at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +
@@ -126,13 +108,6 @@ void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, in
   }
 }
 
-void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-  for (int64_t i = i0; i < i1; ++i) {
-    float* c = out.c + i * out.ldc;
-    for (int64_t j = j0; j < j1; ++j) c[j] += out.bias[j];
-  }
-}
-
 // One B panel by A panels [i0, i1) of one k piece.
 void column(const Table& t, DType type, const Rows& rows, int64_t k, const float* a, const void* panel,
             int64_t i0, int64_t i1, float* c, int64_t ldc, int cols, bool accumulate) {
@@ -209,11 +184,11 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
   const int64_t n = b.n(), k = b.k(), panels = ceil_div(n, t.nr);
   const float* rows = f32_at(a, 0, 0);
   int64_t lda = a.row_stride;
-  Scratch copy(a.k_stride == 1 ? 0 : m * k);
+  const Scratch copy = Scratch::of_floats(a.k_stride == 1 ? 0 : m * k);
   if (a.k_stride != 1) {
-    rows = copy.get(), lda = k;
+    rows = copy.floats(), lda = k;
     for (int64_t p = 0; p < k; ++p)
-      for (int64_t i = 0; i < m; ++i) copy.get()[i * k + p] = *f32_at(a, i, p);
+      for (int64_t i = 0; i < m; ++i) copy.floats()[i * k + p] = *f32_at(a, i, p);
   }
   const bool row_f16 = m == 1 && t.row_f16 && b.finite_f16() && below(rows, k, 0x1p15f);
   constexpr int64_t kGroup = 4;  // the most panels the kernel takes together
@@ -241,8 +216,10 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
   const Table& t = b.t;
   const Rows rows(t, m);
   const int64_t panels = ceil_div(b.n, t.nr);
-  Scratch packed_a(rows.panels * t.mr * k);
-  const auto pack = [&](int64_t begin, int64_t end) { pack_rows(t, a, rows, k, begin, end, packed_a.get()); };
+  const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
+  const auto pack = [&](int64_t begin, int64_t end) {
+    pack_rows(t, a, rows, k, begin, end, packed_a.floats());
+  };
   if (m * k <= kSerialPack)
     pack(0, rows.panels);
   else
@@ -253,9 +230,9 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
   const int64_t room_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
-    Scratch room(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));
-    block(rows, packed_a.get(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
-          std::min(panels, j + grid.col_step), out, room.get(), room_panels);
+    const Scratch room = Scratch::of_floats(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));
+    block(rows, packed_a.floats(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
+          std::min(panels, j + grid.col_step), out, room.floats(), room_panels);
   });
 }
 
@@ -264,21 +241,21 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
                    const GemmOutput& out) {
   const Table& t = b.t;
   const Rows rows(t, m);
-  Scratch packed_a(rows.panels * t.mr * k);
+  const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
   const int64_t panels = ceil_div(b.n, t.nr);
   const int64_t most = std::clamp<int64_t>(kScratch / 4 / std::max<int64_t>(k, 1) / t.nr, 16, panels);
-  Scratch packed_b(std::min(most, panels) * t.nr * k);
+  const Scratch packed_b = Scratch::of_floats(std::min(most, panels) * t.nr * k);
   const int64_t blocks = ceil_div(panels, most), each = ceil_div(panels, blocks);
   for (int64_t first = 0; first < panels; first += each) {
     const int64_t count = std::min(each, panels - first);
     const int64_t a_tasks = first == 0 ? ceil_div(rows.panels, 8) : 0, b_tasks = ceil_div(count, 4);
     pool.run(a_tasks + b_tasks, [&](int64_t task) {
       if (task < a_tasks) {
-        pack_rows(t, a, rows, k, task * 8, std::min(rows.panels, task * 8 + 8), packed_a.get());
+        pack_rows(t, a, rows, k, task * 8, std::min(rows.panels, task * 8 + 8), packed_a.floats());
       } else {
         const int64_t j = (task - a_tasks) * 4;
         int64_t step = 0;
-        b.get(first + j, std::min<int64_t>(4, count - j), 0, k, packed_b.get() + j * t.nr * k, &step);
+        b.get(first + j, std::min<int64_t>(4, count - j), 0, k, packed_b.floats() + j * t.nr * k, &step);
       }
     });
     const Grid grid(pool, t, rows.panels, count);
@@ -296,15 +273,15 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
         if (now <= kShortK) {
           for (int64_t i = i0; i < i1; ++i)
             for (int64_t j = j0; j < j1; ++j)
-              t.tile(DType::kF32, now, packed_a.get() + (p * rows.panels + i * now) * t.mr,
-                     packed_b.get() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc,
+              t.tile(DType::kF32, now, packed_a.floats() + (p * rows.panels + i * now) * t.mr,
+                     packed_b.floats() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc,
                      rows.count(i), static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
                      out.accumulate || p > 0);
           continue;
         }
         for (int64_t j = j0; j < j1; ++j)
-          column(t, DType::kF32, rows, now, packed_a.get() + p * rows.panels * t.mr,
-                 packed_b.get() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
+          column(t, DType::kF32, rows, now, packed_a.floats() + p * rows.panels * t.mr,
+                 packed_b.floats() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
                  static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
       }
       if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));

@@ -6,7 +6,7 @@
 
 #include "kernels/gemm.h"
 #include "kernels/quant_form.h"
-#include "tensor/block_pool.h"
+#include "kernels/tasks.h"
 
 namespace makar::kernels {
 namespace {
@@ -14,27 +14,9 @@ namespace {
 constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
-constexpr int64_t kAsIs = 32;                  // rows up to which int8 with f16 scales is not made wide
-constexpr int64_t kChunk = 32;                 // blocks of 64 k at a time at most, and
-constexpr int64_t kPanels = 4;                 // panels at a time: both in the first cache
-constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
-constexpr int64_t kTasksPerThread = 6;
-
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-class Scratch {
- public:
-  explicit Scratch(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)), data_(BlockPool::shared().take(bytes_)) {}
-  ~Scratch() { BlockPool::shared().give(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::byte* get() const { return data_; }
-
- private:
-  size_t bytes_;
-  std::byte* data_;
-};
+constexpr int64_t kAsIs = 32;   // rows up to which int8 with f16 scales is not made wide
+constexpr int64_t kChunk = 32;  // blocks of 64 k at a time at most, and
+constexpr int64_t kPanels = 4;  // panels at a time: both in the first cache
 
 // Quantised rows in panels of `each` rows, dealt evenly.
 struct Activations {
@@ -63,12 +45,6 @@ struct Activations {
   int64_t panel_bytes(int rows) const { return blocks * activation_bytes(form, rows); }
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
-
-void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-  if (!out.bias) return;
-  for (int64_t i = i0; i < i1; ++i)
-    for (int64_t j = j0; j < j1; ++j) out.c[i * out.ldc + j] += out.bias[j];
-}
 
 // Panels [j0, j1) by the only panel of rows, read as they lie.
 void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {

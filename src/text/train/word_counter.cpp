@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kBufferBytes = 1 << 16;
 constexpr size_t kWordOverhead = 96;  // of a word in training, whatever its length
 
-Error io_error(const std::string& folder, const char* what) {
+Error spill_error(const std::string& folder, const char* what) {
   return error_of(Error::Kind::kIo, folder, "{} failed: {}; set TMPDIR to a folder with room", what,
                   std::strerror(errno));
 }
@@ -63,12 +63,12 @@ Status merge_runs(std::vector<SpilledWords*>& runs,
 Result<std::unique_ptr<SpilledWords>> SpilledWords::write(const WordTable& table, const std::string& folder) {
   std::string path = folder + "/makar-words-XXXXXX";
   const int descriptor = mkstemp(path.data());
-  if (descriptor < 0) return io_error(folder, "making a temporary file");
+  if (descriptor < 0) return spill_error(folder, "making a temporary file");
   unlink(path.c_str());
   std::FILE* file = fdopen(descriptor, "w+b");
   if (!file) {
     close(descriptor);
-    return io_error(folder, "opening a temporary file");
+    return spill_error(folder, "opening a temporary file");
   }
   std::unique_ptr<SpilledWords> run(new SpilledWords(file));
   std::setvbuf(file, nullptr, _IOFBF, kBufferBytes);
@@ -78,7 +78,7 @@ Result<std::unique_ptr<SpilledWords>> SpilledWords::write(const WordTable& table
     std::fwrite(&e.length, sizeof e.length, 1, file);
     std::fwrite(table.word(e).data(), 1, e.length, file);
   }
-  if (std::fflush(file) != 0 || std::ferror(file)) return io_error(folder, "writing a temporary file");
+  if (std::fflush(file) != 0 || std::ferror(file)) return spill_error(folder, "writing a temporary file");
   return run;
 }
 
@@ -90,12 +90,12 @@ Result<bool> SpilledWords::next(std::string& word, uint64_t& count) {
   uint32_t length = 0;
   if (std::fread(&count, sizeof count, 1, file_) != 1) {
     if (std::feof(file_)) return false;
-    return io_error("temporary file", "reading");
+    return spill_error("temporary file", "reading");
   }
-  if (std::fread(&length, sizeof length, 1, file_) != 1) return io_error("temporary file", "reading");
+  if (std::fread(&length, sizeof length, 1, file_) != 1) return spill_error("temporary file", "reading");
   word.resize(length);
   if (length && std::fread(word.data(), 1, length, file_) != length)
-    return io_error("temporary file", "reading");
+    return spill_error("temporary file", "reading");
   return true;
 }
 
