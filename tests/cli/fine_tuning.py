@@ -14,15 +14,10 @@ import subprocess
 import sys
 import tempfile
 
-failures = []
+from checks import check, failures
+
 rng = random.Random(5)
 THINGS = ["river", "stone", "garden", "window", "letter", "morning", "forest", "silver", "music", "winter"]
-
-
-def check(ok, what):
-    if not ok:
-        failures.append(what)
-        print("FAIL", what)
 
 
 def run(makar, *words, text=None):

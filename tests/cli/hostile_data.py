@@ -10,14 +10,9 @@ import subprocess
 import sys
 import tempfile
 
+from checks import check, failures
+
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
-failures = []
-
-
-def check(ok, what):
-    if not ok:
-        failures.append(what)
-        print("FAIL", what)
 
 
 # Runs the program and says what it was, with the most memory it held in MiB.

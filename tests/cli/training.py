@@ -18,14 +18,9 @@ import sys
 import tempfile
 import time
 
+from checks import check, failures
+
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
-failures = []
-
-
-def check(ok, what):
-    if not ok:
-        failures.append(what)
-        print("FAIL", what)
 
 
 def losses(folder):
