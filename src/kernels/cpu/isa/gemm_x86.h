@@ -8,7 +8,7 @@ namespace makar::kernels::MAKAR_ISA {
 
 #if defined(MAKAR_ISA_avx512)
 using Vec = __m512;
-constexpr int kLanes = 16, kMr = 14, kRowsMax = 8, kKc = 256;  // 28 accumulators, 2 registers of B
+constexpr int kVecLanes = 16, kMr = 14, kRowsMax = 8, kKc = 256;  // 28 accumulators, 2 registers of B
 inline Vec zero() { return _mm512_setzero_ps(); }
 inline Vec load(const float* x) { return _mm512_loadu_ps(x); }
 inline Vec load(const Half* x) {
@@ -23,7 +23,7 @@ inline Vec broadcast(const float* x) { return _mm512_set1_ps(*x); }
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm512_fmadd_ps(a, b, c); }
 #else
 using Vec = __m256;
-constexpr int kLanes = 8, kMr = 6, kRowsMax = 6, kKc = 384;  // 12 accumulators, 2 registers of B, 1 of A
+constexpr int kVecLanes = 8, kMr = 6, kRowsMax = 6, kKc = 384;  // 12 accumulators, 2 registers of B, 1 of A
 inline Vec zero() { return _mm256_setzero_ps(); }
 inline Vec load(const float* x) { return _mm256_loadu_ps(x); }
 inline Vec load(const Half* x) {
@@ -37,7 +37,7 @@ inline void store(float* x, Vec v) { _mm256_storeu_ps(x, v); }
 inline Vec broadcast(const float* x) { return _mm256_broadcast_ss(x); }
 inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 #endif
-constexpr int kVecs = 2, kNr = kVecs * kLanes;
+constexpr int kVecs = 2, kNr = kVecs * kVecLanes;
 
 // R rows of A, element (i, p) at a[i * row + p * step], by P panels at once.
 template <int R, int P, class T>
@@ -50,13 +50,13 @@ inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const
     for (int i = 0; i < R; ++i)
 #pragma clang loop unroll(full)
       for (int j = 0; j < kVecs; ++j)
-        acc[q][i][j] = accumulate ? load(c + i * ldc + q * kNr + j * kLanes) : zero();
+        acc[q][i][j] = accumulate ? load(c + i * ldc + q * kNr + j * kVecLanes) : zero();
   for (int64_t p = 0; p < k; ++p, a += step, b += kNr) {
 #pragma clang loop unroll(full)
     for (int q = 0; q < P; ++q) {
       Vec v[kVecs];
 #pragma clang loop unroll(full)
-      for (int j = 0; j < kVecs; ++j) v[j] = load(b + q * panel + j * kLanes);
+      for (int j = 0; j < kVecs; ++j) v[j] = load(b + q * panel + j * kVecLanes);
 #pragma clang loop unroll(full)
       for (int i = 0; i < R; ++i) {
         const Vec x = broadcast(a + i * row);
@@ -70,7 +70,7 @@ inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const
 #pragma clang loop unroll(full)
     for (int i = 0; i < R; ++i)
 #pragma clang loop unroll(full)
-      for (int j = 0; j < kVecs; ++j) store(c + i * ldc + q * kNr + j * kLanes, acc[q][i][j]);
+      for (int j = 0; j < kVecs; ++j) store(c + i * ldc + q * kNr + j * kVecLanes, acc[q][i][j]);
 }
 
 template <int R, class T>
@@ -87,7 +87,7 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
 // Panels taken together by the rows kernel: 8 to 20 accumulators, as many as clang keeps in registers.
 template <int M, class T>
 constexpr int panels_at_once() {
-  if (kLanes == 16) return M <= 2 ? 4 : M == 3 ? 3 : M <= 5 ? 2 : 1;
+  if (kVecLanes == 16) return M <= 2 ? 4 : M == 3 ? 3 : M <= 5 ? 2 : 1;
   return M == 1 ? 4 : M == 2 ? 2 : 1;
 }
 
