@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""Kernels of the architecture this machine is not: the compiler reads them for that target, and nothing is linked.
+
+usage: other_isa.py COMPILER [--self-test]        passes over compilers that cannot target another machine (exit 77)
+"""
+import concurrent.futures
+import glob
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+SETS = {
+    "x86_64": {"avx2": AVX2, "avx512": [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]},
+    "aarch64": {"neon": ["-march=armv8.2-a+fp16+dotprod"]},
+}
+
+
+def command(compiler, target, isa, source):
+    """This machine's own headers serve: what differs in them between the two does not concern kernels."""
+    here = subprocess.run([compiler, "-xc++", "-E", "-v", os.devnull], capture_output=True, text=True).stderr
+    listed = here.split("search starts here:")[-1].split("End of search")[0].split("\n")
+    folders = [line.strip() for line in listed if line.startswith(" ") and "clang" not in line]
+    return [compiler, f"--target={target}-linux-gnu", "-std=c++20", "-fsyntax-only", "-w", "-I", ROOT + "/src",
+            *(word for folder in folders for word in ("-isystem", folder)), *SETS[target][isa],
+            f"-DMAKAR_ISA={isa}", f"-DMAKAR_ISA_{isa}=1", source]
+
+
+def faults(compiler, target, sources):
+    jobs = [(isa, source) for isa in SETS[target] for source in sources]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        done = pool.map(lambda job: subprocess.run(command(compiler, target, *job), capture_output=True, text=True), jobs)
+    return [f"{isa}: {next((line for line in run.stderr.splitlines() if ' error: ' in line), source)}"
+            for (isa, source), run in zip(jobs, done) if run.returncode]
+
+
+def main(compiler, self_test):
+    target = "aarch64" if platform.machine() in ("x86_64", "amd64") else "x86_64"
+    with tempfile.TemporaryDirectory() as folder:
+        trial = folder + "/trial.cpp"
+        open(trial, "w").write("#include <vector>\nstd::vector<float> v;\n")
+        if faults(compiler, target, [trial]):
+            print(f"skipped: {compiler} does not compile for {target}")
+            return 77
+        if self_test:
+            open(trial, "w").write("#ifndef MAKAR_ISA_portable\nconstexpr int kTwice = 1, kTwice = 2;\n#endif\n")
+            return 0 if faults(compiler, target, [trial]) else 1
+    found = faults(compiler, target, sorted(glob.glob(ROOT + "/src/kernels/cpu/isa/*.cpp")))
+    print("\n".join(found) or f"kernels read as {', '.join(SETS[target])}: no fault")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], "--self-test" in sys.argv))
