@@ -40,9 +40,7 @@ def main():
     a = p.parse_args()
     if a.pytorch:
         return train.pytorch(CASE, a.threads, a.steps)
-    python = next((x for x in (sys.executable, "/usr/bin/python3") if subprocess.run([x, "-c", "import torch"], capture_output=True).returncode == 0), None)
-    if not python:
-        sys.exit("pretrain.py: no Python here has torch; install python3-torch")
+    python = train.python_with_torch("pretrain.py")
     rates = {"ours": [], "theirs": []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(a.rounds):

@@ -16,6 +16,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CASES = {"char-gpt": (6, 384, 6, 256, 12, 65), "gpt2-124m": (12, 768, 12, 64, 4, 50257)}
 
 
+def python_with_torch(script):
+    """The interpreter that has PyTorch: this one or Debian's."""
+    for python in (sys.executable, "/usr/bin/python3"):
+        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+            return python
+    sys.exit(f"{script}: no Python here has torch; install python3-torch")
+
+
 def pytorch(case, threads, steps):
     """GPT-2 as its users write it: nn.Linear, LayerNorm, GELU, AdamW (foreach where it exists), clipping."""
     import torch
@@ -90,9 +98,7 @@ def main():
     if a.pytorch:
         return pytorch(a.pytorch, a.threads, a.steps)
     env = dict(os.environ, OMP_NUM_THREADS=str(a.threads))
-    python = next((x for x in (sys.executable, "/usr/bin/python3") if subprocess.run([x, "-c", "import torch"], capture_output=True).returncode == 0), None)
-    if not python:
-        sys.exit("train.py: no Python here has torch; install python3-torch")
+    python = python_with_torch("train.py")
     for case in a.cases.split(","):
         _, _, _, context, sequences, _ = CASES[case]
         tokens = context * sequences

@@ -10,7 +10,7 @@ namespace makar {
 
 // What all layers of one forward share.
 struct AttentionInputs {
-  const Batch* batch = nullptr;  // must outlive the backward pass when blocks are checkpointed
+  const Batch* batch = nullptr;
   ops::RopeTable rope;
   ops::RopeTable sink_rope;  // how queries look at sinks; undefined while all of them stand in the window
   ops::DistanceBias bias;    // ALiBi or the T5 table

@@ -86,6 +86,10 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
     in.bias.bidirectional = !spec_.block.attention.causal;
     in.bias.max_distance = spec_.block.attention.t5_max_distance;
   }
+  // Blocks that run again in the backward pass need their batches then, when the caller's may be gone.
+  const bool again = f.checkpoint && ctx.tape;
+  const auto kept = again ? std::make_shared<const Batch>(batch) : nullptr;
+  const auto kept_encoder = again && encoder_batch ? std::make_shared<const Batch>(*encoder_batch) : nullptr;
   Tensor x = embedding_(f, batch);
   const auto note = [&](const Tensor& t) {
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
@@ -94,20 +98,21 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
   for (int64_t layer = 0; layer < spec_.layers; ++layer) {
     const int64_t window = spec_.windows.empty() ? 0 : spec_.windows[static_cast<size_t>(layer)];
     const Block& block = this->block(layer);
-    if (f.checkpoint && ctx.tape) {
+    if (again) {
       // What a router decided comes out beside the rows, so that its balance has a gradient too.
       const auto routing = std::make_shared<Record>();
       const bool routed = f.record && spec_.block.feed_forward.experts > 0;
-      x = ops::checkpoint(
-          ctx, {x, encoded},
-          [&block, in, layer, window, routed, routing](Context& c, const std::vector<Tensor>& t) {
-            *routing = {};
-            ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
-            AttentionInputs again = in;
-            again.encoded = t[1];
-            const Tensor y = block(inner, t[0], again, layer, window);
-            return routed ? ops::concat(c, {y, routing->router_probabilities[0]}, -1) : y;
-          });
+      x = ops::checkpoint(ctx, {x, encoded},
+                          [&block, in, kept, kept_encoder, layer, window, routed, routing](
+                              Context& c, const std::vector<Tensor>& t) {
+                            *routing = {};
+                            ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
+                            AttentionInputs mine = in;
+                            mine.batch = kept.get(), mine.encoder_batch = kept_encoder.get(),
+                            mine.encoded = t[1];
+                            const Tensor y = block(inner, t[0], mine, layer, window);
+                            return routed ? ops::concat(c, {y, routing->router_probabilities[0]}, -1) : y;
+                          });
       if (routed) {
         const auto parts = ops::split(ctx, x, {spec_.width, spec_.block.feed_forward.experts}, -1);
         x = parts[0];

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""The largest batch that trains inside a memory budget: `makar pretrain` with checkpointed blocks beside PyTorch (Debian's
+python3-torch) as its users write a GPT. 6 layers, width 384, 6 heads, context 512, the vocabulary of GPT-2. Sequences are
+doubled until the peak resident size of the process passes the budget, ours up to `--most` times theirs.
+
+usage: ./dev bench memory [--json] [--threads N] [--budget MB] [--most N] [--data FILE] [--tokenizer FILE]
+"""
+# builds: makar
+import argparse
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+import train  # noqa: E402
+
+CASE, SHAPE, VOCAB = "memory", (6, 384, 6, 512), 50257
+
+
+def peak_mb(command, env):
+    """Peak resident size of a command that must succeed."""
+    child = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    message = child.stderr.read()
+    _, status, usage = os.wait4(child.pid, 0)
+    if status:
+        sys.exit(f"memory.py: {' '.join(command)} failed:\n{message.decode()[-2000:]}")
+    return usage.ru_maxrss // 1024
+
+
+def largest(peak, budget, most):
+    """The largest fitting power of two up to `most`, its peak, and the first peak over the budget (None: none was)."""
+    fits, used, sequences = 0, 0, 1
+    while sequences <= most:
+        got = peak(sequences)
+        if got > budget:
+            return fits, used, got
+        fits, used, sequences = sequences, got, 2 * sequences
+    return fits, used, None
+
+
+def main():
+    assets = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"))
+    p = argparse.ArgumentParser()
+    p.add_argument("--json", action="store_true")
+    p.add_argument("--threads", type=int, default=os.cpu_count())
+    p.add_argument("--budget", type=int, default=3000, help="MB")
+    p.add_argument("--most", type=int, default=16, help="times the peer's batch")
+    p.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    p.add_argument("--data", default=os.path.join(assets, "train/tinyshakespeare.txt.gz"))
+    p.add_argument("--tokenizer", default=os.path.join(assets, "tokenizers/hf/gpt2/tokenizer.json.gz"), help="may be .gz")
+    p.add_argument("--pytorch", type=int, help=argparse.SUPPRESS)
+    a = p.parse_args()
+    layers, width, heads, context = SHAPE
+    if a.pytorch:
+        train.CASES[CASE] = (*SHAPE, a.pytorch, VOCAB)
+        return train.pytorch(CASE, a.threads, 0)
+    python = train.python_with_torch("memory.py")
+    env = dict(os.environ, OMP_NUM_THREADS=str(a.threads))
+    theirs = largest(lambda n: peak_mb([python, os.path.abspath(__file__), "--pytorch", str(n), "--threads", str(a.threads)], env),
+                     a.budget, 1 << 20)
+    with tempfile.TemporaryDirectory() as folder, (gzip.open if a.tokenizer.endswith(".gz") else open)(a.tokenizer, "rb") as tokenizer:
+        with open(folder + "/tokenizer.json", "wb") as plain:
+            plain.write(tokenizer.read())
+
+        def mine(sequences):
+            return peak_mb([a.makar, "pretrain", "--datasets", a.data, "--tokenizer", folder + "/tokenizer.json", "--output-dir", folder + "/run",
+                            "--layers", str(layers), "--width", str(width), "--heads", str(heads), "--sequence-len", str(context),
+                            "--micro-batch-size", str(sequences), "--max-steps", "2", "--gradient-checkpointing", "--overwrite",
+                            "--val-set-size", "0", "--threads", str(a.threads), "-q"], env)
+        ours = largest(mine, a.budget, max(1, theirs[0]) * a.most)
+    line = {"bench": "memory", "threads": a.threads, "budget_mb": a.budget, "context": context, "ours": ours[0], "peer": "pytorch", "theirs": theirs[0],
+            "unit": "sequences", "ratio": ours[0] / max(1, theirs[0]), "ours_peak_mb": ours[1], "theirs_peak_mb": theirs[1],
+            "theirs_next_mb": theirs[2]}
+    print(json.dumps(line) if a.json else
+          f"inside {a.budget} MB: ours {ours[0]} sequences of {context} ({ours[1]} MB{'' if ours[2] else ', more was not tried'}), "
+          f"PyTorch {theirs[0]} ({theirs[1]} MB; {2 * theirs[0]} take {theirs[2]} MB)")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
