@@ -26,10 +26,17 @@ void Progress::show(const std::string& name, uint64_t done, uint64_t total, cons
   // A terminal is redrawn ten times a second; a pipe gets a line every five seconds.
   if (!fresh &&
       now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000)) &&
-      done < total)
+      (done < total || total == 0))
     return;
   last_ = now;
-  const double share = total ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 0;
+  if (total == 0) {
+    const auto* redraw = terminal_ ? "\r\033[K" : "";
+    fmt::print(stderr, "{}{} {}{}{}{}", redraw, name, done, note.empty() ? "" : " | ", note,
+               terminal_ ? "" : "\n");
+    open_ = terminal_;
+    return;
+  }
+  const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const double seconds = std::chrono::duration<double>(now - begin_).count();
   const double left = share > 0.01 && share < 1 ? seconds * (1 - share) / share : 0;
   const std::string eta =

@@ -11,7 +11,8 @@ class Progress {
  public:
   explicit Progress(bool quiet = false);
   ~Progress();
-  // Shows `done` of `total` under a name; `note` is appended. Cheap to call often.
+  // Shows `done` of `total` under a name, or `done` alone where the total is not known (0); `note` is
+  // appended. Cheap to call often.
   void show(const std::string& name, uint64_t done, uint64_t total, const std::string& note = "");
 
  private:

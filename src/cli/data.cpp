@@ -50,11 +50,13 @@ int run_prepare(const std::vector<std::string>& arguments) {
   if (!end.empty() && o.end_of_document < 0)
     return report(error_at("--end-of-document", "the tokenizer has no token '{}'", end)), 2;
   ThreadPool pool(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
-  Progress progress(quiet || json);
-  o.progress = [&](uint64_t documents, uint64_t tokens) {
-    progress.show("prepare", tokens, 0, fmt::format("{} documents", documents));
-  };
-  const auto made = prepare_tokens(*tokenizer, pool, o);
+  const auto made = [&] {
+    Progress progress(quiet || json);  // its line ends before the result's
+    o.progress = [&](uint64_t documents, uint64_t tokens) {
+      progress.show("tokens", tokens, 0, fmt::format("{} documents", documents));
+    };
+    return prepare_tokens(*tokenizer, pool, o);
+  }();
   if (!made.ok()) return report(made.error());
   if (json) {
     const Json out = {{"documents", made->documents},
