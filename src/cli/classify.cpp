@@ -32,46 +32,37 @@ void declare(Options& o, Classify& c) {
 }
 
 void say_data(const Classify& c, const std::string& path, const LabelledData& d) {
-  say(c.common, fmt::format("{}: {} examples (schema: {}{})", path, d.texts.size(), d.schema,
-                            d.names.empty() ? "" : fmt::format(", {} labels", d.names.size())));
+  say(c.common, fmt::format("{}: {} examples (schema: {}{})", path, d.train.size() + d.validation.size(),
+                            d.schema, d.names.empty() ? "" : fmt::format(", {} labels", d.names.size())));
   if (d.bad.count > 0) say(c.common, fmt::format("{} records could not be used:", d.bad.count));
   for (const std::string& line : d.bad.told) say(c.common, "  " + line);
 }
 
 // Training and validation data; without files for the latter, a share of the former by hash.
-Status read_data(const Classify& c, const Tokenizer& tokenizer, LabelledData& train, LabelledData& validation,
-                 Json& identity) {
-  LabelledOptions o{c.max_length, c.stride, c.regression};
+Result<LabelledData> read_data(const Classify& c, const Tokenizer& tokenizer, Json& identity) {
+  LabelledOptions o{c.max_length, c.stride, c.regression, 0, c.common.loop.output_dir};
   if (c.common.datasets.size() > 1 || c.common.val_datasets.size() > 1)
     return error_at("datasets", "classify takes one file or folder to train on and one to validate on");
   MAKAR_TRY(const DatasetSpec spec, parse_dataset(c.common.datasets[0]));
-  MAKAR_TRY(train, read_labelled(spec.path, tokenizer, o));
-  say_data(c, spec.path, train);
-  validation.kind = train.kind, validation.names = train.names;
+  if (c.common.val_datasets.empty()) o.validation = c.common.val_set_size;
+  MAKAR_TRY(LabelledData data, read_labelled(spec.path, tokenizer, o));
+  say_data(c, spec.path, data);
   if (!c.common.val_datasets.empty()) {
     MAKAR_TRY(const DatasetSpec held, parse_dataset(c.common.val_datasets[0]));
-    MAKAR_TRY(validation, read_labelled(held.path, tokenizer, o, train.names));
+    MAKAR_TRY(const LabelledData validation, read_labelled(held.path, tokenizer, o, data.names));
     say_data(c, held.path, validation);
-    if (validation.kind != train.kind)
+    if (validation.kind != data.kind)
       return error_at(held.path, "holds another kind of labels than the training data");
-  } else if (c.common.val_set_size > 0) {
-    std::vector<LabelledText> kept;
-    for (LabelledText& t : train.texts) {
-      // Windows of one question stay together: the split is by question, or by text.
-      const std::string key =
-          train.kind == LabelKind::kAnswer
-              ? fmt::format("question {}", t.question)
-              : std::string(reinterpret_cast<const char*>(t.ids.data()), t.ids.size() * sizeof(int64_t));
-      (in_validation(key, c.common.val_set_size, 0) ? validation.texts : kept).push_back(std::move(t));
-    }
-    train.texts = std::move(kept);
+    data.validation = validation.train;
   }
   Sha256 sum;
-  for (const auto* d : {&train, &validation})
-    for (const LabelledText& t : d->texts)
+  for (const auto* texts : {&data.train, &data.validation})
+    for (size_t i = 0; i < texts->size(); ++i) {
+      MAKAR_TRY(const LabelledText t, texts->read(i));
       sum.add(std::as_bytes(std::span(t.ids))), sum.add(std::as_bytes(std::span(t.tags)));
+    }
   identity["data"] = sum.hex();
-  return Done{};
+  return data;
 }
 
 int train_texts(Classify& c, const std::string& command) {
@@ -79,25 +70,24 @@ int train_texts(Classify& c, const std::string& command) {
   if (c.base_model.empty()) return report(error_at("base_model", "a model folder to fine-tune is needed")), 2;
   const auto tokenizer = Tokenizer::load(c.base_model);
   if (!tokenizer.ok()) return report(tokenizer.error());
-  LabelledData train, validation;
   Json identity = {{"base_model", c.base_model},
                    {"max_length", c.max_length},
                    {"freeze_layers", c.freeze_layers},
                    {"freeze_body", c.freeze_body}};
-  if (const Status s = read_data(c, *tokenizer, train, validation, identity); !s.ok())
-    return report(s.error());
-  const char* head = train.kind == LabelKind::kTags     ? "ForTokenClassification"
-                     : train.kind == LabelKind::kAnswer ? "ForQuestionAnswering"
+  const auto data = read_data(c, *tokenizer, identity);
+  if (!data.ok()) return report(data.error());
+  const char* head = data->kind == LabelKind::kTags     ? "ForTokenClassification"
+                     : data->kind == LabelKind::kAnswer ? "ForQuestionAnswering"
                                                         : "ForSequenceClassification";
   const auto seed = static_cast<uint64_t>(c.common.loop.seed);
-  const auto loaded = with_head(c.base_model, head, train.names, train.kind == LabelKind::kNumber, seed);
+  const auto loaded = with_head(c.base_model, head, data->names, data->kind == LabelKind::kNumber, seed);
   if (!loaded.ok()) return report(loaded.error());
   const int64_t most = loaded->model->spec().max_positions;
   if (most > 0 && c.max_length > most)
     return report(error_at("max_length", "the model has {} positions, got {}", most, c.max_length)), 2;
   if (c.freeze_body || c.freeze_layers > 0) freeze_body(*loaded->model, c.freeze_body ? -1 : c.freeze_layers);
-  ClassifyTask task(*loaded->model, std::move(train), std::move(validation), c.common.loop.micro_batch_size,
-                    seed, static_cast<float>(c.common.loop.label_smoothing));
+  ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size, seed,
+                    static_cast<float>(c.common.loop.label_smoothing));
   return run_job(
       {c.common, *loaded, task, pool, nullptr, &*tokenizer, c.base_model, "fine-tuned", command, identity});
 }

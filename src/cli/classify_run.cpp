@@ -99,8 +99,7 @@ Json answer_of(const ModelSpec& spec, const Asked& asked, const std::map<std::st
     const auto list = [&](const char* name) {
       return std::vector<float>(outputs.at(name).f32(), outputs.at(name).f32() + asked.text.ids.size());
     };
-    const LabelledText* one[] = {&asked.text};
-    return {{"answer", best_answer(one, {list("start_logits")}, {list("end_logits")})}};
+    return {{"answer", best_answer({&asked.text, 1}, {list("start_logits")}, {list("end_logits")})}};
   }
   const Tensor& logits = outputs.at("logits");
   const int64_t classes = logits.dim(1);
@@ -132,8 +131,7 @@ class Runner {
     for (const std::string_view line : lines) {
       Work& work = all.emplace_back(Work{read_line(language_, std::string(line), jsonl_), {}, nullptr});
       if (!work.asked.ok()) continue;
-      const LabelledText* one[] = {&work.asked->text};
-      work.batch = batch_of(language_.model(), one);
+      work.batch = batch_of(language_.model(), {&work.asked->text, 1});
       work.job = std::make_shared<ReadJob>(work.batch.tokens, work.batch.types);
       engine_->submit(work.job);
     }

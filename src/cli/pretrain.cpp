@@ -164,18 +164,15 @@ Result<Made> pair_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, in
     return error_of(Error::Kind::kUnsupported, "objective", "a {} is no encoder-decoder",
                     model.spec().architecture);
   if (eos < 0) return error_at("tokenizer", "has no end token");
-  PairData all;
+  PairData all(p.common.loop.output_dir);
   const auto add = [&](const std::string& text, bool held_out) -> Status {
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    PairData part;
-    const double share = held_out || !p.common.val_datasets.empty() ? 0 : p.common.val_set_size;
-    MAKAR_CHECK_OK(read_pairs(spec.path, tokenizer, eos, p.sequence_len, share, part));
+    const double share = held_out ? 1 : p.common.val_datasets.empty() ? p.common.val_set_size : 0;
+    const size_t before = all.train.size() + all.validation.size();
+    MAKAR_CHECK_OK(read_pairs(spec.path, tokenizer, eos, p.sequence_len, share, all));
     say(p.common, fmt::format("{}: {} pairs (schema: source-target), {} records could not be used", spec.path,
-                              part.train.size() + part.validation.size(), part.bad.count));
-    for (const std::string& line : part.bad.told) say(p.common, "  " + line);
-    auto& into = held_out ? all.validation : all.train;
-    into.insert(into.end(), part.train.begin(), part.train.end());
-    all.validation.insert(all.validation.end(), part.validation.begin(), part.validation.end());
+                              all.train.size() + all.validation.size() - before, all.bad.count));
+    for (const std::string& line : all.bad.told) say(p.common, "  " + line);
     return Done{};
   };
   for (const std::string& text : p.common.datasets) MAKAR_CHECK_OK(add(text, false));
@@ -183,7 +180,8 @@ Result<Made> pair_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, in
   if (all.train.empty()) return error_at("datasets", "there is no pair of source and target to learn from");
   Sha256 sum;
   int64_t tokens = 0;
-  for (const TokenPair& pair : all.train) {
+  for (size_t i = 0; i < all.train.size(); ++i) {
+    MAKAR_TRY(const TokenPair pair, all.train.read(i));
     sum.add(std::as_bytes(std::span(pair.source))), sum.add(std::as_bytes(std::span(pair.target)));
     tokens += static_cast<int64_t>(pair.source.size() + pair.target.size());
   }

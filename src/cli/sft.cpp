@@ -156,27 +156,27 @@ Result<ConversationStores> read_all_conversations(const Sft& s, const Conversati
   return out;
 }
 
-// One file or folder, and one for validation or a share of the first.
+// Every example of the datasets; for validation those of val_datasets, or a share.
 template <class Data, class Read>
 Result<Data> read_split(const Sft& s, const char* what, Json& identity, const Read& read) {
-  if (s.common.datasets.size() > 1 || s.common.val_datasets.size() > 1)
-    return error_at("datasets", "{} are read from one file or folder, and one for validation", what);
-  MAKAR_TRY(const DatasetSpec spec, parse_dataset(s.common.datasets[0]));
-  Data data;
-  MAKAR_CHECK_OK(read(spec.path, s.common.val_datasets.empty() ? s.common.val_set_size : 0.0, data));
-  if (!s.common.val_datasets.empty()) {
-    MAKAR_TRY(const DatasetSpec held, parse_dataset(s.common.val_datasets[0]));
-    Data other;
-    MAKAR_CHECK_OK(read(held.path, 0.0, other));
-    data.validation = std::move(other.train);
-  }
-  say(s.common, fmt::format("{}: {} {} to learn, {} for validation; {} records could not be used", spec.path,
-                            data.train.size(), what, data.validation.size(), data.bad.count));
-  for (const std::string& line : data.bad.told) say(s.common, "  " + line);
-  if (data.train.empty()) return error_at(spec.path, "there are no {} to learn from", what);
-  MAKAR_TRY(const std::string sum,
-            is_folder(spec.path) ? Result<std::string>(spec.path) : sha256_of_file(spec.path));
-  identity["data"] = sum;
+  Data data(s.common.loop.output_dir);
+  const auto add = [&](const std::string& text, bool held_out) -> Status {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    const double share = held_out ? 1 : s.common.val_datasets.empty() ? s.common.val_set_size : 0;
+    const size_t train = data.train.size(), validation = data.validation.size();
+    MAKAR_CHECK_OK(read(spec.path, share, data));
+    say(s.common,
+        fmt::format("{}: {} {} to learn, {} for validation; {} records could not be used", spec.path,
+                    data.train.size() - train, what, data.validation.size() - validation, data.bad.count));
+    for (const std::string& line : data.bad.told) say(s.common, "  " + line);
+    MAKAR_TRY(const std::string sum,
+              is_folder(spec.path) ? Result<std::string>(spec.path) : sha256_of_file(spec.path));
+    identity["data"].push_back(sum);
+    return Done{};
+  };
+  for (const std::string& text : s.common.datasets) MAKAR_CHECK_OK(add(text, false));
+  for (const std::string& text : s.common.val_datasets) MAKAR_CHECK_OK(add(text, true));
+  if (data.train.empty()) return error_at("datasets", "there are no {} to learn from", what);
   return data;
 }
 

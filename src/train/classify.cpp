@@ -69,14 +69,14 @@ void freeze_body(Model& model, int64_t layers) {
   }
 }
 
-Batch batch_of(const Model& model, std::span<const LabelledText* const> texts) {
+Batch batch_of(const Model& model, std::span<const LabelledText> texts) {
   Batch batch;
   const StackSpec& body = model.spec().encoder ? *model.spec().encoder : *model.spec().decoder;
-  for (const LabelledText* t : texts) {
-    batch.add(t->ids);
+  for (const LabelledText& t : texts) {
+    batch.add(t.ids);
     if (body.embedding.types > 0) {
-      if (t->types.empty()) batch.types.insert(batch.types.end(), t->ids.size(), 0);
-      for (const int64_t type : t->types) batch.types.push_back(std::min(type, body.embedding.types - 1));
+      if (t.types.empty()) batch.types.insert(batch.types.end(), t.ids.size(), 0);
+      for (const int64_t type : t.types) batch.types.push_back(std::min(type, body.embedding.types - 1));
     }
   }
   return batch;
@@ -90,36 +90,39 @@ std::map<std::string, Tensor> head_outputs(const Model& model, ThreadPool& pool,
   return model.outputs(ctx, model.hidden(f, inputs), batch);
 }
 
-ClassifyTask::ClassifyTask(Model& model, LabelledData train, LabelledData validation, int64_t batch,
-                           uint64_t seed, float smoothing)
-    : ExampleTask(train.texts.size(), validation.texts.size(), batch, seed),
+ClassifyTask::ClassifyTask(Model& model, LabelledData data, int64_t batch, uint64_t seed, float smoothing)
+    : ExampleTask(data.train.size(), data.validation.size(), batch, seed),
       model_(model),
-      train_(std::move(train)),
-      validation_(std::move(validation)),
+      data_(std::move(data)),
       smoothing_(smoothing) {}
 
+Result<std::vector<LabelledText>> ClassifyTask::read(std::span<const size_t> which, bool validation) const {
+  std::vector<LabelledText> out;
+  for (const size_t w : which) {
+    MAKAR_TRY(out.emplace_back(), (validation ? data_.validation : data_.train).read(w));
+  }
+  return out;
+}
+
 std::string ClassifyTask::watched() const {
-  return train_.kind == LabelKind::kNumber   ? "pearson"
-         : train_.kind == LabelKind::kAnswer ? "f1"
-                                             : "accuracy";
+  return data_.kind == LabelKind::kNumber ? "pearson" : data_.kind == LabelKind::kAnswer ? "f1" : "accuracy";
 }
 
 Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool validation, uint64_t) {
-  std::vector<const LabelledText*> texts;
-  for (const size_t w : which) texts.push_back(&(validation ? validation_ : train_).texts[w]);
+  MAKAR_TRY(const auto texts, read(which, validation));
   Batch batch = batch_of(model_, texts);
   std::vector<int64_t> targets, ends;
   std::vector<float> numbers;
-  for (const LabelledText* t : texts) {
-    if (train_.kind == LabelKind::kTags) targets.insert(targets.end(), t->tags.begin(), t->tags.end());
-    if (train_.kind == LabelKind::kClass) targets.push_back(t->label);
-    if (train_.kind == LabelKind::kAnswer) targets.push_back(t->start), ends.push_back(t->end);
-    if (train_.kind == LabelKind::kNumber) numbers.push_back(t->number);
+  for (const LabelledText& t : texts) {
+    if (data_.kind == LabelKind::kTags) targets.insert(targets.end(), t.tags.begin(), t.tags.end());
+    if (data_.kind == LabelKind::kClass) targets.push_back(t.label);
+    if (data_.kind == LabelKind::kAnswer) targets.push_back(t.start), ends.push_back(t.end);
+    if (data_.kind == LabelKind::kNumber) numbers.push_back(t.number);
   }
   MicroBatch out;
   out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
   const auto ignored = std::count(targets.begin(), targets.end(), ops::kIgnore);
-  out.weight = train_.kind == LabelKind::kTags
+  out.weight = data_.kind == LabelKind::kTags
                    ? static_cast<double>(targets.size()) - static_cast<double>(ignored)
                    : static_cast<double>(texts.size());
   out.loss = [this, batch = std::move(batch), targets = std::move(targets), ends = std::move(ends),
@@ -128,13 +131,13 @@ Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool valida
     Inputs inputs;
     inputs.source = batch;
     auto outputs = model_.outputs(ctx, model_.hidden(f, inputs), batch);
-    if (train_.kind == LabelKind::kAnswer)
+    if (data_.kind == LabelKind::kAnswer)
       return ops::scale(ctx,
                         ops::add(ctx, place_loss(ctx, outputs.at("start_logits"), batch, targets),
                                  place_loss(ctx, outputs.at("end_logits"), batch, ends)),
                         0.5f);
     const Tensor& logits = outputs.at("logits");
-    if (train_.kind == LabelKind::kNumber)
+    if (data_.kind == LabelKind::kNumber)
       return ops::mse_loss(ctx, logits, Tensor::from(logits.shape(), std::span<const float>(numbers)));
     ops::CrossEntropyOptions o;
     o.smoothing = ctx.tape ? smoothing_ : 0.0f;
@@ -143,64 +146,81 @@ Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool valida
   return out;
 }
 
+namespace {
+
+// The answers of questions, whose windows come one after the other.
+class AnswerMetrics {
+ public:
+  void add(LabelledText window, const float* starts, const float* ends) {
+    if (!windows_.empty() && windows_[0].question != window.question) finish();
+    starts_.emplace_back(starts, starts + window.ids.size());
+    ends_.emplace_back(ends, ends + window.ids.size());
+    windows_.push_back(std::move(window));
+  }
+  Metrics result() {
+    finish();
+    const double questions = std::max(questions_, 1.0);
+    return {{"f1", f1_ / questions}, {"exact_match", exact_ / questions}};
+  }
+
+ private:
+  void finish() {
+    if (windows_.empty()) return;
+    const std::string answer = best_answer(windows_, starts_, ends_);
+    double best = 0, same = 0;
+    for (const std::string& truth : windows_[0].answers) {
+      best = std::max(best, answer_f1(answer, truth));
+      same = std::max(same, normal_answer(answer) == normal_answer(truth) ? 1.0 : 0.0);
+    }
+    f1_ += best, exact_ += same, ++questions_;
+    windows_.clear(), starts_.clear(), ends_.clear();
+  }
+  std::vector<LabelledText> windows_;
+  std::vector<std::vector<float>> starts_, ends_;
+  double f1_ = 0, exact_ = 0, questions_ = 0;
+};
+
+}  // namespace
+
 Result<Metrics> ClassifyTask::metrics(ThreadPool& pool) {
-  const auto& all = validation_.texts;
   double right = 0, counted = 0, error = 0;
   std::vector<double> got, want;
-  std::vector<std::vector<float>> starts, ends;
-  for (size_t at = 0; at < all.size(); at += batch_) {
-    std::vector<const LabelledText*> texts;
-    for (size_t i = at; i < std::min(at + batch_, all.size()); ++i) texts.push_back(&all[i]);
+  AnswerMetrics answers;
+  for (size_t at = 0; at < held_out_; at += batch_) {
+    std::vector<size_t> which;
+    for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
+    MAKAR_TRY(auto texts, read(which, true));
     const Batch batch = batch_of(model_, texts);
     const auto outputs = head_outputs(model_, pool, batch);
     for (size_t i = 0; i < texts.size(); ++i) {
       const Sequence& q = batch.sequences[i];
-      if (train_.kind == LabelKind::kAnswer) {
-        const float *s = outputs.at("start_logits").f32() + q.start,
-                    *e = outputs.at("end_logits").f32() + q.start;
-        starts.emplace_back(s, s + q.length), ends.emplace_back(e, e + q.length);
+      if (data_.kind == LabelKind::kAnswer) {
+        answers.add(std::move(texts[i]), outputs.at("start_logits").f32() + q.start,
+                    outputs.at("end_logits").f32() + q.start);
         continue;
       }
       const Tensor& logits = outputs.at("logits");
       const int64_t classes = logits.dim(1);
-      if (train_.kind == LabelKind::kNumber) {
-        got.push_back(logits.f32()[i]), want.push_back(texts[i]->number);
+      if (data_.kind == LabelKind::kNumber) {
+        got.push_back(logits.f32()[i]), want.push_back(texts[i].number);
         error += (got.back() - want.back()) * (got.back() - want.back());
-      } else if (train_.kind == LabelKind::kClass) {
-        right += best_of(logits.f32() + static_cast<int64_t>(i) * classes, classes) == texts[i]->label,
+      } else if (data_.kind == LabelKind::kClass) {
+        right += best_of(logits.f32() + static_cast<int64_t>(i) * classes, classes) == texts[i].label,
             ++counted;
       } else {
         for (int64_t t = 0; t < q.length; ++t) {
-          const int64_t tag = texts[i]->tags[static_cast<size_t>(t)];
+          const int64_t tag = texts[i].tags[static_cast<size_t>(t)];
           if (tag == ops::kIgnore) continue;
           right += best_of(logits.f32() + (q.start + t) * classes, classes) == tag, ++counted;
         }
       }
     }
   }
-  if (train_.kind == LabelKind::kNumber)
+  if (data_.kind == LabelKind::kNumber)
     return Metrics{{"pearson", pearson(got, want)},
                    {"mse", error / static_cast<double>(std::max<size_t>(1, got.size()))}};
-  if (train_.kind != LabelKind::kAnswer) return Metrics{{"accuracy", counted > 0 ? right / counted : 0}};
-  double f1 = 0, exact = 0, questions = 0;
-  for (size_t begin = 0; begin < all.size();) {
-    size_t end = begin;
-    std::vector<const LabelledText*> windows;
-    while (end < all.size() && all[end].question == all[begin].question) windows.push_back(&all[end++]);
-    const std::string answer = best_answer(
-        windows,
-        {starts.begin() + static_cast<std::ptrdiff_t>(begin),
-         starts.begin() + static_cast<std::ptrdiff_t>(end)},
-        {ends.begin() + static_cast<std::ptrdiff_t>(begin), ends.begin() + static_cast<std::ptrdiff_t>(end)});
-    double best = 0, same = 0;
-    for (const std::string& truth : all[begin].answers) {
-      best = std::max(best, answer_f1(answer, truth));
-      same = std::max(same, normal_answer(answer) == normal_answer(truth) ? 1.0 : 0.0);
-    }
-    f1 += best, exact += same, ++questions;
-    begin = end;
-  }
-  return Metrics{{"f1", f1 / std::max(questions, 1.0)}, {"exact_match", exact / std::max(questions, 1.0)}};
+  if (data_.kind == LabelKind::kAnswer) return answers.result();
+  return Metrics{{"accuracy", counted > 0 ? right / counted : 0}};
 }
 
 std::string normal_answer(const std::string& text) {
@@ -235,14 +255,13 @@ double answer_f1(const std::string& predicted, const std::string& truth) {
   return common > 0 ? 2 * common / (in_a + in_b) : 0;
 }
 
-std::string best_answer(std::span<const LabelledText* const> windows,
-                        const std::vector<std::vector<float>>& starts,
+std::string best_answer(std::span<const LabelledText> windows, const std::vector<std::vector<float>>& starts,
                         const std::vector<std::vector<float>>& ends) {
   constexpr size_t kLongest = 30;
   float best = -INFINITY;
   std::string answer;
   for (size_t w = 0; w < windows.size(); ++w) {
-    const LabelledText& t = *windows[w];
+    const LabelledText& t = windows[w];
     for (size_t i = 0; i < t.offsets.size(); ++i) {
       if (t.offsets[i].end == 0) continue;
       for (size_t j = i; j < std::min(i + kLongest, t.offsets.size()) && t.offsets[j].end > 0; ++j)

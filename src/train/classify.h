@@ -16,8 +16,7 @@ void freeze_body(Model& model, int64_t layers);
 
 class ClassifyTask : public ExampleTask {
  public:
-  ClassifyTask(Model& model, LabelledData train, LabelledData validation, int64_t batch, uint64_t seed,
-               float smoothing);
+  ClassifyTask(Model& model, LabelledData data, int64_t batch, uint64_t seed, float smoothing);
   // accuracy; for numbers pearson and mse; for answers exact_match and f1
   Result<Metrics> metrics(ThreadPool& pool) override;
   std::string watched() const override;
@@ -27,21 +26,21 @@ class ClassifyTask : public ExampleTask {
   Result<MicroBatch> make(std::span<const size_t> which, bool validation, uint64_t draw) override;
 
  private:
+  Result<std::vector<LabelledText>> read(std::span<const size_t> which, bool validation) const;
   Model& model_;
-  LabelledData train_, validation_;
+  LabelledData data_;
   float smoothing_;
 };
 
 // The outputs of the head for some texts, by name.
 std::map<std::string, Tensor> head_outputs(const Model& model, ThreadPool& pool, const Batch& batch);
-Batch batch_of(const Model& model, std::span<const LabelledText* const> texts);
+Batch batch_of(const Model& model, std::span<const LabelledText> texts);
 
 // SQuAD's measures: words in common, after lower case, without articles and punctuation.
 double answer_f1(const std::string& predicted, const std::string& truth);
 std::string normal_answer(const std::string& text);
 // The most probable span of at most 30 tokens in the context of the windows, as text.
-std::string best_answer(std::span<const LabelledText* const> windows,
-                        const std::vector<std::vector<float>>& starts,
+std::string best_answer(std::span<const LabelledText> windows, const std::vector<std::vector<float>>& starts,
                         const std::vector<std::vector<float>>& ends);
 
 }  // namespace makar

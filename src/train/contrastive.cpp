@@ -40,7 +40,7 @@ Status read_triplets(const std::string& path, const Tokenizer& tokenizer, int64_
     }
     const bool held_out =
         share > 0 && in_validation(record.value["anchor"].get_ref<const std::string&>(), share, 0);
-    (held_out ? out.validation : out.train).push_back(std::move(t));
+    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();
   return Done{};
@@ -60,14 +60,18 @@ Tensor sentence_embeddings(ForwardContext& f, const Model& model, const Batch& b
   return ops::scale(ctx, unit, 1.0f / std::sqrt(static_cast<float>(width)));
 }
 
-void ContrastiveTask::batches(std::span<const size_t> which, bool validation, Batch& anchors,
-                              Batch& others) const {
-  const auto& list = validation ? data_.validation : data_.train;
+Status ContrastiveTask::batches(std::span<const size_t> which, bool validation, Batch& anchors,
+                                Batch& others) const {
   const bool types = model_.spec().encoder && model_.spec().encoder->embedding.types > 0;
-  for (const size_t w : which) anchors.add(list[w].anchor), others.add(list[w].positive);
-  for (const size_t w : which)
-    if (!list[w].negative.empty()) others.add(list[w].negative);
+  std::vector<std::vector<int64_t>> negatives;
+  for (const size_t w : which) {
+    MAKAR_TRY(Triplet t, (validation ? data_.validation : data_.train).read(w));
+    anchors.add(t.anchor), others.add(t.positive);
+    if (!t.negative.empty()) negatives.push_back(std::move(t.negative));
+  }
+  for (const auto& ids : negatives) others.add(ids);
   if (types) anchors.types.assign(anchors.tokens.size(), 0), others.types.assign(others.tokens.size(), 0);
+  return Done{};
 }
 
 Tensor ContrastiveTask::similarities(ForwardContext& f, const Batch& anchors, const Batch& others) const {
@@ -77,7 +81,7 @@ Tensor ContrastiveTask::similarities(ForwardContext& f, const Batch& anchors, co
 
 Result<MicroBatch> ContrastiveTask::make(std::span<const size_t> which, bool validation, uint64_t) {
   Batch anchors, others;
-  batches(which, validation, anchors, others);
+  MAKAR_CHECK_OK(batches(which, validation, anchors, others));
   MicroBatch out;
   out.tokens = anchors.rows() + others.rows(), out.pairs = squared_lengths(anchors) + squared_lengths(others);
   out.weight = static_cast<double>(which.size());
@@ -96,7 +100,7 @@ Result<Metrics> ContrastiveTask::metrics(ThreadPool& pool) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
     Batch anchors, others;
-    batches(which, true, anchors, others);
+    MAKAR_CHECK_OK(batches(which, true, anchors, others));
     Context ctx{pool};
     ForwardContext f{ctx};
     const Tensor s = similarities(f, anchors, others);

@@ -3,6 +3,7 @@
 // of the last hidden states, of length 1.
 #pragma once
 #include "data/record_reader.h"
+#include "data/spool.h"
 #include "text/tokenizer.h"
 #include "train/examples.h"
 
@@ -10,11 +11,18 @@ namespace makar {
 
 struct Triplet {
   std::vector<int64_t> anchor, positive, negative;  // negative may be empty
+  static constexpr auto fields() {
+    return std::tuple(&Triplet::anchor, &Triplet::positive, &Triplet::negative);
+  }
 };
+// On disk, in temporary files of `folder`.
 struct TripletData {
-  std::vector<Triplet> train, validation;
-  BadRecords bad;
+  explicit TripletData(const std::string& folder) : train(folder), validation(folder) {}
+  SpoolOf<Triplet> train, validation;
+  BadRecords bad;  // of the file read last
 };
+// Adds the {"anchor", "positive", "negative"} records of a file or folder; `share` of them, by hash, for
+// validation (1: all).
 Status read_triplets(const std::string& path, const Tokenizer& tokenizer, int64_t max_length, double share,
                      TripletData& out);
 
@@ -38,7 +46,7 @@ class ContrastiveTask : public ExampleTask {
 
  private:
   Tensor similarities(ForwardContext& f, const Batch& anchors, const Batch& others) const;
-  void batches(std::span<const size_t> which, bool validation, Batch& anchors, Batch& others) const;
+  Status batches(std::span<const size_t> which, bool validation, Batch& anchors, Batch& others) const;
   Model& model_;
   TripletData data_;
   float temperature_;

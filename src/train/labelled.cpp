@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "data/prepare.h"
 #include "ops/softmax.h"
 #include "text/unicode.h"
 
@@ -114,11 +115,48 @@ Status add_windows(const Tokenizer& tokenizer, const Json& record, const Labelle
   return Done{};
 }
 
+// Numbers for the names of labels: those given, or in the order they come.
+class LabelNames {
+ public:
+  explicit LabelNames(const std::vector<std::string>& given) : fixed_(!given.empty()) {
+    for (const std::string& name : given) numbers_.emplace(name, static_cast<int64_t>(numbers_.size()));
+  }
+  Result<int64_t> number(const std::string& name) {
+    const auto it = numbers_.find(name);
+    if (it != numbers_.end()) return it->second;
+    if (fixed_)
+      return error_at("", "label '{}' is not among the {} of training", name.substr(0, 80), numbers_.size());
+    if (numbers_.size() >= kMost)
+      return error_at("", "more than {} different labels; numbers to be predicted take --regression", kMost);
+    return numbers_.emplace(name, static_cast<int64_t>(numbers_.size())).first->second;
+  }
+  std::vector<std::string> sorted() const {
+    std::vector<std::string> out;
+    for (const auto& entry : numbers_) out.push_back(entry.first);
+    sort_names(out);
+    return out;
+  }
+  // Where each number stands in that order.
+  std::vector<int64_t> order(const std::vector<std::string>& names) const {
+    std::vector<int64_t> out(names.size());
+    for (size_t i = 0; i < names.size(); ++i)
+      out[static_cast<size_t>(numbers_.at(names[i]))] = static_cast<int64_t>(i);
+    return out;
+  }
+
+ private:
+  static constexpr size_t kMost = 100'000;
+  bool fixed_;
+  std::map<std::string, int64_t> numbers_;
+};
+
 class LabelReader {
  public:
-  LabelReader(const Tokenizer& tokenizer, const LabelledOptions& o) : tokenizer_(tokenizer), o_(o) {}
+  LabelReader(const Tokenizer& tokenizer, const LabelledOptions& o, LabelNames& names)
+      : tokenizer_(tokenizer), o_(o), names_(names) {}
 
-  Status take(const DataRecord& record, LabelledData& out) {
+  // The texts of one record: windows of a question, or one.
+  Result<std::vector<LabelledText>> take(const DataRecord& record, LabelledData& data) {
     const auto schema = detect_schema(record.value);
     if (!schema ||
         (*schema != Schema::kTextLabel && *schema != Schema::kTokenLabels && *schema != Schema::kQuestion))
@@ -127,10 +165,17 @@ class LabelReader {
                            : *schema == Schema::kQuestion  ? LabelKind::kAnswer
                            : o_.regression                 ? LabelKind::kNumber
                                                            : LabelKind::kClass;
-    if (out.schema.empty()) out.schema = name(*schema), out.kind = kind;
-    if (kind != out.kind) return error_at("", "a {} record among {} ones", name(*schema), out.schema);
-    if (kind == LabelKind::kAnswer) return add_windows(tokenizer_, record.value, o_, question_++, out.texts);
-    if (kind == LabelKind::kTags) return take_tags(record, out);
+    if (data.schema.empty()) data.schema = name(*schema), data.kind = kind;
+    if (kind != data.kind) return error_at("", "a {} record among {} ones", name(*schema), data.schema);
+    std::vector<LabelledText> out;
+    if (kind == LabelKind::kAnswer) {
+      MAKAR_CHECK_OK(add_windows(tokenizer_, record.value, o_, question_++, out));
+      return out;
+    }
+    if (kind == LabelKind::kTags) {
+      MAKAR_TRY(out.emplace_back(), tagged(record));
+      return out;
+    }
     MAKAR_TRY(LabelledText t, encode_text(tokenizer_, record.value, o_.max_length));
     const std::string label = label_text(*label_field(record.value));
     double number = 0;
@@ -138,70 +183,38 @@ class LabelReader {
     if (kind == LabelKind::kNumber && !parse_double(label, number))
       return error_at("", "the label must be a number, got '{}'", label.substr(0, 80));
     t.number = static_cast<float>(number);
-    labels_.push_back({label}), places_.push_back(record.place());
-    out.texts.push_back(std::move(t));
-    return Done{};
-  }
-
-  // Names to numbers, once all are known. Texts with a name that is not known are dropped and counted.
-  void number_labels(const std::vector<std::string>& names, LabelledData& out) {
-    if (out.kind == LabelKind::kNumber || out.kind == LabelKind::kAnswer) return;
-    out.names = names;
-    if (names.empty()) {
-      for (const auto& list : labels_) out.names.insert(out.names.end(), list.begin(), list.end());
-      sort_names(out.names);
+    if (kind == LabelKind::kClass) {
+      MAKAR_TRY(t.label, names_.number(label));
     }
-    std::map<std::string, int64_t> numbers;
-    for (size_t i = 0; i < out.names.size(); ++i) numbers[out.names[i]] = static_cast<int64_t>(i);
-    std::vector<LabelledText> kept;
-    for (size_t i = 0; i < out.texts.size(); ++i) {
-      LabelledText& t = out.texts[i];
-      bool known = true;
-      for (size_t w = 0; w < labels_[i].size(); ++w) {
-        const auto it = numbers.find(labels_[i][w]);
-        if (it == numbers.end()) {
-          out.bad.add(places_[i], fmt::format("label '{}' is not among the {} of training",
-                                              labels_[i][w].substr(0, 80), out.names.size()));
-          known = false;
-          break;
-        }
-        if (out.kind == LabelKind::kClass)
-          t.label = it->second;
-        else if (w < firsts_[i].size())
-          t.tags[static_cast<size_t>(firsts_[i][w])] = it->second;
-      }
-      if (known) kept.push_back(std::move(t));
-    }
-    out.texts = std::move(kept);
+    out.push_back(std::move(t));
+    return out;
   }
 
  private:
-  Status take_tags(const DataRecord& record, LabelledData& out) {
+  Result<LabelledText> tagged(const DataRecord& record) {
     const Json &tokens = record.value["tokens"], &tags = *tags_field(record.value);
     if (!tokens.is_array() || !tags.is_array() || tokens.size() != tags.size() || tokens.empty())
       return error_at("", "'tokens' and tags must be lists of one length");
-    std::vector<std::string> words, names;
+    std::vector<std::string> words;
+    std::vector<int64_t> numbers;
     for (size_t i = 0; i < tokens.size(); ++i) {
-      if (!tokens[i].is_string() || label_text(tags[i]).empty())
-        return error_at("", "token {} is no text, or has no tag", i);
+      const std::string tag = label_text(tags[i]);
+      if (!tokens[i].is_string() || tag.empty()) return error_at("", "token {} is no text, or has no tag", i);
       words.push_back(tokens[i].get<std::string>());
-      names.push_back(label_text(tags[i]));
+      MAKAR_TRY(numbers.emplace_back(), names_.number(tag));
     }
     MAKAR_TRY(const WordPieces pieces, encode_words(tokenizer_, words, o_.max_length));
     LabelledText t;
     t.ids = pieces.ids;
     t.tags.assign(t.ids.size(), ops::kIgnore);
-    labels_.push_back(std::move(names)), places_.push_back(record.place());
-    firsts_.push_back(pieces.first);
-    out.texts.push_back(std::move(t));
-    return Done{};
+    for (size_t w = 0; w < pieces.first.size(); ++w)
+      t.tags[static_cast<size_t>(pieces.first[w])] = numbers[w];
+    return t;
   }
 
   const Tokenizer& tokenizer_;
-  LabelledOptions o_;
-  std::vector<std::vector<std::string>> labels_;  // of each text: one, or one a word
-  std::vector<std::string> places_;               // of each text, in its file
-  std::vector<std::vector<int64_t>> firsts_;      // kTags: the first token of each word
+  const LabelledOptions& o_;
+  LabelNames& names_;
   size_t question_ = 0;
 };
 
@@ -236,20 +249,46 @@ Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<st
   return out;
 }
 
+Result<LabelledText> LabelledTexts::read(size_t at) const {
+  MAKAR_TRY(LabelledText t, texts_.read(at));
+  const auto number = [&](int64_t& label) {
+    if (label >= 0 && !numbers_.empty()) label = numbers_[static_cast<size_t>(label)];
+  };
+  number(t.label);
+  for (int64_t& tag : t.tags) number(tag);
+  return t;
+}
+
 Result<LabelledData> read_labelled(const std::string& path, const Tokenizer& tokenizer,
-                                   const LabelledOptions& options, const std::vector<std::string>& names) {
+                                   const LabelledOptions& options, const std::vector<std::string>& given) {
   MAKAR_TRY(auto reader, RecordReader::open({path}));
-  LabelledData out;
-  LabelReader texts(tokenizer, options);
+  LabelledData out(options.folder);
+  LabelNames names(given);
+  LabelReader texts(tokenizer, options, names);
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    if (const Status s = texts.take(record, out); !s.ok())
-      reader.bad().add(record.place(), s.error().message);
+    const auto taken = texts.take(record, out);
+    if (!taken.ok()) {
+      reader.bad().add(record.place(), taken.error().message);
+      continue;
+    }
+    for (const LabelledText& t : *taken) {
+      const std::string key =
+          out.kind == LabelKind::kAnswer
+              ? fmt::format("question {}", t.question)
+              : std::string(reinterpret_cast<const char*>(t.ids.data()), t.ids.size() * sizeof(int64_t));
+      const bool held_out = options.validation > 0 && in_validation(key, options.validation, 0);
+      MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
+    }
   }
   out.bad = reader.bad();
-  texts.number_labels(names, out);
-  if (out.texts.empty())
+  out.names = given;
+  if (given.empty()) {
+    out.names = names.sorted();
+    out.train.renumber(names.order(out.names)), out.validation.renumber(names.order(out.names));
+  }
+  if (out.train.empty() && out.validation.empty())
     return error_at(path, "there is no labelled record ({} could not be used{})", out.bad.count,
                     out.bad.told.empty() ? "" : "; the first: " + out.bad.told[0]);
   return out;

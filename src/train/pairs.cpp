@@ -52,7 +52,7 @@ Status read_pairs(const std::string& path, const Tokenizer& tokenizer, int64_t e
     MAKAR_TRY(pair.source, encode(source->get_ref<const std::string&>()));
     MAKAR_TRY(pair.target, encode(target->get_ref<const std::string&>()));
     const bool held_out = share > 0 && in_validation(source->get_ref<const std::string&>(), share, 0);
-    (held_out ? out.validation : out.train).push_back(std::move(pair));
+    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(pair));
   }
   out.bad = reader.bad();
   return Done{};
@@ -60,7 +60,10 @@ Status read_pairs(const std::string& path, const Tokenizer& tokenizer, int64_t e
 
 Result<MicroBatch> PairTask::make(std::span<const size_t> which, bool validation, uint64_t) {
   std::vector<TokenPair> pairs;
-  for (const size_t w : which) pairs.push_back((validation ? data_.validation : data_.train)[w]);
+  for (const size_t w : which) {
+    MAKAR_TRY(TokenPair pair, (validation ? data_.validation : data_.train).read(w));
+    pairs.push_back(std::move(pair));
+  }
   return pair_batch(model_, std::move(pairs), smoothing_);
 }
 

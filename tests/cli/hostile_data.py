@@ -83,18 +83,29 @@ def long_line(makar, folder, base):
     print("a line of 1 GiB: passed over")
 
 
-def growing(makar, folder, base):
-    """Ten times the conversations: about the same memory."""
-    took = []
-    for name, count in (("few", 2000), ("many", 40000)):
-        with open(folder / f"{name}.jsonl", "w") as f:
-            for i in range(count):
-                f.write(json.dumps({"messages": [{"role": "user", "content": f"a b {i} " * 20}, {"role": "assistant", "content": "b a " * 40}]}) + "\n")
-        done = run(makar, "sft", "-m", base, "-d", folder / f"{name}.jsonl", "--max-steps", 1, "--micro-batch-size", 1, "--sequence-len", 256, "-o", folder / f"run-{name}")
-        check(done.returncode == 0, f"{name}: {done.stderr[-300:]}")
-        took.append(memory(done))
-    check(took[1] < took[0] + 60, f"20 times the data: {took} MiB")
-    print(f"2,000 conversations {took[0]} MiB, 40,000 {took[1]} MiB")
+def growing(makar, folder, base, bert):
+    """Twenty times the examples of each kind: about the same memory."""
+    question = "a b " * 60
+    kinds = {
+        "conversations": (["sft", "-m", base, "--sequence-len", 256],
+                          lambda i: {"messages": [{"role": "user", "content": f"a b {i} " * 20}, {"role": "assistant", "content": "b a " * 40}]}),
+        "labels": (["classify", "train", "-m", bert, "--max-length", 256], lambda i: {"text": f"a b {i} " * 40, "label": i % 3}),
+        "questions": (["classify", "train", "-m", bert, "--max-length", 64, "--stride", 16],
+                      lambda i: {"question": f"{i} a", "context": question, "answers": {"text": ["a"], "answer_start": [0]}}),
+        "pairs": (["pretrain", "--model-type", "bart", "--objective", "seq2seq", "--tokenizer", "char", "--layers", 1, "--width", 16, "--heads", 1,
+                   "--sequence-len", 200], lambda i: {"source": f"a b {i} " * 20, "target": f"b {i} " * 20}),
+    }
+    for kind, (words, record) in kinds.items():
+        took = []
+        for name, count in (("few", 2000), ("many", 40000)):
+            with open(folder / f"{name}.jsonl", "w") as f:
+                f.writelines(json.dumps(record(i)) + "\n" for i in range(count))
+            done = run(makar, *words, "-d", folder / f"{name}.jsonl", "--val-set-size", 0.001, "--max-steps", 1, "--micro-batch-size", 1, "-q",
+                       "-o", folder / f"run-{kind}-{name}")
+            check(done.returncode == 0, f"{kind}, {name}: {done.stderr[-300:]}")
+            took.append(memory(done))
+        check(took[1] < took[0] + 60, f"20 times the {kind}: {took} MiB")
+        print(f"2,000 {kind} {took[0]} MiB, 40,000 {took[1]} MiB")
 
 
 def small_disk(makar, folder):
@@ -125,7 +136,7 @@ def main():
             check(done.returncode == 0, f"{kind}: {done.stderr}")
         records(makar, folder, base, bert)
         small_disk(makar, folder)
-        growing(makar, folder, base)
+        growing(makar, folder, base, bert)
         long_line(makar, folder, base)
         shutil.rmtree(folder / "no", ignore_errors=True)
     if failures:

@@ -1,0 +1,107 @@
+#include "data/spool.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+
+namespace makar {
+namespace {
+
+// A file without a name, written at its end through a buffer and read anywhere.
+class NamelessFile {
+ public:
+  ~NamelessFile() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bool is_open() const { return fd_ >= 0; }
+  uint64_t size() const { return written_ + buffer_.size(); }
+
+  Status open(const std::string& folder) {
+    folder_ = folder;
+    MAKAR_CHECK_OK(make_folder(folder));
+    fd_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd_ >= 0) return Done{};
+    // A file system that has no such files: one with a name, which it loses at once.
+    std::string name = folder + "/.spool-XXXXXX";
+    fd_ = ::mkostemp(name.data(), O_CLOEXEC);
+    if (fd_ < 0) return io_error(folder, "make a temporary file");
+    ::unlink(name.c_str());
+    return Done{};
+  }
+
+  Status append(std::string_view bytes) {
+    buffer_.append(bytes);
+    return buffer_.size() >= (size_t{1} << 20) ? flush() : Status(Done{});
+  }
+
+  Status read(uint64_t at, void* to, size_t size) {
+    MAKAR_CHECK_OK(flush());
+    auto* out = static_cast<char*>(to);
+    while (size > 0) {
+      const ssize_t got = ::pread(fd_, out, size, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return io_error(folder_, "read a temporary file");
+      out += got, at += static_cast<uint64_t>(got), size -= static_cast<size_t>(got);
+    }
+    return Done{};
+  }
+
+ private:
+  Status flush() {
+    std::string_view rest = buffer_;
+    while (!rest.empty()) {
+      const ssize_t put = ::pwrite(fd_, rest.data(), rest.size(), static_cast<off_t>(written_));
+      if (put < 0 && errno == EINTR) continue;
+      if (put < 0) return io_error(folder_, "write a temporary file");
+      written_ += static_cast<uint64_t>(put);
+      rest.remove_prefix(static_cast<size_t>(put));
+    }
+    buffer_.clear();
+    return Done{};
+  }
+
+  int fd_ = -1;
+  uint64_t written_ = 0;
+  std::string folder_, buffer_;
+};
+
+}  // namespace
+
+struct Spool::Files {
+  std::string folder;
+  NamelessFile items, ends;  // ends[i]: where item i ends
+  size_t count = 0;
+};
+
+Spool::Spool(std::string folder) : files_(std::make_shared<Files>()) { files_->folder = std::move(folder); }
+
+size_t Spool::size() const { return files_->count; }
+
+Status Spool::add(std::string_view bytes) {
+  Files& f = *files_;
+  if (!f.items.is_open()) {
+    MAKAR_CHECK_OK(f.items.open(f.folder));
+    MAKAR_CHECK_OK(f.ends.open(f.folder));
+  }
+  MAKAR_CHECK_OK(f.items.append(bytes));
+  const uint64_t end = f.items.size();
+  MAKAR_CHECK_OK(f.ends.append({reinterpret_cast<const char*>(&end), sizeof(end)}));
+  ++f.count;
+  return Done{};
+}
+
+Result<std::string> Spool::read(size_t at) const {
+  Files& f = *files_;
+  check(at < f.count, "whoever reads a spool knows its size");
+  uint64_t place[2] = {0, 0};
+  if (at == 0)
+    MAKAR_CHECK_OK(f.ends.read(0, &place[1], sizeof(uint64_t)));
+  else
+    MAKAR_CHECK_OK(f.ends.read((at - 1) * sizeof(uint64_t), place, sizeof(place)));
+  std::string out(place[1] - place[0], '\0');
+  MAKAR_CHECK_OK(f.items.read(place[0], out.data(), out.size()));
+  return out;
+}
+
+}  // namespace makar
