@@ -120,6 +120,10 @@ struct QuantProduct {
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
   bool accumulate = false;
+  // Panels wanted next, ahead_panel bytes apart: with every block ahead_step bytes of one are asked for, so
+  // that memory works while this product is computed. nullptr: none.
+  const void* ahead = nullptr;
+  int64_t ahead_panel = 0, ahead_step = 0;
 };
 
 struct Table {

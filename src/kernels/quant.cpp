@@ -77,7 +77,12 @@ void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1,
       q.b = as_is ? b.panel(j) + from : room, q.b_panel = as_is ? b.panel_bytes() : step;
       q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
       q.accumulate = out.accumulate || k > 0;
+      const std::byte* next = k + chunk < a.blocks ? b.panel(j) + (k + chunk) / blocks_of(f) * group_bytes(f)
+                              : j + kPanels < j1   ? b.panel(j + kPanels)
+                                                   : nullptr;
+      if (next) q.ahead_panel = b.panel_bytes(), q.ahead_step = group_bytes(f) / blocks_of(f) / (p1 - p0);
       for (int64_t p = p0; p < p1; ++p) {
+        if (next) q.ahead = next + (p - p0) * now * q.ahead_step;
         q.rows = a.count(p);
         q.a = a.panel(p) + k * activation_bytes(f, q.rows);
         q.c = out.c + p * a.each * out.ldc + j * kQuantCols;

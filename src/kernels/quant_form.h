@@ -6,6 +6,7 @@
 // where 256 weights share a scale (k is a multiple of 256 then). Values of 4 columns by 4 k stand together in
 // 16 lanes ("step"); a run of 16 k is four steps.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 
 namespace makar::kernels {
@@ -107,5 +108,11 @@ constexpr int wide_form(const QuantForm& f) {
 constexpr int64_t activation_bytes(const QuantForm& f, int rows) {
   return int64_t{rows} * (kQuantBlock + 4 + (f.mins ? 4 * parts_of(f) : 0));
 }
+
+// What a product asks memory for while it computes: `step` bytes from `at` on with every block.
+struct Ahead {
+  const std::byte* at;
+  int64_t step;
+};
 
 }  // namespace makar::kernels

@@ -128,13 +128,13 @@ constexpr bool has_tile = false;
 // R rows by one panel.
 template <int Form, int R>
 inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, Bytes book, float* c,
-                      int64_t ldc, bool accumulate) {
+                      int64_t ldc, bool accumulate, Ahead ahead) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int kBlocks = blocks_of(F);
   Floats acc[R];
   for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
   if constexpr (has_tile<Form, R>) {
-    tile_of_four<Form>(blocks, a, b, acc);
+    tile_of_four<Form>(blocks, a, b, acc, ahead);
   } else {
     for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
       const Scales<Form> scales(b);
@@ -150,16 +150,17 @@ void panels(const QuantProduct& q) {
   const auto* a = static_cast<const std::byte*>(q.a);
   const auto* b = static_cast<const std::byte*>(q.b);
   const Bytes book = load_bytes(reinterpret_cast<const std::byte*>(q.book));
-  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel) {
+  Ahead ahead{q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead_step};
+  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead.at += q.ahead_panel) {
     float* c = q.c + col;
     if (q.cols - col >= kQuantCols) {
-      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate);
+      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate, ahead);
       continue;
     }
     const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
     float buffer[R * kQuantCols] = {};
     for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
-    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate);
+    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate, ahead);
     for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
   }
 }

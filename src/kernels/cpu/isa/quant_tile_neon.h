@@ -60,6 +60,8 @@ namespace makar::kernels::MAKAR_ISA {
       MAKAR_DOTS_0("0", "v20")                                                                            \
       MAKAR_FINISH_PART_1 scales                                                                          \
       MAKAR_DOTS_0("1", "v21") MAKAR_DOTS_0("2", "v22") MAKAR_DOTS_0("3", "v23")                          \
+      "prfm pldl2keep, [%[ahead]]\n prfm pldl2keep, [%[ahead], #64]\n prfm pldl2keep, [%[ahead], #128]\n" \
+      "add %[ahead], %[ahead], %[stride]\n"                                                               \
       MAKAR_SEEDS("q16", "q17", "q18", "q19")                                                             \
       MAKAR_LOAD_RUN("128", "32")                                                                         \
       MAKAR_DOTS_1("0", "v20") MAKAR_DOTS_1("1", "v21") MAKAR_DOTS_1("2", "v22") MAKAR_DOTS_1("3", "v23") \
@@ -73,15 +75,16 @@ namespace makar::kernels::MAKAR_ISA {
       "add %[b], %[b], %[step]\n add %[v], %[v], %[step]\n"                                               \
       "subs %[n], %[n], #1\n b.ne 1b\n"                                                                   \
       MAKAR_FINISH_SUBTRACT MAKAR_FINISH_PART_1 MAKAR_FINISH_BLOCK                                        \
-      : [n] "+r"(blocks), [a] "+r"(a), [b] "+r"(b), [v] "+r"(values), [d] "+r"(d), [base] "+r"(base),     \
+      : [n] "+r"(blocks), [a] "+r"(a), [b] "+r"(b), [v] "+r"(values), [d] "+r"(d), [base] "+r"(base), [ahead] "+r"(ahead.at), \
         [y0] "+w"(y[0]), [y1] "+w"(y[1]), [y2] "+w"(y[2]), [y3] "+w"(y[3])                                \
-      : [seed] "r"(kSeed), [step] "i"(group_bytes(F))                                                     \
+      : [seed] "r"(kSeed), [stride] "r"(ahead.step), [step] "i"(group_bytes(F))                                                     \
       : "memory", "cc", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v12", "v13", "v14", "v15", "v16",     \
         "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30")
 
 // y += the product of 4 rows of activations and the panel b of kFormWide or kFormInt8; blocks > 0.
 template <int Form>
-inline void tile_of_four(int64_t blocks, const std::byte* a, const std::byte* b, Floats (&y)[4]) {
+inline void tile_of_four(int64_t blocks, const std::byte* a, const std::byte* b, Floats (&y)[4],
+                         Ahead ahead) {
   constexpr QuantForm F = kQuantForms[Form];
   static_assert(F.values == QuantValues::kInt8 && F.part == 32 && !F.mins && activation_bytes(F, 4) == 272);
   alignas(16) float scratch[4] = {};  // also the scales of the rows before the first block
