@@ -4,6 +4,7 @@ turns: 4 layers, 4 heads, width 128, context 64, batch 12. Ours includes reading
 
 usage: ./dev bench pretrain [--json] [--threads N] [--rounds N] [--steps N] [--data FILE]
 """
+# builds: makar
 import argparse
 import json
 import os

@@ -184,7 +184,8 @@ def main():
     for threads in (int(t) for t in args.threads.split(",")):
         for case in args.cases.split(","):
             if case == "train":
-                training.compare(args, threads, npm, report)
+                words = ["--threads", str(threads), "--rounds", str(args.rounds), *["--json"] * args.json, *["--npm"] * bool(npm)]
+                subprocess.run([sys.executable, f"{HERE}/training.py", *words], check=True)
                 continue
             if case == "repeat":
                 for family in CASES if threads == 1 else ():

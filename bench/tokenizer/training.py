@@ -2,7 +2,10 @@
 
 The npm package of the Hugging Face library trains 30,000 tokens and no other number. Its progress bar tells how far it
 is: the time of its last report below 8,000 tokens is taken for those, a little less than it needs.
+
+A program of its own, because the peak of a process begins with the memory of the one that started it.
 """
+import argparse
 import fcntl
 import os
 import pty
@@ -92,3 +95,18 @@ def compare(args, threads, npm, report):
                 continue
             extra = {"peak_mb": round(max(a[1] for a, _ in rounds)), "bound_mb": mine[3], "peer_peak_mb": round(max(b[1] for _, b in rounds))}
             report(args, case, threads, [a[0] for a, _ in rounds], peer, [b[0] for _, b in rounds], "s", -1, extra)
+
+
+def main():
+    import compare as tokenizers  # its way of reporting
+    p = argparse.ArgumentParser()
+    p.add_argument("--json", action="store_true")
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--npm", action="store_true")
+    args = p.parse_args()
+    compare(args, args.threads, args.npm, tokenizers.report)
+
+
+if __name__ == "__main__":
+    main()
