@@ -214,7 +214,7 @@ Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
   for (const auto& ids : pieces)
     both.push_back(hiding_ == Hiding::kSpans ? corrupt_spans(ids, special_, draws)
                                              : infill(ids, special_, draws));
-  return pair_batch(model_, std::move(both), o_.smoothing);
+  return pair_batch(model_, both, o_.smoothing);
 }
 
 Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {

@@ -6,7 +6,7 @@
 
 namespace makar {
 
-MicroBatch pair_batch(Model& model, std::vector<TokenPair> pairs, float smoothing) {
+MicroBatch pair_batch(Model& model, const std::vector<TokenPair>& pairs, float smoothing) {
   Inputs inputs;
   std::vector<int64_t> targets;
   const int64_t start =
@@ -64,7 +64,7 @@ Result<MicroBatch> PairTask::make(std::span<const size_t> which, bool validation
     MAKAR_TRY(TokenPair pair, (validation ? data_.validation : data_.train).read(w));
     pairs.push_back(std::move(pair));
   }
-  return pair_batch(model_, std::move(pairs), smoothing_);
+  return pair_batch(model_, pairs, smoothing_);
 }
 
 }  // namespace makar

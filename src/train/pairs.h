@@ -13,7 +13,7 @@ struct TokenPair {
 };
 
 // Mean loss over target tokens; the decoder is fed the target shifted right behind its start token.
-MicroBatch pair_batch(Model& model, std::vector<TokenPair> pairs, float smoothing);
+MicroBatch pair_batch(Model& model, const std::vector<TokenPair>& pairs, float smoothing);
 
 // On disk, in temporary files of `folder`.
 struct PairData {
