@@ -12,8 +12,10 @@ namespace makar {
 namespace {
 
 constexpr int64_t kLeastRows = 32;
-constexpr int64_t kProducts = int64_t{16} << 20;  // packed pieces of a product of f32 or 16 bits
-constexpr int64_t kOther = int64_t{12} << 20;     // stacks, small blocks, texts on their way
+constexpr int64_t kBlockRows = 256;               // rows up to which a product packs little at a time
+constexpr int64_t kFewRows = int64_t{4} << 20;    // scratch memory of products, and
+constexpr int64_t kManyRows = int64_t{16} << 20;  // of those of more rows
+constexpr int64_t kOther = int64_t{8} << 20;      // stacks, small blocks, texts on their way
 constexpr int64_t kLogits = 64;                   // rows of logits at a time
 constexpr int64_t kRounding = 50;                 // a 50th of a matrix is lost at the ends of its pages
 constexpr int64_t kWholeText = 1024;              // what an encoder without positions is expected to read
@@ -89,7 +91,8 @@ int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
   int64_t floats = rows * row_floats(spec.main());
   if (spec.encoder) floats = std::max(floats, whole * row_floats(*spec.encoder));  // reads a text at once
   const int64_t logits = spec.decoder ? std::min(rows, kLogits) * spec.vocab + 8 * spec.vocab : 0;
-  return 4 * (floats + floats / 4 + logits) + kProducts + kOther;
+  const int64_t products = (spec.encoder ? whole : rows) <= kBlockRows ? kFewRows : kManyRows;
+  return 4 * (floats + floats / 4 + logits) + products + kOther;
 }
 
 Status admit_model(Model& model, const std::string& name, const MemoryBudget& budget) {
