@@ -82,6 +82,12 @@ MappedFile::~MappedFile() {
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+bool MappedFile::holds(const std::byte* byte) {
+  const std::lock_guard lock(maps().mutex);
+  const auto after = maps().sizes.upper_bound(byte);
+  return after != maps().sizes.begin() && byte < std::prev(after)->first + std::prev(after)->second;
+}
+
 void MappedFile::put_aside(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const std::lock_guard lock(maps().mutex);

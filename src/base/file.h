@@ -26,6 +26,8 @@ class MappedFile {
   // For bytes that will not be read soon: if they lie in a mapped file, their pages leave this process (they
   // come back from the system's cache when they are read again). Other bytes are left alone.
   static void put_aside(std::span<const std::byte> bytes);
+  // Whether the byte lies in a mapped file.
+  static bool holds(const std::byte* byte);
 
  private:
   MappedFile() = default;

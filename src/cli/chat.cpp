@@ -62,12 +62,17 @@ std::optional<std::string> read_message(bool terminal) {
   return line;
 }
 
-void answer(ChatSession& session, const std::string& message, bool terminal) {
+// With `reasons`, the alternatives of each token follow the answer.
+void answer(ChatSession& session, const std::string& message, bool terminal, bool reasons) {
   const InterruptGuard guard;
   const Status status =
       session.say(message, [](const std::string& text) { return print_out(text) && !interrupted; });
-  print_out(terminal ? "\n\n" : "\n");
-  if (!status.ok()) report(status.error());
+  print_out("\n");
+  if (!status.ok())
+    report(status.error());
+  else if (reasons)
+    print_out(session.why());
+  if (terminal) print_out("\n");
 }
 
 }  // namespace
@@ -87,17 +92,19 @@ int run_chat(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
   ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = open_model(model, pool);
+  const auto budget = writing.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(model, pool, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || !language->chat_template())
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "{} has no chat template; give one with --chat-template, or continue text with "
                            "makar generate",
                            language->spec().architecture));
-  const auto engine_options = writing.engine.resolve(language->spec());
+  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
+  const auto engine_options = writing.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), pool, *engine_options);
-  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
   ChatSession session(engine, *language, writing.write);
   session.set_system(system);
   const bool terminal = isatty(0) && isatty(1);
@@ -113,7 +120,7 @@ int run_chat(const std::vector<std::string>& arguments) {
         report(told.error());
       continue;
     }
-    answer(session, *line, terminal);
+    answer(session, *line, terminal, writing.write.logprobs >= 0);
   }
   return 0;
 }

@@ -21,7 +21,7 @@ std::string token_text(const LanguageModel& language, int64_t id) {
 ChatSession::ChatSession(Engine& engine, const LanguageModel& language, WriteOptions options)
     : engine_(engine), language_(language), options_(std::move(options)) {
   options_.fit = true;
-  options_.logprobs = 5;
+  if (options_.logprobs < 0 && options_.beams == 1) options_.logprobs = 5;  // for /why
 }
 
 void ChatSession::set_system(const std::string& text) {
@@ -98,6 +98,7 @@ std::string ChatSession::tokens() const {
 
 std::string ChatSession::why() const {
   if (last_.answers.empty()) return "nothing has been answered yet\n";
+  if (options_.logprobs < 0) return "beams have scores of whole answers, not of tokens\n";
   std::string out;
   for (const Written& token : last_.answers[0].tokens) {
     out += fmt::format("{:>16} {:5.1f} %  |", token_text(language_, token.id),

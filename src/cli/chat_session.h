@@ -13,6 +13,8 @@ class ChatSession {
   // Answers a message; text is handed to `show` as it comes. Ending it (show returns false) keeps what was
   // written.
   Status say(const std::string& message, const std::function<bool(const std::string&)>& show);
+  // The alternatives of each token of the last answer.
+  std::string why() const;
   // "/temp 0.7" and its kin: what to tell the user.
   Result<std::string> command(const std::string& line);
 
@@ -25,7 +27,6 @@ class ChatSession {
   Result<std::string> load(const std::string& path);
   Result<std::string> temperature(const std::string& text);
   std::string tokens() const;
-  std::string why() const;
 
   Engine& engine_;
   const LanguageModel& language_;

@@ -52,9 +52,7 @@ int run_embed(const std::vector<std::string>& arguments) {
     o->pooling = *kind;
   }
   o->normalize = !raw;
-  EngineOptions engine_options;
-  engine_options.step_tokens = 2048, engine_options.share_prefixes = false;  // every state is wanted
-  Engine engine(language->model(), pool, engine_options);
+  Engine engine(language->model(), pool, Embedder::engine_options());
   const auto print = [&](const std::vector<std::string>& batch) -> Status {
     MAKAR_TRY(const Tensor vectors, embed(engine, *language, batch, *o));
     for (int64_t i = 0; i < vectors.dim(0); ++i)

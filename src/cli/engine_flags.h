@@ -3,7 +3,7 @@
 #include <string>
 
 #include "base/options.h"
-#include "infer/engine.h"
+#include "infer/memory_plan.h"
 
 namespace makar {
 
@@ -13,8 +13,12 @@ struct EngineFlags {
   ContextOptions context;
 
   void declare(Options& options);
-  // Errors: an unknown name, a policy the model cannot follow.
-  Result<EngineOptions> resolve(const ModelSpec& spec) const;
+  // Errors: an unknown name, a number out of bounds.
+  Result<MemoryBudget> budget() const;
+  // The engine within the budget, when all models are loaded. `beside`: bytes that another cache takes for
+  // the tokens of a page; `aside`: bytes kept for others. Errors: a policy the model cannot follow, too
+  // little memory.
+  Result<EngineOptions> resolve(const Model& model, int64_t beside = 0, int64_t aside = 0) const;
 };
 
 }  // namespace makar

@@ -94,7 +94,7 @@ Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& eng
     } else if (key == "early_stopping") {
       MAKAR_TRY(o.early, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
     } else if (key == "mbr_metric" && value.is_string()) {
-      MAKAR_TRY(o.mbr_metric, parse_overlap(value.get<std::string>(), key));
+      MAKAR_CHECK_OK(read_mbr_metric(value.get<std::string>(), key, o));
     } else if (key == "mbr" && value.is_number_integer()) {
       o.mbr = value.get<int64_t>();
     } else {
@@ -219,22 +219,26 @@ int run_generate(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = c.writing.check(); !status.ok()) return report(status.error()), 2;
   ThreadPool pool(static_cast<int>(c.model.threads));
-  const auto language = open_model(c.model, pool);
+  const auto budget = c.writing.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(c.model, pool, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "{} does not write text; see makar fill and makar embed",
                            language->spec().architecture));
-  const auto engine_options = c.writing.engine.resolve(language->spec());
-  if (!engine_options.ok()) return report(engine_options.error()), 2;
   if (!c.ids.empty()) {
     const auto prompt = parse_ids(c.ids);
     if (!prompt.ok()) return report(prompt.error()), 2;
+    const auto engine_options = c.writing.engine_options(language->model());
+    if (!engine_options.ok()) return report(engine_options.error()), 2;
     return run_ids(*language, pool, *prompt, *engine_options, c);
   }
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
   if (const Status status = c.writing.prepare(*language, pool); !status.ok()) return report(status.error());
+  const auto engine_options = c.writing.engine_options(language->model());
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), pool, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
   std::string text = fmt::format("{}", fmt::join(c.words, " "));

@@ -25,8 +25,8 @@ Result<std::string> text_or_file(const std::string& value) {
   return read_file(value.substr(1), size_t{16} << 20);
 }
 
-Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool) {
-  MAKAR_TRY(LanguageModel language, LanguageModel::open(options.model, pool, options.adapters));
+Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool, const MemoryBudget& budget) {
+  MAKAR_TRY(LanguageModel language, LanguageModel::open(options.model, pool, {options.adapters, budget}));
   for (const std::string& warning : language.warnings()) fmt::print(stderr, "makar: warning: {}\n", warning);
   if (!options.chat_template.empty()) {
     MAKAR_TRY(const std::string source, text_or_file(options.chat_template));
@@ -44,7 +44,10 @@ void WritingOptions::declare(Options& options) {
   options.add("--mbr", &write.mbr,
               "minimum Bayes risk: draw this many answers, keep the one most like all others; 0 for off",
               "N");
-  options.add("--mbr-metric", &mbr_metric, "how alike answers are: bleu, chrf, rouge-l or f1", "METRIC");
+  options.add("--mbr-metric", &mbr_metric,
+              "how alike answers are: bleu, chrf (the default), rouge-l, f1, or embedding by --mbr-model",
+              "METRIC");
+  options.add("--mbr-model", &mbr_model, "a model that embeds texts, for the metric embedding", "PATH");
   options.add("--stop", &write.stop, "text that ends the answer; may be repeated", "TEXT");
   options.add("-md --model-draft", &draft,
               "a smaller model with the same vocabulary guesses ahead; the same answer, sooner", "PATH");
@@ -61,7 +64,10 @@ void WritingOptions::declare(Options& options) {
 
 Status WritingOptions::check() {
   MAKAR_TRY(write.early, parse_early_stop(early));
-  MAKAR_TRY(write.mbr_metric, parse_overlap(mbr_metric, "--mbr-metric"));
+  const std::string metric = !mbr_metric.empty() ? mbr_metric : mbr_model.empty() ? "chrf" : "embedding";
+  MAKAR_CHECK_OK(read_mbr_metric(metric, "--mbr-metric", write));
+  if (write.mbr_embedding && mbr_model.empty())
+    return error_at("--mbr-metric", "embedding needs a model that embeds; give it with --mbr-model");
   const int given = !json_schema.empty() + !grammar.empty() + !regex.empty();
   if (given > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
   return check_writing(write);
@@ -70,6 +76,7 @@ Status WritingOptions::check() {
 Status WritingOptions::prepare(const LanguageModel& language, ThreadPool& pool) {
   MAKAR_CHECK_OK(constrain(language));
   MAKAR_CHECK_OK(open_draft(language, pool));
+  MAKAR_CHECK_OK(open_embedder(pool));
   return check_writing(write);
 }
 
@@ -84,6 +91,22 @@ Status WritingOptions::constrain(const LanguageModel& language) {
   return Done{};
 }
 
+Status WritingOptions::open_embedder(ThreadPool& pool) {
+  if (mbr_model.empty()) return Done{};
+  MAKAR_TRY(const MemoryBudget budget, engine.budget());
+  MAKAR_TRY(write.embedder, Embedder::open(mbr_model, pool, budget));
+  return Done{};
+}
+
+Status read_mbr_metric(const std::string& name, const std::string& place, WriteOptions& write) {
+  write.mbr_embedding = name == "embedding";
+  if (write.mbr_embedding) return Done{};
+  auto metric = parse_overlap(name, place);
+  if (!metric.ok()) return metric.error();
+  write.mbr_metric = *metric;
+  return Done{};
+}
+
 Status WritingOptions::open_draft(const LanguageModel& language, ThreadPool& pool) {
   if (draft.empty()) return Done{};
   MAKAR_TRY(LoadedModel loaded, load_model(draft));
@@ -92,10 +115,19 @@ Status WritingOptions::open_draft(const LanguageModel& language, ThreadPool& poo
     return error_at(draft,
                     "a draft model is decoder-only and has the same vocabulary ({} ids), this {} has {}",
                     language.spec().vocab, spec.architecture, spec.vocab);
-  loaded.model->pack(pool);
+  MAKAR_TRY(const MemoryBudget budget, engine.budget());
+  MAKAR_CHECK_OK(admit_model(*loaded.model, draft, budget));
+  loaded.model->pack(pool, true);
   draft_model_ = std::make_shared<LoadedModel>(std::move(loaded));
   write.drafter = std::make_shared<ModelDrafter>(*draft_model_->model, pool);
   return Done{};
+}
+
+Result<EngineOptions> WritingOptions::engine_options(const Model& model) const {
+  const int64_t beside = draft_model_ ? KvCache(*draft_model_->model->spec().decoder).page_bytes() : 0;
+  const int64_t aside =
+      write.embedder ? step_bytes(write.embedder->spec(), Embedder::engine_options().step_tokens) : 0;
+  return engine.resolve(model, beside, aside);
 }
 
 Json written_json(const Written& written, const Tokenizer& tokenizer) {

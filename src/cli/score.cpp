@@ -90,13 +90,15 @@ int run_score(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.top < 0 || c.top > 100) return report(error_at("--top", "must be 0 to 100, got {}", c.top)), 2;
   ThreadPool pool(static_cast<int>(c.model.threads));
-  const auto language = open_model(c.model, pool);
+  const auto budget = c.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(c.model, pool, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || language->spec().encoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "score reads decoder-only language models, this is a {}",
                            language->spec().architecture));
-  const auto engine_options = c.engine.resolve(language->spec());
+  const auto engine_options = c.engine.resolve(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
     return report(error_at("--context-policy", "a text is scored whole: error or sinks")), 2;

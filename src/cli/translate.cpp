@@ -24,17 +24,19 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
   ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = open_model(model, pool);
+  const auto budget = writing.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(model, pool, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().encoder || !language->spec().decoder)
     return report(
         error_of(Error::Kind::kUnsupported, model.model,
                  "a sequence-to-sequence model (T5, BART, Marian) is needed, this is a {}; see makar chat",
                  language->spec().architecture));
-  const auto engine_options = writing.engine.resolve(language->spec());
+  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
+  const auto engine_options = writing.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), pool, *engine_options);
-  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
   writing.write.fit = true;
   const auto answer = [&](const std::string& text) -> Status {
     MAKAR_TRY(auto prompt, language->encode(prefix + text));

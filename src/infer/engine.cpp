@@ -27,6 +27,14 @@ bool has_place(const Job& job) {
                      [](const Branch& branch) { return branch.slot.has_value(); });
 }
 
+// A page that nobody uses but this branch, and perhaps the prefixes.
+bool holds_its_own(const KvCache& cache, const Branch& branch) {
+  if (!branch.slot) return false;
+  const auto& pages = cache.pages(*branch.slot);
+  return std::any_of(pages.begin(), pages.end(),
+                     [&](KvCache::Page page) { return page >= 0 && cache.users(page) <= 2; });
+}
+
 }  // namespace
 
 Engine::Engine(const Model& model, ThreadPool& pool, EngineOptions options)
@@ -61,9 +69,9 @@ void Engine::cancel(const Job& job) {
 }
 
 template <class Grow>
-bool Engine::make_room(const Job& job, std::vector<Piece>& pieces, const Grow& grow) {
+bool Engine::make_room(Job& job, const Branch& branch, std::vector<Piece>& pieces, const Grow& grow) {
   while (!grow())
-    if (!prefixes_.evict() && !preempt_after(job, pieces)) return false;
+    if (!prefixes_.evict() && !preempt_after(job, branch, pieces)) return false;
   return true;
 }
 
@@ -88,7 +96,7 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
     } else {
       Batch source;
       source.add(job.source);
-      if (!make_room(job, pieces, [&] { return cache_.grow_cross(slot, source.rows()); })) {
+      if (!make_room(job, branch, pieces, [&] { return cache_.grow_cross(slot, source.rows()); })) {
         cache_.release(slot);
         return false;
       }
@@ -101,35 +109,55 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
   return true;
 }
 
-// The last job behind `job` that holds pages is put off: computed again when there is room.
-bool Engine::preempt_after(const Job& job, std::vector<Piece>& pieces) {
+// The last job behind `job` that holds pages is put off, else the last branch behind `branch` where the job's
+// branches go on by themselves.
+bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces) {
+  const auto put_off = [&](Job& victim, size_t index) {
+    if (!victim.branches[index].slot) return false;
+    Job::put_off(cache_, victim.branches[index]);
+    std::erase_if(pieces, [&](const Piece& p) { return p.job == &victim && p.branch == index; });
+    return true;
+  };
   for (auto it = jobs_.rbegin(); it != jobs_.rend() && it->get() != &job; ++it) {
-    Job& victim = **it;
     bool held = false;
-    for (Branch& branch : victim.branches) {
-      if (!branch.slot) continue;
-      held = true;
-      branch.want = std::max(branch.want, branch.cached);  // what was handed over is not handed over again
-      cache_.release(*branch.slot);
-      branch.slot.reset();
-      branch.cached = 0;
-    }
+    for (size_t i = 0; i < (*it)->branches.size(); ++i) held |= put_off(**it, i);
     if (!held) continue;
-    std::erase_if(pieces, [&](const Piece& piece) { return piece.job == &victim; });
     ++stats_.preempted;
     return true;
   }
+  if (!job.apart()) return false;
+  // Whoever only shares pages frees none, until nobody else is left.
+  for (const bool own : {true, false})
+    for (size_t i = job.branches.size(); i-- > 0 && &job.branches[i] != &branch;) {
+      if (own ? !holds_its_own(cache_, job.branches[i]) : &branch != &job.branches.front()) continue;
+      if (!put_off(job, i)) continue;
+      ++stats_.preempted;
+      return true;
+    }
   return false;
 }
 
 void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Piece>& pieces) {
   Branch& branch = job.branches[index];
   if (branch.left() == 0 || budget == 0) return;
-  if (!branch.slot && !place(job, branch, pieces)) return;
-  const int64_t count = std::min(branch.left(), budget);
-  if (!make_room(job, pieces, [&] { return cache_.grow(*branch.slot, branch.cached + count); })) return;
-  pieces.push_back({&job, index, count});
-  budget -= count;
+  int64_t count = 0;
+  const auto fits = [&] {
+    if (!branch.slot && !place(job, branch, pieces)) return false;
+    count = std::min(branch.left(), budget);
+    return make_room(job, branch, pieces, [&] { return cache_.grow(*branch.slot, branch.cached + count); });
+  };
+  if (fits()) {
+    pieces.push_back({&job, index, count});
+    budget -= count;
+  } else if (&job == jobs_.front().get() && (index == 0 || !job.apart())) {
+    // The first in line had everything there is and it was not enough.
+    const int64_t tokens = branch.length() + static_cast<int64_t>(job.source.size());
+    std::erase_if(pieces, [&](const Piece& p) { return p.job == &job; });
+    job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
+                              "{} tokens need more than the {} pages of {} tokens there are; raise "
+                              "--mem-budget or ask for less",
+                              tokens, cache_.max_pages(), KvCache::kPageRows));
+  }
 }
 
 // Whoever writes goes on first; what is left of the step reads prompts, in order.
@@ -223,9 +251,7 @@ void Engine::settle(const std::vector<Piece>& pieces) {
   }
   for (const auto& job : jobs_) {
     if (job->error) job->stop(cache_);
-    const bool ready = std::all_of(job->branches.begin(), job->branches.end(),
-                                   [](const Branch& branch) { return branch.left() == 0; });
-    if (ready && !job->done()) job->advance(cache_);
+    if (!job->done() && job->ready()) job->advance(cache_);
     if (job->error) job->stop(cache_);
   }
   std::erase_if(jobs_, [](const auto& job) { return job->done(); });
@@ -236,15 +262,7 @@ bool Engine::step() {
   if (jobs_.empty()) return false;
   const std::vector<Piece> pieces = whole_ ? plan_whole() : plan();
   if (pieces.empty()) {
-    // The first job that began had everything there is and it was not enough.
-    const auto began =
-        std::find_if(jobs_.begin(), jobs_.end(), [](const auto& job) { return has_place(*job); });
-    Job& job = began == jobs_.end() ? *jobs_.front() : **began;
-    const int64_t tokens = job.branches.front().length() + static_cast<int64_t>(job.source.size());
-    job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
-                              "{} tokens need more than the {} pages of {} tokens there are; raise "
-                              "--mem-budget or ask for less",
-                              tokens, cache_.max_pages(), KvCache::kPageRows));
+    check(jobs_.front()->done(), "a step computes something or finds that a job cannot go on");
     return true;
   }
   compute(pieces);

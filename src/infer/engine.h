@@ -54,10 +54,10 @@ class Engine {
     int64_t count;
   };
   bool place(Job& job, Branch& branch, std::vector<Piece>& pieces);
-  // Calls `grow` until it finds pages; others make room for it.
+  // Calls `grow` until it finds pages for the branch; whoever is behind it makes room.
   template <class Grow>
-  bool make_room(const Job& job, std::vector<Piece>& pieces, const Grow& grow);
-  bool preempt_after(const Job& job, std::vector<Piece>& pieces);
+  bool make_room(Job& job, const Branch& branch, std::vector<Piece>& pieces, const Grow& grow);
+  bool preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces);
   void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);
   std::vector<Piece> plan();
   std::vector<Piece> plan_whole();

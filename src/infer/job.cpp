@@ -1,6 +1,19 @@
 #include "infer/job.h"
 
+#include <algorithm>
+
 namespace makar {
+
+bool Job::ready() const {
+  const auto computed = [](const Branch& branch) { return branch.left() == 0; };
+  return apart() ? std::any_of(branches.begin(), branches.end(), computed)
+                 : std::all_of(branches.begin(), branches.end(), computed);
+}
+
+void Job::put_off(KvCache& cache, Branch& branch) {
+  branch.want = std::max(branch.want, branch.cached);  // what was handed over is not handed over again
+  drop(cache, branch);
+}
 
 Branch Job::fork(KvCache& cache, const Branch& from) const {
   Branch made = from;
@@ -8,7 +21,7 @@ Branch Job::fork(KvCache& cache, const Branch& from) const {
   return made;
 }
 
-void Job::drop(KvCache& cache, Branch& branch) const {
+void Job::drop(KvCache& cache, Branch& branch) {
   if (branch.slot) cache.release(*branch.slot);
   branch.slot.reset();
   branch.cached = 0;

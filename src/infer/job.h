@@ -36,8 +36,15 @@ class Job {
   virtual bool wants_logits(size_t branch, int64_t index) const { return true; }
   // Every branch is computed to its end: choose further tokens, fork, drop branches. Done when none is left.
   virtual void advance(KvCache& cache) = 0;
+  // Branches do not wait for each other: advance() follows as soon as one of them is computed to its end, and
+  // where pages run out the later ones are put off.
+  virtual bool apart() const { return false; }
 
   bool done() const { return branches.empty() || error; }
+  // All branches that the next step of the job waits for are computed to their end.
+  bool ready() const;
+  // Gives the place of a branch back; it is computed again when there is room.
+  static void put_off(KvCache& cache, Branch& branch);
   // Ends the job; its pages go back.
   void stop(KvCache& cache);
   void fail(KvCache& cache, Error why);
@@ -51,7 +58,7 @@ class Job {
  protected:
   // A copy of a branch that shares its pages.
   Branch fork(KvCache& cache, const Branch& from) const;
-  void drop(KvCache& cache, Branch& branch) const;
+  static void drop(KvCache& cache, Branch& branch);
 };
 
 }  // namespace makar

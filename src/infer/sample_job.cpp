@@ -118,6 +118,7 @@ void SampleJob::advance(KvCache& cache) {
   for (size_t i = 0; i < branches.size(); ++i) {
     Branch& branch = branches[i];
     State& state = states_[i];
+    if (branch.left() > 0 && !state.finished) continue;  // put off, or a step behind
     branch.tokens.resize(static_cast<size_t>(state.settled));
     branch.tokens.insert(branch.tokens.end(), state.chosen.begin(), state.chosen.end());
     state.chosen.clear();

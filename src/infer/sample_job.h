@@ -22,6 +22,7 @@ class SampleJob : public WriteJob {
   explicit SampleJob(SampleRequest request);
   void row(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
+  bool apart() const override { return true; }
 
   int64_t guessed() const { return guessed_; }
   int64_t accepted() const { return accepted_; }

@@ -291,6 +291,11 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
 
 }  // namespace
 
+size_t PackedMatrix::bytes_for(DType type, int64_t n, int64_t k, const Table& table) {
+  if (is_block(type)) return QuantMatrix::bytes_for(type, n, k);
+  return static_cast<size_t>(ceil_div(n, table.nr) * table.nr * k) * size_of(type);
+}
+
 PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k,
                                 const Table& table) {
   PackedMatrix packed;

@@ -26,6 +26,8 @@ class PackedMatrix {
   PackedMatrix() = default;
   static PackedMatrix pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k,
                            const Table& table = cpu());
+  // What pack() takes.
+  static size_t bytes_for(DType type, int64_t n, int64_t k, const Table& table = cpu());
   bool defined() const { return data_.defined() || quant_.defined(); }
   int64_t n() const { return n_; }
   int64_t k() const { return k_; }

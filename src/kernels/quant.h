@@ -20,6 +20,8 @@ class QuantMatrix {
   // `blocks`: n rows of k weights, one after another, as in the file. k is a multiple of the type's block.
   static QuantMatrix pack(ThreadPool& pool, DType type, const void* blocks, int64_t n, int64_t k,
                           const Table& table = cpu());
+  // What pack() takes.
+  static size_t bytes_for(DType type, int64_t n, int64_t k);
   bool defined() const { return data_.defined(); }
   DType type() const { return type_; }
   int64_t n() const { return n_; }

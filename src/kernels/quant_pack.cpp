@@ -114,6 +114,12 @@ struct Packer {
 
 }  // namespace
 
+size_t QuantMatrix::bytes_for(DType type, int64_t n, int64_t k) {
+  const QuantForm& f = kQuantForms[holding_of(type).form];
+  const int64_t blocks = (k + kQuantBlock - 1) / kQuantBlock, panels = (n + kQuantCols - 1) / kQuantCols;
+  return static_cast<size_t>(panels * (blocks / blocks_of(f) * group_bytes(f)));
+}
+
 QuantMatrix QuantMatrix::pack(ThreadPool& pool, DType type, const void* blocks, int64_t n, int64_t k,
                               const Table& table) {
   check(is_block(type) && k > 0 && k % layout_of(type).elements == 0, "quantised rows are whole blocks");

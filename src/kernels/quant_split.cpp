@@ -65,30 +65,39 @@ void split(const BlockQ3_K& b, SplitBlock& o) {
   o.d = b.d.bits();
 }
 
+// 32 bytes: their lower halves, then their upper ones.
+inline void halves(const uint8_t* __restrict from, int8_t* __restrict q) {
+#pragma clang loop unroll(disable) vectorize(enable)
+  for (int i = 0; i < 32; ++i) q[i] = static_cast<int8_t>(from[i] & 15);
+#pragma clang loop unroll(disable) vectorize(enable)
+  for (int i = 0; i < 32; ++i) q[i + 32] = static_cast<int8_t>(from[i] >> 4);
+}
+
 template <class Block>
 void split_k(const Block& b, SplitBlock& o) {
   for (int part = 0; part < 8; ++part) {
     const ScaleMin s = scale_min(b.scales, part);
     o.scales[part] = s.scale, o.part_mins[part] = s.min;
-    const uint8_t* q = b.qs + part / 2 * 32;
-    const int shift = part % 2 * 4;
-    for (int i = 0; i < 32; ++i) o.q[part * 32 + i] = static_cast<int8_t>(q[i] >> shift & 15);
   }
+  for (int pair = 0; pair < 4; ++pair) halves(b.qs + pair * 32, o.q + pair * 64);
   o.d = b.d.bits(), o.min = negated(b.dmin.bits());
 }
 void split(const BlockQ4_K& b, SplitBlock& o) { split_k(b, o); }
 void split(const BlockQ5_K& b, SplitBlock& o) {
   split_k(b, o);
+  uint8_t qh[32];
+  std::memcpy(qh, b.qh, 32);
   for (int part = 0; part < 8; ++part)
     for (int i = 0; i < 32; ++i)
-      o.q[part * 32 + i] = static_cast<int8_t>(o.q[part * 32 + i] | (b.qh[i] >> part & 1) << 4);
+      o.q[part * 32 + i] = static_cast<int8_t>(o.q[part * 32 + i] | (qh[i] >> part & 1) << 4);
 }
 
 void split(const BlockQ6_K& b, SplitBlock& o) {
   for (int run = 0; run < 8; ++run) {
     const int half = run / 4, quarter = run % 4, low_shift = quarter / 2 * 4, high_shift = quarter * 2;
-    const uint8_t* low = b.ql + half * 64 + quarter % 2 * 32;
-    const uint8_t* high = b.qh + half * 32;
+    uint8_t low[32], high[32];
+    std::memcpy(low, b.ql + half * 64 + quarter % 2 * 32, 32);
+    std::memcpy(high, b.qh + half * 32, 32);
     for (int i = 0; i < 32; ++i)
       o.q[run * 32 + i] =
           static_cast<int8_t>(((low[i] >> low_shift & 15) | (high[i] >> high_shift & 3) << 4) - 32);

@@ -97,4 +97,18 @@ Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::v
   return out;
 }
 
+EngineOptions Embedder::engine_options() {
+  EngineOptions o;
+  o.step_tokens = 2048, o.share_prefixes = false;  // every state is wanted
+  return o;
+}
+
+Result<std::shared_ptr<Embedder>> Embedder::open(const std::string& path, ThreadPool& pool,
+                                                 const MemoryBudget& budget) {
+  MAKAR_TRY(LanguageModel language, LanguageModel::open(path, pool, {{}, budget}));
+  if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, path, "has no tokenizer");
+  MAKAR_TRY(const EmbedOptions options, embed_options(path, language));
+  return std::shared_ptr<Embedder>(new Embedder(std::move(language), options, pool));
+}
+
 }  // namespace makar

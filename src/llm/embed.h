@@ -21,4 +21,25 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
 Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
                      const EmbedOptions& options);
 
+// A model opened for embedding by itself, as its folder says.
+class Embedder {
+ public:
+  static Result<std::shared_ptr<Embedder>> open(const std::string& path, ThreadPool& pool,
+                                                const MemoryBudget& budget = {});
+  Result<Tensor> operator()(const std::vector<std::string>& texts) {
+    return embed(engine_, language_, texts, options_);
+  }
+  const ModelSpec& spec() const { return language_.spec(); }
+  static EngineOptions engine_options();
+
+ private:
+  Embedder(LanguageModel language, EmbedOptions options, ThreadPool& pool)
+      : language_(std::move(language)),
+        options_(options),
+        engine_(language_.model(), pool, engine_options()) {}
+  LanguageModel language_;
+  EmbedOptions options_;
+  Engine engine_;
+};
+
 }  // namespace makar

@@ -58,33 +58,39 @@ Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer
   return source.gguf ? template_of(*source.gguf, tokenizer) : ChatTemplate::load(source.path);
 }
 
+// A model without a tokenizer still serves ids; a broken one is an error.
+Status LanguageModel::open_text(const ModelSource& source) {
+  auto tokenizer = Tokenizer::load(source.path);
+  if (!tokenizer.ok()) {
+    if (tokenizer.error().kind != Error::Kind::kNotFound) return tokenizer.error();
+    return Done{};
+  }
+  tokenizer_ = std::move(*tokenizer);
+  if (static_cast<int64_t>(tokenizer_->vocab_size()) > spec().vocab)
+    return error_at(source.path,
+                    "the tokenizer has {} ids but the model a vocabulary of {}; they do not belong together",
+                    tokenizer_->vocab_size(), spec().vocab);
+  chat_ = std::make_shared<ChatEncoder>(*tokenizer_);
+  auto chat = chat_template_of(source, *tokenizer_);
+  if (chat.ok())
+    template_ = std::move(*chat);
+  else if (chat.error().kind != Error::Kind::kNotFound)
+    return chat.error();
+  return Done{};
+}
+
 Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& pool,
-                                          const std::vector<std::string>& adapters) {
+                                          const LanguageModelOptions& options) {
   LanguageModel out;
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   MAKAR_TRY(out.loaded_, load_model(source));
-  MAKAR_CHECK_OK(load_adapters(out.loaded_, adapters, pool));
-  out.loaded_.model->pack(pool);
+  MAKAR_CHECK_OK(load_adapters(out.loaded_, options.adapters, pool));
   out.stop_ = out.spec().eos;
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
   MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
-  auto tokenizer = Tokenizer::load(source.path);
-  if (!tokenizer.ok()) {
-    // A model without a tokenizer still serves ids; a broken one is an error.
-    if (tokenizer.error().kind != Error::Kind::kNotFound) return tokenizer.error();
-    return out;
-  }
-  out.tokenizer_ = std::move(*tokenizer);
-  if (static_cast<int64_t>(out.tokenizer_->vocab_size()) > out.spec().vocab)
-    return error_at(path,
-                    "the tokenizer has {} ids but the model a vocabulary of {}; they do not belong together",
-                    out.tokenizer_->vocab_size(), out.spec().vocab);
-  out.chat_ = std::make_shared<ChatEncoder>(*out.tokenizer_);
-  auto chat = chat_template_of(source, *out.tokenizer_);
-  if (chat.ok())
-    out.template_ = std::move(*chat);
-  else if (chat.error().kind != Error::Kind::kNotFound)
-    return chat.error();
+  MAKAR_CHECK_OK(out.open_text(source));
+  MAKAR_CHECK_OK(admit_model(*out.loaded_.model, path, options.memory));
+  out.loaded_.model->pack(pool, true);
   return out;
 }
 

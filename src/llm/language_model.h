@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "infer/memory_plan.h"
 #include "models/load.h"
 #include "text/template/chat_template.h"
 #include "text/template/encode_chat.h"
@@ -14,15 +15,19 @@ namespace makar {
 
 struct ModelSource;
 
+struct LanguageModelOptions {
+  std::vector<std::string> adapters;  // "FOLDER" or "FOLDER:WEIGHT", beside the weights
+  MemoryBudget memory;                // a model that does not fit is refused before its weights are read
+};
+
 // The template of a folder, or the one inside a GGUF file; kNotFound where there is none.
 Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer& tokenizer);
 
 class LanguageModel {
  public:
-  // Weights are laid out for the kernels and frozen; adapters ("FOLDER" or "FOLDER:WEIGHT") stand beside
-  // them.
+  // Weights are laid out for the kernels and frozen.
   static Result<LanguageModel> open(const std::string& path, ThreadPool& pool,
-                                    const std::vector<std::string>& adapters = {});
+                                    const LanguageModelOptions& options = {});
 
   const Model& model() const { return *loaded_.model; }
   const ModelSpec& spec() const { return loaded_.model->spec(); }
@@ -42,6 +47,7 @@ class LanguageModel {
 
  private:
   LanguageModel() = default;
+  Status open_text(const ModelSource& source);
   LoadedModel loaded_;
   std::optional<Tokenizer> tokenizer_;
   std::optional<ChatTemplate> template_;

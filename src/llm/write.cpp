@@ -60,6 +60,8 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
   decoding.max_new_tokens = room_for(language.spec(), context, prompt, options);
   MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding));
   if (options.mbr > 0) decoding.answers = options.mbr;
+  if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
+    return error_at("mbr_metric", "embedding needs a model that embeds; give it with --mbr-model");
   const int64_t drawn = std::max(decoding.answers, decoding.best_of);
 
   std::unique_ptr<Writing> w(new Writing(engine, options));
@@ -104,7 +106,9 @@ Result<WriteResult> Writing::finish() {
     if (options_.best_of > 0) text.score = text.mean_logprob();
   }
   if (options_.mbr > 0) {
-    const std::vector<double> scores = expected_overlap(options_.mbr_metric, texts_);
+    MAKAR_TRY(const std::vector<double> scores, options_.mbr_embedding
+                                                    ? expected_cosine(*options_.embedder, texts_)
+                                                    : expected_overlap(options_.mbr_metric, texts_));
     for (size_t i = 0; i < scores.size(); ++i) out.answers[i].score = scores[i];
   }
   if (options_.mbr > 0 || options_.best_of > 0) keep_best(out.answers, options_.answers);

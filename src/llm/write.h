@@ -4,7 +4,7 @@
 
 #include "infer/decoding.h"
 #include "infer/engine.h"
-#include "llm/language_model.h"
+#include "llm/embed.h"
 #include "llm/text_stream.h"
 #include "metrics/overlap.h"
 
@@ -22,6 +22,8 @@ struct WriteOptions : Decoding {
   // Minimum Bayes risk: draws this many answers and keeps those most like all of them; 0: off.
   int64_t mbr = 0;
   Overlap mbr_metric = Overlap::kChrf;
+  bool mbr_embedding = false;  // by the embeddings of `embedder` instead
+  std::shared_ptr<Embedder> embedder;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
 };
 

@@ -132,6 +132,13 @@ Result<Tensor> read_tensor(const Safetensors& file, const std::string& name, con
 }  // namespace
 
 Result<AdapterConfig> read_adapter_config(const std::string& folder) {
+  if (!is_there(folder + "/adapter_config.json"))
+    return error_of(Error::Kind::kNotFound, folder,
+                    "{}; an adapter is a folder with adapter_config.json and adapter_model.safetensors, as "
+                    "makar sft and PEFT write it: check the path of the adapter",
+                    is_folder(folder) ? "has no adapter_config.json"
+                    : is_file(folder) ? "is a file"
+                                      : "there is no such adapter");
   MAKAR_TRY(const Config config, Config::read(folder, "adapter_config.json"));
   AdapterConfig out;
   MAKAR_TRY(const std::string type, config.choice("peft_type", {"LORA"}));

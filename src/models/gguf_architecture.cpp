@@ -320,8 +320,10 @@ Result<const GgufArchitecture*> find_gguf_architecture(const GgufFields& fields)
 }
 
 const GgufArchitecture* gguf_architecture_of(const std::string& model_type) {
+  // GGUF has no name for RoBERTa: it is a bert whose positions begin at the first row (gguf_save.cpp).
+  const std::string type = model_type == "roberta" ? "bert" : model_type;
   for (const GgufArchitecture& a : architectures())
-    if (model_type == a.model_type) return &a;
+    if (type == a.model_type) return &a;
   return nullptr;
 }
 

@@ -14,6 +14,12 @@ Shape file_shape(const NamedSlice& slice) {
   return {parts, s[0] / parts, s[1]};
 }
 
+// Rows of a table of positions that stand before the first one (RoBERTa's padding); GGUF has no place for
+// them.
+int64_t rows_before_first(const NamedSlice& slice, const ModelSpec& spec) {
+  return spec.encoder && slice.theirs == "position_embd.weight" ? spec.encoder->embedding.position_offset : 0;
+}
+
 }  // namespace
 
 Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
@@ -24,12 +30,16 @@ Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
                     model.spec().family);
   std::vector<GgufSource> out;
   for (const NamedSlice& slice : expand(a->names(model.spec()), model.parameters())) {
-    const Shape shape = file_shape(slice);
+    const Shape whole = file_shape(slice);
+    const int64_t skipped = rows_before_first(slice, model.spec());
+    Shape shape = whole;
+    shape[0] -= skipped;
     const DType type = slice.offset != 0 ? DType::kF32 : slice.ours[0]->value.dtype();
-    out.push_back({slice.theirs, type, shape, [slice, shape]() -> Result<Tensor> {
+    out.push_back({slice.theirs, type, shape, [slice, whole, skipped]() -> Result<Tensor> {
                      std::vector<Tensor> parts;
                      for (const Parameter* p : slice.ours) parts.push_back(p->value);
-                     return join(parts, slice).reshape(shape);
+                     const Tensor all = join(parts, slice).reshape(whole);
+                     return skipped > 0 ? all.slice(skipped, all.dim(0)) : all;
                    }});
   }
   if (const auto factors = gguf_rope_factors(model.spec()))

@@ -46,6 +46,7 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
     if (options.trainable && t.raw() == whole.raw()) t = t.clone();
     p.value = t;
   }
+  if (parts[0].raw() != whole.raw()) MappedFile::put_aside({whole.raw(), whole.bytes()});  // copied
   return Done{};
 }
 

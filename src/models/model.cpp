@@ -1,5 +1,7 @@
 #include "models/model.h"
 
+#include <algorithm>
+
 #include "ops/shape.h"
 #include "ops/softmax.h"
 
@@ -180,8 +182,20 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
   for (Linear* l : {&lm_, &transform_, &pooler_, &classifier_dense_, &classifier_, &second_}) one(*l);
 }
 
-void Model::pack(ThreadPool& pool) {
-  each_linear([&](const std::string&, Linear& linear) { linear.pack(pool); });
+void Model::pack(ThreadPool& pool, bool release) {
+  std::vector<Linear*> all;
+  each_linear([&](const std::string&, Linear& linear) { all.push_back(&linear); });
+  std::stable_sort(all.begin(), all.end(), [](const Linear* a, const Linear* b) {
+    return a->weight()->shape.count() > b->weight()->shape.count();
+  });
+  std::map<const Parameter*, int> readers;
+  for (const Stack* stack : {encoder_.get(), decoder_.get()})
+    if (stack) ++readers[stack->tokens()];
+  for (const Linear* linear : all) ++readers[linear->weight()];
+  for (Linear* linear : all) {
+    linear->pack(pool);
+    if (release && readers[linear->weight()] == 1) linear->release();
+  }
 }
 
 }  // namespace makar

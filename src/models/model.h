@@ -49,8 +49,9 @@ class Model {
 
   // Calls visit(name, linear) for every Linear, names as in parameters() without ".weight".
   void each_linear(const std::function<void(const std::string&, Linear&)>& visit);
-  // Lays all weights out for the kernels; the model is frozen from here on.
-  void pack(ThreadPool& pool);
+  // Lays all weights out for the kernels, the largest first; the model is frozen from here on. With
+  // `release`, weights that were copied out of their file are held once, packed: they have no values then.
+  void pack(ThreadPool& pool, bool release = false);
 
  private:
   void make_heads();

@@ -63,4 +63,8 @@ void Linear::pack(ThreadPool& pool) {
   MappedFile::put_aside({w.raw(), w.bytes()});  // the copy is what will be read
 }
 
+void Linear::release() {
+  if (packed_ && !adapter_ && !MappedFile::holds(weight_->value.raw())) weight_->value = Tensor();
+}
+
 }  // namespace makar

@@ -38,6 +38,8 @@ class Linear {
 
   // Lays the weight out for the kernels once; for frozen weights only.
   void pack(ThreadPool& pool);
+  // Lets a packed weight go that nobody else holds, unless it is a view of its file, which costs nothing.
+  void release();
   void unpack() { packed_ = nullptr; }
 
  private:

@@ -90,7 +90,7 @@ Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, Ggu
   if (!v.scores.empty()) fields.set(kStart + "scores", GgufValue::f32s(v.scores));
   fields.set(kStart + "token_type", GgufValue::i32s(v.types));
   if (v.model == "gpt2") fields.set(kStart + "merges", GgufValue::texts(v.merges));
-  if (v.model == "bert") {
+  if (spec.encoder && !spec.decoder) {
     const auto types = static_cast<uint32_t>(spec.main().embedding.types);
     fields.set(kStart + "token_type_count", GgufValue::u32(types));
   }

@@ -1,5 +1,6 @@
 #include "tensor/block_pool.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -59,6 +60,7 @@ std::byte* BlockPool::take(size_t bytes) {
         return block;
       }
     }
+    if (bound_ > 0) shrink(bound_ - std::min(bound_, used_));
   }
   std::byte* block = allocate(size);
   if (size >= kSmall) {
@@ -82,13 +84,24 @@ void BlockPool::give(std::byte* block, size_t bytes) {
   used_ -= real;
   free_.emplace(real, block);
   free_bytes_ += real;
-  // Keep at most half the peak in reserve: largest blocks go first.
-  while (free_bytes_ > peak_ / 2 + (size_t{64} << 20) && !free_.empty()) {
+  shrink(bound_ > 0 ? bound_ - std::min(bound_, used_) : peak_ / 2 + (size_t{64} << 20));
+}
+
+void BlockPool::shrink(size_t most) {
+  while (free_bytes_ > most && !free_.empty()) {
     auto last = std::prev(free_.end());
     free_bytes_ -= last->first;
     std::free(last->second);
     free_.erase(last);
   }
+}
+
+void BlockPool::bound(size_t total) {
+  // What is freed goes back at once: malloc would otherwise come to keep blocks of up to 32 MiB.
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  std::lock_guard lock(mutex_);
+  bound_ = total;
+  if (bound_ > 0) shrink(bound_ - std::min(bound_, used_));
 }
 
 void BlockPool::trim() {

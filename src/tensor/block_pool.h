@@ -16,6 +16,8 @@ class BlockPool {
   void give(std::byte* block, size_t bytes);
   // Returns all unused blocks to the system.
   void trim();
+  // From now on unused blocks go back before those in use and they together exceed `total` bytes; 0: as ever.
+  void bound(size_t total);
   // Bytes handed out now, and the most there ever were.
   size_t used() const;
   size_t peak() const;
@@ -24,9 +26,10 @@ class BlockPool {
 
  private:
   mutable std::mutex mutex_;
-  std::multimap<size_t, std::byte*> free_;        // by size
-  std::unordered_map<std::byte*, size_t> sizes_;  // of the large blocks handed out
-  size_t free_bytes_ = 0, used_ = 0, peak_ = 0;
+  std::multimap<size_t, std::byte*> free_;                   // by size
+  std::unordered_map<std::byte*, size_t> sizes_;             // of the large blocks handed out
+  void shrink(size_t most);                                  // of the unused blocks, the largest first
+  size_t free_bytes_ = 0, used_ = 0, peak_ = 0, bound_ = 0;  // bound_ 0: none
 };
 
 }  // namespace makar

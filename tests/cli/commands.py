@@ -4,9 +4,11 @@
 usage: commands.py MAKAR GOLDEN_FOLDER
 """
 import json
+import os
 import re
 import subprocess
 import sys
+import tempfile
 
 MAKAR, GOLDEN = sys.argv[1], sys.argv[2]
 failures = []
@@ -69,10 +71,13 @@ def check_errors():
                             (["generate", "-m", model, "--ids", "1", "--early-stopping", "maybe"], 2),
                             (["generate", "-m", model, "--ids", "1", "--mbr", "4"], 2),
                             (["generate", "-m", model, "--ids", "1", "--mbr-metric", "taste"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--mbr-metric", "embedding"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--lora", "/no/such/adapter"], 1),
                             (["generate", "-m", model, "--ids", "1", "--cache-type", "q3"], 2),
                             (["generate", "-m", model, "--ids", "1", "--context-policy", "hope"], 2),
                             (["generate", "-m", f"{GOLDEN}/models/gpt2", "--ids", "1", "--context-policy", "sinks"], 2),
-                            (["generate", "-m", model, "--ids", "1", "--mem-budget", "0.000001"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--mem-budget", "-1"], 2),
+                            (["generate", "-m", model, "--ids", "1", "--mem-budget", "0.000001"], 1),
                             (["generate", "-m", model, "--ids", "1", "-n", "100000"], 1),
                             (["generate", "-m", model, "a text without a tokenizer"], 1),
                             (["chat", "-m", model], 1),
@@ -103,6 +108,36 @@ def check_ways_of_writing():
             expect("length of " + " ".join(flags), all(4 <= len(a) <= 3 + length for a in answers), answers)
 
 
+def with_memory(*arguments):
+    """What a command writes, and the most memory it held, in bytes."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = subprocess.Popen([MAKAR, *arguments], stdout=out, stderr=err)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0), err.seek(0)
+        return child.returncode, out.read().decode(), err.read().decode(), usage.ru_maxrss * 1024
+
+
+def check_memory_budget():
+    ask = ("generate", "-m", f"{GOLDEN}/models/llama", "--ids", "5,6,7", "-n", "120", "--n", "600", "--temp", "1", "--json")
+    _, free, _, most = with_memory(*ask)
+    _, _, err, _ = with_memory(*ask, "--mem-budget", "1")
+    least = re.search(r"give at least (\d+)", err)
+    expect("a budget that is too small says what is enough", least, err[:300])
+    if not least:
+        return
+    budget = int(least.group(1)) + 1
+    code, held, err, peak = with_memory(*ask, "--mem-budget", str(budget))
+    expect("the smallest budget is enough", code == 0, err[:300])
+    expect("--mem-budget changes no answer", held == free, held[:200])
+    expect("--mem-budget is held", peak <= budget * 1e6 < most, (peak, budget, most))
+
+
+def check_messages():
+    _, _, err = run("generate", "-m", f"{GOLDEN}/models/llama", "--ids", "1", "--lora", "/no/such/adapter")
+    expect("a missing adapter is named as one", "/no/such/adapter: there is no such adapter" in err, err[:300])
+
+
 names = commands()
 expect("commands", len(names) > 10, names)
 for each in names:
@@ -111,6 +146,8 @@ for each in names:
 check_generation()
 check_ways_of_writing()
 check_errors()
+check_memory_budget()
+check_messages()
 for failure in failures:
     print(failure)
 print(f"{len(names)} commands, {len(failures)} failures")

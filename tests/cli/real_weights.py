@@ -9,6 +9,7 @@ import json
 import lzma
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -93,6 +94,8 @@ def minimind(scratch):
     expect("guesses of a draft model change nothing", plain == ahead, (plain, ahead))
     ahead = run("generate", "-m", folder, "--chat", "Tell me a story", "-n", "60", "--temp", "0.8", "--seed", "7", "--lookup")
     expect("nor do guesses from the prompt", plain == ahead, (plain, ahead))
+    said = run("chat", "-m", folder, "--temp", "0", "-n", "3", "--logprobs", "2", text="What is the capital of France?\n")
+    expect("chat --logprobs shows the alternatives of each token", len(re.findall(r" %  \|", said)) == 3, said)
 
 
 def minilm():
@@ -157,7 +160,7 @@ def with_memory(*arguments):
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        return child.returncode, out.read().decode(), usage.ru_maxrss / 1e3
+        return child.returncode, out.read().decode(), usage.ru_maxrss * 1024 / 1e6
 
 
 def memory(scratch):
@@ -171,9 +174,11 @@ def memory(scratch):
     many = (*ask, "--jsonl", "-f", asks)
     told = lambda out: [json.loads(line).get("answers") for line in out.splitlines()]
     _, free, most = with_memory(*many)
-    _, held, bounded = with_memory(*many, "--mem-budget", "10")
-    print(f"      {least:.0f} MB for a token, {most:.0f} for sixteen answers, {bounded:.0f} within --mem-budget 10")
+    budget = math.ceil(most) - 10
+    _, held, bounded = with_memory(*many, "--mem-budget", str(budget))
+    print(f"      {least:.0f} MB for a token, {most:.0f} for sixteen answers, {bounded:.0f} within {budget}")
     expect("sixteen answers need memory", most > least + 25, (least, most))
+    expect("--mem-budget is held", bounded <= budget, (bounded, budget))
     expect("--mem-budget changes no answer", None not in told(held) and told(held) == told(free), held[:300])
     for kind in ("f16", "q8_0"):
         _, _, small = with_memory(*many, "--cache-type", kind)

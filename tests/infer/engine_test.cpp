@@ -196,6 +196,51 @@ TEST_P(EngineTrials, AnyMixGivesEachRequestWhatItGetsAlone) {
   if (!model_.spec().encoder) EXPECT_GT(reused_, 0) << "no trial shared a prefix";
 }
 
+// More answers than the cache has room for run in waves: the later ones wait or are put off.
+TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
+  const ModelSpec& spec = model_.spec();
+  if (!spec.decoder) GTEST_SKIP() << "reads only";
+  const auto text = random_ids(spec, 30, 3);
+  const auto request = [&](int64_t first, int64_t answers) {
+    SampleRequest r;
+    r.prompt = spec.encoder ? std::vector<int64_t>{spec.decoder_start} : text;
+    r.max_new_tokens = std::min<int64_t>(longest(spec) - 31, 130), r.answers = answers, r.logprobs = 1;
+    r.sampler.seed = static_cast<uint64_t>(first), r.sampler.temperature = 1.1;
+    const auto job = std::make_shared<SampleJob>(r);
+    if (spec.encoder) job->source = text;
+    return job;
+  };
+  constexpr int64_t kAnswers = 12;
+  std::vector<double> want;
+  for (int64_t i = 0; i < kAnswers; ++i) {
+    const auto job = request(i, 1);
+    Engine engine(model_, pool_);
+    engine.submit(job);
+    engine.run();
+    const auto said = transcript(*job);
+    want.insert(want.end(), said.begin(), said.end());
+  }
+  for (const bool share : {true, false})
+    for (const int64_t pages : {4, 7}) {
+      EngineOptions o;
+      o.max_pages = pages, o.share_prefixes = share;
+      Engine engine(model_, pool_, o);
+      const auto job = request(0, kAnswers);
+      engine.submit(job);
+      while (engine.step()) ASSERT_NO_FATAL_FAILURE(check_pages(engine, {job}));
+      ASSERT_FALSE(job->error.has_value()) << job->error->text();
+      EXPECT_EQ(transcript(*job), want) << pages << " pages";
+      EXPECT_GT(engine.stats().preempted, 0) << "no answer was put off";
+    }
+  EngineOptions o;
+  o.max_pages = 1;
+  Engine engine(model_, pool_, o);
+  const auto job = request(0, kAnswers);
+  engine.submit(job);
+  engine.run();
+  ASSERT_TRUE(job->error.has_value()) << "not even one answer has room";
+}
+
 // Rotary positions, sliding windows, distances as a bias, two stacks, an encoder by itself.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/gemma2", "small/bloom", "small/bart",

@@ -159,6 +159,7 @@ TEST(Gemm, OneRowByEveryHalf) {
         std::vector<float> got(want.size());
         const auto packed = PackedMatrix::pack(pool, {halves.data(), DType::kF16, k, 1}, n, k, *t);
         EXPECT_EQ(packed.finite_f16(), !strange);
+        EXPECT_EQ(packed.bytes(), PackedMatrix::bytes_for(DType::kF16, n, k, *t));
         gemm(pool, 1, {x.data(), DType::kF32, k, 1}, packed, {got.data(), n});
         for (int64_t j = 0; j < n; ++j)
           EXPECT_TRUE(got[j] == want[j] || (std::isnan(got[j]) && std::isnan(want[j]))) << t->isa << ' ' << j;

@@ -146,6 +146,7 @@ TEST_P(Quant, PackedMatrixTakesBlockTypes) {
   const auto x = random_floats(3 * w.k, 3);
   const auto packed = PackedMatrix::pack(pool, {w.blocks.data(), w.type, w.k, 1}, w.n, w.k);
   EXPECT_EQ(packed.type(), w.type);
+  EXPECT_EQ(packed.bytes(), PackedMatrix::bytes_for(w.type, w.n, w.k));
   std::vector<float> y(static_cast<size_t>(3 * w.n));
   gemm(pool, 3, {x.data(), DType::kF32, w.k, 1}, packed, {y.data(), w.n});
   EXPECT_TRUE(same_bits(y, product(pool, x, 3, w.pack(pool))));

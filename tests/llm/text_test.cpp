@@ -12,6 +12,7 @@
 #include "llm/write.h"
 #include "models/small_models.h"
 #include "scratch_folder.h"
+#include "tensor/block_pool.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -220,6 +221,80 @@ TEST_F(LanguageModelTest, AnotherTemplateTakesTheSameTokens) {
   EXPECT_EQ(*language.encode_chat(input), (std::vector<int64_t>{256, 'h', 'i', 257}));
   EXPECT_FALSE(language.use_template("{% if %}", "test").ok());
   EXPECT_EQ(language.encode_chat(input)->size(), 4u) << "a broken one changes nothing";
+}
+
+TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers) {
+  const auto embedder = Embedder::open(folder_.path(), pool_);
+  ASSERT_TRUE(embedder.ok()) << embedder.error().text();
+  const auto alike = expected_cosine(**embedder, {"one text", "one text", "", "another"});
+  ASSERT_TRUE(alike.ok()) << alike.error().text();
+  EXPECT_EQ((*alike)[0], (*alike)[1]);
+  EXPECT_EQ((*alike)[2], 0) << "an empty text is like nothing";
+  EXPECT_GT((*alike)[0], (*alike)[3]);
+  const auto vectors = (**embedder)({"one text", "another"});  // unit vectors
+  ASSERT_TRUE(vectors.ok());
+  double dot = 0;
+  for (int64_t i = 0; i < vectors->dim(1); ++i)
+    dot += static_cast<double>(vectors->f32()[i]) * static_cast<double>(vectors->f32()[vectors->dim(1) + i]);
+  EXPECT_NEAR((*alike)[3], dot * 2 / 3, 1e-6);
+
+  const LanguageModel language = open();
+  Engine engine(language.model(), pool_);
+  WriteOptions o;
+  o.max_new_tokens = 12, o.answers = 6, o.sampler.temperature = 1;
+  const auto drawn = write_text(engine, language, {'a', 'b'}, o);
+  ASSERT_TRUE(drawn.ok());
+  std::vector<std::string> texts;
+  for (const WrittenText& answer : drawn->answers) texts.push_back(answer.text);
+  const auto scores = expected_cosine(**embedder, texts);
+  ASSERT_TRUE(scores.ok());
+  const auto best = std::max_element(scores->begin(), scores->end());
+  o.mbr = 6, o.answers = 1, o.mbr_embedding = true;
+  EXPECT_FALSE(write_text(engine, language, {'a', 'b'}, o).ok()) << "nobody embeds";
+  o.embedder = *embedder;
+  const auto chosen = write_text(engine, language, {'a', 'b'}, o);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_EQ(chosen->answers[0].score, *best);
+  EXPECT_EQ(chosen->answers[0].text, texts[static_cast<size_t>(best - scores->begin())]);
+}
+
+// Refused before the weights are packed, with the smallest budget that works; with it, what is written is the
+// same.
+TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
+  LanguageModelOptions tight;
+  tight.memory.bytes = 1 << 20;
+  const auto refused = LanguageModel::open(folder_.path(), pool_, tight);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, Error::Kind::kLimit);
+  const std::string text = refused.error().text();
+  const size_t at = text.find("give at least ");
+  ASSERT_NE(at, std::string::npos) << text;
+  tight.memory.bytes = (std::stoll(text.substr(at + 14)) + 4) * 1000000;  // what this test itself takes since
+  const auto language = LanguageModel::open(folder_.path(), pool_, tight);
+  ASSERT_TRUE(language.ok()) << language.error().text();
+  const auto options = fit_engine(language->model(), tight.memory, {});
+  ASSERT_TRUE(options.ok()) << options.error().text();
+  EXPECT_GE(options->max_pages, 1);
+  EXPECT_LT(options->step_tokens, EngineOptions().step_tokens);
+  tight.memory.bytes += 1000000000;
+  const auto wide = fit_engine(language->model(), tight.memory, {});
+  ASSERT_TRUE(wide.ok());
+  EXPECT_EQ(wide->step_tokens, EngineOptions().step_tokens);
+  EXPECT_GT(wide->max_pages, options->max_pages);
+  WriteOptions o;
+  o.max_new_tokens = 100, o.answers = 8, o.sampler.temperature = 1, o.logprobs = 1;
+  std::vector<std::string> told;
+  for (const EngineOptions& each : {*options, *wide, EngineOptions()}) {
+    Engine engine(language->model(), pool_, each);
+    const auto written = write_text(engine, *language, {'a', 'b'}, o);
+    ASSERT_TRUE(written.ok()) << written.error().text();
+    std::string all;
+    for (const WrittenText& answer : written->answers) all += answer.text + "|";
+    told.push_back(all);
+  }
+  EXPECT_EQ(told[0], told[2]);
+  EXPECT_EQ(told[1], told[2]);
+  BlockPool::shared().bound(0);
 }
 
 TEST(Session, IsHostileUntilItIsRead) {

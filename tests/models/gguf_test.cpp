@@ -137,6 +137,26 @@ TEST(GgufModels, BertOfRobertasKindIsRead) {
   EXPECT_TRUE(same_bits(hidden(*original.model, pool), hidden(*loaded->model, pool)));
 }
 
+// Written so, a RoBERTa of any head comes back as a bert that computes the same states.
+TEST(GgufModels, RobertaIsWrittenAsBert) {
+  for (const char* name : {"golden/roberta-mlm", "golden/roberta-classifier"}) {
+    const LoadedModel original = subject(name);
+    const ModelSpec& spec = original.model->spec();
+    ScratchFolder folder;
+    const Status saved = save(folder / "m.gguf", original);
+    ASSERT_TRUE(saved.ok()) << saved.error().text();
+    const auto loaded = load_model(folder / "m.gguf");
+    ASSERT_TRUE(loaded.ok()) << loaded.error().text();
+    EXPECT_EQ(loaded->model->spec().family, "bert");
+    EXPECT_EQ(loaded->model->spec().max_positions, spec.max_positions);
+    EXPECT_EQ(loaded->model->parameters().find("encoder.embed.positions.weight")->shape[0],
+              spec.max_positions);
+    EXPECT_EQ(loaded->model->spec().encoder->embedding.types, spec.encoder->embedding.types);
+    ThreadPool pool(2);
+    EXPECT_TRUE(same_bits(hidden(*original.model, pool), hidden(*loaded->model, pool))) << name;
+  }
+}
+
 // A model in three files, named as llama-gguf-split does: the first, or the folder, is the model.
 TEST(GgufModels, SeveralFilesAreOneModel) {
   const LoadedModel original = subject("golden/llama");

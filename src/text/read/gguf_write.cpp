@@ -132,10 +132,19 @@ Status sentencepiece(const Json& json, GgufVocabulary& out) {
   return Done{};
 }
 
-// What the template puts around a text: "<s> $A", "$A </s>", "[CLS] $A [SEP]".
+// What the template puts around a text: "<s> $A", "$A </s>", "[CLS] $A [SEP]". BERT's and RoBERTa's own
+// processors name the two as ["</s>", 2].
 void read_template(const Json& processor, GgufVocabulary& out) {
   if (const Json* parts = find_field(processor, "processors"))
     for (const Json& part : *parts) read_template(part, out);
+  const auto named = [&](const char* key) -> std::optional<uint32_t> {
+    const Json* pair = find_field(processor, key);
+    if (!pair || !pair->is_array() || pair->size() != 2 || !(*pair)[1].is_number_unsigned())
+      return std::nullopt;
+    return (*pair)[1].get<uint32_t>();
+  };
+  if (const auto id = named("cls")) out.bos = id, out.add_bos = true;
+  if (const auto id = named("sep")) out.eos = id, out.add_eos = true;
   const Json* single = find_field(processor, "single");
   const Json* specials = find_field(processor, "special_tokens");
   if (!single || !single->is_array() || single->empty() || !specials) return;

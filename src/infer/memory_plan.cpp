@@ -1,0 +1,128 @@
+#include "infer/memory_plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/resident.h"
+#include "kernels/gemm.h"
+#include "tensor/block_pool.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kLeastRows = 32;
+constexpr int64_t kBlockRows = 256;               // rows up to which a product packs little at a time
+constexpr int64_t kFewRows = int64_t{4} << 20;    // scratch memory of products, and
+constexpr int64_t kManyRows = int64_t{16} << 20;  // of those of more rows
+constexpr int64_t kOther = int64_t{8} << 20;      // stacks, small blocks, texts on their way
+constexpr int64_t kLogits = 64;                   // rows of logits at a time
+constexpr int64_t kRounding = 50;                 // a 50th of a matrix is lost at the ends of its pages
+constexpr int64_t kWholeText = 1024;              // what an encoder without positions is expected to read
+
+int64_t row_floats(const StackSpec& stack) {
+  const AttentionSpec& a = stack.block.attention;
+  const FeedForwardSpec& f = stack.block.feed_forward;
+  const int64_t times = std::max<int64_t>(f.experts_per_token, 1);
+  return 6 * stack.width + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
+         (f.gated ? 3 : 2) * f.width * times;
+}
+
+bool is_table(const Model& model, const Parameter* p) {
+  return (model.encoder() && p == model.encoder()->tokens()) ||
+         (model.decoder() && p == model.decoder()->tokens());
+}
+
+// What embeddings add when they are read through; those that are copies are there already.
+int64_t table_bytes(const Model& model) {
+  int64_t sum = 0;
+  for (const auto& p : model.parameters().all())
+    if (is_table(model, p.get()) && MappedFile::holds(p->value.raw()))
+      sum += static_cast<int64_t>(p->value.bytes());
+  return sum;
+}
+
+int64_t page_bytes(const ModelSpec& spec, const CacheTypes& types) {
+  return spec.decoder ? KvCache(*spec.decoder, 0, 0, types).page_bytes() : 0;
+}
+
+double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+
+// `rest`: what the process holds beside weights, a step and pages.
+Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
+                int64_t step, int64_t page, int64_t least) {
+  return error_of(
+      Error::Kind::kLimit, "--mem-budget",
+      "{:.1f} MB are too few for {}: its weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
+      "page of {} tokens {:.2f} MB, all else {:.1f} MB; give at least {:.0f}",
+      mb(budget.bytes), name, mb(weights), kLeastRows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
+      std::ceil(mb(least)));
+}
+
+}  // namespace
+
+WeightNeed weight_need(Model& model) {
+  struct Matrix {
+    int64_t count, mapped, freed, packed;
+  };
+  std::vector<Matrix> all;
+  model.each_linear([&](const std::string&, const Linear& linear) {
+    const Tensor& w = linear.weight()->value;
+    const bool mapped = MappedFile::holds(w.raw());
+    const bool freed = !mapped && !linear.adapter() && !is_table(model, linear.weight());
+    const auto bytes = static_cast<int64_t>(w.bytes());
+    const auto packed = static_cast<int64_t>(kernels::PackedMatrix::bytes_for(w.dtype(), w.dim(0), w.dim(1)));
+    all.push_back({w.count(), mapped ? bytes : 0, freed ? bytes : 0, packed + packed / kRounding});
+  });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Matrix& a, const Matrix& b) { return a.count > b.count; });
+  WeightNeed need;
+  need.tables = table_bytes(model);
+  for (const Matrix& matrix : all) {
+    need.packed += matrix.packed;
+    need.peak = std::max(need.peak, need.packed - need.freed + matrix.mapped);
+    need.freed += matrix.freed;
+  }
+  return need;
+}
+
+int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
+  const auto whole = std::max(rows, spec.max_positions > 0 ? spec.max_positions : kWholeText);
+  int64_t floats = rows * row_floats(spec.main());
+  if (spec.encoder) floats = std::max(floats, whole * row_floats(*spec.encoder));  // reads a text at once
+  const int64_t logits = spec.decoder ? std::min(rows, kLogits) * spec.vocab + 8 * spec.vocab : 0;
+  const int64_t products = (spec.encoder ? whole : rows) <= kBlockRows ? kFewRows : kManyRows;
+  return 4 * (floats + floats / 4 + logits) + products + kOther;
+}
+
+Status admit_model(Model& model, const std::string& name, const MemoryBudget& budget) {
+  if (budget.bytes <= 0) return Done{};
+  const WeightNeed need = weight_need(model);
+  const int64_t held = resident_memory().now, weights = need.packed + need.tables;
+  const int64_t step = step_bytes(model.spec(), kLeastRows), page = page_bytes(model.spec(), budget.cache);
+  const int64_t rest = held - need.freed, least = std::max(held + need.peak, rest + weights + step + page);
+  if (least > budget.bytes) return too_small(name, budget, rest, weights, step, page, least);
+  BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - held));
+  return Done{};
+}
+
+Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget, EngineOptions options,
+                                 int64_t beside) {
+  if (budget.bytes <= 0) return options;
+  const ModelSpec& spec = model.spec();
+  BlockPool::shared().trim();
+  const int64_t held = resident_memory().now, tables = table_bytes(model);
+  const int64_t page = page_bytes(spec, budget.cache) + beside, left = budget.bytes - held - tables;
+  int64_t rows = std::max(options.step_tokens, kLeastRows);
+  while (rows > kLeastRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kLeastRows);
+  const int64_t step = step_bytes(spec, rows);
+  if (left < step + page)
+    return too_small("all models together", budget, 0, held + tables, step, page,
+                     held + tables + step + page);
+  options.step_tokens = rows;
+  if (page > 0) options.max_pages = (left - step) / page;
+  BlockPool::shared().bound(BlockPool::shared().used() + static_cast<size_t>(left));
+  return options;
+}
+
+}  // namespace makar
