@@ -23,6 +23,8 @@ struct WriteOptions : Decoding {
   int64_t mbr = 0;
   Overlap mbr_metric = Overlap::kChrf;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
+  // Each token of drawn answers, before the text that it completes.
+  std::function<void(int64_t answer, const Written& token)> on_token;
 };
 
 // check_decoding(), and the bounds of what is added here.
@@ -30,6 +32,7 @@ Status check_writing(const WriteOptions& options);
 
 struct WrittenText : Answer {
   std::string text;
+  std::string stop_string;  // that ended it, where one did
 };
 
 struct WriteResult {
