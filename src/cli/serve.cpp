@@ -17,7 +17,7 @@ struct ServeCommand {
   EngineFlags engine;
   HttpOptions http;
   std::string key, alias;
-  int64_t port = 8080, parallel = 64, queue = 128, timeout = 600, predict = 4096;
+  int64_t port = 8080, parallel = 64, queue = 128, timeout = 600, drain = 30, predict = 4096;
   SamplerOptions sampler;
   bool log = false;
 };
@@ -31,6 +31,7 @@ Status check_command(const ServeCommand& c) {
   MAKAR_CHECK_OK(within("--parallel", c.parallel, 1, 4096));
   MAKAR_CHECK_OK(within("--queue", c.queue, 0, 1 << 20));
   MAKAR_CHECK_OK(within("--timeout", c.timeout, 1, 86400));
+  MAKAR_CHECK_OK(within("--drain-time", c.drain, 0, 86400));
   MAKAR_CHECK_OK(within("--n-predict", c.predict, 1, 1 << 20));
   if (c.key.empty() && !is_loopback(c.http.host))
     return error_at("--host", "{} can be reached from other machines; set --api-key, or serve 127.0.0.1",
@@ -83,6 +84,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   options.add("-np --parallel --max-num-seqs", &c.parallel, "answers written at a time", "N");
   options.add("--queue", &c.queue, "requests that may wait beside them; further ones get 429", "N");
   options.add("--timeout", &c.timeout, "seconds a request may take", "N");
+  options.add("--drain-time", &c.drain, "seconds that what is under way may still take after SIGTERM", "N");
   options.add("-n --n-predict --max-tokens", &c.predict, "tokens of an answer where a chat does not say",
               "N");
   options.add("--log", &c.log, "a JSON line a request on standard error");
@@ -111,7 +113,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (!embed.ok()) return report(embed.error());
   serve.embed = *embed;
   if (c.log) serve.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
-  c.http.port = static_cast<uint16_t>(c.port);
+  c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
   const bool chat = language->chat_template().has_value();
   // The service goes first: whoever still waits for an answer is let go while the server is there.
   std::unique_ptr<HttpServer> server;

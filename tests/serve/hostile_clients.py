@@ -152,8 +152,8 @@ def check_crowd(makar):
 
 def check_drain(makar):
     """SIGTERM under way: streams are finished, new requests refused, the exit code is 0."""
-    with Server(makar, "-t", "1") as s:
-        ask = {"prompt": "a", "max_tokens": 600, "temperature": 0, "logit_bias": {"256": -1000}}
+    with Server(makar, "-t", "1", "--drain-time", "600") as s:
+        ask = {"prompt": "a", "max_tokens": 300, "temperature": 0, "logit_bias": {"256": -1000}}
         with concurrent.futures.ThreadPoolExecutor(8) as many:
             going = [many.submit(s.stream, TEXT, ask) for _ in range(8)]
             while metric(s, "num_requests_inside") < 8:
