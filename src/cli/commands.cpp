@@ -17,6 +17,7 @@ int run_merge(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
 int run_score(const std::vector<std::string>&);
+int run_serve(const std::vector<std::string>&);
 int run_sft(const std::vector<std::string>&);
 int run_summarize(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
@@ -41,6 +42,7 @@ const std::vector<Command>& commands() {
       {"pretrain", "train a language model on text", run_pretrain},
       {"quantize", "a model in fewer bits, and what that loses", run_quantize},
       {"score", "log-probabilities of texts", run_score},
+      {"serve", "a model behind HTTP, for the clients of others", run_serve},
       {"sft", "fine-tune on conversations, whole or through an adapter", run_sft},
       {"summarize", "summarize by a sequence-to-sequence model", run_summarize},
       {"template", "render chat templates", run_template},

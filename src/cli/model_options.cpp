@@ -87,7 +87,8 @@ Status WritingOptions::constrain(const LanguageModel& language) {
   MAKAR_TRY(const Grammar rules, !json_schema.empty() ? Grammar::from_json_schema(source)
                                  : !grammar.empty()   ? Grammar::from_gbnf(source)
                                                       : Grammar::from_regex(source));
-  MAKAR_TRY(write.constraint, makar::constrain(rules, language));
+  MAKAR_TRY(const Constrainer tokens, Constrainer::of(language));
+  write.constraint = tokens.constrain(rules);
   return Done{};
 }
 

@@ -1,4 +1,6 @@
 // makar score: log-probabilities of texts under a model.
+#include "llm/score.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -20,26 +22,10 @@ struct ScoreCommand {
   bool json = false, jsonl = false;
 };
 
-// Tokens of the prompt alone, then those of both together, split where the texts meet: the completion's
-// tokens are the ones after as many as the prompt has.
 Result<Json> score_pair(Engine& engine, const LanguageModel& language, const std::string& prompt,
                         const std::string& completion, int64_t top) {
-  MAKAR_TRY(auto all, language.encode(prompt + completion));
-  int64_t from = 1;
-  if (!prompt.empty()) {
-    MAKAR_TRY(const auto before, language.encode(prompt));
-    from = std::max<int64_t>(
-        1, static_cast<int64_t>(std::mismatch(before.begin(), before.end(), all.begin(), all.end()).first -
-                                before.begin()));
-  }
-  const int64_t bos = language.spec().bos;
-  if (all.empty() || (from == 1 && all.front() != bos && bos >= 0 && prompt.empty()))
-    all.insert(all.begin(), bos);
-  if (static_cast<int64_t>(all.size()) <= from) return error_at("completion", "has no tokens to score");
-  Decoding one;
-  one.max_new_tokens = 1;
-  MAKAR_CHECK_OK(fit_request(language.model(), engine.options().context, all, one));
-  const auto job = std::make_shared<ScoreJob>(all, from, top);
+  MAKAR_TRY(const ScoredText text, plan_score(language, engine.options().context, prompt, completion));
+  const auto job = std::make_shared<ScoreJob>(text.tokens, text.from, top);
   engine.submit(job);
   engine.run();
   if (job->error) return *job->error;
@@ -48,7 +34,8 @@ Result<Json> score_pair(Engine& engine, const LanguageModel& language, const std
   for (size_t i = 0; i < job->scores().size(); ++i) {
     const Logprobs& l = job->scores()[i];
     greedy = greedy && l.rank == 0;
-    tokens.push_back(written_json({all[static_cast<size_t>(from) + i], l}, language.tokenizer()));
+    tokens.push_back(
+        written_json({text.tokens[static_cast<size_t>(text.from) + i], l}, language.tokenizer()));
   }
   const double total = job->total(), count = static_cast<double>(job->scores().size());
   return Json{{"logprob", total},

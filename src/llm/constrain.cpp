@@ -43,11 +43,15 @@ class GrammarConstraint : public Constraint {
 
 }  // namespace
 
-Result<std::shared_ptr<Constraint>> constrain(const Grammar& grammar, const LanguageModel& language) {
+Result<Constrainer> Constrainer::of(const LanguageModel& language) {
   if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, "tokenizer", "a grammar needs one");
-  const auto bytes = std::make_shared<const std::vector<std::string>>(token_bytes(language.tokenizer()));
-  return std::shared_ptr<Constraint>(std::make_shared<GrammarConstraint>(
-      GrammarState(grammar), TokenTrie(*bytes, language.stop_ids()), bytes));
+  auto bytes = std::make_shared<const std::vector<std::string>>(token_bytes(language.tokenizer()));
+  TokenTrie trie(*bytes, language.stop_ids());
+  return Constrainer(std::move(bytes), std::move(trie));
+}
+
+std::shared_ptr<Constraint> Constrainer::constrain(const Grammar& grammar) const {
+  return std::make_shared<GrammarConstraint>(GrammarState(grammar), trie_, bytes_);
 }
 
 }  // namespace makar

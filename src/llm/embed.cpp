@@ -8,33 +8,7 @@
 #include "infer/read_job.h"
 
 namespace makar {
-namespace {
-
 namespace fs = std::filesystem;
-
-// The states [tokens, width] of a text as one vector.
-void pool_states(const Tensor& states, const EmbedOptions& o, float* out) {
-  const int64_t length = states.dim(0), width = states.dim(1);
-  const float* rows = states.f32();
-  if (o.pooling == Pooling::kFirst) {
-    std::copy_n(rows, width, out);
-  } else if (o.pooling == Pooling::kLast) {
-    std::copy_n(rows + (length - 1) * width, width, out);
-  } else {
-    for (int64_t c = 0; c < width; ++c) {
-      double sum = 0;
-      for (int64_t r = 0; r < length; ++r) sum += static_cast<double>(rows[r * width + c]);
-      out[c] = static_cast<float>(sum / static_cast<double>(length));
-    }
-  }
-  if (!o.normalize) return;
-  double square = 0;
-  for (int64_t c = 0; c < width; ++c) square += static_cast<double>(out[c]) * static_cast<double>(out[c]);
-  const double norm = std::max(std::sqrt(square), 1e-12);
-  for (int64_t c = 0; c < width; ++c) out[c] = static_cast<float>(static_cast<double>(out[c]) / norm);
-}
-
-}  // namespace
 
 Result<EmbedOptions> embed_options(const std::string& folder, const LanguageModel& language) {
   EmbedOptions o;
@@ -58,43 +32,71 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
   return o;
 }
 
-Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
-                     const EmbedOptions& o) {
+Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const std::string& text,
+                                          const EmbedOptions& o) {
   const ModelSpec& spec = language.spec();
   if (spec.encoder && spec.decoder)
     return error_of(Error::Kind::kUnsupported, "embed",
                     "{} is an encoder-decoder; use an encoder or a decoder", spec.architecture);
-  const StackSpec& stack = spec.encoder ? *spec.encoder : *spec.decoder;
-  if (stack.embedding.vocab == 0)
+  if (spec.main().embedding.vocab == 0)
     return error_of(Error::Kind::kUnsupported, "embed", "{} reads images, not text", spec.architecture);
   int64_t most = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
   if (o.max_tokens > 0) most = std::min(most, o.max_tokens);
   EncodeOptions encode;
   encode.add_special = true, encode.offsets = false;
   encode.truncation = Truncation{static_cast<size_t>(most), 0, Truncation::Strategy::kLongestFirst, false};
-  const int64_t width = stack.project_out > 0 ? stack.project_out : stack.width;
-  Tensor out = Tensor::empty({static_cast<int64_t>(texts.size()), width});
+  MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(text, encode));
+  if (encoding.ids.empty()) return error_at("text", "has no tokens");
+  return std::vector<int64_t>(encoding.ids.begin(), encoding.ids.end());
+}
+
+std::vector<float> pool_states(const Tensor& states, const EmbedOptions& o) {
+  const int64_t length = states.dim(0), width = states.dim(1);
+  const float* rows = states.f32();
+  std::vector<float> out(static_cast<size_t>(width));
+  if (o.pooling == Pooling::kFirst) {
+    std::copy_n(rows, width, out.begin());
+  } else if (o.pooling == Pooling::kLast) {
+    std::copy_n(rows + (length - 1) * width, width, out.begin());
+  } else {
+    for (int64_t c = 0; c < width; ++c) {
+      double sum = 0;
+      for (int64_t r = 0; r < length; ++r) sum += static_cast<double>(rows[r * width + c]);
+      out[static_cast<size_t>(c)] = static_cast<float>(sum / static_cast<double>(length));
+    }
+  }
+  if (!o.normalize) return out;
+  double square = 0;
+  for (const float v : out) square += static_cast<double>(v) * static_cast<double>(v);
+  const double norm = std::max(std::sqrt(square), 1e-12);
+  for (float& v : out) v = static_cast<float>(static_cast<double>(v) / norm);
+  return out;
+}
+
+Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
+                     const EmbedOptions& o) {
   std::vector<std::shared_ptr<ReadJob>> jobs;
   for (size_t i = 0; i < texts.size(); ++i) {
-    const auto encoding = language.tokenizer().encode(texts[i], encode);
-    if (!encoding.ok()) return encoding.error().in(fmt::format("text {}", i + 1));
-    if (encoding->ids.empty()) return error_at(fmt::format("text {}", i + 1), "has no tokens");
-    jobs.push_back(
-        std::make_shared<ReadJob>(std::vector<int64_t>(encoding->ids.begin(), encoding->ids.end())));
+    auto ids = embed_tokens(language, texts[i], o);
+    if (!ids.ok()) return ids.error().in(fmt::format("text {}", i + 1));
+    jobs.push_back(std::make_shared<ReadJob>(std::move(*ids)));
   }
   // A few at a time: their states are held until they are pooled.
   constexpr size_t kTogether = 64;
+  std::vector<float> all;
   for (size_t from = 0; from < jobs.size(); from += kTogether) {
     const size_t to = std::min(jobs.size(), from + kTogether);
     for (size_t i = from; i < to; ++i) engine.submit(jobs[i]);
     engine.run();
     for (size_t i = from; i < to; ++i) {
       if (jobs[i]->error) return jobs[i]->error->in(fmt::format("text {}", i + 1));
-      pool_states(jobs[i]->states(), o, out.f32() + static_cast<int64_t>(i) * width);
+      const std::vector<float> one = pool_states(jobs[i]->states(), o);
+      all.insert(all.end(), one.begin(), one.end());
       jobs[i].reset();
     }
   }
-  return out;
+  const auto count = static_cast<int64_t>(texts.size());
+  return Tensor::from({count, count > 0 ? static_cast<int64_t>(all.size()) / count : 0}, all);
 }
 
 EngineOptions Embedder::engine_options() {

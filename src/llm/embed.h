@@ -17,6 +17,13 @@ struct EmbedOptions {
 // encoders, the last token for decoders.
 Result<EmbedOptions> embed_options(const std::string& folder, const LanguageModel& language);
 
+// The tokens of a text, cut to what the model and the options allow. Errors: a model that has no vectors of
+// texts, a text without tokens.
+Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const std::string& text,
+                                          const EmbedOptions& options);
+// The states [tokens, width] of a text as one vector.
+std::vector<float> pool_states(const Tensor& states, const EmbedOptions& options);
+
 // [texts, width]. Every text is a job of its own: a vector does not depend on what runs beside it.
 Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
                      const EmbedOptions& options);

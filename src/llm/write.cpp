@@ -76,6 +76,7 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
   hooks.on_token = [self = w.get()](int64_t answer, const Written& token) {
     const auto at = static_cast<size_t>(answer);
     ++self->pushed_[at];
+    if (self->streaming_ && self->options_.on_token) self->options_.on_token(answer, token);
     return self->hand_out(at, self->streams_[at].push(token.id)) && !self->streams_[at].stopped();
   };
   w->prompt_tokens_ = static_cast<int64_t>(prompt.size());
@@ -102,7 +103,7 @@ Result<WriteResult> Writing::finish() {
     WrittenText& text = out.answers.emplace_back();
     static_cast<Answer&>(text) = answer;
     text.text = texts_[i];
-    if (streams_[i].stopped()) text.finish = Finish::kStop;
+    if (streams_[i].stopped()) text.finish = Finish::kStop, text.stop_string = streams_[i].stop_string();
     if (options_.best_of > 0) text.score = text.mean_logprob();
   }
   if (options_.mbr > 0) {

@@ -25,6 +25,8 @@ struct WriteOptions : Decoding {
   bool mbr_embedding = false;  // by the embeddings of `embedder` instead
   std::shared_ptr<Embedder> embedder;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
+  // Each token of drawn answers, before the text that it completes.
+  std::function<void(int64_t answer, const Written& token)> on_token;
 };
 
 // check_decoding(), and the bounds of what is added here.
@@ -32,6 +34,7 @@ Status check_writing(const WriteOptions& options);
 
 struct WrittenText : Answer {
   std::string text;
+  std::string stop_string;  // that ended it, where one did
 };
 
 struct WriteResult {

@@ -1,0 +1,49 @@
+// Bodies of requests in every dialect: an error that names a place, or an Ask within its bounds that can be
+// told.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "serve/api/ask.h"
+#include "serve/api/fields.h"
+#include "serve/api/tool_calls.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace makar;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  static const std::vector<std::string> tokens = {"a", "\xff", "<|end|>"};
+  const AskContext context{"model", {}, tokens, 1, "id"};
+  const auto body = read_body(text);
+  if (body.ok()) {
+    for (const auto reader :
+         {read_chat_completion, read_completion, read_message, read_ollama_chat, read_ollama_generate}) {
+      auto ask = reader(*body, context);
+      if (!ask.ok()) {
+        if (ask.error().place.empty() || ask.error().message.empty()) std::abort();
+        if (!parse_json(error_body(Dialect::kOpenAi, ApiError::of(ask.error())), "error").ok()) std::abort();
+        continue;
+      }
+      if (ask->write.answers < 1 || ask->write.answers > 128 || ask->write.max_new_tokens > (1 << 20))
+        std::abort();
+      if (!ask->chat && ask->prompts.empty()) std::abort();
+      WholeAnswer answer;
+      answer.text = text.substr(0, 100);
+      answer.tokens = {{0, {}}, {1, {-1, 0, {{2, -2}, {99, -3}}}}};
+      if (!parse_json(ask->shape->whole({answer}, {1, 2}), "answer").ok()) std::abort();
+      ask->shape->piece(0, answer);
+    }
+  }
+  // Calls: however the text is cut, no byte is lost that is not part of one.
+  ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);
+  AnswerPiece one = whole.push(text), rest = whole.finish();
+  std::string pieces;
+  size_t calls = 0;
+  for (const char c : text) {
+    const AnswerPiece piece = cut.push(std::string(1, c));
+    pieces += piece.text, calls += piece.calls.size();
+  }
+  const AnswerPiece last = cut.finish();
+  if (pieces + last.text != one.text + rest.text) std::abort();
+  if (calls + last.calls.size() != one.calls.size() + rest.calls.size()) std::abort();
+  return 0;
+}

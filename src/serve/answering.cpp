@@ -1,0 +1,267 @@
+#include "serve/answering.h"
+
+#include <algorithm>
+
+#include "infer/score_job.h"
+
+namespace makar {
+
+// A prompt in the engine: scored where it is echoed with log-probabilities, then continued.
+class Answering::PromptTask : public EngineTask {
+ public:
+  PromptTask(std::shared_ptr<Answering> owner, size_t prompt) : owner_(std::move(owner)), prompt_(prompt) {
+    cancelled = owner_->cancelled_;
+  }
+
+  Status begin(Engine& engine) override {
+    engine_ = &engine;
+    const Ask& ask = owner_->ask_;
+    const std::vector<int64_t>& ids = owner_->prompts_[prompt_];
+    if (ask.echo && ask.write.logprobs >= 0 && ids.size() > 1) {
+      score_ = std::make_shared<ScoreJob>(ids, 1, ask.write.logprobs);
+      engine.submit(score_);
+      return Done{};
+    }
+    return write();
+  }
+
+  bool done() override {
+    if (score_ && score_->done() && !writing_ && !error_) {
+      if (score_->error) return error_ = score_->error, true;
+      if (const Status begun = write(); !begun.ok()) error_ = begun.error();
+    }
+    return error_ || over_ || (writing_ && writing_->done());
+  }
+
+  void finish() override {
+    if (error_) return owner_->failed(*error_);
+    if (over_) return owner_->scored(prompt_);
+    auto result = writing_->finish();
+    if (!result.ok()) return owner_->failed(result.error());
+    owner_->finished(prompt_, std::move(*result));
+  }
+
+  void fail(const Error& why) override { owner_->failed(why); }
+  bool started() const override { return started_; }
+
+  void release() override {
+    writing_.reset();
+    if (score_ && engine_) engine_->cancel(*score_);
+    score_.reset();
+  }
+
+ private:
+  // The prompt is told, and its answers begin.
+  Status write() {
+    Answering& owner = *owner_;
+    const std::vector<int64_t>& ids = owner.prompts_[prompt_];
+    if (owner.ask_.echo) {
+      std::vector<Written> tokens;
+      for (size_t i = 0; i < ids.size(); ++i) {
+        Written token{ids[i], {}};
+        token.logprobs.rank = -1;
+        if (i > 0 && score_) token.logprobs = score_->scores().at(i - 1);
+        tokens.push_back(std::move(token));
+      }
+      owner.echo(prompt_, std::move(tokens));
+    }
+    if (owner.ask_.only_score) return over_ = true, Done{};
+    WriteOptions o = owner.ask_.write;
+    const size_t first = prompt_ * static_cast<size_t>(o.answers);
+    o.on_token = [this, first](int64_t answer, const Written& token) {
+      started_ = true;
+      owner_->token(first + static_cast<size_t>(answer), token);
+    };
+    o.on_text = [this, first](int64_t answer, const std::string& text) {
+      // What goes wrong with the telling is this request's own affair, not the step's.
+      try {
+        if (owner_->ask_.stream) owner_->text(first + static_cast<size_t>(answer), text);
+      } catch (const std::exception& e) {
+        error_ = error_of(Error::Kind::kIo, "answer", "internal error: {}", e.what());
+      }
+      return !*cancelled && !error_;
+    };
+    MAKAR_TRY(writing_, Writing::begin(*engine_, owner.model_.language, ids, o));
+    return Done{};
+  }
+
+  std::shared_ptr<Answering> owner_;
+  size_t prompt_;
+  Engine* engine_ = nullptr;
+  std::shared_ptr<ScoreJob> score_;
+  std::unique_ptr<Writing> writing_;
+  std::optional<Error> error_;
+  bool over_ = false, started_ = false;
+};
+
+Answering::Answering(Ask ask, const ServedModel& model, EngineLoop& loop, std::shared_ptr<LoggedReply> reply,
+                     Gate::Ticket ticket)
+    : ask_(std::move(ask)),
+      model_(model),
+      loop_(loop),
+      reply_(std::move(reply)),
+      ticket_(std::move(ticket)) {}
+
+void Answering::start(Ask ask, std::vector<std::vector<int64_t>> prompts, const ServedModel& model,
+                      EngineLoop& loop, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket,
+                      std::chrono::seconds time) {
+  const std::shared_ptr<Answering> self(
+      new Answering(std::move(ask), model, loop, std::move(reply), std::move(ticket)));
+  Ask& a = self->ask_;
+  a.write.max_time = static_cast<double>(time.count());
+  std::set<std::string> names;
+  if (a.chat && a.chat->tools.is_array())
+    for (const Json& tool : a.chat->tools) names.insert(tool["function"]["name"].get<std::string>());
+  self->prompts_ = std::move(prompts);
+  self->left_ = self->prompts_.size();
+  for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(a.write.answers); ++i)
+    self->lines_.emplace_back(names, a.tool_choice.parallel);
+  for (const auto& prompt : self->prompts_) self->usage_.prompt += static_cast<int64_t>(prompt.size());
+  self->reply_->on_gone([cancelled = self->cancelled_, &loop] {
+    *cancelled = true;
+    loop.wake();
+  });
+  if (a.stream) {
+    HttpResponse head;
+    head.type = a.shape->stream_type();
+    head.body = a.shape->begin(self->usage_);
+    self->reply_->begin(std::move(head));
+  }
+  const auto deadline = EngineTask::Clock::now() + time;
+  for (size_t i = 0; i < self->prompts_.size(); ++i) {
+    auto task = std::make_shared<PromptTask>(self, i);
+    task->deadline = deadline;
+    loop.submit(std::move(task));
+  }
+}
+
+void Answering::emit(std::string bytes) {
+  if (!bytes.empty() && !over_) reply_->write(std::move(bytes));
+}
+
+// Tokens whose text has been handed out: those that begin inside of it.
+std::vector<Written> Answering::covered(Line& line) {
+  std::vector<Written> out;
+  size_t taken = 0;
+  for (const Written& token : line.pending) {
+    if (line.token_bytes >= line.text_bytes) break;
+    line.token_bytes += token_at(model_.constrainer.bytes(), token.id).size();
+    out.push_back(token);
+    ++taken;
+  }
+  line.pending.erase(line.pending.begin(), line.pending.begin() + static_cast<int64_t>(taken));
+  return out;
+}
+
+void Answering::tell(Line& line, size_t index, AnswerPiece piece) {
+  if (ask_.write.logprobs >= 0) {
+    piece.tokens = covered(line);
+    piece.text_begin = line.characters;
+    for (const Written& token : piece.tokens)
+      for (const char c : token_at(model_.tokens, token.id)) line.characters += (c & 0xC0) != 0x80 ? 1 : 0;
+  }
+  if (piece.text.empty() && piece.calls.empty() && piece.tokens.empty()) return;
+  if (ask_.stream) return emit(ask_.shape->piece(index, piece));
+  WholeAnswer& whole = line.whole;
+  whole.text += piece.text;
+  whole.tokens.insert(whole.tokens.end(), piece.tokens.begin(), piece.tokens.end());
+  whole.calls.insert(whole.calls.end(), piece.calls.begin(), piece.calls.end());
+}
+
+void Answering::echo(size_t prompt, std::vector<Written> tokens) {
+  std::string text;
+  if (const auto* given = std::get_if<std::string>(&ask_.prompts[prompt])) {
+    text = *given;
+  } else {
+    const std::vector<int64_t>& ids = prompts_[prompt];
+    text = model_.language.tokenizer().decode(std::vector<uint32_t>(ids.begin(), ids.end()), true);
+  }
+  const auto answers = static_cast<size_t>(ask_.write.answers);
+  for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
+    Line& line = lines_[i];
+    AnswerPiece piece;
+    piece.text = text;
+    if (ask_.write.logprobs >= 0) {
+      piece.tokens = tokens;
+      for (const Written& token : tokens)
+        for (const char c : token_at(model_.tokens, token.id)) line.characters += (c & 0xC0) != 0x80 ? 1 : 0;
+    }
+    if (ask_.stream) {
+      emit(ask_.shape->piece(i, piece));
+    } else {
+      line.whole.text = piece.text, line.whole.tokens = piece.tokens;
+    }
+  }
+}
+
+void Answering::token(size_t index, const Written& token) {
+  reply_->first_token();
+  if (ask_.stream && ask_.write.logprobs >= 0) lines_[index].pending.push_back(token);
+}
+
+void Answering::text(size_t index, const std::string& text) {
+  Line& line = lines_[index];
+  line.text_bytes += text.size();
+  tell(line, index, line.reader.push(text));
+}
+
+void Answering::finished(size_t prompt, WriteResult result) {
+  if (over_) return;
+  const size_t first = prompt * static_cast<size_t>(ask_.write.answers);
+  for (size_t i = 0; i < result.answers.size(); ++i) {
+    Line& line = lines_[first + i];
+    WrittenText& answer = result.answers[i];
+    usage_.completion += static_cast<int64_t>(answer.tokens.size());
+    if (!ask_.stream) {
+      line.pending = std::move(answer.tokens);
+      text(first + i, answer.text);
+    }
+    tell(line, first + i, line.reader.finish());
+    line.whole.end = {answer.finish, answer.stop_string, line.reader.calls() > 0};
+    if (ask_.stream) emit(ask_.shape->end(first + i, line.whole.end));
+  }
+  prompt_done();
+}
+
+void Answering::scored(size_t prompt) {
+  const auto answers = static_cast<size_t>(ask_.write.answers);
+  for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
+    lines_[i].whole.end.finish = Finish::kLength;
+    if (ask_.stream) emit(ask_.shape->end(i, lines_[i].whole.end));
+  }
+  prompt_done();
+}
+
+void Answering::prompt_done() {
+  if (over_ || --left_ > 0) return;
+  reply_->count(usage_);
+  if (ask_.stream) {
+    emit(ask_.shape->done(usage_));
+    over_ = true;
+    return reply_->end();
+  }
+  over_ = true;
+  std::vector<WholeAnswer> answers;
+  for (Line& line : lines_) answers.push_back(std::move(line.whole));
+  HttpResponse response;
+  response.body = ask_.shape->whole(answers, usage_) + "\n";
+  reply_->send(std::move(response));
+}
+
+void Answering::failed(const Error& error) {
+  if (over_) return;
+  const ApiError told = ApiError::of(error);
+  reply_->failed(error.text());
+  reply_->count(usage_);
+  if (ask_.stream) {
+    emit(ask_.shape->failed(told));
+    reply_->end();
+  } else {
+    reply_->send(error_response(ask_.shape->dialect(), told));
+  }
+  over_ = true;
+  *cancelled_ = true;  // its other prompts
+  loop_.wake();
+}
+
+}  // namespace makar

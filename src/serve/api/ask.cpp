@@ -1,0 +1,115 @@
+#include "serve/api/ask.h"
+
+#include <algorithm>
+
+#include "infer/sampler_options.h"
+#include "serve/api/fields.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kMostAnswers = 128, kMostBeams = 64, kMostAlternatives = 20;
+constexpr size_t kMostStops = 16, kLongestStop = 1024;
+
+// What is read elsewhere, or means something else in a request than in the table of options.
+bool read_apart(const std::string& key) {
+  static const char* const keys[] = {"logprobs", "n", "best_of", "mbr", "beams", "num_beams", "max_time"};
+  return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
+}
+
+}  // namespace
+
+Status read_writing(const Json& body, Ask& ask) {
+  WriteOptions& o = ask.write;
+  for (const auto& [key, value] : body.items()) {
+    if (value.is_null() || read_apart(key)) continue;
+    MAKAR_TRY(const bool known, read_number_option<Decoding>(o, decoding_options(), key, value));
+    if (!known) {
+      MAKAR_TRY(const bool sampler, read_sampler_option(o.sampler, key, value));
+      if (sampler && key == "seed") ask.seed_given = true;
+    }
+  }
+  constexpr int64_t kMostTokens = 1 << 20;
+  for (const char* key : {"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"}) {
+    if (!body.contains(key)) continue;
+    MAKAR_TRY(o.max_new_tokens, whole_field(body, key, ask.echo ? 0 : 1, kMostTokens, 0));
+    ask.max_given = true;
+  }
+  if (o.max_new_tokens == 0) o.max_new_tokens = 1, ask.only_score = true;
+  MAKAR_TRY(o.answers, whole_field(body, "n", 1, kMostAnswers, 1));
+  MAKAR_TRY(const int64_t best_of, whole_field(body, "best_of", 1, kMostAnswers, o.answers));
+  MAKAR_TRY(const bool beams, flag_field(body, "use_beam_search"));
+  if (best_of < o.answers)
+    return error_at("best_of", "draws {} answers where n asks for {}", best_of, o.answers);
+  if (beams) {
+    if (best_of > kMostBeams)
+      return error_at("best_of", "is the number of beams, {} at most; got {}", kMostBeams, best_of);
+    o.beams = std::max<int64_t>(best_of, 2), o.sampler.temperature = 0;
+    if (ask.stream)
+      return error_at("use_beam_search", "has nothing to stream: answers are chosen at the end");
+  } else if (best_of > o.answers) {
+    o.best_of = best_of;
+    if (ask.stream) return error_at("best_of", "has nothing to stream: answers are chosen at the end");
+  }
+  MAKAR_TRY(o.stop, texts_field(body, "stop", kMostStops));
+  for (const std::string& stop : o.stop)
+    if (stop.empty() || stop.size() > kLongestStop)
+      return error_at("stop", "each text has 1 to {} bytes, got {}", kLongestStop, stop.size());
+  if (o.logprobs > kMostAlternatives)
+    return error_at("logprobs", "{} alternatives are the most, got {}", kMostAlternatives, o.logprobs);
+  return check_writing(o);
+}
+
+Status read_format(const Json& body, Ask& ask) {
+  MAKAR_TRY(const Json format, object_field(body, "response_format"));
+  if (format.is_object()) {
+    MAKAR_TRY(const std::string type, text_field(format, "type"));
+    if (type == "json_object") {
+      ask.schema = R"({"type":"object"})";
+    } else if (type == "json_schema") {
+      const Json* schema = &format;
+      if (format.contains("json_schema")) schema = &format["json_schema"];
+      if (!schema->is_object() || !schema->contains("schema"))
+        return error_at("response_format.json_schema", "needs a \"schema\"");
+      ask.schema = dump((*schema)["schema"]);
+    } else if (type != "text") {
+      return error_at("response_format.type", "expected text, json_object or json_schema");
+    }
+  }
+  if (body.contains("guided_json")) {
+    const Json& schema = body["guided_json"];
+    ask.schema = schema.is_string() ? schema.get<std::string>() : dump(schema);
+  }
+  MAKAR_TRY(ask.regex, text_field(body, "guided_regex"));
+  MAKAR_TRY(ask.grammar, text_field(body, "grammar"));
+  if (ask.grammar.empty()) {
+    MAKAR_TRY(ask.grammar, text_field(body, "guided_grammar"));
+  }
+  if (!ask.schema.empty() + !ask.regex.empty() + !ask.grammar.empty() > 1)
+    return error_at("response_format", "an answer is held to one schema, grammar or pattern, not to several");
+  return Done{};
+}
+
+const std::string& token_at(const std::vector<std::string>& tokens, int64_t id) {
+  static const std::string none;
+  return id >= 0 && id < static_cast<int64_t>(tokens.size()) ? tokens[static_cast<size_t>(id)] : none;
+}
+
+const char* finish_reason(const AnswerEnd& end) {
+  if (end.finish == Finish::kLength || end.finish == Finish::kTime) return "length";
+  return end.calls ? "tool_calls" : "stop";
+}
+
+Json usage_json(const Usage& usage) {
+  return {{"prompt_tokens", usage.prompt},
+          {"completion_tokens", usage.completion},
+          {"total_tokens", usage.prompt + usage.completion}};
+}
+
+std::string sse(const Json& data) { return "data: " + dump(data) + "\n\n"; }
+
+std::string sse(const std::string& event, const Json& data) {
+  return "event: " + event + "\ndata: " + dump(data) + "\n\n";
+}
+
+}  // namespace makar

@@ -1,0 +1,97 @@
+#include "serve/api/fields.h"
+
+#include <cmath>
+
+#include "base/shown.h"
+
+namespace makar {
+
+constexpr size_t kLargestBody = size_t{8} << 20;
+constexpr int kDeepestBody = 64;
+
+std::string kind_of(const Json& value) {
+  switch (value.type()) {
+    case Json::value_t::object:
+      return "an object";
+    case Json::value_t::array:
+      return "a list";
+    case Json::value_t::string:
+      return "a string";
+    case Json::value_t::boolean:
+      return "a boolean";
+    case Json::value_t::null:
+      return "null";
+    default:
+      return "the number " + shown(value.dump(), 40);
+  }
+}
+
+std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+Result<Json> read_body(const std::string& body) {
+  MAKAR_TRY(Json json, parse_json(body, "body", {kLargestBody, kDeepestBody}));
+  if (!json.is_object()) return error_at("body", "expected a JSON object, found {}", kind_of(json));
+  Json out = Json::object();
+  for (auto& [key, value] : json.items())
+    if (!value.is_null()) out[key] = std::move(value);
+  return out;
+}
+
+Result<std::string> text_field(const Json& object, const std::string& key, const std::string& fallback) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return fallback;
+  if (!it->is_string()) return error_at(key, "expected a string, found {}", kind_of(*it));
+  return it->get<std::string>();
+}
+
+Result<bool> flag_field(const Json& object, const std::string& key, bool fallback) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return fallback;
+  if (!it->is_boolean()) return error_at(key, "expected true or false, found {}", kind_of(*it));
+  return it->get<bool>();
+}
+
+Result<double> number_field(const Json& object, const std::string& key, double low, double high,
+                            double fallback) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return fallback;
+  if (!it->is_number()) return error_at(key, "expected a number, found {}", kind_of(*it));
+  const double value = it->get<double>();
+  if (!(value >= low && value <= high))
+    return error_at(key, "must be from {} to {}, got {}", low, high, shown(it->dump(), 40));
+  return value;
+}
+
+Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t low, int64_t high,
+                            int64_t fallback) {
+  if (!object.contains(key) || object[key].is_null()) return fallback;
+  MAKAR_TRY(const double value,
+            number_field(object, key, static_cast<double>(low), static_cast<double>(high), 0));
+  if (std::floor(value) != value)
+    return error_at(key, "expected a whole number, got {}", shown(object[key].dump(), 40));
+  return static_cast<int64_t>(value);
+}
+
+Result<std::vector<std::string>> texts_field(const Json& object, const std::string& key, size_t most) {
+  std::vector<std::string> out;
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return out;
+  if (it->is_string()) return out.push_back(it->get<std::string>()), out;
+  if (!it->is_array()) return error_at(key, "expected a string or a list of strings, found {}", kind_of(*it));
+  if (it->size() > most) return error_at(key, "has {} entries; {} are the most", it->size(), most);
+  for (size_t i = 0; i < it->size(); ++i) {
+    if (!(*it)[i].is_string())
+      return error_at(fmt::format("{}[{}]", key, i), "expected a string, found {}", kind_of((*it)[i]));
+    out.push_back((*it)[i].get<std::string>());
+  }
+  return out;
+}
+
+Result<Json> object_field(const Json& object, const std::string& key) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return Json();
+  if (!it->is_object()) return error_at(key, "expected an object, found {}", kind_of(*it));
+  return *it;
+}
+
+}  // namespace makar

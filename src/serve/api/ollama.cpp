@@ -1,0 +1,131 @@
+// POST /api/chat and /api/generate: a JSON object a line, streamed unless asked otherwise.
+#include <chrono>
+#include <ctime>
+
+#include "serve/api/ask.h"
+#include "serve/api/fields.h"
+
+namespace makar {
+namespace {
+
+std::string utc(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+class OllamaShape : public AnswerShape {
+ public:
+  OllamaShape(const AskContext& c, bool chat)
+      : head_{{"model", c.model}, {"created_at", utc(c.created)}}, chat_(chat) {}
+  Dialect dialect() const override { return Dialect::kOllama; }
+  const char* stream_type() const override { return "application/x-ndjson"; }
+
+  std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
+    return last(said(answers.at(0)), answers[0].end, usage);
+  }
+  std::string piece(size_t, const AnswerPiece& piece) override {
+    Json out = said(piece);
+    out["done"] = false;
+    return dump(out) + "\n";
+  }
+  std::string end(size_t, const AnswerEnd& end) override { return end_ = end, ""; }
+  std::string done(const Usage& usage) override { return last(said({}), end_, usage) + "\n"; }
+  std::string failed(const ApiError& error) override { return error_body(dialect(), error) + "\n"; }
+
+ private:
+  Json said(const AnswerPiece& piece) const {
+    Json out = head_;
+    if (!chat_) return out["response"] = piece.text, out;
+    Json message = {{"role", "assistant"}, {"content", piece.text}};
+    for (const ToolCall& call : piece.calls) {
+      const auto arguments = parse_json(call.arguments, "arguments");
+      message["tool_calls"].push_back(
+          {{"function", {{"name", call.name}, {"arguments", arguments.ok() ? *arguments : Json::object()}}}});
+    }
+    return out["message"] = std::move(message), out;
+  }
+  std::string last(Json out, const AnswerEnd& end, const Usage& usage) const {
+    using namespace std::chrono;
+    const int64_t ns = duration_cast<nanoseconds>(steady_clock::now() - began_).count();
+    const bool length = end.finish == Finish::kLength || end.finish == Finish::kTime;
+    out["done"] = true, out["done_reason"] = length ? "length" : "stop";
+    out["total_duration"] = ns, out["load_duration"] = 0;
+    out["prompt_eval_count"] = usage.prompt, out["eval_count"] = usage.completion, out["eval_duration"] = ns;
+    return dump(out);
+  }
+
+  Json head_;
+  bool chat_;
+  AnswerEnd end_;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+// What all of Ollama's requests share, as OpenAI would have it.
+Result<Json> shared_keys(const Json& body) {
+  Json out = Json::object();
+  MAKAR_TRY(const Json options, object_field(body, "options"));
+  if (options.is_object())
+    for (const auto& [key, value] : options.items())
+      if (key != "num_ctx" && key != "num_predict" && key != "n" && key != "best_of") out[key] = value;
+  if (options.is_object() && options.contains("num_predict")) {
+    MAKAR_TRY(const int64_t most, whole_field(options, "num_predict", -2, 1 << 20, -1));
+    if (most > 0) out["max_tokens"] = most;  // below: no bound
+  }
+  out["model"] = body.value("model", Json(""));
+  MAKAR_TRY(const bool stream, flag_field(body, "stream", true));
+  out["stream"] = stream;
+  if (body.contains("format") && body["format"] != Json("")) {
+    const Json& format = body["format"];
+    if (format == Json("json"))
+      out["response_format"] = {{"type", "json_object"}};
+    else if (format.is_object())
+      out["guided_json"] = format;
+    else
+      return error_at("format", "expected \"json\" or a JSON schema, found {}", kind_of(format));
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Ask> read_ollama_chat(const Json& body, const AskContext& context) {
+  MAKAR_TRY(Json form, shared_keys(body));
+  for (const char* key : {"messages", "tools"})
+    if (body.contains(key)) form[key] = body[key];
+  // Calls have arguments but no type of their own.
+  if (form.contains("messages") && form["messages"].is_array())
+    for (Json& message : form["messages"])
+      if (message.is_object() && !message.contains("content")) message["content"] = "";
+  if (body.contains("think")) form["chat_template_kwargs"] = {{"enable_thinking", body["think"]}};
+  MAKAR_TRY(Ask ask, read_chat_completion(form, context));
+  ask.shape = std::make_unique<OllamaShape>(context, true);
+  return ask;
+}
+
+Result<Ask> read_ollama_generate(const Json& body, const AskContext& context) {
+  MAKAR_TRY(Json form, shared_keys(body));
+  MAKAR_TRY(const std::string prompt, text_field(body, "prompt"));
+  MAKAR_TRY(const std::string system, text_field(body, "system"));
+  MAKAR_TRY(const bool raw, flag_field(body, "raw"));
+  if (body.contains("suffix"))
+    return error_of(Error::Kind::kUnsupported, "suffix", "this model continues text, it does not insert");
+  const auto read = [&]() -> Result<Ask> {
+    if (raw) {
+      form["prompt"] = prompt;
+      if (!form.contains("max_tokens")) form["max_tokens"] = context.defaults.max_new_tokens;
+      return read_completion(form, context);
+    }
+    form["messages"] = Json::array();
+    if (!system.empty()) form["messages"].push_back({{"role", "system"}, {"content", system}});
+    form["messages"].push_back({{"role", "user"}, {"content", prompt}});
+    return read_chat_completion(form, context);
+  };
+  MAKAR_TRY(Ask ask, read());
+  ask.shape = std::make_unique<OllamaShape>(context, false);
+  return ask;
+}
+
+}  // namespace makar

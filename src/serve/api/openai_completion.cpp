@@ -1,0 +1,158 @@
+// POST /v1/completions
+#include <algorithm>
+
+#include "serve/api/ask.h"
+#include "serve/api/fields.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostPrompts = 128;
+
+size_t characters(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+class CompletionShape : public AnswerShape {
+ public:
+  CompletionShape(const AskContext& c, bool include_usage, bool logprobs)
+      : tokens_(c.tokens), include_usage_(include_usage), logprobs_(logprobs) {
+    head_ = {{"id", "cmpl-" + c.id},
+             {"object", "text_completion"},
+             {"created", c.created},
+             {"model", c.model},
+             {"system_fingerprint", nullptr}};
+  }
+  Dialect dialect() const override { return Dialect::kOpenAi; }
+
+  std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
+    Json out = head_;
+    out["choices"] = Json::array();
+    for (size_t i = 0; i < answers.size(); ++i)
+      out["choices"].push_back(choice(i, answers[i], finish_reason(answers[i].end)));
+    out["usage"] = usage_json(usage);
+    return dump(out);
+  }
+  std::string piece(size_t answer, const AnswerPiece& piece) override {
+    return chunk(Json::array({choice(answer, piece, nullptr)}), nullptr);
+  }
+  std::string end(size_t answer, const AnswerEnd& end) override {
+    return chunk(Json::array({choice(answer, {}, finish_reason(end))}), nullptr);
+  }
+  std::string done(const Usage& usage) override {
+    return (include_usage_ ? chunk(Json::array(), usage_json(usage)) : "") + "data: [DONE]\n\n";
+  }
+  std::string failed(const ApiError& error) override {
+    return "data: " + error_body(dialect(), error) + "\n\ndata: [DONE]\n\n";
+  }
+
+ private:
+  std::string chunk(Json choices, Json usage) const {
+    Json out = head_;
+    out["choices"] = std::move(choices);
+    if (include_usage_) out["usage"] = std::move(usage);
+    return sse(out);
+  }
+  Json choice(size_t index, const AnswerPiece& piece, Json finish) const {
+    return {{"index", index},
+            {"text", piece.text},
+            {"logprobs", logprobs_json(piece)},
+            {"finish_reason", std::move(finish)}};
+  }
+  Json logprobs_json(const AnswerPiece& piece) const {
+    if (!logprobs_) return nullptr;
+    Json tokens = Json::array(), values = Json::array(), tops = Json::array(), offsets = Json::array();
+    size_t offset = piece.text_begin;
+    for (const Written& token : piece.tokens) {
+      const bool known = token.logprobs.rank >= 0;
+      const std::string& text = token_at(tokens_, token.id);
+      Json top = Json::object();
+      for (const TokenLogprob& t : token.logprobs.top)
+        top[token_at(tokens_, t.id)] = std::max(t.logprob, -9999.0F);
+      tokens.push_back(text);
+      values.push_back(known ? Json(std::max(token.logprobs.chosen, -9999.0F)) : Json());
+      tops.push_back(known ? std::move(top) : Json());
+      offsets.push_back(offset);
+      offset += characters(text);
+    }
+    return {{"tokens", std::move(tokens)},
+            {"token_logprobs", std::move(values)},
+            {"top_logprobs", std::move(tops)},
+            {"text_offset", std::move(offsets)}};
+  }
+
+  Json head_;
+  const std::vector<std::string>& tokens_;
+  bool include_usage_, logprobs_;
+};
+
+Result<std::vector<int64_t>> read_ids(const Json& list, const std::string& place) {
+  std::vector<int64_t> ids;
+  for (const Json& id : list) {
+    if (!id.is_number_integer() || id.get<int64_t>() < 0)
+      return error_at(place, "expected token ids, found {}", kind_of(id));
+    ids.push_back(id.get<int64_t>());
+  }
+  return ids;
+}
+
+// A text, texts, ids, or lists of ids.
+Result<std::vector<PromptInput>> read_prompts(const Json& body) {
+  std::vector<PromptInput> out;
+  if (!body.contains("prompt")) return error_at("prompt", "is missing");
+  const Json& given = body["prompt"];
+  if (given.is_string()) return out.emplace_back(given.get<std::string>()), out;
+  if (!given.is_array() || given.empty())
+    return error_at("prompt", "expected a string, or a list of strings or of token ids, found {}",
+                    given.is_array() ? "an empty list" : kind_of(given));
+  if (given[0].is_number()) {
+    MAKAR_TRY(auto ids, read_ids(given, "prompt"));
+    return out.emplace_back(std::move(ids)), out;
+  }
+  if (given.size() > kMostPrompts)
+    return error_at("prompt", "has {} entries; {} are the most", given.size(), kMostPrompts);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string place = fmt::format("prompt[{}]", i);
+    if (given[i].is_string()) {
+      out.emplace_back(given[i].get<std::string>());
+    } else if (given[i].is_array() && !given[i].empty()) {
+      MAKAR_TRY(auto ids, read_ids(given[i], place));
+      out.emplace_back(std::move(ids));
+    } else {
+      return error_at(place, "expected a string or a list of token ids, found {}", kind_of(given[i]));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Ask> read_completion(const Json& body, const AskContext& context) {
+  Ask ask;
+  ask.write = context.defaults;
+  ask.write.max_new_tokens = 16, ask.max_given = true;  // the default of this route
+  MAKAR_TRY(ask.model, text_field(body, "model"));
+  MAKAR_TRY(ask.stream, flag_field(body, "stream"));
+  MAKAR_TRY(ask.echo, flag_field(body, "echo"));
+  MAKAR_TRY(const Json stream_options, object_field(body, "stream_options"));
+  bool include_usage = false;
+  if (stream_options.is_object()) {
+    if (!ask.stream) return error_at("stream_options", "is for requests with stream: true");
+    MAKAR_TRY(include_usage, flag_field(stream_options, "include_usage"));
+  }
+  MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
+  if (!suffix.empty())
+    return error_of(Error::Kind::kUnsupported, "suffix", "this model continues text, it does not insert");
+  MAKAR_TRY(ask.write.logprobs, whole_field(body, "logprobs", 0, 20, -1));
+  MAKAR_TRY(ask.prompts, read_prompts(body));
+  MAKAR_CHECK_OK(read_format(body, ask));
+  MAKAR_CHECK_OK(read_writing(body, ask));
+  if (static_cast<int64_t>(ask.prompts.size()) * ask.write.answers > static_cast<int64_t>(kMostPrompts))
+    return error_at("n", "{} prompts of {} answers each are more than {} in all", ask.prompts.size(),
+                    ask.write.answers, kMostPrompts);
+  ask.shape = std::make_unique<CompletionShape>(context, include_usage, ask.write.logprobs >= 0);
+  return ask;
+}
+
+}  // namespace makar

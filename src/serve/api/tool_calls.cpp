@@ -1,0 +1,160 @@
+#include "serve/api/tool_calls.h"
+
+#include <random>
+
+#include "serve/api/fields.h"
+
+namespace makar {
+namespace {
+
+constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
+constexpr std::string_view kFunction = "<function=", kFunctionClose = "</function>";
+constexpr std::string_view kMarks[] = {"[TOOL_CALLS]", "<|python_tag|>"};
+constexpr std::string_view kBlanks = " \t\r\n";
+
+std::string trimmed(std::string_view text) {
+  const size_t from = text.find_first_not_of(kBlanks);
+  if (from == std::string_view::npos) return {};
+  return std::string(text.substr(from, text.find_last_not_of(kBlanks) - from + 1));
+}
+
+// The length of the longest end of `text` that begins `mark`.
+size_t begins_at_end(std::string_view text, std::string_view mark) {
+  for (size_t n = std::min(mark.size() - 1, text.size()); n > 0; --n)
+    if (text.substr(text.size() - n) == mark.substr(0, n)) return n;
+  return 0;
+}
+
+// An answer that begins like JSON, or like a mark before it, may be a call as a whole.
+bool may_be_whole(const std::string& text) {
+  const std::string head = trimmed(text);
+  if (head.empty() || head[0] == '{') return true;
+  if (head[0] == '[') {
+    const std::string inside = trimmed(head.substr(1));
+    if (inside.empty() || inside[0] == '{') return true;
+  }
+  for (const std::string_view mark : kMarks)
+    if (head.starts_with(mark) || mark.starts_with(head)) return true;
+  return false;
+}
+
+std::string call_id() {
+  static thread_local std::mt19937_64 random(std::random_device{}());
+  return fmt::format("call_{:016x}", random());
+}
+
+}  // namespace
+
+void ToolCallReader::say(const std::string& text, AnswerPiece& out) {
+  // Blanks after a call are no text.
+  const size_t from = !begun_ && calls_ > 0 ? std::min(text.find_first_not_of(kBlanks), text.size()) : 0;
+  if (from < text.size()) begun_ = true;
+  out.text += text.substr(from);
+}
+
+bool ToolCallReader::take_call(const Json& call, std::vector<ToolCall>& out) const {
+  if (!call.is_object() || !call.contains("name") || !call["name"].is_string()) return false;
+  const std::string name = call["name"];
+  if (!names_.contains(name)) return false;
+  Json arguments = Json::object();
+  for (const char* key : {"arguments", "parameters"})
+    if (call.contains(key)) arguments = call[key];
+  if (arguments.is_string()) {
+    const auto parsed = parse_json(arguments.get<std::string>(), "arguments");
+    if (!parsed.ok()) return false;
+    arguments = *parsed;
+  }
+  if (!arguments.is_object()) return false;
+  out.push_back({call_id(), name, dump(arguments)});
+  return true;
+}
+
+bool ToolCallReader::take_calls(const std::string& json, AnswerPiece& out) {
+  const auto parsed = parse_json(trimmed(json), "call");
+  if (!parsed.ok()) return false;
+  std::vector<ToolCall> calls;
+  if (parsed->is_array()) {
+    if (parsed->empty()) return false;
+    for (const Json& call : *parsed)
+      if (!take_call(call, calls)) return false;
+  } else if (!take_call(*parsed, calls)) {
+    return false;
+  }
+  for (ToolCall& call : calls) {
+    if (!parallel_ && calls_ > 0) break;
+    ++calls_;
+    out.calls.push_back(std::move(call));
+  }
+  return true;
+}
+
+void ToolCallReader::read(bool all, AnswerPiece& out) {
+  for (;;) {
+    if (!begun_ && calls_ == 0 && may_be_whole(held_)) {
+      if (!all) return;
+      std::string json = trimmed(held_);
+      for (const std::string_view mark : kMarks)
+        if (json.starts_with(mark)) json.erase(0, mark.size());
+      if (take_calls(json, out)) return held_.clear();
+    }
+    const size_t call = held_.find(kOpen), function = held_.find(kFunction);
+    const size_t at = std::min(call, function);
+    if (at == std::string::npos) break;
+    say(held_.substr(0, at), out);
+    held_.erase(0, at);
+    const std::string_view close = call < function ? kClose : kFunctionClose;
+    const size_t end = held_.find(close);
+    if (end == std::string::npos && !all) return;
+    std::string inside;
+    if (call < function) {
+      inside = held_.substr(kOpen.size(), end == std::string::npos ? end : end - kOpen.size());
+    } else if (const size_t head = held_.find('>'); head < end) {
+      inside = fmt::format("{{\"name\":{},\"arguments\":{}}}",
+                           dump(held_.substr(kFunction.size(), head - kFunction.size())),
+                           held_.substr(head + 1, end == std::string::npos ? end : end - head - 1));
+    }
+    const size_t taken = end == std::string::npos ? held_.size() : end + close.size();
+    if (take_calls(inside, out))
+      begun_ = false;  // blanks that follow are no text
+    else
+      say(held_.substr(0, taken), out);
+    held_.erase(0, taken);
+  }
+  size_t kept = 0;
+  if (!all) kept = std::max(begins_at_end(held_, kOpen), begins_at_end(held_, kFunction));
+  say(held_.substr(0, held_.size() - kept), out);
+  held_.erase(0, held_.size() - kept);
+}
+
+AnswerPiece ToolCallReader::push(const std::string& text) {
+  AnswerPiece out;
+  if (names_.empty()) return out.text = text, out;
+  out.first_call = calls_;
+  held_ += text;
+  read(false, out);
+  return out;
+}
+
+AnswerPiece ToolCallReader::finish() {
+  AnswerPiece out;
+  out.first_call = calls_;
+  if (!held_.empty()) read(true, out);
+  return out;
+}
+
+std::string call_schema(const Json& tools, const std::string& name) {
+  Json any = Json::array();
+  for (const Json& tool : tools) {
+    const Json& function = tool["function"];
+    if (!name.empty() && function["name"] != Json(name)) continue;
+    const Json arguments =
+        function.contains("parameters") ? function["parameters"] : Json{{"type", "object"}};
+    any.push_back({{"type", "object"},
+                   {"properties", {{"name", {{"const", function["name"]}}}, {"arguments", arguments}}},
+                   {"required", {"name", "arguments"}},
+                   {"additionalProperties", false}});
+  }
+  return dump(any.size() == 1 ? any[0] : Json{{"anyOf", any}});
+}
+
+}  // namespace makar

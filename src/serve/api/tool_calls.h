@@ -1,0 +1,43 @@
+// Calls of tools in what a model writes, in the styles that chat templates ask for:
+//   <tool_call>{"name": ..., "arguments": {...}}</tool_call>     Hermes, Qwen, MiniMind
+//   <function=NAME>{...}</function>                              Llama 3.1
+//   [TOOL_CALLS] [{"name": ..., "arguments": {...}}, ...]        Mistral, its mark shown or not
+//   {"name": ..., "parameters": {...}}                           Llama 3, as the whole answer
+// Text that may begin a call is held back until it is known; what is no call of a known tool stays text.
+#pragma once
+#include <set>
+#include <string>
+#include <vector>
+
+#include "serve/api/ask.h"
+
+namespace makar {
+
+class ToolCallReader {
+ public:
+  // Without names every text passes as it is.
+  ToolCallReader(std::set<std::string> names, bool parallel)
+      : names_(std::move(names)), parallel_(parallel) {}
+
+  // Text and calls that are certain.
+  AnswerPiece push(const std::string& text);
+  AnswerPiece finish();
+  size_t calls() const { return calls_; }
+
+ private:
+  void read(bool all, AnswerPiece& out);
+  bool take_calls(const std::string& json, AnswerPiece& out);
+  bool take_call(const Json& call, std::vector<ToolCall>& out) const;
+  void say(const std::string& text, AnswerPiece& out);
+
+  std::set<std::string> names_;
+  bool parallel_;
+  std::string held_;
+  bool begun_ = false;  // text was handed out
+  size_t calls_ = 0;
+};
+
+// The schema of an answer that is a call of one of the tools (or of the one called `name`), as JSON text.
+std::string call_schema(const Json& tools, const std::string& name);
+
+}  // namespace makar

@@ -1,0 +1,110 @@
+#include "serve/logged_reply.h"
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+
+#include "serve/api/fields.h"
+
+namespace makar {
+namespace {
+
+constexpr int kClientLeft = 499;  // as proxies log it
+constexpr size_t kLongestId = 64, kLongestPath = 200;
+
+std::string timestamp() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  std::tm utc = {};
+  gmtime_r(&seconds, &utc);
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", utc.tm_year + 1900, utc.tm_mon + 1,
+                     utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, ms);
+}
+
+}  // namespace
+
+std::string random_id() {
+  static thread_local std::mt19937_64 random(std::random_device{}());
+  return fmt::format("{:016x}{:08x}", random(), random() >> 32);
+}
+
+std::string request_id(const HttpRequest& request) {
+  const std::string given = request.header("x-request-id");
+  const bool sane =
+      !given.empty() && given.size() <= kLongestId && std::all_of(given.begin(), given.end(), [](char c) {
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' ||
+               c == '_' || c == '.';
+      });
+  return sane ? given : "req-" + random_id();
+}
+
+LoggedReply::LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& request, std::string route,
+                         std::string id, ServeMetrics& metrics, const LogSink& log)
+    : reply_(std::move(reply)),
+      method_(request.method),
+      path_(request.path.substr(0, kLongestPath)),
+      remote_(request.remote),
+      route_(std::move(route)),
+      id_(std::move(id)),
+      bytes_(request.body.size()),
+      metrics_(metrics),
+      log_(log) {
+  reply_->on_gone([gone = gone_] { *gone = true; });
+}
+
+LoggedReply::~LoggedReply() {
+  const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
+  int status = status_;
+  if (status == 0 || (*gone_ && !complete_)) status = *gone_ ? kClientLeft : 500;
+  metrics_.request(route_, status, seconds);
+  metrics_.tokens(prompt_, written_);
+  if (!log_) return;
+  Json line = {{"time", timestamp()},
+               {"id", id_},
+               {"remote", remote_},
+               {"method", method_},
+               {"path", path_},
+               {"status", status},
+               {"bytes_in", bytes_},
+               {"ms", static_cast<int64_t>(seconds * 1e3)},
+               {"prompt_tokens", prompt_.load()},
+               {"completion_tokens", written_.load()}};
+  if (!why_.empty()) line["error"] = why_;
+  log_(dump(line));
+}
+
+void LoggedReply::send(HttpResponse response) {
+  status_ = response.status, complete_ = true;
+  response.headers.emplace_back("x-request-id", id_);
+  reply_->send(std::move(response));
+}
+
+void LoggedReply::begin(HttpResponse head) {
+  status_ = head.status;
+  head.headers.emplace_back("x-request-id", id_);
+  head.headers.emplace_back("cache-control", "no-cache");
+  reply_->begin(std::move(head));
+}
+
+void LoggedReply::end() {
+  complete_ = true;
+  reply_->end();
+}
+
+void LoggedReply::on_gone(std::function<void()> call) {
+  reply_->on_gone([gone = gone_, call = std::move(call)] {
+    *gone = true;
+    call();
+  });
+}
+
+void LoggedReply::first_token() {
+  if (!first_.exchange(true))
+    metrics_.first_token(std::chrono::duration<double>(Clock::now() - began_).count());
+}
+
+void LoggedReply::failed(const std::string& why) { why_ = why; }
+
+}  // namespace makar

@@ -1,0 +1,63 @@
+#include "serve/metrics.h"
+
+namespace makar {
+
+void ServeMetrics::Histogram::add(double value) {
+  size_t i = 0;
+  while (i < kBounds.size() && value > kBounds[i]) ++i;
+  ++counts[i];
+  sum += value;
+}
+
+std::string ServeMetrics::Histogram::text(const std::string& name, const std::string& help) const {
+  std::string out = fmt::format("# HELP {0} {1}\n# TYPE {0} histogram\n", name, help);
+  int64_t total = 0;
+  for (size_t i = 0; i < counts.size(); ++i) {
+    total += counts[i];
+    const std::string bound = i < kBounds.size() ? fmt::format("{}", kBounds[i]) : "+Inf";
+    out += fmt::format("{}_bucket{{le=\"{}\"}} {}\n", name, bound, total);
+  }
+  return out + fmt::format("{0}_sum {1}\n{0}_count {2}\n", name, sum, total);
+}
+
+void ServeMetrics::request(const std::string& route, int status, double seconds) {
+  const std::lock_guard lock(mutex_);
+  ++requests_[{route, status}];
+  latency_.add(seconds);
+}
+
+void ServeMetrics::first_token(double seconds) {
+  const std::lock_guard lock(mutex_);
+  first_.add(seconds);
+}
+
+void ServeMetrics::tokens(int64_t prompt, int64_t written) {
+  const std::lock_guard lock(mutex_);
+  prompt_tokens_ += prompt, written_tokens_ += written;
+}
+
+std::string ServeMetrics::text(const EngineState& engine, int64_t inside) const {
+  const std::lock_guard lock(mutex_);
+  std::string out = "# HELP makar:requests_total Requests answered.\n# TYPE makar:requests_total counter\n";
+  for (const auto& [key, count] : requests_)
+    out += fmt::format("makar:requests_total{{route=\"{}\",code=\"{}\"}} {}\n", key.first, key.second, count);
+  const auto one = [&](const char* name, const char* kind, const char* help, int64_t value) {
+    out +=
+        fmt::format("# HELP makar:{0} {2}\n# TYPE makar:{0} {1}\nmakar:{0} {3}\n", name, kind, help, value);
+  };
+  one("num_requests_inside", "gauge", "Requests admitted and not yet answered.", inside);
+  one("num_requests_running", "gauge", "Prompts in the engine.", engine.tasks);
+  one("prompt_tokens_total", "counter", "Tokens of prompts.", prompt_tokens_);
+  one("generation_tokens_total", "counter", "Tokens written.", written_tokens_);
+  one("engine_steps_total", "counter", "Forwards of the engine.", engine.steps);
+  one("engine_rows_total", "counter", "Rows of all forwards.", engine.rows);
+  one("prefix_cache_tokens_total", "counter", "Tokens found in the cache of prefixes.", engine.reused);
+  one("num_preemptions_total", "counter", "Requests put off for want of pages.", engine.preempted);
+  one("kv_cache_pages", "gauge", "Pages of keys and values in use.", engine.pages);
+  one("kv_cache_pages_max", "gauge", "Pages there may be; 0 for no bound.", engine.max_pages);
+  one("prefix_cache_pages", "gauge", "Pages kept for prompts that begin alike.", engine.prefix_pages);
+  out += first_.text("makar:time_to_first_token_seconds", "Time to the first token.");
+  return out + latency_.text("makar:request_latency_seconds", "Time to the end of the answer.");
+}
+
+}  // namespace makar

@@ -1,0 +1,107 @@
+#include "serve/prepare.h"
+
+#include <random>
+
+#include "serve/api/tool_calls.h"
+
+namespace makar {
+namespace {
+
+// Templates and tokenizers speak of their files; the client knows its own fields alone.
+Error at_field(const Error& error, const std::string& field) {
+  return {error.kind == Error::Kind::kNotFound ? Error::Kind::kUnsupported : error.kind, field,
+          error.message};
+}
+
+Result<std::vector<int64_t>> encode_conversation(const Ask& ask, const ServedModel& model, bool forced) {
+  const LanguageModel& language = model.language;
+  if (!language.chat_template())
+    return error_of(Error::Kind::kUnsupported, "messages",
+                    "the model has no chat template; start the server with --chat-template, or continue text "
+                    "with /v1/completions");
+  auto ids = language.encode_chat(*ask.chat);
+  if (!ids.ok()) return at_field(ids.error(), "messages");
+  // A call that is asked for begins as the template would have it.
+  if (forced && language.chat_template()->source().find("<tool_call>") != std::string::npos) {
+    EncodeOptions o;
+    o.offsets = false, o.special_text = SpecialText::kParse;
+    MAKAR_TRY(const Encoding opening, language.tokenizer().encode("<tool_call>\n", o));
+    ids->insert(ids->end(), opening.ids.begin(), opening.ids.end());
+  }
+  return ids;
+}
+
+Status constrain_answer(Ask& ask, const ServedModel& model) {
+  const bool schema = !ask.schema.empty();
+  if (!schema && ask.grammar.empty() && ask.regex.empty()) return Done{};
+  const auto rules = schema                 ? Grammar::from_json_schema(ask.schema)
+                     : !ask.grammar.empty() ? Grammar::from_gbnf(ask.grammar)
+                                            : Grammar::from_regex(ask.regex);
+  const char* field = schema ? "response_format" : !ask.grammar.empty() ? "grammar" : "guided_regex";
+  if (!rules.ok()) return Error{Error::Kind::kInvalid, field, rules.error().text()};
+  ask.write.constraint = model.constrainer.constrain(*rules);
+  return Done{};
+}
+
+}  // namespace
+
+Result<ServedModel> ServedModel::of(const LanguageModel& language, const ContextOptions& context,
+                                    const std::string& name, const std::string& path) {
+  MAKAR_TRY(Constrainer constrainer, Constrainer::of(language));
+  std::vector<std::string> tokens = constrainer.bytes();
+  for (const AddedToken& added : language.tokenizer().added_tokens())
+    if (added.id < tokens.size() && tokens[added.id].empty()) tokens[added.id] = added.content;
+  return ServedModel{language, std::move(constrainer), std::move(tokens), context, name, path};
+}
+
+Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place) {
+  const int64_t limit = model.context_limit();
+  if (limit > 0 && model.context.policy == ContextPolicy::kError &&
+      static_cast<int64_t>(prompt.size()) >= limit + (model.language.spec().encoder ? 1 : 0))
+    return error_of(Error::Kind::kLimit, place,
+                    "has {} tokens; the context of this model is {} with the answer", prompt.size(), limit);
+  std::vector<int64_t> copy = prompt;
+  Decoding one;
+  one.max_new_tokens = 1;
+  const Status fits = fit_request(model.language.model(), model.context, copy, one);
+  return fits.ok() ? Status(Done{}) : at_field(fits.error(), place);
+}
+
+Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model) {
+  using Kind = ToolChoice::Kind;
+  const LanguageModel& language = model.language;
+  std::vector<std::vector<int64_t>> prompts;
+  if (ask.chat) {
+    const bool forced = ask.tool_choice.kind == Kind::kRequired || ask.tool_choice.kind == Kind::kNamed;
+    if (forced) ask.schema = call_schema(ask.chat->tools, ask.tool_choice.name);
+    MAKAR_TRY(auto ids, encode_conversation(ask, model, forced));
+    MAKAR_CHECK_OK(check_room(ids, model, "messages"));
+    prompts.push_back(std::move(ids));
+  }
+  for (size_t i = 0; i < ask.prompts.size(); ++i) {
+    const std::string place = ask.prompts.size() == 1 ? "prompt" : fmt::format("prompt[{}]", i);
+    if (const auto* text = std::get_if<std::string>(&ask.prompts[i])) {
+      auto ids = language.encode(*text);
+      if (!ids.ok()) return at_field(ids.error(), place);
+      // Nothing at all still begins somewhere.
+      if (ids->empty() && language.spec().bos >= 0) ids->push_back(language.spec().bos);
+      prompts.push_back(std::move(*ids));
+    } else {
+      prompts.push_back(std::get<std::vector<int64_t>>(ask.prompts[i]));
+    }
+    MAKAR_CHECK_OK(check_room(prompts.back(), model, place));
+  }
+  for (const auto& [id, bias] : ask.write.sampler.logit_bias)
+    if (id >= language.spec().vocab)
+      return error_at("logit_bias", "token {} is not below the vocabulary's {}", id, language.spec().vocab);
+  MAKAR_CHECK_OK(constrain_answer(ask, model));
+  ask.write.fit = true;
+  if (!ask.seed_given) {
+    static thread_local std::random_device random;
+    ask.write.sampler.seed = (static_cast<uint64_t>(random()) << 32) | random();
+  }
+  if (const Status fine = check_writing(ask.write); !fine.ok()) return fine.error();
+  return prompts;
+}
+
+}  // namespace makar

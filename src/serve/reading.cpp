@@ -1,0 +1,74 @@
+#include "serve/reading.h"
+
+namespace makar {
+
+Status ReadingTask::begin(Engine& engine) {
+  engine_ = &engine;
+  submit_more();
+  return Done{};
+}
+
+void ReadingTask::submit_more() {
+  int64_t tokens = 0;
+  while (more_ && tokens < kTogether) {
+    auto next = job(next_);
+    if (!next) {
+      more_ = false;
+      break;
+    }
+    tokens += next->branches.empty() ? 0 : next->branches[0].length();
+    engine_->submit(next);
+    running_.emplace_back(next_++, std::move(next));
+  }
+}
+
+bool ReadingTask::done() {
+  for (const auto& [index, running] : running_)
+    if (!running->done()) return false;
+  for (const auto& [index, running] : running_) {
+    if (running->error && !error_) error_ = running->error;
+    if (!error_) take(index, *running);
+  }
+  running_.clear();
+  if (error_) return true;
+  submit_more();
+  return running_.empty();
+}
+
+void ReadingTask::finish() { ended(error_ ? Status(*error_) : Status(Done{})); }
+
+void ReadingTask::release() {
+  for (const auto& [index, running] : running_) engine_->cancel(*running);
+  running_.clear();
+}
+
+std::shared_ptr<Job> EmbedTask::job(size_t index) {
+  if (index >= texts_.size()) return nullptr;
+  return std::make_shared<ReadJob>(std::move(texts_[index]));
+}
+
+void EmbedTask::take(size_t, Job& job) {
+  vectors_.push_back(pool_states(static_cast<ReadJob&>(job).states(), options_));
+}
+
+void EmbedTask::ended(const Status& status) {
+  if (status.ok())
+    told_(vectors_);
+  else
+    told_(status.error());
+}
+
+std::shared_ptr<Job> ScoreTask::job(size_t index) {
+  return index == 0 ? std::make_shared<ScoreJob>(tokens_, from_, top_) : nullptr;
+}
+
+void ScoreTask::take(size_t, Job& job) { scores_ = static_cast<ScoreJob&>(job).scores(); }
+
+void ScoreTask::ended(const Status& status) {
+  if (status.ok())
+    told_(scores_);
+  else
+    told_(status.error());
+}
+
+}  // namespace makar

@@ -1,0 +1,70 @@
+// Requests that read and write nothing: vectors of texts, log-probabilities of completions.
+#pragma once
+#include <functional>
+
+#include "infer/read_job.h"
+#include "infer/score_job.h"
+#include "llm/embed.h"
+#include "serve/engine_loop.h"
+
+namespace makar {
+
+// Jobs in the engine, a bounded number of tokens at a time: the states of a text are many times its size.
+class ReadingTask : public EngineTask {
+ public:
+  Status begin(Engine& engine) override;
+  bool done() override;
+  void finish() override;
+  void fail(const Error& why) override { ended(why); }
+  void release() override;
+
+ protected:
+  // Job i, or none when there are no more; what it found is taken once it is done.
+  virtual std::shared_ptr<Job> job(size_t index) = 0;
+  virtual void take(size_t index, Job& job) = 0;
+  // The end, once, for good or not.
+  virtual void ended(const Status& status) = 0;
+
+ private:
+  void submit_more();
+  static constexpr int64_t kTogether = 8192;  // tokens
+  Engine* engine_ = nullptr;
+  std::vector<std::pair<size_t, std::shared_ptr<Job>>> running_;
+  size_t next_ = 0;
+  bool more_ = true;
+  std::optional<Error> error_;
+};
+
+class EmbedTask : public ReadingTask {
+ public:
+  using Told = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
+  EmbedTask(std::vector<std::vector<int64_t>> texts, EmbedOptions options, Told told)
+      : texts_(std::move(texts)), options_(options), told_(std::move(told)) {}
+
+ private:
+  std::shared_ptr<Job> job(size_t index) override;
+  void take(size_t index, Job& job) override;
+  void ended(const Status& status) override;
+  std::vector<std::vector<int64_t>> texts_;
+  EmbedOptions options_;
+  Told told_;
+  std::vector<std::vector<float>> vectors_;
+};
+
+class ScoreTask : public ReadingTask {
+ public:
+  using Told = std::function<void(const Result<std::vector<Logprobs>>&)>;
+  ScoreTask(std::vector<int64_t> tokens, int64_t from, int64_t top, Told told)
+      : tokens_(std::move(tokens)), from_(from), top_(top), told_(std::move(told)) {}
+
+ private:
+  std::shared_ptr<Job> job(size_t index) override;
+  void take(size_t index, Job& job) override;
+  void ended(const Status& status) override;
+  std::vector<int64_t> tokens_;
+  int64_t from_, top_;
+  Told told_;
+  std::vector<Logprobs> scores_;
+};
+
+}  // namespace makar

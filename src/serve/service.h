@@ -1,0 +1,92 @@
+// The service: routes, keys, admission, and who does what. Health and counters are answered on the server's
+// thread, everything else is read by the workers and computed by the engine's thread.
+#pragma once
+#include <map>
+
+#include "llm/embed.h"
+#include "serve/answering.h"
+#include "serve/workers.h"
+
+namespace makar {
+
+struct ServeOptions {
+  std::string key;                 // empty: none is asked for
+  int64_t parallel = 64;           // sequences in the engine at a time
+  int64_t queue = 128;             // requests that may wait beside them
+  std::chrono::seconds time{600};  // of a request
+  double hung_after = 60;          // seconds: a step that takes longer makes /health fail
+  WriteOptions defaults;           // what requests leave open
+  bool seed_given = false;
+  EmbedOptions embed;
+  LogSink log;
+};
+
+class Service : public HttpHandler {
+ public:
+  Service(ServedModel model, ThreadPool& pool, EngineOptions engine, ServeOptions options);
+  ~Service() override;
+
+  std::optional<HttpResponse> refuse(const HttpRequest& head) override;
+  void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
+  HttpResponse broken(int status, const std::string& why) override;
+  void drain() { draining_ = true; }  // /ready says no
+
+ private:
+  struct Call {
+    HttpRequest request;
+    std::shared_ptr<LoggedReply> reply;
+    Gate::Ticket ticket;
+  };
+  using Handler = void (Service::*)(Call& call);
+  using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
+  struct Route {
+    const char* method;
+    const char* path;  // one that ends in '/' holds all below it
+    Dialect dialect = Dialect::kOpenAi;
+    Handler handler = nullptr;  // at once; or
+    Reader reader = nullptr;    // a request to write; or
+    Handler worker = nullptr;   // something longer
+    bool open = false;          // without a key
+    bool admitted() const { return reader || worker; }
+  };
+  static const std::vector<Route>& routes();
+  static const Route* find(const HttpRequest& request, bool& path_known);
+
+  std::optional<ApiError> forbidden(const HttpRequest& head, const Route& route) const;
+  ApiError full() const;
+  void write(const Route& route, Call& call);
+  AskContext context() const;
+  Status check_model(const std::string& asked) const;
+  void answer(Call& call, const Json& body) const;
+
+  void health(Call& call);
+  void ready(Call& call);
+  void models(Call& call);
+  void counters(Call& call);
+  void tags(Call& call);
+
+  // In service_reading.cpp: on a worker.
+  void tokenize(Call& call);
+  void detokenize(Call& call);
+  void count_tokens(Call& call);
+  void embeddings(Call& call);
+  void ollama_embed(Call& call);
+  void score(Call& call);
+  void embed(Call& call, Dialect dialect,
+             std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell);
+  void submit(std::shared_ptr<EngineTask> task, Call& call);
+  void fail(Call& call, Dialect dialect, const Error& error) const;
+
+  ServedModel model_;
+  ServeOptions options_;
+  const std::string key_digest_;
+  const int64_t created_;
+  std::atomic<bool> draining_{false};
+  ServeMetrics metrics_;
+  Gate gate_;
+  // Last: they are stopped first.
+  EngineLoop loop_;
+  Workers workers_;
+};
+
+}  // namespace makar

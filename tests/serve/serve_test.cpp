@@ -1,0 +1,149 @@
+// What a server is made of, without a socket: fields, dialects, calls of tools, admission.
+#include <gtest/gtest.h>
+
+#include "serve/api/ask.h"
+#include "serve/api/fields.h"
+#include "serve/api/tool_calls.h"
+#include "serve/gate.h"
+#include "serve/workers.h"
+
+namespace makar {
+namespace {
+
+const std::vector<std::string> kTokens = {"a", "\xC3", "<|end|>"};
+
+AskContext context() { return {"m", {}, kTokens, 1, "id"}; }
+
+Result<Ask> chat(const std::string& text) {
+  MAKAR_TRY(const Json body, read_body(text));
+  return read_chat_completion(body, context());
+}
+
+Result<Ask> completion(const std::string& text) {
+  MAKAR_TRY(const Json body, read_body(text));
+  return read_completion(body, context());
+}
+
+std::string place_of(const Result<Ask>& ask) {
+  return ask.ok() ? "fine" : ApiError::of(ask.error()).param.value_or("none");
+}
+
+TEST(ServeApi, NamesTheFieldThatIsWrong) {
+  const std::string user = R"("messages":[{"role":"user","content":"x"}])";
+  EXPECT_EQ(place_of(chat("{" + user + "}")), "fine");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"temperature":null,"unheard_of":[1]})")), "fine");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"temperature":"hot"})")), "temperature");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"top_p":1.5})")), "top_p");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"n":129})")), "n");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"n":1e300})")), "n");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"n":2,"best_of":1})")), "best_of");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"best_of":4,"stream":true})")), "best_of");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"max_tokens":0})")), "max_tokens");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"top_logprobs":2})")), "top_logprobs");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"stop":[1]})")), "stop[0]");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"tool_choice":"required"})")), "tool_choice");
+  EXPECT_EQ(place_of(chat("{" + user + R"(,"response_format":{"type":"xml"}})")), "response_format.type");
+  EXPECT_EQ(place_of(chat(R"({"messages":[]})")), "messages");
+  EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user"}]})")), "messages[0].content");
+  EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})")),
+            "messages[0].content[0].type");
+  EXPECT_EQ(place_of(completion("{}")), "prompt");
+  EXPECT_EQ(place_of(completion(R"({"prompt":[[1],[-1]]})")), "prompt[1]");
+  EXPECT_EQ(place_of(completion(R"({"prompt":"a","suffix":"b"})")), "suffix");
+  EXPECT_EQ(place_of(chat("[]")), "body");
+  EXPECT_EQ(place_of(chat(std::string(100000, '['))), "body");
+}
+
+TEST(ServeApi, ReadsConversationsForTemplates) {
+  const auto ask = chat(R"({"messages":[{"role":"developer","content":"d"},
+    {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
+    {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
+      "function":{"name":"f","arguments":"{\"x\":1}"}}]},
+    {"role":"tool","tool_call_id":"1","content":"r"}]})");
+  ASSERT_TRUE(ask.ok()) << ask.error().text();
+  const Json& m = ask->chat->messages;
+  EXPECT_EQ(m[0]["role"], "system");
+  EXPECT_EQ(m[1]["content"], "ab");
+  EXPECT_EQ(m[2]["content"], "");
+  EXPECT_EQ(m[2]["tool_calls"][0]["function"]["arguments"], Json({{"x", 1}}));
+  EXPECT_EQ(m[3]["tool_call_id"], "1");
+}
+
+TEST(ServeApi, TellsBytesThatAreNoTextAsJson) {
+  const auto ask = chat(R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})");
+  ASSERT_TRUE(ask.ok());
+  WholeAnswer answer;
+  answer.text = "a", answer.tokens = {{0, {}}, {1, {}}, {77, {}}};
+  const auto told = parse_json(ask->shape->whole({answer}, {3, 2}), "answer");
+  ASSERT_TRUE(told.ok()) << told.error().text();
+  const Json& tokens = (*told)["choices"][0]["logprobs"]["content"];
+  EXPECT_EQ(tokens[1]["bytes"], Json::array({0xC3}));
+  EXPECT_EQ(tokens[2]["token"], "");
+  EXPECT_EQ((*told)["usage"]["total_tokens"], 5);
+}
+
+// However the text is cut, the same text and calls come out.
+void expect_calls(const std::string& text, const std::string& rest, const std::vector<std::string>& calls) {
+  for (const size_t step : {size_t{1}, size_t{3}, text.size()}) {
+    ToolCallReader reader({"f", "g"}, true);
+    std::string shown;
+    std::vector<std::string> got;
+    const auto take = [&](const AnswerPiece& piece) {
+      shown += piece.text;
+      for (const ToolCall& call : piece.calls) got.push_back(call.name + call.arguments);
+    };
+    for (size_t i = 0; i < text.size(); i += step) take(reader.push(text.substr(i, step)));
+    take(reader.finish());
+    EXPECT_EQ(shown, rest) << text << " by " << step;
+    EXPECT_EQ(got, calls) << text << " by " << step;
+  }
+}
+
+TEST(ToolCalls, AreFoundInTheStylesOfTemplates) {
+  expect_calls("plain <b>text</b> {", "plain <b>text</b> {", {});
+  expect_calls(
+      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n"
+      "<tool_call>{\"name\":\"g\"}</tool_call>",
+      "", {"f{\"a\":1}", "g{}"});
+  expect_calls("I look. <tool_call>{\"name\":\"f\",\"arguments\":\"{}\"}</tool_call> \nthen", "I look. then",
+               {"f{}"});
+  expect_calls("{\"name\": \"f\", \"parameters\": {\"a\": [2]}}", "", {"f{\"a\":[2]}"});
+  expect_calls("[TOOL_CALLS] [{\"name\":\"f\",\"arguments\":{}},{\"name\":\"g\",\"arguments\":{}}]", "",
+               {"f{}", "g{}"});
+  expect_calls("<function=g>{\"x\": true}</function>", "", {"g{\"x\":true}"});
+  expect_calls("<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}", "",
+               {"f{\"a\":1}"});  // cut off at the end
+}
+
+TEST(ToolCalls, OfUnknownToolsStayText) {
+  for (const std::string text :
+       {"<tool_call>{\"name\":\"h\"}</tool_call>", "{\"name\":\"h\",\"parameters\":{}}", "{\"answer\": 42}",
+        "<tool_call>{broken", "<function=f>[1]</function>", "[1, 2]", "[{"})
+    expect_calls(text, text, {});
+}
+
+TEST(Gate, LetsInAsManyAsItHasPlaces) {
+  Gate gate(2);
+  auto a = gate.enter(), b = gate.enter();
+  EXPECT_TRUE(a && b && gate.full());
+  EXPECT_FALSE(gate.enter());
+  EXPECT_EQ(gate.inside(), 2);
+  a = Gate::Ticket();
+  EXPECT_EQ(gate.inside(), 1);
+  const Gate::Ticket moved = std::move(b);
+  EXPECT_EQ(gate.inside(), 1);
+  EXPECT_TRUE(gate.enter());
+}
+
+TEST(Workers, DoWhatIsPosted) {
+  std::atomic<int> done{0};
+  {
+    Workers workers(2);
+    for (int i = 0; i < 100; ++i) workers.post([&] { ++done; });
+    while (done < 100) std::this_thread::yield();
+  }
+  EXPECT_EQ(done, 100);
+}
+
+}  // namespace
+}  // namespace makar
