@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/resident.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "serve/service.h"
@@ -39,11 +40,11 @@ Status check_command(const ServeCommand& c) {
   return check_sampler(c.sampler);
 }
 
-// Where nobody says how much memory the cache may take: a quarter of the machine's.
+// Where nobody says how much memory the process may hold: a quarter of the machine's beside the weights.
 double default_budget() {
-  const double bytes =
+  const double machine =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
-  return bytes / 4 / 1e6;
+  return (static_cast<double>(resident_memory().now) + machine / 4) / 1e6;
 }
 
 std::string served_name(const std::string& path) {
@@ -93,12 +94,14 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = check_command(c); !status.ok()) return report(status.error()), 2;
   ThreadPool pool(static_cast<int>(c.model.threads));
-  const auto language = open_model(c.model, pool);
+  const auto budget = c.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(c.model, pool, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; a server needs one"));
   if (c.engine.mem_budget == 0) c.engine.mem_budget = default_budget();
-  auto engine = c.engine.resolve(language->spec());
+  auto engine = c.engine.resolve(language->model());
   if (!engine.ok()) return report(engine.error()), 2;
   engine->max_branches = c.parallel;
   const std::string name = c.alias.empty() ? served_name(c.model.model) : c.alias;

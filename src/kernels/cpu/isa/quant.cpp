@@ -14,6 +14,13 @@
 #include "kernels/cpu/isa/quant_tile_neon.h"
 #endif
 
+// Plain code is the reference: unrolled it would only compile longer.
+#if defined(MAKAR_ISA_portable)
+#define MAKAR_UNROLLED
+#else
+#define MAKAR_UNROLLED _Pragma("clang loop unroll(full)")
+#endif
+
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
@@ -88,11 +95,11 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
   const auto* d = reinterpret_cast<const float*>(a + R * kQuantBlock);
   Floats scale[P], min[P], t[R];
   scales.read(block, scale, min);
-#pragma clang loop unroll(full)
+  MAKAR_UNROLLED
   for (int p = 0; p < P; ++p) {
     Ints x[R];
     for (int i = 0; i < R; ++i) x[i] = zero_ints();
-#pragma clang loop unroll(full)
+    MAKAR_UNROLLED
     for (int run = p * kRuns; run < (p + 1) * kRuns; ++run) {
       Bytes w[kSteps];
       read_run<F.values>(values, run, book, w);
@@ -180,7 +187,7 @@ void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
         if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
       }
       store_floats(to + (F.mins ? 2 : 1) * P * 4, fma(scale[0], -0x1.8p23f, zero_floats()));
-#pragma clang loop unroll(full)
+      MAKAR_UNROLLED
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
         Bytes w[kSteps];
         read_run<F.values>(b + scale_bytes(F) + block * value_bytes(F), run, book, w);
