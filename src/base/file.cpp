@@ -127,6 +127,17 @@ Status write_file(const std::string& path, std::string_view bytes) {
   return writer.commit();
 }
 
+Result<int> open_nameless(const std::string& folder) {
+  int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd >= 0) return fd;
+  // A file system that has no such files: one with a name, which it loses at once.
+  std::string name = folder + "/.makar-XXXXXX";
+  fd = ::mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) return io_error(folder, "make a temporary file");
+  ::unlink(name.c_str());
+  return fd;
+}
+
 Status make_folder(const std::string& path) {
   std::error_code code;
   std::filesystem::create_directories(path, code);

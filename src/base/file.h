@@ -42,6 +42,10 @@ Result<std::string> read_file(const std::string& path, size_t limit = size_t{1} 
 // Writes to a temporary file beside `path`, syncs, renames: a reader sees the old bytes or the new ones.
 Status write_file(const std::string& path, std::string_view bytes);
 
+// A file without a name in `folder`, for reading and writing: it goes with its descriptor, which the caller
+// closes, so nothing is left behind and nobody else can change it.
+Result<int> open_nameless(const std::string& folder);
+
 Status make_folder(const std::string& path);
 bool is_file(const std::string& path);
 bool is_folder(const std::string& path);

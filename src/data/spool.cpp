@@ -1,6 +1,5 @@
 #include "data/spool.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -8,7 +7,7 @@
 namespace makar {
 namespace {
 
-// A file without a name, written at its end through a buffer and read anywhere.
+// Written at its end through a buffer and read anywhere.
 class NamelessFile {
  public:
   ~NamelessFile() {
@@ -20,13 +19,7 @@ class NamelessFile {
   Status open(const std::string& folder) {
     folder_ = folder;
     MAKAR_CHECK_OK(make_folder(folder));
-    fd_ = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd_ >= 0) return Done{};
-    // A file system that has no such files: one with a name, which it loses at once.
-    std::string name = folder + "/.spool-XXXXXX";
-    fd_ = ::mkostemp(name.data(), O_CLOEXEC);
-    if (fd_ < 0) return io_error(folder, "make a temporary file");
-    ::unlink(name.c_str());
+    MAKAR_TRY(fd_, open_nameless(folder));
     return Done{};
   }
 

@@ -1,9 +1,9 @@
 // POST /v1/chat/completions
 #include <algorithm>
 
-#include "serve/api/ask.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
+#include "serve/api/openai_shape.h"
 
 namespace makar {
 namespace {
@@ -15,17 +15,10 @@ Json token_json(int64_t id, float logprob, const std::vector<std::string>& token
   return {{"token", text}, {"logprob", std::max(logprob, -9999.0F)}, {"bytes", std::move(bytes)}};
 }
 
-class ChatShape : public AnswerShape {
+class ChatShape : public OpenAiShape {
  public:
   ChatShape(const AskContext& c, bool include_usage, bool logprobs)
-      : tokens_(c.tokens), include_usage_(include_usage), logprobs_(logprobs) {
-    head_ = {{"id", "chatcmpl-" + c.id},
-             {"object", "chat.completion.chunk"},
-             {"created", c.created},
-             {"model", c.model},
-             {"system_fingerprint", nullptr}};
-  }
-  Dialect dialect() const override { return Dialect::kOpenAi; }
+      : OpenAiShape(c, "chatcmpl-", "chat.completion.chunk", include_usage, logprobs) {}
 
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
     Json choices = Json::array();
@@ -51,26 +44,13 @@ class ChatShape : public AnswerShape {
   std::string piece(size_t answer, const AnswerPiece& piece) override {
     std::string out = introduce(answer);
     if (!piece.text.empty() || !piece.tokens.empty())
-      out += chunk(answer, {{"content", piece.text}}, logprobs_json(piece), nullptr);
+      out += delta(answer, {{"content", piece.text}}, logprobs_json(piece), nullptr);
     if (!piece.calls.empty())
-      out += chunk(answer, {{"tool_calls", calls_json(piece, true)}}, nullptr, nullptr);
+      out += delta(answer, {{"tool_calls", calls_json(piece, true)}}, nullptr, nullptr);
     return out;
   }
   std::string end(size_t answer, const AnswerEnd& end) override {
-    return introduce(answer) + chunk(answer, Json::object(), nullptr, finish_reason(end));
-  }
-  std::string done(const Usage& usage) override {
-    std::string out;
-    if (include_usage_) {
-      Json last = head_;
-      last["choices"] = Json::array();
-      last["usage"] = usage_json(usage);
-      out = sse(last);
-    }
-    return out + "data: [DONE]\n\n";
-  }
-  std::string failed(const ApiError& error) override {
-    return "data: " + error_body(dialect(), error) + "\n\ndata: [DONE]\n\n";
+    return introduce(answer) + delta(answer, Json::object(), nullptr, finish_reason(end));
   }
 
  private:
@@ -79,16 +59,13 @@ class ChatShape : public AnswerShape {
     if (answer >= begun_.size()) begun_.resize(answer + 1);
     if (begun_[answer]) return {};
     begun_[answer] = true;
-    return chunk(answer, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr);
+    return delta(answer, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr);
   }
-  std::string chunk(size_t answer, Json delta, Json logprobs, Json finish) const {
-    Json out = head_;
-    out["choices"] = Json::array({{{"index", answer},
-                                   {"delta", std::move(delta)},
-                                   {"logprobs", std::move(logprobs)},
-                                   {"finish_reason", std::move(finish)}}});
-    if (include_usage_) out["usage"] = nullptr;
-    return sse(out);
+  std::string delta(size_t answer, Json delta, Json logprobs, Json finish) const {
+    return chunk(Json::array({{{"index", answer},
+                               {"delta", std::move(delta)},
+                               {"logprobs", std::move(logprobs)},
+                               {"finish_reason", std::move(finish)}}}));
   }
   static Json calls_json(const AnswerPiece& piece, bool numbered) {
     Json out = Json::array();
@@ -115,9 +92,6 @@ class ChatShape : public AnswerShape {
     return {{"content", std::move(content)}, {"refusal", nullptr}};
   }
 
-  Json head_;
-  const std::vector<std::string>& tokens_;
-  bool include_usage_, logprobs_;
   std::vector<bool> begun_;
 };
 
@@ -126,14 +100,7 @@ class ChatShape : public AnswerShape {
 Result<Ask> read_chat_completion(const Json& body, const AskContext& context) {
   Ask ask;
   ask.write = context.defaults;
-  MAKAR_TRY(ask.model, text_field(body, "model"));
-  MAKAR_TRY(ask.stream, flag_field(body, "stream"));
-  MAKAR_TRY(const Json stream_options, object_field(body, "stream_options"));
-  bool include_usage = false;
-  if (stream_options.is_object()) {
-    if (!ask.stream) return error_at("stream_options", "is for requests with stream: true");
-    MAKAR_TRY(include_usage, flag_field(stream_options, "include_usage"));
-  }
+  MAKAR_TRY(const bool include_usage, read_stream(body, ask));
   MAKAR_TRY(const bool logprobs, flag_field(body, "logprobs"));
   MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
   if (top > 0 && !logprobs) return error_at("top_logprobs", "is for requests with logprobs: true");

@@ -1,8 +1,8 @@
 // POST /v1/completions
 #include <algorithm>
 
-#include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/openai_shape.h"
 
 namespace makar {
 namespace {
@@ -14,17 +14,10 @@ size_t characters(const std::string& text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }
 
-class CompletionShape : public AnswerShape {
+class CompletionShape : public OpenAiShape {
  public:
   CompletionShape(const AskContext& c, bool include_usage, bool logprobs)
-      : tokens_(c.tokens), include_usage_(include_usage), logprobs_(logprobs) {
-    head_ = {{"id", "cmpl-" + c.id},
-             {"object", "text_completion"},
-             {"created", c.created},
-             {"model", c.model},
-             {"system_fingerprint", nullptr}};
-  }
-  Dialect dialect() const override { return Dialect::kOpenAi; }
+      : OpenAiShape(c, "cmpl-", "text_completion", include_usage, logprobs) {}
 
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
     Json out = head_;
@@ -35,25 +28,13 @@ class CompletionShape : public AnswerShape {
     return dump(out);
   }
   std::string piece(size_t answer, const AnswerPiece& piece) override {
-    return chunk(Json::array({choice(answer, piece, nullptr)}), nullptr);
+    return chunk(Json::array({choice(answer, piece, nullptr)}));
   }
   std::string end(size_t answer, const AnswerEnd& end) override {
-    return chunk(Json::array({choice(answer, {}, finish_reason(end))}), nullptr);
-  }
-  std::string done(const Usage& usage) override {
-    return (include_usage_ ? chunk(Json::array(), usage_json(usage)) : "") + "data: [DONE]\n\n";
-  }
-  std::string failed(const ApiError& error) override {
-    return "data: " + error_body(dialect(), error) + "\n\ndata: [DONE]\n\n";
+    return chunk(Json::array({choice(answer, {}, finish_reason(end))}));
   }
 
  private:
-  std::string chunk(Json choices, Json usage) const {
-    Json out = head_;
-    out["choices"] = std::move(choices);
-    if (include_usage_) out["usage"] = std::move(usage);
-    return sse(out);
-  }
   Json choice(size_t index, const AnswerPiece& piece, Json finish) const {
     return {{"index", index},
             {"text", piece.text},
@@ -81,10 +62,6 @@ class CompletionShape : public AnswerShape {
             {"top_logprobs", std::move(tops)},
             {"text_offset", std::move(offsets)}};
   }
-
-  Json head_;
-  const std::vector<std::string>& tokens_;
-  bool include_usage_, logprobs_;
 };
 
 Result<std::vector<int64_t>> read_ids(const Json& list, const std::string& place) {
@@ -132,15 +109,8 @@ Result<Ask> read_completion(const Json& body, const AskContext& context) {
   Ask ask;
   ask.write = context.defaults;
   ask.write.max_new_tokens = 16, ask.max_given = true;  // the default of this route
-  MAKAR_TRY(ask.model, text_field(body, "model"));
-  MAKAR_TRY(ask.stream, flag_field(body, "stream"));
+  MAKAR_TRY(const bool include_usage, read_stream(body, ask));
   MAKAR_TRY(ask.echo, flag_field(body, "echo"));
-  MAKAR_TRY(const Json stream_options, object_field(body, "stream_options"));
-  bool include_usage = false;
-  if (stream_options.is_object()) {
-    if (!ask.stream) return error_at("stream_options", "is for requests with stream: true");
-    MAKAR_TRY(include_usage, flag_field(stream_options, "include_usage"));
-  }
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
   if (!suffix.empty())
     return error_of(Error::Kind::kUnsupported, "suffix", "this model continues text, it does not insert");

@@ -8,6 +8,8 @@
 #include <functional>
 #include <map>
 
+#include "base/file.h"
+
 namespace makar {
 namespace {
 
@@ -61,10 +63,10 @@ Status merge_runs(std::vector<SpilledWords*>& runs,
 }  // namespace
 
 Result<std::unique_ptr<SpilledWords>> SpilledWords::write(const WordTable& table, const std::string& folder) {
-  std::string path = folder + "/makar-words-XXXXXX";
-  const int descriptor = mkstemp(path.data());
-  if (descriptor < 0) return spill_error(folder, "making a temporary file");
-  unlink(path.c_str());
+  const auto opened = open_nameless(folder);
+  if (!opened.ok())
+    return error_of(Error::Kind::kIo, folder, "{}; set TMPDIR to a folder with room", opened.error().message);
+  const int descriptor = *opened;
   std::FILE* file = fdopen(descriptor, "w+b");
   if (!file) {
     close(descriptor);
