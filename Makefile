@@ -24,6 +24,7 @@ build: configure
 	@cmake --build build -j $(JOBS) --target makar
 
 test: configure
+	@./scripts/install-packages tests/packages.txt
 	@echo 'makar: building the program and the tests with $(JOBS) jobs'
 	@cmake --build build -j $(JOBS)
 	@echo 'makar: running the tests'
