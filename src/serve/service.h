@@ -4,13 +4,14 @@
 #include <map>
 
 #include "llm/embed.h"
+#include "serve/access.h"
 #include "serve/answering.h"
 #include "serve/workers.h"
 
 namespace makar {
 
 struct ServeOptions {
-  std::string key;                 // empty: none is asked for
+  AccessOptions access;
   int64_t parallel = 64;           // sequences in the engine at a time
   int64_t queue = 128;             // requests that may wait beside them
   std::chrono::seconds time{600};  // of a request
@@ -52,7 +53,6 @@ class Service : public HttpHandler {
   static const std::vector<Route>& routes();
   static const Route* find(const HttpRequest& request, bool& path_known);
 
-  std::optional<ApiError> forbidden(const HttpRequest& head, const Route& route) const;
   ApiError full() const;
   void write(const Route& route, Call& call);
   AskContext context() const;
@@ -79,7 +79,7 @@ class Service : public HttpHandler {
 
   ServedModel model_;
   ServeOptions options_;
-  const std::string key_digest_;
+  Access access_;
   const int64_t created_;
   std::atomic<bool> draining_{false};
   ServeMetrics metrics_;
