@@ -45,13 +45,13 @@ Status constrain_answer(Ask& ask, const ServedModel& model) {
 
 }  // namespace
 
-Result<ServedModel> ServedModel::of(const LanguageModel& language, const ContextOptions& context,
+Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions& context,
                                     const std::string& name, const std::string& path) {
   MAKAR_TRY(Constrainer constrainer, Constrainer::of(language));
   std::vector<std::string> tokens = constrainer.bytes();
   for (const AddedToken& added : language.tokenizer().added_tokens())
     if (added.id < tokens.size() && tokens[added.id].empty()) tokens[added.id] = added.content;
-  return ServedModel{language, std::move(constrainer), std::move(tokens), context, name, path};
+  return ServedModel{std::move(language), std::move(constrainer), std::move(tokens), context, name, path};
 }
 
 Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place) {
