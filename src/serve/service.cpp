@@ -2,7 +2,6 @@
 
 #include <ctime>
 
-#include "base/sha256.h"
 #include "base/shown.h"
 #include "serve/api/fields.h"
 
@@ -10,28 +9,6 @@ namespace makar {
 namespace {
 
 constexpr int kWorkers = 2;
-
-// Takes as long whatever the key is: digests of one length are compared to their ends.
-bool same_key(const std::string& digest, const std::string& given) {
-  const std::string other = sha256_of(given);
-  unsigned difference = digest.size() == other.size() ? 0 : 1;
-  for (size_t i = 0; i < digest.size() && i < other.size(); ++i)
-    difference |= static_cast<unsigned char>(digest[i]) ^ static_cast<unsigned char>(other[i]);
-  return difference == 0;
-}
-
-std::string given_key(const HttpRequest& head) {
-  const std::string bearer = head.header("authorization");
-  if (bearer.size() > 7 && (bearer.starts_with("Bearer ") || bearer.starts_with("bearer ")))
-    return bearer.substr(7);
-  return head.header("x-api-key");
-}
-
-// "[::1]:8080" -> "::1"
-std::string host_name(const std::string& host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
-}
 
 }  // namespace
 
@@ -76,12 +53,10 @@ const Service::Route* Service::find(const HttpRequest& request, bool& path_known
 Service::Service(ModelShelf& shelf, ServeOptions options)
     : shelf_(shelf),
       options_(std::move(options)),
-      key_digest_(options_.key.empty() ? "" : sha256_of(options_.key)),
+      access_(std::move(options_.access)),
       created_(std::time(nullptr)),
       gate_(options_.parallel + options_.queue),
-      workers_(kWorkers) {
-  options_.key.clear();
-}
+      workers_(kWorkers) {}
 
 Service::~Service() { shelf_.close(); }
 
@@ -90,23 +65,6 @@ HttpResponse Service::broken(int status, const std::string& why) {
   if (status >= 500) error.type = "server_error";
   if (status == 503) error.retry_after = 1;
   return error_response(Dialect::kOpenAi, error);
-}
-
-std::optional<ApiError> Service::forbidden(const HttpRequest& head, const Route& route) const {
-  if (!key_digest_.empty()) {
-    if (route.open || same_key(key_digest_, given_key(head))) return std::nullopt;
-    return ApiError{401, "a valid API key is needed: Authorization: Bearer KEY", "authentication_error",
-                    std::nullopt, "invalid_api_key"};
-  }
-  // Without a key only this machine is served, and a page from elsewhere in its browser is not this machine.
-  const std::string host = head.header("host"), origin = head.header("origin");
-  if (!host.empty() && !is_loopback(host_name(host)))
-    return ApiError{403, "without an API key the server answers to local names alone, not to " + shown(host),
-                    "permission_error", std::nullopt, "forbidden_host"};
-  if (!origin.empty() && !origin.ends_with("://" + host))
-    return ApiError{403, "pages of other origins are not served without an API key", "permission_error",
-                    std::nullopt, "forbidden_origin"};
-  return std::nullopt;
 }
 
 ApiError Service::full() const {
@@ -119,22 +77,25 @@ ApiError Service::full() const {
 std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   bool known = false;
   const Route* route = find(head, known);
+  if (auto answer = access_.preflight(head)) return answer;
+  const std::string caller = access_.caller(head);
   std::optional<ApiError> error;
   if (!route) {
-    static const Route closed{"", ""};
-    error = forbidden(head, closed);
+    error = access_.forbidden(head, false);
     if (!error && known)
       error = ApiError{405, fmt::format("{} is not allowed here", shown(head.method, 20)),
                        "invalid_request_error", std::nullopt, "method_not_allowed"};
     if (!error)
       error = ApiError{404, fmt::format("there is no {}", shown(head.path)), "invalid_request_error",
                        std::nullopt, "unknown_url"};
-  } else if (!(error = forbidden(head, *route)) && route->admitted()) {
+  } else if (!(error = access_.forbidden(head, route->open)) && route->admitted()) {
     if (draining_) {
       error = ApiError{503, "the server is stopping", "overloaded_error", std::nullopt, "stopping"};
       error->retry_after = 5;
     } else if (gate_.full()) {
       error = full();
+    } else {
+      error = access_.limits().take(caller);
     }
   }
   if (!error) return std::nullopt;
@@ -142,6 +103,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   HttpResponse out = error_response(route ? route->dialect : Dialect::kOpenAi, *error);
   const std::string id = request_id(head);
   out.headers.emplace_back("x-request-id", id);
+  for (auto& header : access_.headers(head, error->status == 429)) out.headers.push_back(std::move(header));
   if (!route && known) {
     std::string allow;
     for (const Route& r : routes())
@@ -151,6 +113,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   if (options_.log)
     options_.log(dump({{"id", id},
                        {"remote", head.remote},
+                       {"caller", caller},
                        {"method", head.method.substr(0, 20)},
                        {"path", head.path.substr(0, 200)},
                        {"status", error->status}}));
@@ -164,6 +127,7 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   const std::string id = request_id(request);
   auto reply =
       std::make_shared<LoggedReply>(std::move(raw), request, route->path, id, metrics_, options_.log);
+  reply->set_caller(access_.caller(request), access_.limits(), access_.headers(request, route->admitted()));
   Call call{std::move(request), std::move(reply), {}};
   if (!route->admitted()) return (this->*route->handler)(call);
   call.ticket = gate_.enter();

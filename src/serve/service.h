@@ -3,6 +3,7 @@
 #pragma once
 #include <map>
 
+#include "serve/access.h"
 #include "serve/answering.h"
 #include "serve/model_shelf.h"
 #include "serve/workers.h"
@@ -10,7 +11,7 @@
 namespace makar {
 
 struct ServeOptions {
-  std::string key;                 // empty: none is asked for
+  AccessOptions access;
   int64_t parallel = 64;           // sequences in the engine at a time
   int64_t queue = 128;             // requests that may wait beside them
   std::chrono::seconds time{600};  // of a request
@@ -54,7 +55,6 @@ class Service : public HttpHandler {
   static const std::vector<Route>& routes();
   static const Route* find(const HttpRequest& request, bool& path_known);
 
-  std::optional<ApiError> forbidden(const HttpRequest& head, const Route& route) const;
   ApiError full() const;
   void admitted(const Route& route, const std::shared_ptr<Call>& call);
   void work(const Route& route, Call& call);
@@ -82,7 +82,7 @@ class Service : public HttpHandler {
 
   ModelShelf& shelf_;
   ServeOptions options_;
-  const std::string key_digest_;
+  Access access_;
   const int64_t created_;
   std::atomic<bool> draining_{false};
   ServeMetrics metrics_;

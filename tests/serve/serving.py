@@ -56,7 +56,7 @@ class Server:
         self.process = subprocess.Popen([makar, "serve", "-m", str(self.model), "--port", "0", "--log", *flags],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True)
         head = self.process.stdout.readline()
-        found = re.search(r"http://([\d.]+):(\d+)", head)
+        found = re.search(r"https?://([\d.]+):(\d+)", head)
         if not found:
             self.log.seek(0)
             raise RuntimeError("no server: " + head + self.log.read())
