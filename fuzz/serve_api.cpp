@@ -6,17 +6,18 @@
 
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace makar;
   const std::string text(reinterpret_cast<const char*>(data), size);
   static const std::vector<std::string> tokens = {"a", "\xff", "<|end|>"};
-  const AskContext context{"model", {}, tokens, 1, "id"};
+  const AskContext context{"model", {}, tokens, 1, "id", std::make_shared<ResponseStore>(4)};
   const auto body = read_body(text);
   if (body.ok()) {
-    for (const auto reader :
-         {read_chat_completion, read_completion, read_message, read_ollama_chat, read_ollama_generate}) {
+    for (const auto reader : {read_chat_completion, read_completion, read_response, read_message,
+                              read_ollama_chat, read_ollama_generate}) {
       auto ask = reader(*body, context);
       if (!ask.ok()) {
         if (ask.error().place.empty() || ask.error().message.empty()) std::abort();

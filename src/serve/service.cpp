@@ -5,6 +5,7 @@
 #include "base/sha256.h"
 #include "base/shown.h"
 #include "serve/api/fields.h"
+#include "serve/api/response_store.h"
 
 namespace makar {
 namespace {
@@ -46,6 +47,9 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/v1/models/", kO, &S::models},
       {"POST", "/v1/chat/completions", kO, nullptr, read_chat_completion},
       {"POST", "/v1/completions", kO, nullptr, read_completion},
+      {"POST", "/v1/responses", kO, nullptr, read_response},
+      {"GET", "/v1/responses/", kO, &S::kept_response},
+      {"DELETE", "/v1/responses/", kO, &S::forget_response},
       {"POST", "/v1/embeddings", kO, nullptr, nullptr, &S::embeddings},
       {"POST", "/tokenize", kO, nullptr, nullptr, &S::tokenize},
       {"POST", "/detokenize", kO, nullptr, nullptr, &S::detokenize},
@@ -78,6 +82,7 @@ Service::Service(ServedModel model, ThreadPool& pool, EngineOptions engine, Serv
       options_(std::move(options)),
       key_digest_(options_.key.empty() ? "" : sha256_of(options_.key)),
       created_(std::time(nullptr)),
+      responses_(std::make_shared<ResponseStore>()),
       gate_(options_.parallel + options_.queue),
       loop_(model_.language.model(), pool, engine),
       workers_(kWorkers) {
@@ -188,7 +193,7 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
 
 AskContext Service::context() const {
   return {model_.name, options_.defaults, model_.tokens, static_cast<int64_t>(std::time(nullptr)),
-          random_id()};
+          random_id(), responses_};
 }
 
 Status Service::check_model(const std::string& asked) const {

@@ -21,6 +21,8 @@ struct ServeOptions {
   LogSink log;
 };
 
+class ResponseStore;
+
 class Service : public HttpHandler {
  public:
   Service(ServedModel model, ThreadPool& pool, EngineOptions engine, ServeOptions options);
@@ -65,6 +67,9 @@ class Service : public HttpHandler {
   void counters(Call& call);
   void tags(Call& call);
 
+  void kept_response(Call& call);  // in service_responses.cpp
+  void forget_response(Call& call);
+
   // In service_reading.cpp: on a worker.
   void tokenize(Call& call);
   void detokenize(Call& call);
@@ -83,6 +88,7 @@ class Service : public HttpHandler {
   const int64_t created_;
   std::atomic<bool> draining_{false};
   ServeMetrics metrics_;
+  std::shared_ptr<ResponseStore> responses_;
   Gate gate_;
   // Last: they are stopped first.
   EngineLoop loop_;
