@@ -6,6 +6,7 @@
 
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
 
@@ -33,6 +34,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!parse_json(ask->shape->whole({answer}, {1, 2}), "answer").ok()) std::abort();
       ask->shape->piece(0, answer);
     }
+  }
+  if (body.ok()) {
+    const auto ranks = read_rerank(*body);
+    if (ranks.ok()) {
+      const std::vector<double> scores(ranks->documents.size(), 0.5);
+      if (!parse_json(dump(rerank_json(*ranks, scores, "m", "id", 1)), "answer").ok()) std::abort();
+    }
+    const auto moderation = read_moderation(*body);
+    if (moderation.ok() && moderation->texts.empty()) std::abort();
   }
   // Calls: however the text is cut, no byte is lost that is not part of one.
   ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);

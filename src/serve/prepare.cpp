@@ -74,6 +74,12 @@ Status constrain_answer(Ask& ask, const ServedModel& model) {
 
 }  // namespace
 
+const char* uses_of(const ModelSpec& spec) {
+  if (spec.head.kind == HeadKind::kSequenceClass)
+    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
+  return "ask it for /v1/embeddings or /v1/rerank";
+}
+
 Result<ServedModel> ServedModel::of(const LanguageModel& language, const ContextOptions& context,
                                     const std::string& name, const std::string& path) {
   MAKAR_TRY(Constrainer constrainer, Constrainer::of(language));
@@ -99,6 +105,9 @@ Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, 
 Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model) {
   using Kind = ToolChoice::Kind;
   const LanguageModel& language = model.language;
+  if (language.spec().head.kind != HeadKind::kCausalLm)
+    return error_of(Error::Kind::kUnsupported, "model", "a {} does not write text; {}",
+                    language.spec().architecture, uses_of(language.spec()));
   std::vector<std::vector<int64_t>> prompts;
   if (ask.chat) {
     const bool forced = ask.tool_choice.kind == Kind::kRequired || ask.tool_choice.kind == Kind::kNamed;

@@ -77,6 +77,8 @@ class Service : public HttpHandler {
   void embeddings(Call& call);
   void ollama_embed(Call& call);
   void score(Call& call);
+  void rerank(Call& call);  // in service_ranking.cpp
+  void moderations(Call& call);
   void embed(Call& call, Dialect dialect,
              std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell);
   void submit(std::shared_ptr<EngineTask> task, Call& call);

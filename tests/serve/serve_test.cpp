@@ -3,6 +3,7 @@
 
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
 #include "serve/gate.h"
@@ -144,6 +145,21 @@ TEST(Workers, DoWhatIsPosted) {
     while (done < 100) std::this_thread::yield();
   }
   EXPECT_EQ(done, 100);
+}
+
+TEST(Moderations, FlagWhatALabelHoldsAgainstAText) {
+  const auto flagged = [](std::vector<double> row, const std::vector<std::string>& labels, bool multi) {
+    return moderation_json({std::move(row)}, labels, multi, "m", "1")["results"][0]["flagged"].get<bool>();
+  };
+  EXPECT_FALSE(flagged({0.9, 0.1}, {"not-toxic", "toxic"}, false));
+  EXPECT_TRUE(flagged({0.4, 0.6}, {"Non_Toxic", "toxic"}, false));
+  EXPECT_FALSE(flagged({0.9, 0.1}, {"LABEL_0", "LABEL_1"}, false));
+  EXPECT_TRUE(flagged({0.1, 0.9}, {"LABEL_0", "LABEL_1"}, false));
+  EXPECT_TRUE(flagged({0.4, 0.3, 0.3}, {"hate", "threat", "neutral"}, false));
+  EXPECT_FALSE(flagged({0.4, 0.3}, {"hate", "threat"}, true));
+  EXPECT_TRUE(flagged({0.7, 0.6}, {"neutral", "threat"}, true));
+  EXPECT_FALSE(flagged({0.7, 0.1}, {"neutral", "threat"}, true));
+  EXPECT_TRUE(flagged({0.7}, {"toxic"}, false));
 }
 
 Json kept_response(const std::string& id, const Json& previous) {
