@@ -44,13 +44,22 @@ Status check_command(const ServeCommand& c) {
   return check_sampler(c.sampler);
 }
 
-void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port, bool chat) {
+// A request that this kind of model answers: its route and its body.
+std::pair<std::string, std::string> first_request(const LanguageModel& language) {
+  const HeadKind head = language.spec().head.kind;
+  if (head == HeadKind::kSequenceClass) return {"/v1/moderations", R"({"input":"Hello"})"};
+  if (head != HeadKind::kCausalLm) return {"/v1/embeddings", R"({"input":"Hello"})"};
+  if (language.chat_template())
+    return {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"Hello"}]})"};
+  return {"/v1/completions", R"({"prompt":"Hello"})"};
+}
+
+void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port,
+                   const LanguageModel& language) {
   const bool v6 = c.http.host.find(':') != std::string::npos;
   const std::string url = fmt::format("{}://{}:{}", c.http.tls_key.empty() ? "http" : "https",
                                       v6 ? "[" + c.http.host + "]" : c.http.host, port);
-  const std::string route = chat ? "/v1/chat/completions" : "/v1/completions";
-  const std::string body =
-      chat ? R"({"messages":[{"role":"user","content":"Hello"}]})" : R"({"prompt":"Hello"})";
+  const auto [route, body] = first_request(language);
   fmt::print(
       "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C stops it: what is under way is finished, a "
       "second Ctrl-C does not wait.\n",
@@ -122,12 +131,11 @@ int run_serve(const std::vector<std::string>& arguments) {
   c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
   c.http.header_time = c.http.write_time = std::chrono::seconds(c.client);
   c.http.body_time = 2 * c.http.header_time;
-  const bool chat = shelf.list().front().active->served.language.chat_template().has_value();
   Service service(shelf, std::move(serve));
   auto listening = HttpServer::listen(service, c.http);
   if (!listening.ok()) return report(listening.error());
   server = std::move(*listening);
-  print_welcome(c, name, server->port(), chat);
+  print_welcome(c, name, server->port(), shelf.list().front().active->served.language);
   server->run([&] {
     service.drain();
     fmt::print(stderr, "makar: stopping when what is under way is answered\n");

@@ -59,6 +59,23 @@ void EmbedTask::ended(const Status& status) {
     told_(status.error());
 }
 
+std::shared_ptr<Job> LabelTask::job(size_t index) {
+  if (index >= texts_.size()) return nullptr;
+  return std::make_shared<ReadJob>(texts_[index].ids, texts_[index].types);
+}
+
+void LabelTask::take(size_t index, Job& job) {
+  logits_.push_back(
+      class_logits(engine().model(), engine().pool(), static_cast<ReadJob&>(job).states(), texts_[index]));
+}
+
+void LabelTask::ended(const Status& status) {
+  if (status.ok())
+    told_(logits_);
+  else
+    told_(status.error());
+}
+
 std::shared_ptr<Job> ScoreTask::job(size_t index) {
   return index == 0 ? std::make_shared<ScoreJob>(tokens_, from_, top_) : nullptr;
 }

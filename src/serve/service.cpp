@@ -4,6 +4,7 @@
 
 #include "base/shown.h"
 #include "serve/api/fields.h"
+#include "serve/api/response_store.h"
 
 namespace makar {
 namespace {
@@ -23,7 +24,13 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/v1/models/", kO, &S::models},
       {"POST", "/v1/chat/completions", kO, nullptr, read_chat_completion},
       {"POST", "/v1/completions", kO, nullptr, read_completion},
+      {"POST", "/v1/responses", kO, nullptr, read_response},
+      {"GET", "/v1/responses/", kO, &S::kept_response},
+      {"DELETE", "/v1/responses/", kO, &S::forget_response},
       {"POST", "/v1/embeddings", kO, nullptr, nullptr, &S::embeddings},
+      {"POST", "/v1/rerank", kO, nullptr, nullptr, &S::rerank},
+      {"POST", "/rerank", kO, nullptr, nullptr, &S::rerank},
+      {"POST", "/v1/moderations", kO, nullptr, nullptr, &S::moderations},
       {"POST", "/tokenize", kO, nullptr, nullptr, &S::tokenize},
       {"POST", "/detokenize", kO, nullptr, nullptr, &S::detokenize},
       {"POST", "/score", kO, nullptr, nullptr, &S::score},
@@ -55,6 +62,7 @@ Service::Service(ModelShelf& shelf, ServeOptions options)
       options_(std::move(options)),
       access_(std::move(options_.access)),
       created_(std::time(nullptr)),
+      responses_(std::make_shared<ResponseStore>()),
       gate_(options_.parallel + options_.queue),
       workers_(kWorkers) {}
 
@@ -169,7 +177,7 @@ void Service::work(const Route& route, Call& call) {
 
 AskContext Service::context(const ModelLease& model) const {
   return {model.name, options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
-          random_id()};
+          random_id(), responses_};
 }
 
 void Service::write(const Route& route, Call& call) {

@@ -21,6 +21,8 @@ struct ServeOptions {
   LogSink log;
 };
 
+class ResponseStore;
+
 class Service : public HttpHandler {
  public:
   // The shelf outlives it.
@@ -68,6 +70,9 @@ class Service : public HttpHandler {
   void counters(Call& call);
   void tags(Call& call);
 
+  void kept_response(Call& call);  // in service_responses.cpp
+  void forget_response(Call& call);
+
   // In service_reading.cpp: on a worker.
   void tokenize(Call& call);
   void detokenize(Call& call);
@@ -75,6 +80,8 @@ class Service : public HttpHandler {
   void embeddings(Call& call);
   void ollama_embed(Call& call);
   void score(Call& call);
+  void rerank(Call& call);  // in service_ranking.cpp
+  void moderations(Call& call);
   void embed(Call& call, Dialect dialect,
              std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell);
   void submit(std::shared_ptr<EngineTask> task, Call& call);
@@ -86,6 +93,7 @@ class Service : public HttpHandler {
   const int64_t created_;
   std::atomic<bool> draining_{false};
   ServeMetrics metrics_;
+  std::shared_ptr<ResponseStore> responses_;
   Gate gate_;
   Workers workers_;  // last: they are stopped first
 };
