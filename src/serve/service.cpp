@@ -176,7 +176,7 @@ void Service::work(const Route& route, Call& call) {
 }
 
 AskContext Service::context(const ModelLease& model) const {
-  return {model.name, options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
+  return {model.name,  options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
           random_id(), responses_};
 }
 
