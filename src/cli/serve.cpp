@@ -17,7 +17,7 @@ struct ServeCommand {
   ModelOptions model;
   EngineFlags engine;
   HttpOptions http;
-  std::string key, alias;
+  std::string key, alias, store = "auto", runs = "runs";
   int64_t port = 8080, parallel = 64, queue = 128, timeout = 600, drain = 30, predict = 4096;
   SamplerOptions sampler;
   bool log = false;
@@ -88,6 +88,10 @@ int run_serve(const std::vector<std::string>& arguments) {
   options.add("--drain-time", &c.drain, "seconds that what is under way may still take after SIGTERM", "N");
   options.add("-n --n-predict --max-tokens", &c.predict, "tokens of an answer where a chat does not say",
               "N");
+  options.add("--store", &c.store,
+              "where the page keeps conversations: a file, none, or auto for one in the user's data folder",
+              "FILE");
+  options.add("--runs", &c.runs, "the folder of trainings that the page shows", "FOLDER");
   options.add("--log", &c.log, "a JSON line a request on standard error");
   c.engine.declare(options);
   add_sampler_options(options, c.sampler);
@@ -115,12 +119,15 @@ int run_serve(const std::vector<std::string>& arguments) {
   const auto embed = embed_options(c.model.model, *language);
   if (!embed.ok()) return report(embed.error());
   serve.embed = *embed;
+  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs};
   if (c.log) serve.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
   const bool chat = language->chat_template().has_value();
   // The service goes first: whoever still waits for an answer is let go while the server is there.
   std::unique_ptr<HttpServer> server;
   Service service(std::move(*model), pool, *engine, std::move(serve));
+  if (c.store != "auto")
+    if (const Status opened = service.open_store(); !opened.ok()) return report(opened.error());
   auto listening = HttpServer::listen(service, c.http);
   if (!listening.ok()) return report(listening.error());
   server = std::move(*listening);

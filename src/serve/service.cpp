@@ -42,6 +42,14 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/health", kO, &S::health, nullptr, nullptr, true},
       {"GET", "/ready", kO, &S::ready, nullptr, nullptr, true},
       {"GET", "/metrics", kO, &S::counters},
+      {"GET", "/", kO, &S::page_files, nullptr, nullptr, true},
+      {"GET", "/app.js", kO, &S::page_files, nullptr, nullptr, true},
+      {"GET", "/app.css", kO, &S::page_files, nullptr, nullptr, true},
+      {"GET", "/makar/engine", kO, &S::engine},
+      {"POST", "/makar/look", kO, nullptr, nullptr, &S::look},
+      {"GET", "/makar/", kO, nullptr, nullptr, &S::page},
+      {"POST", "/makar/", kO, nullptr, nullptr, &S::page},
+      {"DELETE", "/makar/", kO, nullptr, nullptr, &S::page},
       {"GET", "/v1/models", kO, &S::models},
       {"GET", "/v1/models/", kO, &S::models},
       {"POST", "/v1/chat/completions", kO, nullptr, read_chat_completion},
@@ -65,7 +73,8 @@ const Service::Route* Service::find(const HttpRequest& request, bool& path_known
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   for (const Route& route : routes()) {
     const std::string_view path = route.path;
-    const bool match = path.ends_with('/') ? request.path.starts_with(path) : request.path == path;
+    const bool below = path.size() > 1 && path.ends_with('/');
+    const bool match = below ? request.path.starts_with(path) : request.path == path;
     if (!match) continue;
     path_known = true;
     if (method == route.method) return &route;
@@ -78,6 +87,7 @@ Service::Service(ServedModel model, ThreadPool& pool, EngineOptions engine, Serv
       options_(std::move(options)),
       key_digest_(options_.key.empty() ? "" : sha256_of(options_.key)),
       created_(std::time(nullptr)),
+      page_(options_.page),
       gate_(options_.parallel + options_.queue),
       loop_(model_.language.model(), pool, engine),
       workers_(kWorkers) {

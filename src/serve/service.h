@@ -5,6 +5,7 @@
 
 #include "llm/embed.h"
 #include "serve/answering.h"
+#include "serve/page/page.h"
 #include "serve/workers.h"
 
 namespace makar {
@@ -18,6 +19,7 @@ struct ServeOptions {
   WriteOptions defaults;           // what requests leave open
   bool seed_given = false;
   EmbedOptions embed;
+  PageOptions page;
   LogSink log;
 };
 
@@ -30,6 +32,7 @@ class Service : public HttpHandler {
   void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   HttpResponse broken(int status, const std::string& why) override;
   void drain() { draining_ = true; }  // /ready says no
+  Status open_store() { return page_.open_store(); }  // before it is first needed
 
  private:
   struct Call {
@@ -77,11 +80,18 @@ class Service : public HttpHandler {
   void submit(std::shared_ptr<EngineTask> task, Call& call);
   void fail(Call& call, Dialect dialect, const Error& error) const;
 
+  // In service_page.cpp.
+  void page_files(Call& call);
+  void page(Call& call);
+  void look(Call& call);
+  void engine(Call& call);
+
   ServedModel model_;
   ServeOptions options_;
   const std::string key_digest_;
   const int64_t created_;
   std::atomic<bool> draining_{false};
+  Page page_;
   ServeMetrics metrics_;
   Gate gate_;
   // Last: they are stopped first.
