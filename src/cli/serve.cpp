@@ -14,7 +14,7 @@ struct ServeCommand {
   ServedModelOptions models;
   HttpOptions http;
   std::vector<std::string> keys, origins;
-  std::string key_file;
+  std::string key_file, store = "auto", runs = "runs";
   int64_t port = 8080, queue = 128, timeout = 600, drain = 30, client = 30, predict = 4096;
   RateLimit::Limits limits;
   SamplerOptions sampler;
@@ -101,6 +101,10 @@ int run_serve(const std::vector<std::string>& arguments) {
               "N");
   options.add("-n --n-predict --max-tokens", &c.predict, "tokens of an answer where a chat does not say",
               "N");
+  options.add("--store", &c.store,
+              "where the page keeps conversations: a file, none, or auto for one in the user's data folder",
+              "FILE");
+  options.add("--runs", &c.runs, "the folder of trainings that the page shows", "FOLDER");
   options.add("--log", &c.log, "a JSON line a request on standard error");
   c.models.engine.declare(options);
   add_sampler_options(options, c.sampler);
@@ -127,11 +131,14 @@ int run_serve(const std::vector<std::string>& arguments) {
   serve.time = std::chrono::seconds(c.timeout);
   serve.defaults.max_new_tokens = c.predict, serve.defaults.sampler = c.sampler;
   serve.seed_given = options.given("--seed");
+  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs};
   if (c.log) serve.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
   c.http.header_time = c.http.write_time = std::chrono::seconds(c.client);
   c.http.body_time = 2 * c.http.header_time;
   Service service(shelf, std::move(serve));
+  if (c.store != "auto")
+    if (const Status opened = service.open_store(); !opened.ok()) return report(opened.error());
   auto listening = HttpServer::listen(service, c.http);
   if (!listening.ok()) return report(listening.error());
   server = std::move(*listening);

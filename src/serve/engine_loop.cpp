@@ -147,14 +147,13 @@ void EngineLoop::run() {
       wake_.wait(lock, [this] { return stopping_ || woken_ || !new_.empty() || !tasks_.empty(); });
       if (stopping_) break;
     }
-    take_new();
-    sweep();
-    if (tasks_.empty()) continue;
     {
       const Turns::Turn turn(turns_);
       step_began_ = now_ns();
+      take_new();
+      sweep();
       try {
-        engine_->step();
+        if (!tasks_.empty()) engine_->step();
       } catch (const std::exception& e) {
         fail_all(e.what());
       }

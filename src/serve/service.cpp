@@ -15,31 +15,39 @@ constexpr int kWorkers = 2;
 
 const std::vector<Service::Route>& Service::routes() {
   using S = Service;
-  constexpr Dialect kO = Dialect::kOpenAi;
+  constexpr Dialect kAnthropic = Dialect::kAnthropic, kOllama = Dialect::kOllama;
   static const std::vector<Route> table = {
-      {"GET", "/health", kO, &S::health, nullptr, nullptr, true},
-      {"GET", "/ready", kO, &S::ready, nullptr, nullptr, true},
-      {"GET", "/metrics", kO, &S::counters},
-      {"GET", "/v1/models", kO, &S::models},
-      {"GET", "/v1/models/", kO, &S::models},
-      {"POST", "/v1/chat/completions", kO, nullptr, read_chat_completion},
-      {"POST", "/v1/completions", kO, nullptr, read_completion},
-      {"POST", "/v1/responses", kO, nullptr, read_response},
-      {"GET", "/v1/responses/", kO, &S::kept_response},
-      {"DELETE", "/v1/responses/", kO, &S::forget_response},
-      {"POST", "/v1/embeddings", kO, nullptr, nullptr, &S::embeddings},
-      {"POST", "/v1/rerank", kO, nullptr, nullptr, &S::rerank},
-      {"POST", "/rerank", kO, nullptr, nullptr, &S::rerank},
-      {"POST", "/v1/moderations", kO, nullptr, nullptr, &S::moderations},
-      {"POST", "/tokenize", kO, nullptr, nullptr, &S::tokenize},
-      {"POST", "/detokenize", kO, nullptr, nullptr, &S::detokenize},
-      {"POST", "/score", kO, nullptr, nullptr, &S::score},
-      {"POST", "/v1/messages", Dialect::kAnthropic, nullptr, read_message},
-      {"POST", "/v1/messages/count_tokens", Dialect::kAnthropic, nullptr, nullptr, &S::count_tokens},
-      {"GET", "/api/tags", Dialect::kOllama, &S::tags},
-      {"POST", "/api/chat", Dialect::kOllama, nullptr, read_ollama_chat},
-      {"POST", "/api/generate", Dialect::kOllama, nullptr, read_ollama_generate},
-      {"POST", "/api/embed", Dialect::kOllama, nullptr, nullptr, &S::ollama_embed},
+      {"GET", "/health", Kind::kOpen, &S::health},
+      {"GET", "/ready", Kind::kOpen, &S::ready},
+      {"GET", "/metrics", Kind::kAtOnce, &S::counters},
+      {"GET", "/", Kind::kOpen, &S::page_files},
+      {"GET", "/app.js", Kind::kOpen, &S::page_files},
+      {"GET", "/app.css", Kind::kOpen, &S::page_files},
+      {"GET", "/makar/engine", Kind::kAtOnce, &S::engine},
+      {"POST", "/makar/look", Kind::kModel, &S::look},
+      {"GET", "/makar/", Kind::kWorker, &S::page},
+      {"POST", "/makar/", Kind::kWorker, &S::page},
+      {"DELETE", "/makar/", Kind::kWorker, &S::page},
+      {"GET", "/v1/models", Kind::kAtOnce, &S::models},
+      {"GET", "/v1/models/", Kind::kAtOnce, &S::models},
+      {"POST", "/v1/chat/completions", Kind::kWrite, nullptr, read_chat_completion},
+      {"POST", "/v1/completions", Kind::kWrite, nullptr, read_completion},
+      {"POST", "/v1/responses", Kind::kWrite, nullptr, read_response},
+      {"GET", "/v1/responses/", Kind::kAtOnce, &S::kept_response},
+      {"DELETE", "/v1/responses/", Kind::kAtOnce, &S::forget_response},
+      {"POST", "/v1/embeddings", Kind::kModel, &S::embeddings},
+      {"POST", "/v1/rerank", Kind::kModel, &S::rerank},
+      {"POST", "/rerank", Kind::kModel, &S::rerank},
+      {"POST", "/v1/moderations", Kind::kModel, &S::moderations},
+      {"POST", "/tokenize", Kind::kModel, &S::tokenize},
+      {"POST", "/detokenize", Kind::kModel, &S::detokenize},
+      {"POST", "/score", Kind::kModel, &S::score},
+      {"POST", "/v1/messages", Kind::kWrite, nullptr, read_message, kAnthropic},
+      {"POST", "/v1/messages/count_tokens", Kind::kModel, &S::count_tokens, nullptr, kAnthropic},
+      {"GET", "/api/tags", Kind::kAtOnce, &S::tags, nullptr, kOllama},
+      {"POST", "/api/chat", Kind::kWrite, nullptr, read_ollama_chat, kOllama},
+      {"POST", "/api/generate", Kind::kWrite, nullptr, read_ollama_generate, kOllama},
+      {"POST", "/api/embed", Kind::kModel, &S::ollama_embed, nullptr, kOllama},
   };
   return table;
 }
@@ -49,7 +57,8 @@ const Service::Route* Service::find(const HttpRequest& request, bool& path_known
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   for (const Route& route : routes()) {
     const std::string_view path = route.path;
-    const bool match = path.ends_with('/') ? request.path.starts_with(path) : request.path == path;
+    const bool below = path.size() > 1 && path.ends_with('/');
+    const bool match = below ? request.path.starts_with(path) : request.path == path;
     if (!match) continue;
     path_known = true;
     if (method == route.method) return &route;
@@ -62,6 +71,7 @@ Service::Service(ModelShelf& shelf, ServeOptions options)
       options_(std::move(options)),
       access_(std::move(options_.access)),
       created_(std::time(nullptr)),
+      page_(options_.page),
       responses_(std::make_shared<ResponseStore>()),
       gate_(options_.parallel + options_.queue),
       workers_(kWorkers) {}
@@ -96,7 +106,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
     if (!error)
       error = ApiError{404, fmt::format("there is no {}", shown(head.path)), "invalid_request_error",
                        std::nullopt, "unknown_url"};
-  } else if (!(error = access_.forbidden(head, route->open)) && route->admitted()) {
+  } else if (!(error = access_.forbidden(head, route->open())) && route->admitted()) {
     if (draining_) {
       error = ApiError{503, "the server is stopping", "overloaded_error", std::nullopt, "stopping"};
       error->retry_after = 5;
@@ -146,6 +156,7 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
 
 // The body is read, then the model that it asks for is fetched, then the work begins.
 void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
+  if (route.kind == Kind::kWorker) return work(route, *call);
   auto body = read_body(call->request.body);
   if (!body.ok()) return fail(*call, route.dialect, body.error());
   call->body = std::move(*body), call->request.body = {};
@@ -166,7 +177,7 @@ void Service::work(const Route& route, Call& call) {
     if (route.reader)
       write(route, call);
     else
-      (this->*route.worker)(call);
+      (this->*route.handler)(call);
   } catch (const std::exception& e) {
     if (!call.reply) return;
     call.reply->failed(e.what());
@@ -186,6 +197,7 @@ void Service::write(const Route& route, Call& call) {
     MAKAR_TRY(Ask ask, route.reader(call.body, asked_in));
     ask.seed_given = ask.seed_given || options_.seed_given;
     ask.write.adapter = call.model.adapter;
+    ask.write.salt = access_.caller(call.request);  // nobody can probe another's prompts by their speed
     MAKAR_TRY(auto prompts, prepare(ask, call.model.served()));
     call.body = {};
     Answering::start(std::move(ask), std::move(prompts), std::move(call.model), std::move(call.reply),

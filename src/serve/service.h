@@ -6,6 +6,7 @@
 #include "serve/access.h"
 #include "serve/answering.h"
 #include "serve/model_shelf.h"
+#include "serve/page/page.h"
 #include "serve/workers.h"
 
 namespace makar {
@@ -18,6 +19,7 @@ struct ServeOptions {
   double hung_after = 60;          // seconds: a step that takes longer makes /health fail
   WriteOptions defaults;           // what requests leave open
   bool seed_given = false;
+  PageOptions page;
   LogSink log;
 };
 
@@ -32,7 +34,8 @@ class Service : public HttpHandler {
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   HttpResponse broken(int status, const std::string& why) override;
-  void drain() { draining_ = true; }  // /ready says no
+  void drain() { draining_ = true; }                  // /ready says no
+  Status open_store() { return page_.open_store(); }  // before it is first needed
 
  private:
   struct Call {
@@ -44,15 +47,18 @@ class Service : public HttpHandler {
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
+  // Answered at once (kOpen: without a key, too), by a worker as it came (kWorker), with its body read and
+  // its model at hand (kModel), or by what the model writes (kWrite).
+  enum class Kind { kOpen, kAtOnce, kWorker, kModel, kWrite };
   struct Route {
     const char* method;
     const char* path;  // one that ends in '/' holds all below it
+    Kind kind = Kind::kAtOnce;
+    Handler handler = nullptr;
+    Reader reader = nullptr;  // of kWrite, instead of a handler
     Dialect dialect = Dialect::kOpenAi;
-    Handler handler = nullptr;  // at once; or
-    Reader reader = nullptr;    // a request to write; or
-    Handler worker = nullptr;   // something longer
-    bool open = false;          // without a key
-    bool admitted() const { return reader || worker; }
+    bool open() const { return kind == Kind::kOpen; }
+    bool admitted() const { return kind != Kind::kOpen && kind != Kind::kAtOnce; }
   };
   static const std::vector<Route>& routes();
   static const Route* find(const HttpRequest& request, bool& path_known);
@@ -87,11 +93,18 @@ class Service : public HttpHandler {
   void submit(std::shared_ptr<EngineTask> task, Call& call);
   void fail(Call& call, Dialect dialect, const Error& error) const;
 
+  // In service_page.cpp.
+  void page_files(Call& call);
+  void page(Call& call);
+  void look(Call& call);
+  void engine(Call& call);
+
   ModelShelf& shelf_;
   ServeOptions options_;
   Access access_;
   const int64_t created_;
   std::atomic<bool> draining_{false};
+  Page page_;
   ServeMetrics metrics_;
   std::shared_ptr<ResponseStore> responses_;
   Gate gate_;

@@ -1,0 +1,2 @@
+console.log(1)
+import "./main.css"
