@@ -21,7 +21,7 @@ HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, std::shared
   request_.remote = transport_->remote();
 }
 
-HttpConnection::~HttpConnection() { shared_->body_bytes -= held_; }
+HttpConnection::~HttpConnection() = default;  // here, where Parser is known
 
 void HttpConnection::enter(Phase phase, std::chrono::seconds time) {
   phase_ = phase;
