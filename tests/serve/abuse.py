@@ -81,10 +81,10 @@ def slow(makar):
 
 
 def deaf(makar):
-    with Server(makar, "-t", "1", "--client-time", "2") as s, Watched(s, "deaf", 128):
-        links = attacks.deaf(s, 64 if SLOW else 16)
-        end = time.time() + 60
-        while time.time() < end and (metric(s, "num_requests_inside") or s.descriptors() > 40):
+    with Server(makar, "-t", "1", "--client-time", "2") as s, Watched(s, "deaf", 128) as before:
+        links = attacks.deaf(s, 32 if SLOW else 8)
+        end = time.time() + 180
+        while time.time() < end and (metric(s, "num_requests_inside") or s.descriptors() > before.files + 2):
             time.sleep(0.1)
         check(metric(s, "num_requests_inside") == 0, "who never reads is let go")
         for link in links:
