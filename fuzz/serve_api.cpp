@@ -6,17 +6,19 @@
 
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/ranking.h"
+#include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace makar;
   const std::string text(reinterpret_cast<const char*>(data), size);
   static const std::vector<std::string> tokens = {"a", "\xff", "<|end|>"};
-  const AskContext context{"model", {}, tokens, 1, "id"};
+  const AskContext context{"model", {}, tokens, 1, "id", std::make_shared<ResponseStore>(4)};
   const auto body = read_body(text);
   if (body.ok()) {
-    for (const auto reader :
-         {read_chat_completion, read_completion, read_message, read_ollama_chat, read_ollama_generate}) {
+    for (const auto reader : {read_chat_completion, read_completion, read_response, read_message,
+                              read_ollama_chat, read_ollama_generate}) {
       auto ask = reader(*body, context);
       if (!ask.ok()) {
         if (ask.error().place.empty() || ask.error().message.empty()) std::abort();
@@ -32,6 +34,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!parse_json(ask->shape->whole({answer}, {1, 2}), "answer").ok()) std::abort();
       ask->shape->piece(0, answer);
     }
+  }
+  if (body.ok()) {
+    const auto ranks = read_rerank(*body);
+    if (ranks.ok()) {
+      const std::vector<double> scores(ranks->documents.size(), 0.5);
+      if (!parse_json(dump(rerank_json(*ranks, scores, "m", "id", 1)), "answer").ok()) std::abort();
+    }
+    const auto moderation = read_moderation(*body);
+    if (moderation.ok() && moderation->texts.empty()) std::abort();
   }
   // Calls: however the text is cut, no byte is lost that is not part of one.
   ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);

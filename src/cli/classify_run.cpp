@@ -8,6 +8,7 @@
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "infer/read_job.h"
+#include "llm/classify.h"
 #include "train/classify.h"
 
 namespace makar {
@@ -19,17 +20,6 @@ Json label_of(const float* row, int64_t n, const std::vector<std::string>& names
   for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(row[i] - most));
   const int64_t best = std::max_element(row, row + n) - row;
   return {{"label", names[static_cast<size_t>(best)]}, {"score", 1.0 / sum}};
-}
-
-std::vector<std::string> label_names(const ModelSpec& spec) {
-  std::vector<std::string> names;
-  for (int64_t i = 0; i < spec.head.labels; ++i) {
-    const std::string key = std::to_string(i);
-    const bool named = spec.config.contains("id2label") && spec.config["id2label"].contains(key) &&
-                       spec.config["id2label"][key].is_string();
-    names.push_back(named ? spec.config["id2label"][key].get<std::string>() : "LABEL_" + key);
-  }
-  return names;
 }
 
 // What one line asks: its tokens, and for tags its words with the first token of each.

@@ -31,6 +31,35 @@ Result<std::vector<int64_t>> encode_conversation(const Ask& ask, const ServedMod
   return ids;
 }
 
+// The conversation as it is, or, where the client wants that, without its oldest turns: as few of them as
+// fit.
+Result<std::vector<int64_t>> fit_conversation(Ask& ask, const ServedModel& model, bool forced) {
+  MAKAR_TRY(std::vector<int64_t> ids, encode_conversation(ask, model, forced));
+  const Status fits = check_room(ids, model, "messages");
+  if (fits.ok()) return ids;
+  if (!ask.drop_oldest || fits.error().kind != Error::Kind::kLimit) return fits.error();
+  const Json all = ask.chat->messages;
+  size_t head = 0;
+  while (head < all.size() && all[head]["role"] == "system") ++head;
+  std::vector<size_t> turns;  // where a conversation may begin
+  for (size_t i = head + 1; i < all.size(); ++i)
+    if (all[i]["role"] == "user") turns.push_back(i);
+  std::optional<std::vector<int64_t>> best;
+  for (size_t low = 0, high = turns.size(); low < high;) {
+    const size_t middle = (low + high) / 2;
+    Json& kept = ask.chat->messages = Json::array();
+    for (size_t i = 0; i < all.size(); ++i)
+      if (i < head || i >= turns[middle]) kept.push_back(all[i]);
+    MAKAR_TRY(ids, encode_conversation(ask, model, forced));
+    if (check_room(ids, model, "messages").ok())
+      high = middle, best = std::move(ids);
+    else
+      low = middle + 1;
+  }
+  if (!best) return fits.error();
+  return std::move(*best);
+}
+
 Status constrain_answer(Ask& ask, const ServedModel& model) {
   const bool schema = !ask.schema.empty();
   if (!schema && ask.grammar.empty() && ask.regex.empty()) return Done{};
@@ -45,13 +74,19 @@ Status constrain_answer(Ask& ask, const ServedModel& model) {
 
 }  // namespace
 
-Result<ServedModel> ServedModel::of(const LanguageModel& language, const ContextOptions& context,
+const char* uses_of(const ModelSpec& spec) {
+  if (spec.head.kind == HeadKind::kSequenceClass)
+    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
+  return "ask it for /v1/embeddings or /v1/rerank";
+}
+
+Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions& context,
                                     const std::string& name, const std::string& path) {
   MAKAR_TRY(Constrainer constrainer, Constrainer::of(language));
   std::vector<std::string> tokens = constrainer.bytes();
   for (const AddedToken& added : language.tokenizer().added_tokens())
     if (added.id < tokens.size() && tokens[added.id].empty()) tokens[added.id] = added.content;
-  return ServedModel{language, std::move(constrainer), std::move(tokens), context, name, path};
+  return ServedModel{std::move(language), std::move(constrainer), std::move(tokens), context, name, path};
 }
 
 Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place) {
@@ -70,12 +105,14 @@ Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, 
 Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model) {
   using Kind = ToolChoice::Kind;
   const LanguageModel& language = model.language;
+  if (language.spec().head.kind != HeadKind::kCausalLm)
+    return error_of(Error::Kind::kUnsupported, "model", "a {} does not write text; {}",
+                    language.spec().architecture, uses_of(language.spec()));
   std::vector<std::vector<int64_t>> prompts;
   if (ask.chat) {
     const bool forced = ask.tool_choice.kind == Kind::kRequired || ask.tool_choice.kind == Kind::kNamed;
     if (forced) ask.schema = call_schema(ask.chat->tools, ask.tool_choice.name);
-    MAKAR_TRY(auto ids, encode_conversation(ask, model, forced));
-    MAKAR_CHECK_OK(check_room(ids, model, "messages"));
+    MAKAR_TRY(auto ids, fit_conversation(ask, model, forced));
     prompts.push_back(std::move(ids));
   }
   for (size_t i = 0; i < ask.prompts.size(); ++i) {

@@ -16,6 +16,7 @@ void ReadingTask::submit_more() {
       more_ = false;
       break;
     }
+    next->adapter = adapter;
     tokens += next->branches.empty() ? 0 : next->branches[0].length();
     engine_->submit(next);
     running_.emplace_back(next_++, std::move(next));
@@ -54,6 +55,23 @@ void EmbedTask::take(size_t, Job& job) {
 void EmbedTask::ended(const Status& status) {
   if (status.ok())
     told_(vectors_);
+  else
+    told_(status.error());
+}
+
+std::shared_ptr<Job> LabelTask::job(size_t index) {
+  if (index >= texts_.size()) return nullptr;
+  return std::make_shared<ReadJob>(texts_[index].ids, texts_[index].types);
+}
+
+void LabelTask::take(size_t index, Job& job) {
+  logits_.push_back(
+      class_logits(engine().model(), engine().pool(), static_cast<ReadJob&>(job).states(), texts_[index]));
+}
+
+void LabelTask::ended(const Status& status) {
+  if (status.ok())
+    told_(logits_);
   else
     told_(status.error());
 }

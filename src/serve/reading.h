@@ -1,9 +1,10 @@
-// Requests that read and write nothing: vectors of texts, log-probabilities of completions.
+// Requests that read and write nothing: vectors of texts, their classes, log-probabilities of completions.
 #pragma once
 #include <functional>
 
 #include "infer/read_job.h"
 #include "infer/score_job.h"
+#include "llm/classify.h"
 #include "llm/embed.h"
 #include "serve/engine_loop.h"
 
@@ -24,6 +25,7 @@ class ReadingTask : public EngineTask {
   virtual void take(size_t index, Job& job) = 0;
   // The end, once, for good or not.
   virtual void ended(const Status& status) = 0;
+  const Engine& engine() const { return *engine_; }
 
  private:
   void submit_more();
@@ -49,6 +51,21 @@ class EmbedTask : public ReadingTask {
   EmbedOptions options_;
   Told told_;
   std::vector<std::vector<float>> vectors_;
+};
+
+// The logits of a classifier's head, a row a text.
+class LabelTask : public ReadingTask {
+ public:
+  using Told = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
+  LabelTask(std::vector<TypedTokens> texts, Told told) : texts_(std::move(texts)), told_(std::move(told)) {}
+
+ private:
+  std::shared_ptr<Job> job(size_t index) override;
+  void take(size_t index, Job& job) override;
+  void ended(const Status& status) override;
+  std::vector<TypedTokens> texts_;
+  Told told_;
+  std::vector<std::vector<float>> logits_;
 };
 
 class ScoreTask : public ReadingTask {

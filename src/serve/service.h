@@ -3,29 +3,32 @@
 #pragma once
 #include <map>
 
-#include "llm/embed.h"
+#include "serve/access.h"
 #include "serve/answering.h"
+#include "serve/model_shelf.h"
 #include "serve/page/page.h"
 #include "serve/workers.h"
 
 namespace makar {
 
 struct ServeOptions {
-  std::string key;                 // empty: none is asked for
+  AccessOptions access;
   int64_t parallel = 64;           // sequences in the engine at a time
   int64_t queue = 128;             // requests that may wait beside them
   std::chrono::seconds time{600};  // of a request
   double hung_after = 60;          // seconds: a step that takes longer makes /health fail
   WriteOptions defaults;           // what requests leave open
   bool seed_given = false;
-  EmbedOptions embed;
   PageOptions page;
   LogSink log;
 };
 
+class ResponseStore;
+
 class Service : public HttpHandler {
  public:
-  Service(ServedModel model, ThreadPool& pool, EngineOptions engine, ServeOptions options);
+  // The shelf outlives it.
+  Service(ModelShelf& shelf, ServeOptions options);
   ~Service() override;
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
@@ -39,6 +42,8 @@ class Service : public HttpHandler {
     HttpRequest request;
     std::shared_ptr<LoggedReply> reply;
     Gate::Ticket ticket;
+    Json body = {};         // of admitted ones
+    ModelLease model = {};  // that the body asks for
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
@@ -50,16 +55,17 @@ class Service : public HttpHandler {
     Reader reader = nullptr;    // a request to write; or
     Handler worker = nullptr;   // something longer
     bool open = false;          // without a key
+    bool bare = false;          // a worker that needs neither a model nor a body of JSON
     bool admitted() const { return reader || worker; }
   };
   static const std::vector<Route>& routes();
   static const Route* find(const HttpRequest& request, bool& path_known);
 
-  std::optional<ApiError> forbidden(const HttpRequest& head, const Route& route) const;
   ApiError full() const;
+  void admitted(const Route& route, const std::shared_ptr<Call>& call);
+  void work(const Route& route, Call& call);
   void write(const Route& route, Call& call);
-  AskContext context() const;
-  Status check_model(const std::string& asked) const;
+  AskContext context(const ModelLease& model) const;
   void answer(Call& call, const Json& body) const;
 
   void health(Call& call);
@@ -68,6 +74,9 @@ class Service : public HttpHandler {
   void counters(Call& call);
   void tags(Call& call);
 
+  void kept_response(Call& call);  // in service_responses.cpp
+  void forget_response(Call& call);
+
   // In service_reading.cpp: on a worker.
   void tokenize(Call& call);
   void detokenize(Call& call);
@@ -75,6 +84,8 @@ class Service : public HttpHandler {
   void embeddings(Call& call);
   void ollama_embed(Call& call);
   void score(Call& call);
+  void rerank(Call& call);  // in service_ranking.cpp
+  void moderations(Call& call);
   void embed(Call& call, Dialect dialect,
              std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell);
   void submit(std::shared_ptr<EngineTask> task, Call& call);
@@ -86,17 +97,16 @@ class Service : public HttpHandler {
   void look(Call& call);
   void engine(Call& call);
 
-  ServedModel model_;
+  ModelShelf& shelf_;
   ServeOptions options_;
-  const std::string key_digest_;
+  Access access_;
   const int64_t created_;
   std::atomic<bool> draining_{false};
   Page page_;
   ServeMetrics metrics_;
+  std::shared_ptr<ResponseStore> responses_;
   Gate gate_;
-  // Last: they are stopped first.
-  EngineLoop loop_;
-  Workers workers_;
+  Workers workers_;  // last: they are stopped first
 };
 
 }  // namespace makar

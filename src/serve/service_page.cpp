@@ -19,16 +19,14 @@ void Service::page(Call& call) {
 
 void Service::look(Call& call) {
   const auto asked = [&]() -> Result<LookAsk> {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
-    MAKAR_TRY(LookAsk ask, read_look(body));
-    MAKAR_CHECK_OK(check_model(ask.model));
-    MAKAR_CHECK_OK(prepare_look(ask, model_));
+    MAKAR_TRY(LookAsk ask, read_look(call.body));
+    MAKAR_CHECK_OK(prepare_look(ask, call.model.served()));
     return ask;
   }();
   if (!asked.ok()) return fail(call, Dialect::kOpenAi, asked.error());
   const auto held = std::make_shared<Call>(std::move(call));
   held->reply->count({static_cast<int64_t>(asked->source.size() + asked->target.size()), 0});
-  auto task = std::make_shared<LookTask>(*asked, model_, [this, held](Result<Json> found) {
+  auto task = std::make_shared<LookTask>(*asked, held->model.served(), [this, held](Result<Json> found) {
     if (!found.ok()) return fail(*held, Dialect::kOpenAi, found.error());
     // Megabytes are written by a worker: the engine has others to serve.
     workers_.post([this, held, json = std::make_shared<Json>(std::move(*found))] { answer(*held, *json); });
@@ -37,7 +35,7 @@ void Service::look(Call& call) {
 }
 
 void Service::engine(Call& call) {
-  const EngineState engine = loop_.state();
+  const EngineState engine = shelf_.state();
   const auto [prompt, written] = metrics_.tokens_so_far();
   const ResidentMemory memory = resident_memory();
   answer(call, {{"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())

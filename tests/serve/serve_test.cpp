@@ -3,6 +3,8 @@
 
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/ranking.h"
+#include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
 #include "serve/gate.h"
 #include "serve/workers.h"
@@ -143,6 +145,56 @@ TEST(Workers, DoWhatIsPosted) {
     while (done < 100) std::this_thread::yield();
   }
   EXPECT_EQ(done, 100);
+}
+
+TEST(Moderations, FlagWhatALabelHoldsAgainstAText) {
+  const auto flagged = [](std::vector<double> row, const std::vector<std::string>& labels, bool multi) {
+    return moderation_json({std::move(row)}, labels, multi, "m", "1")["results"][0]["flagged"].get<bool>();
+  };
+  EXPECT_FALSE(flagged({0.9, 0.1}, {"not-toxic", "toxic"}, false));
+  EXPECT_TRUE(flagged({0.4, 0.6}, {"Non_Toxic", "toxic"}, false));
+  EXPECT_FALSE(flagged({0.9, 0.1}, {"LABEL_0", "LABEL_1"}, false));
+  EXPECT_TRUE(flagged({0.1, 0.9}, {"LABEL_0", "LABEL_1"}, false));
+  EXPECT_TRUE(flagged({0.4, 0.3, 0.3}, {"hate", "threat", "neutral"}, false));
+  EXPECT_FALSE(flagged({0.4, 0.3}, {"hate", "threat"}, true));
+  EXPECT_TRUE(flagged({0.7, 0.6}, {"neutral", "threat"}, true));
+  EXPECT_FALSE(flagged({0.7, 0.1}, {"neutral", "threat"}, true));
+  EXPECT_TRUE(flagged({0.7}, {"toxic"}, false));
+}
+
+Json kept_response(const std::string& id, const Json& previous) {
+  return {{"id", id}, {"output", {{{"type", "message"}, {"text", id}}}}, {"previous_response_id", previous}};
+}
+
+TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
+  ResponseStore store(2);
+  store.keep(kept_response("a", nullptr), Json::array({1}));
+  store.keep(kept_response("b", "a"), Json::array({2}));
+  ASSERT_TRUE(store.response("a").ok());
+  store.keep(kept_response("c", "a"), Json::array({3}));
+  EXPECT_FALSE(store.response("b").ok());
+  const auto items = store.conversation("c");
+  ASSERT_TRUE(items.ok());
+  EXPECT_EQ(items->size(), 4U);
+  EXPECT_EQ((*items)[0], 1);
+  EXPECT_EQ((*items)[1]["text"], "a");
+  EXPECT_TRUE(store.remove("a").ok());
+  EXPECT_FALSE(store.remove("a").ok());
+  const auto gap = store.conversation("c");
+  ASSERT_FALSE(gap.ok());
+  EXPECT_EQ(gap.error().place, "previous_response_id");
+}
+
+TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
+  ResponseStore store(1000, 4000);
+  for (int i = 0; i < 100; ++i)
+    store.keep(kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
+  EXPECT_GT(store.size(), 0U);
+  EXPECT_LT(store.size(), 6U);
+  EXPECT_TRUE(store.response("99").ok());
+  store.keep(kept_response("large", nullptr), Json::array({std::string(5000, 'x')}));
+  EXPECT_FALSE(store.response("large").ok());
+  EXPECT_TRUE(store.response("99").ok());
 }
 
 }  // namespace

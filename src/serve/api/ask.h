@@ -63,7 +63,6 @@ struct ToolChoice {
 using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 
 struct Ask {
-  std::string model;
   std::optional<ChatInput> chat;     // or
   std::vector<PromptInput> prompts;  // texts or ids; an answer or more each
   WriteOptions write;
@@ -71,16 +70,20 @@ struct Ask {
   std::string schema, grammar, regex;  // at most one: what the answer is held to
   ToolChoice tool_choice;
   bool stream = false, echo = false, only_score = false;
+  bool drop_oldest = false;  // messages that do not fit are left out, the oldest first
   std::unique_ptr<AnswerShape> shape;
 };
 
+class ResponseStore;
+
 // What a shape needs to know of the model.
 struct AskContext {
-  std::string model;                       // as it is called
-  WriteOptions defaults;                   // of the command line
-  const std::vector<std::string>& tokens;  // the text of each id, special ones by their names
-  int64_t created = 0;                     // seconds since 1970
-  std::string id;                          // of the request: hexadecimal digits
+  std::string model;                                   // as it is called
+  WriteOptions defaults;                               // of the command line
+  const std::vector<std::string>& tokens;              // the text of each id, special ones by their names
+  int64_t created = 0;                                 // seconds since 1970
+  std::string id;                                      // of the request: hexadecimal digits
+  std::shared_ptr<ResponseStore> responses = nullptr;  // where answers are kept; none: they are not
 };
 
 // The keys that all dialects of OpenAI's kind share: how tokens are chosen. Fills `ask.write`.
@@ -103,6 +106,7 @@ std::string sse(const std::string& event, const Json& data);
 // The dialects: an Ask, or what is wrong with the body.
 Result<Ask> read_chat_completion(const Json& body, const AskContext& context);
 Result<Ask> read_completion(const Json& body, const AskContext& context);
+Result<Ask> read_response(const Json& body, const AskContext& context);
 Result<Ask> read_message(const Json& body, const AskContext& context);
 Result<Ask> read_message_tokens(const Json& body, const AskContext& context);  // to be counted alone
 Result<Ask> read_ollama_chat(const Json& body, const AskContext& context);

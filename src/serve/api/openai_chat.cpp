@@ -1,19 +1,10 @@
 // POST /v1/chat/completions
-#include <algorithm>
-
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
 #include "serve/api/openai_shape.h"
 
 namespace makar {
 namespace {
-
-Json token_json(int64_t id, float logprob, const std::vector<std::string>& tokens) {
-  const std::string& text = token_at(tokens, id);
-  Json bytes = Json::array();
-  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
-  return {{"token", text}, {"logprob", std::max(logprob, -9999.0F)}, {"bytes", std::move(bytes)}};
-}
 
 class ChatShape : public OpenAiShape {
  public:
@@ -31,7 +22,7 @@ class ChatShape : public OpenAiShape {
       }
       choices.push_back({{"index", i},
                          {"message", std::move(message)},
-                         {"logprobs", logprobs_json(a)},
+                         {"logprobs", told_logprobs(a)},
                          {"finish_reason", finish_reason(a.end)}});
     }
     Json out = head_;
@@ -44,7 +35,7 @@ class ChatShape : public OpenAiShape {
   std::string piece(size_t answer, const AnswerPiece& piece) override {
     std::string out = introduce(answer);
     if (!piece.text.empty() || !piece.tokens.empty())
-      out += delta(answer, {{"content", piece.text}}, logprobs_json(piece), nullptr);
+      out += delta(answer, {{"content", piece.text}}, told_logprobs(piece), nullptr);
     if (!piece.calls.empty())
       out += delta(answer, {{"tool_calls", calls_json(piece, true)}}, nullptr, nullptr);
     return out;
@@ -79,17 +70,9 @@ class ChatShape : public OpenAiShape {
     }
     return out;
   }
-  Json logprobs_json(const AnswerPiece& piece) const {
+  Json told_logprobs(const AnswerPiece& piece) const {
     if (!logprobs_) return nullptr;
-    Json content = Json::array();
-    for (const Written& token : piece.tokens) {
-      Json one = token_json(token.id, token.logprobs.chosen, tokens_);
-      Json top = Json::array();
-      for (const TokenLogprob& t : token.logprobs.top) top.push_back(token_json(t.id, t.logprob, tokens_));
-      one["top_logprobs"] = std::move(top);
-      content.push_back(std::move(one));
-    }
-    return {{"content", std::move(content)}, {"refusal", nullptr}};
+    return {{"content", logprobs_json(piece.tokens, tokens_)}, {"refusal", nullptr}};
   }
 
   std::vector<bool> begun_;

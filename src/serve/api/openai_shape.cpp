@@ -1,8 +1,32 @@
 #include "serve/api/openai_shape.h"
 
+#include <algorithm>
+
 #include "serve/api/fields.h"
 
 namespace makar {
+namespace {
+
+Json token_json(int64_t id, float logprob, const std::vector<std::string>& tokens) {
+  const std::string& text = token_at(tokens, id);
+  Json bytes = Json::array();
+  for (const char c : text) bytes.push_back(static_cast<unsigned char>(c));
+  return {{"token", text}, {"logprob", std::max(logprob, -9999.0F)}, {"bytes", std::move(bytes)}};
+}
+
+}  // namespace
+
+Json logprobs_json(const std::vector<Written>& written, const std::vector<std::string>& tokens) {
+  Json out = Json::array();
+  for (const Written& token : written) {
+    Json one = token_json(token.id, token.logprobs.chosen, tokens);
+    Json top = Json::array();
+    for (const TokenLogprob& t : token.logprobs.top) top.push_back(token_json(t.id, t.logprob, tokens));
+    one["top_logprobs"] = std::move(top);
+    out.push_back(std::move(one));
+  }
+  return out;
+}
 
 OpenAiShape::OpenAiShape(const AskContext& c, const char* id_prefix, const char* object, bool include_usage,
                          bool logprobs)
@@ -31,7 +55,6 @@ std::string OpenAiShape::chunk(Json choices, Json usage) const {
 }
 
 Result<bool> read_stream(const Json& body, Ask& ask) {
-  MAKAR_TRY(ask.model, text_field(body, "model"));
   MAKAR_TRY(ask.stream, flag_field(body, "stream"));
   MAKAR_TRY(const Json options, object_field(body, "stream_options"));
   if (!options.is_object()) return false;

@@ -20,6 +20,9 @@ class OpenAiShape : public AnswerShape {
   bool include_usage_, logprobs_;
 };
 
+// Tokens with their log-probabilities and alternatives, as chats and responses tell them.
+Json logprobs_json(const std::vector<Written>& written, const std::vector<std::string>& tokens);
+
 // `model`, `stream` and `stream_options`; whether the stream tells its usage.
 Result<bool> read_stream(const Json& body, Ask& ask);
 

@@ -73,7 +73,6 @@ Status check_attention(LookAsk& ask, const ModelSpec& spec) {
 
 Result<LookAsk> read_look(const Json& body) {
   LookAsk ask;
-  MAKAR_TRY(ask.model, text_field(body, "model"));
   MAKAR_TRY(ask.prompt, bounded_text(body, "prompt"));
   MAKAR_TRY(ask.completion, bounded_text(body, "completion"));
   MAKAR_TRY(ask.special, flag_field(body, "parse_special"));

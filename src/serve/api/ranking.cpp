@@ -1,0 +1,115 @@
+#include "serve/api/ranking.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+#include "llm/classify.h"
+#include "serve/api/fields.h"
+#include "serve/api/messages.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostTexts = 2048;
+constexpr double kFlagged = 0.5;
+
+bool is_harmless(const std::string& label, size_t index, bool multi_label) {
+  std::string plain;
+  for (const char c : label)
+    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c == '-' || c == '_' ? ' ' : c)));
+  for (const char* word : {"not ", "non ", "no "})
+    if (plain.starts_with(word)) return true;
+  for (const char* word : {"safe", "neutral", "normal", "clean", "ok", "okay", "none", "benign", "nontoxic",
+                           "harmless", "acceptable"})
+    if (plain == word) return true;
+  // Classes without names: the first is what texts mostly are.
+  return !multi_label && index == 0 && label == "LABEL_0";
+}
+
+}  // namespace
+
+Result<RerankAsk> read_rerank(const Json& body) {
+  RerankAsk ask;
+  MAKAR_TRY(ask.query, text_field(body, "query"));
+  if (ask.query.empty()) return error_at("query", "is missing: the text that documents are compared with");
+  if (!body.contains("documents") || !body["documents"].is_array() || body["documents"].empty())
+    return error_at("documents", "expected a list of at least one text");
+  const Json& given = body["documents"];
+  if (given.size() > kMostTexts)
+    return error_at("documents", "has {} entries; {} are the most", given.size(), kMostTexts);
+  for (size_t i = 0; i < given.size(); ++i) {
+    const bool object = given[i].is_object() && given[i].contains("text");
+    const Json& text = object ? given[i]["text"] : given[i];
+    if (!text.is_string())
+      return error_at(fmt::format("documents[{}]", i), "expected a string or {{\"text\"}}, found {}",
+                      kind_of(given[i]));
+    ask.documents.push_back(text.get<std::string>());
+  }
+  const auto all = static_cast<int64_t>(ask.documents.size());
+  MAKAR_TRY(ask.top_n, whole_field(body, "top_n", 1, 1 << 20, all));
+  ask.top_n = std::min(ask.top_n, all);
+  MAKAR_TRY(ask.return_documents, flag_field(body, "return_documents"));
+  return ask;
+}
+
+Json rerank_json(const RerankAsk& ask, const std::vector<double>& scores, const std::string& model,
+                 const std::string& id, int64_t tokens) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
+  order.resize(std::min(order.size(), static_cast<size_t>(ask.top_n)));
+  Json results = Json::array();
+  for (const size_t i : order) {
+    results.push_back({{"index", i}, {"relevance_score", scores[i]}});
+    if (ask.return_documents) results.back()["document"] = {{"text", ask.documents[i]}};
+  }
+  return {{"id", "rerank-" + id},
+          {"object", "list"},
+          {"model", model},
+          {"results", std::move(results)},
+          {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}};
+}
+
+Result<double> relevance(const std::vector<float>& logits) {
+  if (logits.size() != 1 && logits.size() != 2)
+    return error_of(Error::Kind::kUnsupported, "model",
+                    "has {} labels; one that ranks pairs has one (how relevant) or two (no and yes)",
+                    logits.size());
+  return class_probabilities(logits, false).back();
+}
+
+Result<std::vector<std::string>> read_moderation(const Json& body) {
+  if (!body.contains("input")) return error_at("input", "is missing: a string or a list of them");
+  const Json& given = body["input"];
+  if (given.is_array() && !given.empty() && given[0].is_object()) {  // parts of one text
+    MAKAR_TRY(std::string text, read_content(given, "input"));
+    return std::vector<std::string>{std::move(text)};
+  }
+  MAKAR_TRY(auto texts, texts_field(body, "input", kMostTexts));
+  if (texts.empty()) return error_at("input", "expected 1 to {} texts, got none", kMostTexts);
+  return texts;
+}
+
+Json moderation_json(const std::vector<std::vector<double>>& probabilities,
+                     const std::vector<std::string>& labels, bool multi_label, const std::string& model,
+                     const std::string& id) {
+  Json results = Json::array();
+  for (const std::vector<double>& row : probabilities) {
+    const size_t best = static_cast<size_t>(std::max_element(row.begin(), row.end()) - row.begin());
+    Json categories = Json::object(), scores = Json::object(), types = Json::object();
+    bool flagged = false;
+    for (size_t i = 0; i < row.size(); ++i) {
+      const bool holds = multi_label || row.size() == 1 ? row[i] >= kFlagged : i == best;
+      categories[labels[i]] = holds, scores[labels[i]] = row[i], types[labels[i]] = Json::array({"text"});
+      flagged = flagged || (holds && !is_harmless(labels[i], i, multi_label));
+    }
+    results.push_back({{"flagged", flagged},
+                       {"categories", std::move(categories)},
+                       {"category_scores", std::move(scores)},
+                       {"category_applied_input_types", std::move(types)}});
+  }
+  return {{"id", "modr-" + id}, {"model", model}, {"results", std::move(results)}};
+}
+
+}  // namespace makar

@@ -1,0 +1,202 @@
+// POST /v1/responses: items instead of messages, and conversations that the server remembers.
+#include <set>
+
+#include "base/shown.h"
+#include "llm/session.h"
+#include "serve/api/fields.h"
+#include "serve/api/messages.h"
+#include "serve/api/responses_shape.h"
+
+namespace makar {
+namespace {
+
+Error unsupported(const std::string& place, const std::string& what) {
+  return error_of(Error::Kind::kUnsupported, place, "{}", what);
+}
+
+Result<std::string> needed_text(const Json& object, const char* key, const std::string& place) {
+  if (!object.contains(key) || !object[key].is_string())
+    return error_at(place + "." + key, "expected a string");
+  return object[key].get<std::string>();
+}
+
+// Calls stand beside the text of the assistant's message that they belong to.
+void add_call(Json call, Json& messages) {
+  if (messages.empty() || messages.back()["role"] != "assistant")
+    messages.push_back({{"role", "assistant"}, {"content", ""}});
+  messages.back()["tool_calls"].push_back(std::move(call));
+}
+
+Status read_item(const Json& item, const std::string& place, Json& messages) {
+  if (!item.is_object()) return error_at(place, "expected an object, found {}", kind_of(item));
+  MAKAR_TRY(const std::string type, text_field(item, "type", "message"));
+  if (type == "message") {
+    MAKAR_TRY(const std::string role, needed_text(item, "role", place));
+    if (!item.contains("content")) return error_at(place + ".content", "is missing");
+    MAKAR_TRY(std::string content, read_content(item["content"], place + ".content"));
+    messages.push_back({{"role", role}, {"content", std::move(content)}});
+  } else if (type == "function_call") {
+    MAKAR_TRY(const std::string id, needed_text(item, "call_id", place));
+    MAKAR_TRY(const std::string name, needed_text(item, "name", place));
+    MAKAR_TRY(const std::string arguments, needed_text(item, "arguments", place));
+    add_call({{"id", id}, {"type", "function"}, {"function", {{"name", name}, {"arguments", arguments}}}},
+             messages);
+  } else if (type == "function_call_output") {
+    MAKAR_TRY(const std::string id, needed_text(item, "call_id", place));
+    if (!item.contains("output")) return error_at(place + ".output", "is missing");
+    MAKAR_TRY(std::string output, read_content(item["output"], place + ".output"));
+    messages.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(output)}});
+  } else if (type != "reasoning") {  // what was thought before is no part of the prompt
+    return unsupported(place + ".type",
+                       "expected message, function_call or function_call_output, got " + shown(type));
+  }
+  return Done{};
+}
+
+// A text is one message of the user.
+Result<Json> read_input(const Json& body) {
+  if (!body.contains("input")) return error_at("input", "is missing: a text or a list of items");
+  const Json& given = body["input"];
+  if (given.is_string()) return Json::array({{{"role", "user"}, {"content", given}}});
+  if (!given.is_array() || given.empty())
+    return error_at("input", "expected a string or a list of items, found {}",
+                    given.is_array() ? "an empty list" : kind_of(given));
+  if (given.size() > kMostMessages)
+    return error_at("input", "has {} items; {} are the most", given.size(), kMostMessages);
+  return given;
+}
+
+// {"type": "function", "name", "parameters"} -> {"type": "function", "function": {...}}
+Result<Json> read_function_tools(const Json& given) {
+  if (!given.is_array()) return error_at("tools", "expected a list, found {}", kind_of(given));
+  Json out = Json::array();
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string place = fmt::format("tools[{}]", i);
+    if (!given[i].is_object()) return error_at(place, "expected an object, found {}", kind_of(given[i]));
+    MAKAR_TRY(const std::string type, needed_text(given[i], "type", place));
+    if (type != "function")
+      return unsupported(place + ".type", "the server has no tool " + shown(type) + ": functions alone");
+    Json function = Json::object();
+    for (const char* key : {"name", "description", "parameters"})
+      if (given[i].contains(key) && !given[i][key].is_null()) function[key] = given[i][key];
+    out.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  return out;
+}
+
+Status read_tools_of(const Json& body, Json& form) {
+  if (body.contains("tools")) {
+    MAKAR_TRY(form["tools"], read_function_tools(body["tools"]));
+  }
+  if (!body.contains("tool_choice")) return Done{};
+  const Json& choice = body["tool_choice"];
+  if (!choice.is_object()) return form["tool_choice"] = choice, Done{};
+  MAKAR_TRY(const std::string type, text_field(choice, "type"));
+  if (type != "function") return unsupported("tool_choice.type", "expected function, got " + shown(type));
+  MAKAR_TRY(const std::string name, needed_text(choice, "name", "tool_choice"));
+  form["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
+  return Done{};
+}
+
+// text.format, which is response_format without a level.
+Status read_text_format(const Json& body, Json& form) {
+  MAKAR_TRY(const Json text, object_field(body, "text"));
+  if (!text.is_object() || !text.contains("format")) return Done{};
+  const Json& format = text["format"];
+  if (!format.is_object()) return error_at("text.format", "expected an object, found {}", kind_of(format));
+  if (format.value("type", Json()) == Json("json_schema") && !format.contains("schema"))
+    return error_at("text.format.schema", "is missing");
+  form["response_format"] = format;
+  return Done{};
+}
+
+Status read_include(const Json& body, Json& form) {
+  MAKAR_TRY(const auto include, texts_field(body, "include", 16));
+  bool logprobs = false;
+  for (const std::string& what : include) {
+    if (what == "message.output_text.logprobs") logprobs = true;
+    // What other tools would add is never there.
+    else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
+      return error_at("include", "{} is not known", shown(what));
+  }
+  MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
+  if (logprobs || top > 0) form["logprobs"] = true, form["top_logprobs"] = top;
+  return Done{};
+}
+
+Status refuse_what_is_not_there(const Json& body) {
+  MAKAR_TRY(const bool background, flag_field(body, "background"));
+  if (background)
+    return unsupported("background", "answers are made while the client waits; see /v1/batches");
+  for (const char* key : {"conversation", "prompt"})
+    if (body.contains(key)) return unsupported(key, "is not kept here; send the input itself");
+  MAKAR_TRY(const std::string truncation, text_field(body, "truncation", "disabled"));
+  if (truncation != "disabled" && truncation != "auto")
+    return error_at("truncation", "expected auto or disabled, got {}", shown(truncation));
+  return Done{};
+}
+
+// What the answer repeats of the request.
+Json head_of(const Json& body, const Ask& ask) {
+  const auto given = [&](const char* key, Json fallback) {
+    return body.contains(key) ? body[key] : std::move(fallback);
+  };
+  return {{"instructions", given("instructions", nullptr)},
+          {"max_output_tokens", given("max_output_tokens", nullptr)},
+          {"metadata", given("metadata", Json::object())},
+          {"parallel_tool_calls", ask.tool_choice.parallel},
+          {"previous_response_id", given("previous_response_id", nullptr)},
+          {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+          {"temperature", ask.write.sampler.temperature},
+          {"text", given("text", {{"format", {{"type", "text"}}}})},
+          {"tool_choice", given("tool_choice", "auto")},
+          {"tools", given("tools", Json::array())},
+          {"top_p", ask.write.sampler.top_p},
+          {"truncation", given("truncation", "disabled")},
+          {"user", given("user", nullptr)}};
+}
+
+}  // namespace
+
+Result<Ask> read_response(const Json& body, const AskContext& context) {
+  // Keys that mean something else in a chat, or nothing here; the others (samplers) are the same.
+  static const std::set<std::string> apart = {
+      "input",   "instructions", "messages",        "tools",          "tool_choice",
+      "text",    "include",      "response_format", "stream_options", "previous_response_id",
+      "n",       "best_of",      "logprobs",        "top_logprobs",   "continue_final_message",
+      "metadata"};
+  MAKAR_CHECK_OK(refuse_what_is_not_there(body));
+  MAKAR_TRY(const bool store, flag_field(body, "store", true));
+  MAKAR_TRY(const std::string instructions, text_field(body, "instructions"));
+  MAKAR_TRY(const std::string previous, text_field(body, "previous_response_id"));
+  MAKAR_TRY([[maybe_unused]] const Json metadata, object_field(body, "metadata"));
+  MAKAR_TRY(Json input, read_input(body));
+  Json form = Json::object(), messages = Json::array();
+  for (const auto& [key, value] : body.items())
+    if (!apart.contains(key)) form[key] = value;
+  if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
+  if (!previous.empty()) {
+    if (!context.responses) return unsupported("previous_response_id", "responses are not kept here");
+    MAKAR_TRY(const Json before, context.responses->conversation(previous));
+    for (const Json& item : before) MAKAR_CHECK_OK(read_item(item, "previous_response_id", messages));
+  }
+  for (size_t i = 0; i < input.size(); ++i)
+    MAKAR_CHECK_OK(read_item(input[i], fmt::format("input[{}]", i), messages));
+  if (messages.empty()) return error_at("input", "holds no message");
+  form["messages"] = std::move(messages);
+  MAKAR_CHECK_OK(read_tools_of(body, form));
+  MAKAR_CHECK_OK(read_text_format(body, form));
+  MAKAR_CHECK_OK(read_include(body, form));
+  auto ask = read_chat_completion(form, context);
+  if (!ask.ok()) {
+    const Error& e = ask.error();
+    const bool format = e.place.starts_with("response_format");
+    return Error{e.kind, format ? "text.format" + e.place.substr(15) : e.place, e.message};
+  }
+  ask->drop_oldest = body.value("truncation", Json()) == Json("auto");
+  ask->shape = std::make_unique<ResponsesShape>(context, head_of(body, *ask), form.contains("logprobs"),
+                                                std::move(input), store ? context.responses : nullptr);
+  return ask;
+}
+
+}  // namespace makar

@@ -1,0 +1,106 @@
+// Routes that judge texts: the relevance of documents, and classes as moderations.
+#include "serve/api/fields.h"
+#include "serve/api/ranking.h"
+#include "serve/reading.h"
+#include "serve/service.h"
+
+namespace makar {
+namespace {
+
+// Of unit vectors.
+double cosine(const std::vector<float>& a, const std::vector<float>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return sum;
+}
+
+Error at_place(const Error& error, const std::string& place) {
+  return {error.kind, error.kind == Error::Kind::kUnsupported ? "model" : place, error.message};
+}
+
+int64_t count(const std::vector<TypedTokens>& texts) {
+  int64_t tokens = 0;
+  for (const TypedTokens& text : texts) tokens += static_cast<int64_t>(text.ids.size());
+  return tokens;
+}
+
+}  // namespace
+
+// A cross-encoder reads query and document as a pair; of any other model the vectors are compared.
+void Service::rerank(Call& call) {
+  RerankAsk ask;
+  std::vector<TypedTokens> texts;
+  const LanguageModel& language = call.model.language();
+  const bool pairs = language.spec().head.kind == HeadKind::kSequenceClass;
+  const auto read = [&]() -> Status {
+    MAKAR_TRY(ask, read_rerank(call.body));
+    for (size_t i = 0; i <= ask.documents.size(); ++i) {
+      const std::string place = i == 0 ? "query" : fmt::format("documents[{}]", i - 1);
+      if (pairs && i == 0) continue;
+      if (pairs) {
+        auto pair = classifier_tokens(language, ask.query, &ask.documents[i - 1]);
+        if (!pair.ok()) return at_place(pair.error(), place);
+        texts.push_back(std::move(*pair));
+      } else {
+        auto ids = embed_tokens(language, i == 0 ? ask.query : ask.documents[i - 1], call.model.active->embed);
+        if (!ids.ok()) return at_place(ids.error(), place);
+        texts.push_back({std::move(*ids), {}});
+      }
+    }
+    return Done{};
+  };
+  if (const Status fine = read(); !fine.ok()) return fail(call, Dialect::kOpenAi, fine.error());
+  const int64_t tokens = count(texts);
+  const auto held = std::make_shared<Call>(std::move(call));
+  held->reply->count({tokens, 0});
+  const auto told = [this, held, ask, tokens, pairs](const Result<std::vector<std::vector<float>>>& rows) {
+    const auto scores = [&]() -> Result<std::vector<double>> {
+      if (!rows.ok()) return rows.error();
+      std::vector<double> out;
+      for (size_t i = pairs ? 0 : 1; i < rows->size(); ++i) {
+        MAKAR_TRY(const double score,
+                  pairs ? relevance((*rows)[i]) : Result<double>(cosine((*rows)[0], (*rows)[i])));
+        out.push_back(score);
+      }
+      return out;
+    }();
+    if (!scores.ok()) return fail(*held, Dialect::kOpenAi, scores.error());
+    answer(*held, rerank_json(ask, *scores, held->model.name, random_id(), tokens));
+  };
+  if (pairs) return submit(std::make_shared<LabelTask>(std::move(texts), told), *held);
+  std::vector<std::vector<int64_t>> ids;
+  for (TypedTokens& text : texts) ids.push_back(std::move(text.ids));
+  EmbedOptions unit = held->model.active->embed;
+  unit.normalize = true;
+  submit(std::make_shared<EmbedTask>(std::move(ids), unit, told), *held);
+}
+
+void Service::moderations(Call& call) {
+  std::vector<TypedTokens> texts;
+  const auto read = [&]() -> Status {
+    MAKAR_TRY(const std::vector<std::string> given, read_moderation(call.body));
+    for (size_t i = 0; i < given.size(); ++i) {
+      auto text = classifier_tokens(call.model.language(), given[i]);
+      if (!text.ok()) return at_place(text.error(), fmt::format("input[{}]", i));
+      texts.push_back(std::move(*text));
+    }
+    return Done{};
+  };
+  if (const Status fine = read(); !fine.ok()) return fail(call, Dialect::kOpenAi, fine.error());
+  const auto held = std::make_shared<Call>(std::move(call));
+  held->reply->count({count(texts), 0});
+  submit(std::make_shared<LabelTask>(std::move(texts),
+                                     [this, held](const Result<std::vector<std::vector<float>>>& rows) {
+                                       if (!rows.ok()) return fail(*held, Dialect::kOpenAi, rows.error());
+                                       const ModelSpec& spec = held->model.language().spec();
+                                       const bool multi = is_multi_label(spec);
+                                       std::vector<std::vector<double>> probabilities;
+                                       for (const auto& row : *rows)
+                                         probabilities.push_back(class_probabilities(row, multi));
+                                       answer(*held, moderation_json(probabilities, label_names(spec), multi,
+                                                                     held->model.name, random_id()));
+                                     }),
+         *held);
+}
+
+}  // namespace makar

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Encoders and classifiers behind HTTP: moderations, ranks of documents, vectors, and what they refuse.
+
+usage: ranking_api.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given; parts that need it are left out
+without it)
+"""
+import json
+import lzma
+import math
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from serving import Server, byte_tokenizer, check, failures
+
+MODELS = pathlib.Path(__file__).parent.parent / "golden/models"
+TEXTS = ["Hello there.", "Something else entirely.", "hello"]
+
+
+def golden(name, root, **changes):
+    """A model of the golden fixtures with a tokenizer of bytes: its vocabulary has room for them or ids are folded."""
+    folder = root / name
+    shutil.copytree(MODELS / name, folder)
+    config = json.loads((folder / "config.json").read_text())
+    config.update(changes)
+    (folder / "config.json").write_text(json.dumps(config))
+    tokenizer = byte_tokenizer()
+    tokenizer["added_tokens"] = []
+    size = config["vocab_size"]
+    tokenizer["model"]["vocab"] = {token: at % size for token, at in list(tokenizer["model"]["vocab"].items())[:size]}
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return folder
+
+
+def welcome(makar, model):
+    """The curl line that the server prints, run: -> (route, status of its answer)"""
+    with Server(makar, "-t", "1", model=model) as s:
+        text = "".join(s.process.stdout.readline() for _ in range(3))
+        route, body = re.search(r"curl http://[^/]+(\S+) -d '(.*)'", text).groups()
+        return route, s.post(route, json.loads(body))[0]
+
+
+def classes(makar, model, text):
+    out = subprocess.run([makar, "classify", "run", "-m", str(model), "--text", text], capture_output=True, text=True, timeout=60)
+    return json.loads(out.stdout)
+
+
+def check_classifier(makar, root):
+    model = golden("bert-sequence-classification", root)
+    with Server(makar, "-t", "1", model=model) as s:
+        _, many = s.post("/v1/moderations", {"input": TEXTS})
+        check(len(many["results"]) == 3 and many["model"] == model.name, f"moderations: {many}")
+        for text, result in zip(TEXTS, many["results"]):
+            scores = result["category_scores"]
+            check(abs(sum(scores.values()) - 1) < 1e-6, "classes that exclude each other add up to one")
+            known = classes(makar, model, text)
+            check(abs(scores[known["label"]] - known["score"]) < 1e-5 and result["categories"][known["label"]],
+                  f"the same as makar classify: {known} {result}")
+            check(s.post("/v1/moderations", {"input": text})[1]["results"] == [result], "alone as among others")
+        _, parts = s.post("/v1/moderations", {"input": [{"type": "text", "text": TEXTS[0]}]})
+        check(parts["results"] == many["results"][:1], "parts of text")
+        status, error = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}]})
+        check(status == 400 and error["error"]["param"] == "model" and "/v1/moderations" in error["error"]["message"],
+              f"a classifier does not chat: {error}")
+        for path, body in (("/v1/completions", {"prompt": "a"}), ("/v1/responses", {"input": "a"}),
+                           ("/v1/messages", {"max_tokens": 1, "messages": [{"role": "user", "content": "a"}]}),
+                           ("/api/generate", {"prompt": "a"}), ("/score", {"prompt": "a", "completion": "b"})):
+            check(s.post(path, body)[0] == 400, f"{path} of a classifier")
+        for body, param in (({}, "input"), ({"input": []}, "input"), ({"input": [1]}, "input[0]"), ({"input": 1}, "input"),
+                            ({"input": [{"type": "image_url"}]}, "input[0].type")):
+            status, error = s.post("/v1/moderations", body)
+            check(status == 400 and error["error"]["param"] == param, f"{body}: {error}")
+        check(s.post("/v1/moderations", {"input": "a", "model": "other"})[0] == 404, "another model")
+        check(s.request("GET", "/health")[0] == 200 and s.stop() == 0, "it stops")
+    check(welcome(makar, model) == ("/v1/moderations", 200), "the curl line of a classifier")
+    several = golden("distilbert-classifier", root, problem_type="multi_label_classification")
+    with Server(makar, "-t", "1", model=several) as s:
+        result = s.post("/v1/moderations", {"input": TEXTS[0]})[1]["results"][0]
+        check(abs(sum(result["category_scores"].values()) - 1) > 1e-3, "labels by themselves do not add up")
+        check({k: v >= 0.5 for k, v in result["category_scores"].items()} == result["categories"], "each has its bound")
+        check(result["flagged"] == any(result["categories"].values()), "flagged")
+
+
+def check_vectors(makar, root):
+    model = golden("bert-embedding", root)
+    with Server(makar, "-t", "1", model=model) as s:
+        _, ranks = s.post("/v1/rerank", {"query": "hello", "documents": TEXTS, "return_documents": True})
+        vectors = [d["embedding"] for d in s.post("/v1/embeddings", {"input": ["hello", *TEXTS]})[1]["data"]]
+        scores = [math.fsum(a * b for a, b in zip(vectors[0], v)) for v in vectors[1:]]
+        order = sorted(range(3), key=lambda i: -scores[i])
+        check([r["index"] for r in ranks["results"]] == order and order[0] == 2, f"ranks: {ranks}")
+        check(all(abs(r["relevance_score"] - scores[r["index"]]) < 1e-5 for r in ranks["results"]), "cosines")
+        check([r["document"]["text"] for r in ranks["results"]] == [TEXTS[i] for i in order], "documents")
+        _, two = s.post("/rerank", {"query": "hello", "documents": [{"text": t} for t in TEXTS], "top_n": 2})
+        check([(r["index"], r["relevance_score"]) for r in two["results"]] ==
+              [(r["index"], r["relevance_score"]) for r in ranks["results"][:2]] and "document" not in two["results"][0],
+              f"the best two: {two}")
+        check(two["usage"]["total_tokens"] == ranks["usage"]["total_tokens"] > 0, "usage")
+        status, error = s.post("/v1/moderations", {"input": "a"})
+        check(status == 400 and error["error"]["param"] == "model", f"vectors are no classes: {error}")
+        for body, param in (({"documents": ["a"]}, "query"), ({"query": "a"}, "documents"),
+                            ({"query": "a", "documents": []}, "documents"), ({"query": "a", "documents": [1]}, "documents[0]"),
+                            ({"query": 1, "documents": ["a"]}, "query"), ({"query": "a", "documents": ["a"], "top_n": 0}, "top_n"),
+                            ({"query": "a", "documents": ["b", ""]}, "documents[1]")):
+            status, error = s.post("/v1/rerank", body)
+            check(status == 400 and error["error"]["param"] == param, f"{body}: {error}")
+    check(welcome(makar, model) == ("/v1/embeddings", 200), "the curl line of an encoder")
+
+
+def check_pairs(makar, root):
+    """A model with one label reads query and document together."""
+    model = golden("llama-reward", root)
+    with Server(makar, "-t", "1", model=model) as s:
+        _, ranks = s.post("/v1/rerank", {"query": "hello ", "documents": TEXTS})
+        for result in ranks["results"]:
+            logit = classes(makar, model, "hello " + TEXTS[result["index"]])["score"]
+            check(abs(result["relevance_score"] - 1 / (1 + math.exp(-logit))) < 1e-5, f"the score of a pair: {result} {logit}")
+        scores = [r["relevance_score"] for r in ranks["results"]]
+        check(scores == sorted(scores, reverse=True), "best first")
+        status, long = s.post("/v1/rerank", {"query": "q" * 10, "documents": ["d" * 100000, "d"]})
+        check(status == 200 and long["usage"]["total_tokens"] < 100000, f"a long document is cut: {long}")
+        status, long = s.post("/v1/rerank", {"query": "q" * 100000, "documents": ["d"]})
+        check(status == 200 and long["usage"]["total_tokens"] < 100000, f"and so is a long query: {long}")
+    model = golden("roberta-classifier", root)
+    with Server(makar, "-t", "1", model=model) as s:
+        status, ranks = s.post("/v1/rerank", {"query": "hello", "documents": TEXTS})
+        check(status == 400 and ranks["error"]["param"] == "model", f"four classes are no rank: {ranks}")
+
+
+def check_recorded(makar, root, assets):
+    """The toxicity classifier says what was recorded with it."""
+    weights = pathlib.Path(assets) / "weights/bert-tiny-toxicity"
+    if not weights.is_dir():
+        print("no weights at", weights)
+        return
+    model = root / "toxicity"
+    model.mkdir()
+    shutil.copy(weights / "vocab.txt", model)
+    with lzma.open(weights / "model.safetensors.xz") as packed, open(model / "model.safetensors", "wb") as out:
+        shutil.copyfileobj(packed, out)
+    (model / "config.json").write_text(json.dumps({
+        "architectures": ["BertForSequenceClassification"], "model_type": "bert", "hidden_size": 128,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30522,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "not-toxic", "1": "toxic"}}))
+    with Server(makar, "-t", "1", model=model) as s:
+        for line in (weights / "check_scores.txt").read_text().splitlines():
+            text, scores = re.match(r"(.*) \(\[.*?\], \[(.*)\]\)$", line).groups()
+            want = [float(x) for x in scores.split(",")]
+            result = s.post("/v1/moderations", {"input": text})[1]["results"][0]
+            got = [result["category_scores"][k] for k in ("not-toxic", "toxic")]
+            check(max(abs(a - b) for a, b in zip(got, want)) < 2e-3, f"{text}: {got}, recorded {want}")
+            check(result["flagged"] == (want[1] > 0.5) == result["categories"]["toxic"], f"{text} is flagged: {result}")
+
+
+def main():
+    makar = sys.argv[1]
+    assets = os.environ.get("MAKAR_ASSETS", sys.argv[2])
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        check_classifier(makar, root)
+        check_vectors(makar, root)
+        check_pairs(makar, root)
+        check_recorded(makar, root, assets)
+    print("FAILED" if failures else "ok", len(failures))
+    return 1 if failures else 0
+
+
+sys.exit(main())
