@@ -15,39 +15,39 @@ constexpr int kWorkers = 2;
 
 const std::vector<Service::Route>& Service::routes() {
   using S = Service;
-  constexpr Dialect kO = Dialect::kOpenAi;
+  constexpr Dialect kAnthropic = Dialect::kAnthropic, kOllama = Dialect::kOllama;
   static const std::vector<Route> table = {
-      {"GET", "/health", kO, &S::health, nullptr, nullptr, true},
-      {"GET", "/ready", kO, &S::ready, nullptr, nullptr, true},
-      {"GET", "/metrics", kO, &S::counters},
-      {"GET", "/", kO, &S::page_files, nullptr, nullptr, true},
-      {"GET", "/app.js", kO, &S::page_files, nullptr, nullptr, true},
-      {"GET", "/app.css", kO, &S::page_files, nullptr, nullptr, true},
-      {"GET", "/makar/engine", kO, &S::engine},
-      {"POST", "/makar/look", kO, nullptr, nullptr, &S::look},
-      {"GET", "/makar/", kO, nullptr, nullptr, &S::page, false, true},
-      {"POST", "/makar/", kO, nullptr, nullptr, &S::page, false, true},
-      {"DELETE", "/makar/", kO, nullptr, nullptr, &S::page, false, true},
-      {"GET", "/v1/models", kO, &S::models},
-      {"GET", "/v1/models/", kO, &S::models},
-      {"POST", "/v1/chat/completions", kO, nullptr, read_chat_completion},
-      {"POST", "/v1/completions", kO, nullptr, read_completion},
-      {"POST", "/v1/responses", kO, nullptr, read_response},
-      {"GET", "/v1/responses/", kO, &S::kept_response},
-      {"DELETE", "/v1/responses/", kO, &S::forget_response},
-      {"POST", "/v1/embeddings", kO, nullptr, nullptr, &S::embeddings},
-      {"POST", "/v1/rerank", kO, nullptr, nullptr, &S::rerank},
-      {"POST", "/rerank", kO, nullptr, nullptr, &S::rerank},
-      {"POST", "/v1/moderations", kO, nullptr, nullptr, &S::moderations},
-      {"POST", "/tokenize", kO, nullptr, nullptr, &S::tokenize},
-      {"POST", "/detokenize", kO, nullptr, nullptr, &S::detokenize},
-      {"POST", "/score", kO, nullptr, nullptr, &S::score},
-      {"POST", "/v1/messages", Dialect::kAnthropic, nullptr, read_message},
-      {"POST", "/v1/messages/count_tokens", Dialect::kAnthropic, nullptr, nullptr, &S::count_tokens},
-      {"GET", "/api/tags", Dialect::kOllama, &S::tags},
-      {"POST", "/api/chat", Dialect::kOllama, nullptr, read_ollama_chat},
-      {"POST", "/api/generate", Dialect::kOllama, nullptr, read_ollama_generate},
-      {"POST", "/api/embed", Dialect::kOllama, nullptr, nullptr, &S::ollama_embed},
+      {"GET", "/health", Kind::kOpen, &S::health},
+      {"GET", "/ready", Kind::kOpen, &S::ready},
+      {"GET", "/metrics", Kind::kAtOnce, &S::counters},
+      {"GET", "/", Kind::kOpen, &S::page_files},
+      {"GET", "/app.js", Kind::kOpen, &S::page_files},
+      {"GET", "/app.css", Kind::kOpen, &S::page_files},
+      {"GET", "/makar/engine", Kind::kAtOnce, &S::engine},
+      {"POST", "/makar/look", Kind::kModel, &S::look},
+      {"GET", "/makar/", Kind::kWorker, &S::page},
+      {"POST", "/makar/", Kind::kWorker, &S::page},
+      {"DELETE", "/makar/", Kind::kWorker, &S::page},
+      {"GET", "/v1/models", Kind::kAtOnce, &S::models},
+      {"GET", "/v1/models/", Kind::kAtOnce, &S::models},
+      {"POST", "/v1/chat/completions", Kind::kWrite, nullptr, read_chat_completion},
+      {"POST", "/v1/completions", Kind::kWrite, nullptr, read_completion},
+      {"POST", "/v1/responses", Kind::kWrite, nullptr, read_response},
+      {"GET", "/v1/responses/", Kind::kAtOnce, &S::kept_response},
+      {"DELETE", "/v1/responses/", Kind::kAtOnce, &S::forget_response},
+      {"POST", "/v1/embeddings", Kind::kModel, &S::embeddings},
+      {"POST", "/v1/rerank", Kind::kModel, &S::rerank},
+      {"POST", "/rerank", Kind::kModel, &S::rerank},
+      {"POST", "/v1/moderations", Kind::kModel, &S::moderations},
+      {"POST", "/tokenize", Kind::kModel, &S::tokenize},
+      {"POST", "/detokenize", Kind::kModel, &S::detokenize},
+      {"POST", "/score", Kind::kModel, &S::score},
+      {"POST", "/v1/messages", Kind::kWrite, nullptr, read_message, kAnthropic},
+      {"POST", "/v1/messages/count_tokens", Kind::kModel, &S::count_tokens, nullptr, kAnthropic},
+      {"GET", "/api/tags", Kind::kAtOnce, &S::tags, nullptr, kOllama},
+      {"POST", "/api/chat", Kind::kWrite, nullptr, read_ollama_chat, kOllama},
+      {"POST", "/api/generate", Kind::kWrite, nullptr, read_ollama_generate, kOllama},
+      {"POST", "/api/embed", Kind::kModel, &S::ollama_embed, nullptr, kOllama},
   };
   return table;
 }
@@ -106,13 +106,13 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
     if (!error)
       error = ApiError{404, fmt::format("there is no {}", shown(head.path)), "invalid_request_error",
                        std::nullopt, "unknown_url"};
-  } else if (!(error = access_.forbidden(head, route->open)) && route->admitted()) {
+  } else if (!(error = access_.forbidden(head, route->open())) && route->admitted()) {
     if (draining_) {
       error = ApiError{503, "the server is stopping", "overloaded_error", std::nullopt, "stopping"};
       error->retry_after = 5;
     } else if (gate_.full()) {
       error = full();
-    } else if (!route->bare) {
+    } else if (route->kind != Kind::kWorker || !head.path.starts_with("/makar/")) {  // the page asks often
       error = access_.limits().take(caller);
     }
   }
@@ -151,11 +151,12 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   call.ticket = gate_.enter();
   if (!call.ticket) return call.reply->send(error_response(route->dialect, full()));
   auto shared = std::make_shared<Call>(std::move(call));
-  workers_.post([this, route, shared] { route->bare ? work(*route, *shared) : admitted(*route, shared); });
+  workers_.post([this, route, shared] { admitted(*route, shared); });
 }
 
 // The body is read, then the model that it asks for is fetched, then the work begins.
 void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
+  if (route.kind == Kind::kWorker) return work(route, *call);
   auto body = read_body(call->request.body);
   if (!body.ok()) return fail(*call, route.dialect, body.error());
   call->body = std::move(*body), call->request.body = {};
@@ -176,7 +177,7 @@ void Service::work(const Route& route, Call& call) {
     if (route.reader)
       write(route, call);
     else
-      (this->*route.worker)(call);
+      (this->*route.handler)(call);
   } catch (const std::exception& e) {
     if (!call.reply) return;
     call.reply->failed(e.what());
@@ -186,7 +187,7 @@ void Service::work(const Route& route, Call& call) {
 }
 
 AskContext Service::context(const ModelLease& model) const {
-  return {model.name, options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
+  return {model.name,  options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
           random_id(), responses_};
 }
 

@@ -34,7 +34,7 @@ class Service : public HttpHandler {
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   HttpResponse broken(int status, const std::string& why) override;
-  void drain() { draining_ = true; }  // /ready says no
+  void drain() { draining_ = true; }                  // /ready says no
   Status open_store() { return page_.open_store(); }  // before it is first needed
 
  private:
@@ -47,16 +47,18 @@ class Service : public HttpHandler {
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
+  // Answered at once (kOpen: without a key, too), by a worker as it came (kWorker), with its body read and
+  // its model at hand (kModel), or by what the model writes (kWrite).
+  enum class Kind { kOpen, kAtOnce, kWorker, kModel, kWrite };
   struct Route {
     const char* method;
     const char* path;  // one that ends in '/' holds all below it
+    Kind kind = Kind::kAtOnce;
+    Handler handler = nullptr;
+    Reader reader = nullptr;  // of kWrite, instead of a handler
     Dialect dialect = Dialect::kOpenAi;
-    Handler handler = nullptr;  // at once; or
-    Reader reader = nullptr;    // a request to write; or
-    Handler worker = nullptr;   // something longer
-    bool open = false;          // without a key
-    bool bare = false;          // a worker that needs neither a model nor a body of JSON
-    bool admitted() const { return reader || worker; }
+    bool open() const { return kind == Kind::kOpen; }
+    bool admitted() const { return kind != Kind::kOpen && kind != Kind::kAtOnce; }
   };
   static const std::vector<Route>& routes();
   static const Route* find(const HttpRequest& request, bool& path_known);

@@ -40,8 +40,8 @@ void Service::engine(Call& call) {
   const ResidentMemory memory = resident_memory();
   Json sequences = Json::array();
   for (const EngineSequence& s : engine.sequences) sequences.push_back({s.tokens, s.cached, s.pages});
-  answer(call, {{"seconds", std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-                                .count()},
+  answer(call, {{"seconds",
+                 std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()},
                 {"prompt_tokens", prompt},
                 {"written_tokens", written},
                 {"requests", {{"inside", gate_.inside()}, {"places", gate_.places()}}},

@@ -42,7 +42,8 @@ void Service::rerank(Call& call) {
         if (!pair.ok()) return at_place(pair.error(), place);
         texts.push_back(std::move(*pair));
       } else {
-        auto ids = embed_tokens(language, i == 0 ? ask.query : ask.documents[i - 1], call.model.active->embed);
+        auto ids =
+            embed_tokens(language, i == 0 ? ask.query : ask.documents[i - 1], call.model.active->embed);
         if (!ids.ok()) return at_place(ids.error(), place);
         texts.push_back({std::move(*ids), {}});
       }

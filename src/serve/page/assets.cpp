@@ -6,10 +6,9 @@
 #include "base/sha256.h"
 
 // MAKAR_PAGE_DIR is where the build left index.html.gz, app.js.gz and app.css.gz.
-#define MAKAR_PAGE_FILE(symbol, name)                                       \
-  __asm__(                                                                  \
-      ".section .rodata\n.global " #symbol "\n.global " #symbol "_end\n" #symbol \
-      ":\n.incbin \"" MAKAR_PAGE_DIR "/" name "\"\n" #symbol "_end:\n.byte 0\n.previous\n"); \
+#define MAKAR_PAGE_FILE(symbol, name)                                                            \
+  __asm__(".section .rodata\n.global " #symbol "\n.global " #symbol "_end\n" #symbol             \
+          ":\n.incbin \"" MAKAR_PAGE_DIR "/" name "\"\n" #symbol "_end:\n.byte 0\n.previous\n"); \
   extern "C" const char symbol[], symbol##_end[];
 
 MAKAR_PAGE_FILE(makar_page_html, "index.html.gz")

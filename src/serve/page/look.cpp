@@ -56,7 +56,7 @@ Result<Json> distribution(std::span<const float> logits, int64_t top, const Serv
     for (size_t i = 0; i < kBins; ++i)
       if (counts[i] > 0) rest.push_back({sums[i] / static_cast<double>(counts[i]), counts[i]});
   }
-  return Json{{"vocab", logits.size()}, {"entropy", spread},           {"ids", std::move(ids)},
+  return Json{{"vocab", logits.size()},      {"entropy", spread},         {"ids", std::move(ids)},
               {"logits", std::move(values)}, {"texts", std::move(texts)}, {"rest", std::move(rest)}};
 }
 
@@ -86,7 +86,8 @@ Result<Json> probabilities(const Looked& l) {
     const int64_t to = std::min(from + kRowsOfLogits, rows - 1);
     const Tensor logits = l.logits(from, to);
     for (int64_t i = from; i < to; ++i) {
-      MAKAR_TRY(const Logprobs known, logprobs(row_of(logits, i - from), l.ids[static_cast<size_t>(i + 1)], 3));
+      MAKAR_TRY(const Logprobs known,
+                logprobs(row_of(logits, i - from), l.ids[static_cast<size_t>(i + 1)], 3));
       Json top = Json::array();
       for (const TokenLogprob& t : known.top)
         top.push_back({{"id", t.id}, {"text", token_at(l.model.tokens, t.id)}, {"logprob", t.logprob}});
@@ -128,14 +129,14 @@ Json attention_json(const LookAsk& ask, const std::vector<std::vector<Tensor>>& 
     std::string bytes;
     bytes.reserve(static_cast<size_t>(map.count()) * 2);
     for (int64_t i = 0; i < map.count(); ++i) {
-      const auto value = static_cast<uint16_t>(
-          std::lround(std::clamp(map.f32()[i], 0.0f, 1.0f) * kAttentionScale));
+      const auto value =
+          static_cast<uint16_t>(std::lround(std::clamp(map.f32()[i], 0.0f, 1.0f) * kAttentionScale));
       bytes.push_back(static_cast<char>(value & 255)), bytes.push_back(static_cast<char>(value >> 8));
     }
     layers.push_back(layer);
     data.push_back(encode_base64(bytes));
   }
-  return {{"of", ask.of}, {"layers", std::move(layers)}, {"heads", heads}, {"rows", rows},
+  return {{"of", ask.of}, {"layers", std::move(layers)}, {"heads", heads},         {"rows", rows},
           {"keys", keys}, {"scale", kAttentionScale},    {"data", std::move(data)}};
 }
 
@@ -143,8 +144,8 @@ Json routing_json(const Record& record, const FeedForwardSpec& spec) {
   Json layers = Json::array();
   for (size_t i = 0; i < record.router_probabilities.size(); ++i) {
     const Tensor& p = record.router_probabilities[i];
-    layers.push_back({{"choices", record.router_choices[i]},
-                      {"probabilities", byte_matrix(p.f32(), p.dim(0), p.dim(1))}});
+    layers.push_back(
+        {{"choices", record.router_choices[i]}, {"probabilities", byte_matrix(p.f32(), p.dim(0), p.dim(1))}});
   }
   return {{"experts", spec.experts}, {"per_token", spec.experts_per_token}, {"layers", std::move(layers)}};
 }

@@ -10,12 +10,12 @@ namespace makar {
 struct LookAsk {
   std::optional<ChatInput> chat;  // or
   std::string prompt;
-  std::string completion;         // follows the prompt; an encoder-decoder writes it
-  bool special = false;           // control tokens may be spelled in the prompt
+  std::string completion;  // follows the prompt; an encoder-decoder writes it
+  bool special = false;    // control tokens may be spelled in the prompt
   bool next = false, probabilities = false, attention = false, routing = false, positions = false;
-  int64_t top = 0;                     // logits of the next token
-  std::vector<int64_t> layers;         // of attention; empty: all
-  std::string of;                      // "encoder", "decoder" or "cross"; empty: what the model has
+  int64_t top = 0;                      // logits of the next token
+  std::vector<int64_t> layers;          // of attention; empty: all
+  std::string of;                       // "encoder", "decoder" or "cross"; empty: what the model has
   std::vector<int64_t> source, target;  // ids, filled by prepare_look
 };
 

@@ -46,7 +46,8 @@ Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, in
   const AttentionSpec& a = stack.block.attention;
   if (stack.embedding.positions != PositionKind::kNone)
     if (const Parameter* table = model.parameters().find(stack.name + ".embed.positions.weight"))
-      if (Json json = table_json(ctx, *table, stack.embedding); !json.is_null()) out.push_back(std::move(json));
+      if (Json json = table_json(ctx, *table, stack.embedding); !json.is_null())
+        out.push_back(std::move(json));
   if (a.rope) {
     const ops::RopeAngles angles = ops::rope_angles(*a.rope, tokens);
     out.push_back({{"kind", "rotary"},

@@ -21,7 +21,8 @@ Status read_what(const Json& body, LookAsk& ask) {
     if (flag)
       *flag = true;
     else if (name != "tokens")
-      return error_at("what", "expected tokens, next, probabilities, attention, routing or positions, found {}",
+      return error_at("what",
+                      "expected tokens, next, probabilities, attention, routing or positions, found {}",
                       shown(name));
   }
   return Done{};
@@ -62,10 +63,11 @@ Status check_attention(LookAsk& ask, const ModelSpec& spec) {
   // Beside its map across, a decoder's own is made.
   const int64_t values = size(ask.layers) * stack.block.attention.heads * rows * std::max(rows, keys);
   if (values > kLookValues)
-    return error_of(Error::Kind::kLimit, "layers",
-                    "attention of {} layers, {} heads and {} x {} tokens has more than {} values; ask for fewer "
-                    "layers or a shorter text",
-                    ask.layers.size(), stack.block.attention.heads, rows, keys, kLookValues);
+    return error_of(
+        Error::Kind::kLimit, "layers",
+        "attention of {} layers, {} heads and {} x {} tokens has more than {} values; ask for fewer "
+        "layers or a shorter text",
+        ask.layers.size(), stack.block.attention.heads, rows, keys, kLookValues);
   return Done{};
 }
 
@@ -119,7 +121,8 @@ Status prepare_look(LookAsk& ask, const ServedModel& model) {
     if (ask.source.empty() && spec.bos >= 0) ask.source.push_back(spec.bos);
   }
   const bool both = spec.encoder && spec.decoder;
-  if (both) ask.target.push_back(spec.decoder_start >= 0 ? spec.decoder_start : std::max<int64_t>(spec.bos, 0));
+  if (both)
+    ask.target.push_back(spec.decoder_start >= 0 ? spec.decoder_start : std::max<int64_t>(spec.bos, 0));
   if (!ask.completion.empty()) {
     EncodeOptions o;
     o.offsets = false;

@@ -10,8 +10,8 @@
 namespace makar {
 
 struct PageOptions {
-  std::string store;             // the file of conversations; "none": they are not kept
-  std::string runs = "runs";     // the folder of trainings
+  std::string store;          // the file of conversations; "none": they are not kept
+  std::string runs = "runs";  // the folder of trainings
 };
 
 class Page {

@@ -53,7 +53,8 @@ void take_line(const std::string& text, Json& out) {
   }
   if (line->contains("sample") && (*line)["sample"].is_string())
     out["samples"].push_back(
-        {{"step", step}, {"text", (*line)["sample"].get_ref<const std::string&>().substr(0, kLongestSample)}});
+        {{"step", step},
+         {"text", (*line)["sample"].get_ref<const std::string&>().substr(0, kLongestSample)}});
 }
 
 }  // namespace
@@ -97,8 +98,12 @@ Result<Json> read_run(const std::string& folder, const std::string& name, int64_
   const ssize_t got = ::pread(log.descriptor, text.data(), text.size(), offset);
   if (got < 0) return io_error(name + "/log.jsonl", "cannot read");
   text.resize(static_cast<size_t>(got));
-  Json out = {{"name", name},          {"file", inode},           {"restarted", restarted},
-              {"steps", Json::array()}, {"validations", Json::array()}, {"samples", Json::array()}};
+  Json out = {{"name", name},
+              {"file", inode},
+              {"restarted", restarted},
+              {"steps", Json::array()},
+              {"validations", Json::array()},
+              {"samples", Json::array()}};
   size_t at = 0;
   for (size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
     take_line(text.substr(at, end - at), out);

@@ -92,11 +92,10 @@ Status Store::prepare() {
 
 Result<Json> Store::list() {
   const std::lock_guard lock(mutex_);
-  MAKAR_TRY(const auto rows,
-            database_.rows("SELECT c.id, c.title, c.created, c.updated, "
-                           "(SELECT count(*) FROM messages m WHERE m.conversation = c.id) "
-                           "FROM conversations c ORDER BY c.updated DESC, c.id DESC LIMIT ?",
-                           {kListed}));
+  MAKAR_TRY(const auto rows, database_.rows("SELECT c.id, c.title, c.created, c.updated, "
+                                            "(SELECT count(*) FROM messages m WHERE m.conversation = c.id) "
+                                            "FROM conversations c ORDER BY c.updated DESC, c.id DESC LIMIT ?",
+                                            {kListed}));
   Json out = Json::array();
   for (const SqlRow& r : rows)
     out.push_back({{"id", sql_number(r[0])},
@@ -157,8 +156,8 @@ Result<Json> Store::read_conversation(int64_t id) const {
 }
 
 Status Store::check_message(int64_t id, int64_t conversation) const {
-  MAKAR_TRY(const auto found, database_.rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?",
-                                             {id, conversation}));
+  MAKAR_TRY(const auto found,
+            database_.rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", {id, conversation}));
   if (found.empty()) return missing("message", id);
   return Done{};
 }
@@ -170,7 +169,9 @@ Status Store::change(int64_t id, const ConversationChange& c) {
   MAKAR_CHECK_OK(all.begin());
   MAKAR_TRY(const auto found, database_.rows("SELECT 1 FROM conversations WHERE id = ?", {id}));
   if (found.empty()) return missing("conversation", id);
-  const auto set = [&](const char* sql, SqlValue value) { return database_.run(sql, {std::move(value), id}); };
+  const auto set = [&](const char* sql, SqlValue value) {
+    return database_.run(sql, {std::move(value), id});
+  };
   if (c.title) MAKAR_CHECK_OK(set("UPDATE conversations SET title = ? WHERE id = ?", *c.title));
   if (c.system) MAKAR_CHECK_OK(set("UPDATE conversations SET system = ? WHERE id = ?", *c.system));
   if (c.settings)
@@ -201,18 +202,20 @@ Result<Json> Store::add(int64_t conversation, const NewMessage& m) {
   MAKAR_TRY(const auto known, database_.rows("SELECT 1 FROM conversations WHERE id = ?", {conversation}));
   if (known.empty()) return missing("conversation", conversation);
   if (m.parent != 0) MAKAR_CHECK_OK(check_message(m.parent, conversation));
-  MAKAR_TRY(const auto sums,
-            database_.rows("SELECT count(*), coalesce(sum(length(CAST(content AS BLOB)) + length(CAST(meta AS "
-                           "BLOB))), 0) FROM messages WHERE conversation = ?",
-                           {conversation}));
+  MAKAR_TRY(
+      const auto sums,
+      database_.rows("SELECT count(*), coalesce(sum(length(CAST(content AS BLOB)) + length(CAST(meta AS "
+                     "BLOB))), 0) FROM messages WHERE conversation = ?",
+                     {conversation}));
   const int64_t count = sql_number(sums.at(0).at(0)), bytes = sql_number(sums.at(0).at(1));
   if (count >= kMessages)
     return error_of(Error::Kind::kLimit, "conversation", "has {} messages; begin a new one", count);
+  MAKAR_CHECK_OK(within("conversation", static_cast<size_t>(bytes) + m.content.size() + meta.size(),
+                        kConversationBytes));
   MAKAR_CHECK_OK(
-      within("conversation", static_cast<size_t>(bytes) + m.content.size() + meta.size(), kConversationBytes));
-  MAKAR_CHECK_OK(database_.run(
-      "INSERT INTO messages(conversation, parent, role, content, meta, rating, created) VALUES(?,?,?,?,?,0,?)",
-      {conversation, m.parent, m.role, m.content, meta, now()}));
+      database_.run("INSERT INTO messages(conversation, parent, role, content, meta, rating, created) "
+                    "VALUES(?,?,?,?,?,0,?)",
+                    {conversation, m.parent, m.role, m.content, meta, now()}));
   const int64_t id = database_.last_id();
   MAKAR_CHECK_OK(database_.run("UPDATE conversations SET leaf = ?, updated = ? WHERE id = ?",
                                {id, now(), conversation}));
@@ -222,8 +225,8 @@ Result<Json> Store::add(int64_t conversation, const NewMessage& m) {
 
 Status Store::rate(int64_t message, int64_t rating) {
   const std::lock_guard lock(mutex_);
-  MAKAR_CHECK_OK(database_.run("UPDATE messages SET rating = ? WHERE id = ? AND role = 'assistant'",
-                               {rating, message}));
+  MAKAR_CHECK_OK(
+      database_.run("UPDATE messages SET rating = ? WHERE id = ? AND role = 'assistant'", {rating, message}));
   if (database_.changed() == 0) return missing("message", message);
   return Done{};
 }
@@ -233,18 +236,20 @@ Status Store::prefer(int64_t chosen, const std::vector<int64_t>& rejected) {
   Database::Transaction all(database_);
   MAKAR_CHECK_OK(all.begin());
   for (const int64_t other : rejected) {
-    MAKAR_TRY(const auto pair,
-              database_.rows("SELECT 1 FROM messages a, messages b WHERE a.id = ? AND b.id = ? AND a.id <> b.id "
-                             "AND a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
-                             "AND a.role = 'assistant' AND b.role = 'assistant'",
-                             {chosen, other}));
+    MAKAR_TRY(
+        const auto pair,
+        database_.rows("SELECT 1 FROM messages a, messages b WHERE a.id = ? AND b.id = ? AND a.id <> b.id "
+                       "AND a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
+                       "AND a.role = 'assistant' AND b.role = 'assistant'",
+                       {chosen, other}));
     if (pair.empty())
       return error_at("rejected", "{} and {} are no two answers to one message", chosen, other);
     // A change of mind replaces the first choice.
     MAKAR_CHECK_OK(
         database_.run("DELETE FROM preferences WHERE chosen = ? AND rejected = ?", {other, chosen}));
-    MAKAR_CHECK_OK(database_.run("INSERT OR REPLACE INTO preferences(chosen, rejected, created) VALUES(?,?,?)",
-                                 {chosen, other, now()}));
+    MAKAR_CHECK_OK(
+        database_.run("INSERT OR REPLACE INTO preferences(chosen, rejected, created) VALUES(?,?,?)",
+                      {chosen, other, now()}));
   }
   return all.commit();
 }
@@ -268,7 +273,8 @@ Result<std::string> Store::preferences() {
                              {pair[0]}));
     MAKAR_TRY(const auto other, database_.rows("SELECT content FROM messages WHERE id = ?", {pair[1]}));
     if (path.size() < 2 || other.empty()) continue;
-    MAKAR_TRY(const auto system, database_.rows("SELECT system FROM conversations WHERE id = ?", {path[0][2]}));
+    MAKAR_TRY(const auto system,
+              database_.rows("SELECT system FROM conversations WHERE id = ?", {path[0][2]}));
     const auto message = [](const std::string& role, const std::string& content) {
       return Json{{"role", role}, {"content", content}};
     };
