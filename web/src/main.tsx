@@ -1,6 +1,6 @@
 // The frame around all pages: where one is, which model, which colours, the key.
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import { get, onKeyNeeded } from "./api";
 import { ChatPage } from "./chat/page";
 import { EnginePage } from "./engine/page";
@@ -66,7 +66,7 @@ function App() {
   useEffect(() => {
     get<{ data: Model[] }>("/v1/models").then((list) => setModels(list.data), setError);
   }, []);
-  useEffect(() => {
+  useLayoutEffect(() => {
     keep("theme", theme);
     const dark = matchMedia("(prefers-color-scheme: dark)");
     const apply = () => {

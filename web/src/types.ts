@@ -148,6 +148,7 @@ export interface EngineView {
     max_pages: number;
     prefix_pages: number;
     page_tokens: number;
+    sequences: [tokens: number, cached: number, pages: number][];
   };
   memory: { resident: number; peak: number };
 }

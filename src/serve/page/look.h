@@ -11,7 +11,7 @@ struct LookAsk {
   std::optional<ChatInput> chat;  // or
   std::string prompt;
   std::string completion;  // follows the prompt; an encoder-decoder writes it
-  bool special = false;    // control tokens may be spelled in the prompt
+  bool special = false;    // control tokens may be spelled in the texts
   bool next = false, probabilities = false, attention = false, routing = false, positions = false;
   int64_t top = 0;                      // logits of the next token
   std::vector<int64_t> layers;          // of attention; empty: all

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { TokenMark } from "../types";
-import { percent, visible } from "../ui/controls";
+import { arrow, percent, visible } from "../ui/controls";
 
 // 0 for a sure token, 1 for one of a thousand.
 export function surprise(logprob: number): number {
@@ -14,19 +14,23 @@ export function Marks({ tokens }: { tokens: TokenMark[] }) {
   const shown = at === null ? null : tokens[at];
   return (
     <div class="marks">
-      <p>
+      <p
+        role="group"
+        tabIndex={0}
+        aria-label={words.chat.marksLabel}
+        onKeyDown={(e) => arrow(e, (by) => setAt(Math.min(tokens.length - 1, Math.max(0, (at ?? -1) + by))))}
+        onFocus={() => setAt(at ?? 0)}
+      >
         {tokens.map(([text, logprob], i) => (
-          <button
-            type="button"
+          <span
             key={i}
             class={i === at ? "on" : ""}
             style={{ "--surprise": surprise(logprob) }}
-            onClick={() => setAt(i === at ? null : i)}
+            onClick={() => setAt(i)}
             onMouseEnter={() => setAt(i)}
-            onFocus={() => setAt(i)}
           >
             {text}
-          </button>
+          </span>
         ))}
       </p>
       <div class="marks-detail" aria-live="polite">

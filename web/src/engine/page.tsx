@@ -6,14 +6,14 @@ import { words } from "../strings";
 import type { EngineView } from "../types";
 import { Trouble } from "../ui/controls";
 import { Pages } from "./pages";
+import { Sequences } from "./sequences";
 import { Spark } from "./spark";
 
 const pollMilliseconds = 1000;
 const keptPoints = 120;
 
 interface Point {
-  written: number;
-  read: number;
+  computed: number;
   inside: number;
   batch: number;
   memory: number;
@@ -43,8 +43,7 @@ export function EnginePage() {
       const seconds = Math.max(0.001, now.seconds - old.seconds);
       const steps = now.engine.steps - old.engine.steps;
       const point = {
-        written: (now.written_tokens - old.written_tokens) / seconds,
-        read: (now.prompt_tokens - old.prompt_tokens) / seconds,
+        computed: (now.engine.rows - old.engine.rows) / seconds,
         inside: now.requests.inside,
         batch: steps > 0 ? (now.engine.rows - old.engine.rows) / steps : 0,
         memory: now.memory.resident,
@@ -71,17 +70,19 @@ export function EnginePage() {
       {view && (
         <>
           <div class="tiles">
-            {tile(t.written, "written", whole(last?.written ?? 0), t.perSecond)}
-            {tile(t.read, "read", whole(last?.read ?? 0), t.perSecond)}
+            {tile(t.computed, "computed", whole(last?.computed ?? 0), t.perSecond)}
             {tile(t.inside, "inside", String(view.requests.inside), t.ofPlaces(view.requests.places))}
             {tile(t.batch, "batch", whole(last?.batch ?? 0), "")}
             {tile(t.memory, "memory", bytesText(view.memory.resident), t.peak(bytesText(view.memory.peak)))}
           </div>
+          <Sequences view={view} />
           <Pages view={view} />
           <dl class="figures">
             {(
               [
                 [t.running, view.engine.tasks],
+                [t.asked, view.prompt_tokens],
+                [t.answered, view.written_tokens],
                 [t.steps, view.engine.steps],
                 [t.reused, view.engine.reused],
                 [t.put, view.engine.preempted],

@@ -58,7 +58,7 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
         data-keys={keys.length}
         onPointerMove={onMove}
         onPointerDown={onMove}
-        onPointerLeave={() => setAt(null)}
+        onPointerLeave={(e) => document.activeElement === e.currentTarget || setAt(null)}
         onKeyDown={onKeyDown}
         onFocus={() => at ?? setAt([rows.length - 1, 0])}
       >

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { LookToken } from "../types";
-import { percent, visible } from "../ui/controls";
+import { percent, visible, walk } from "../ui/controls";
 import type { Cells } from "./picture";
 
 const step = 24;
@@ -36,13 +36,14 @@ export function Lines({ cells, rows, keys }: Props) {
   }
   return (
     <div class="lines" style={{ "--step": `${step}px`, "--top": `${top - step / 2}px` }} onPointerLeave={() => setAt(null)}>
-      <ol aria-label={words.look.from}>
+      <ol aria-label={words.look.from} onKeyDown={walk}>
         {rows.map((t, i) => (
           <li key={i}>
             <button
               type="button"
               class={i === at ? "on" : ""}
               aria-pressed={i === at}
+              tabIndex={i === (at ?? 0) ? 0 : -1}
               onPointerEnter={(e) => e.pointerType === "mouse" && setAt(i)}
               onFocus={() => setAt(i)}
               onClick={() => setAt(i)}

@@ -2,24 +2,26 @@
 import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { Distribution } from "../types";
-import { percent, Slider, visible } from "../ui/controls";
+import { percent, Slider, visible, walk } from "../ui/controls";
 import { drawn, type Knobs, shaped } from "./numbers";
 
 const shownBars = 16;
 
 function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: (token: string) => void }) {
-  const { bars, left } = shaped(d, knobs);
+  const { bars, left, bits } = shaped(d, knobs);
   const shown = bars.slice(0, shownBars);
   const others = Math.max(0, 1 - shown.reduce((sum, b) => sum + b.now, 0));
-  const most = Math.max(...shown.map((b) => Math.max(b.now, b.before)), others);
-  const width = (p: number) => ({ width: `${(100 * p) / most}%` });
+  // The bar of all others may be longer than the track; its number tells.
+  const most = Math.max(...shown.map((b) => Math.max(b.now, b.before)));
+  const width = (p: number) => ({ width: `${Math.min(100, (100 * p) / most)}%` });
   return (
     <>
-      <ol class="bars">
-        {shown.map((b) => (
+      <ol class="bars" onKeyDown={walk}>
+        {shown.map((b, i) => (
           <li key={b.id}>
             <button
               type="button"
+              tabIndex={i ? -1 : 0}
               class={b.now === 0 ? "out" : ""}
               disabled={!onWrite}
               aria-label={onWrite ? words.look.write(visible(b.text), percent(b.now)) : undefined}
@@ -45,7 +47,7 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: 
         </li>
       </ol>
       <p class="hint" aria-live="polite">
-        {words.look.left(left)} · {words.look.entropy((d.entropy / Math.LN2).toFixed(2))}
+        {words.look.left(left)} · {words.look.entropy(bits.toFixed(2))}
       </p>
       {onWrite && (
         <button

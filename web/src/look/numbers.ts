@@ -25,7 +25,8 @@ function partition(d: Distribution, t: number, kept: number, tail: boolean): num
 }
 
 // In the engine's order: top-k, temperature, top-p, min-p; each sees what the one before it left.
-export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number } {
+// `bits` is the surprise to expect of the draw.
+export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number; bits: number } {
   const max = d.logits[0]!;
   const greedy = k.temperature < 0.01;
   const t = greedy ? 1 : k.temperature;
@@ -58,7 +59,14 @@ export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number }
     before: Math.exp(logit - max) / whole,
     now: i < kept ? weight(i) / sum : 0,
   }));
-  return { bars, left: tail ? d.vocab : kept };
+  let bits = 0;
+  for (const { now } of bars) if (now > 0) bits -= now * Math.log2(now);
+  if (tail)
+    for (const [logit, count] of d.rest) {
+      const p = Math.exp((logit - max) / t) / sum;
+      if (p > 0) bits -= count * p * Math.log2(p);
+    }
+  return { bars, left: tail ? d.vocab : kept, bits };
 }
 
 // The index of a bar drawn by chance.

@@ -22,7 +22,7 @@ export interface Subject {
 export function asked(s: Subject): object {
   return {
     model: s.model,
-    ...(s.chat ? { messages: [{ role: "user", content: s.text }] } : { prompt: s.text }),
+    ...(s.chat ? { messages: [{ role: "user", content: s.text }] } : { prompt: s.text, parse_special: true }),
     ...(s.completion ? { completion: s.completion } : {}),
   };
 }
@@ -35,6 +35,7 @@ export function LookPage({ model }: { model?: Model }) {
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
   const late = useRef<AbortController | null>(null);
+  useEffect(() => setCompletion(""), [model?.id, chat]);
   useEffect(() => {
     if (!model) return;
     keep("look-text", text.slice(0, 4000));

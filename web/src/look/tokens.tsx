@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { surprise } from "../chat/marks";
 import { words } from "../strings";
 import type { Look, LookToken } from "../types";
-import { Choice, percent, visible } from "../ui/controls";
+import { Choice, percent, visible, walk } from "../ui/controls";
 
 type Probability = NonNullable<Look["probabilities"]>[number];
 
@@ -20,7 +20,7 @@ function Chips({ tokens, look, by }: { tokens: LookToken[]; look: Look; by: "tok
   const detail = at === null ? undefined : known?.[at];
   return (
     <>
-      <ol class="chips" data-by={by}>
+      <ol class="chips" data-by={by} onKeyDown={walk}>
         {tokens.map((t, i) => {
           const p = known?.[i];
           return (
@@ -30,6 +30,7 @@ function Chips({ tokens, look, by }: { tokens: LookToken[]; look: Look; by: "tok
                 class={`chip hue-${i % 6} ${t.special ? "special" : ""} ${i === at ? "on" : ""}`}
                 style={by === "probability" && p ? { "--surprise": surprise(p.logprob) } : undefined}
                 title={title(t, p)}
+                tabIndex={i === (at ?? 0) ? 0 : -1}
                 onClick={() => setAt(i === at ? null : i)}
                 onFocus={() => setAt(i)}
                 onMouseEnter={() => setAt(i)}

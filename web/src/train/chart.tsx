@@ -26,6 +26,11 @@ function short(value: number | null | undefined): string {
   return size >= 1e4 || size < 1e-3 ? value.toExponential(2) : size >= 100 ? value.toFixed(0) : value.toPrecision(4);
 }
 
+function tick(value: number): string {
+  const size = Math.abs(value);
+  return size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential() : String(Number(value.toPrecision(4)));
+}
+
 export function Chart({ label, steps, series, log = false, height = 260 }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -50,7 +55,7 @@ export function Chart({ label, steps, series, log = false, height = 260 }: Props
         height,
         cursor: { y: false },
         scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
-        axes: [axis(), { ...axis(), size: 60, values: (_, ticks) => ticks.map((t) => (t === null ? "" : short(t))) }],
+        axes: [axis(), { ...axis(), size: 60, values: (_, ticks) => ticks.map((t) => (t === null ? "" : tick(t))) }],
         series: [
           { label: "step", value: (_, v) => (v === null ? "–" : String(v)) },
           ...series.map((s) => ({

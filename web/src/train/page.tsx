@@ -181,7 +181,7 @@ function RunView({ name }: { name: string }) {
               onInput={(e) => setSample(Number(e.currentTarget.value))}
             />
           )}
-          <p class="sample">{shown.text}</p>
+          <p class="sample">{shown.text.trim()}</p>
         </section>
       )}
       <div class="pair">

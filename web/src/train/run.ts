@@ -63,13 +63,16 @@ export async function grown(name: string, run: Run, signal: AbortSignal): Promis
   }
 }
 
-// Exponentially: each value is `by` of the one before it.
+// An exponential mean, corrected for how few values it has seen at first.
 export function smoothed(values: (number | null)[], by: number): (number | null)[] {
-  let last: number | null = null;
+  let sum = 0;
+  let weight = 0;
   return values.map((v) => {
-    if (v === null) return last;
-    last = last === null ? v : by * last + (1 - by) * v;
-    return last;
+    if (v !== null) {
+      sum = by * sum + (1 - by) * v;
+      weight = by * weight + (1 - by);
+    }
+    return weight > 0 ? sum / weight : null;
   });
 }
 

@@ -129,6 +129,21 @@ export function Trouble({ error }: { error: unknown }) {
   );
 }
 
+// Left and up go back, right and down go on.
+export function arrow(e: KeyboardEvent, move: (by: number) => void): void {
+  const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
+  if (by === undefined) return;
+  e.preventDefault();
+  move(by);
+}
+
+// Among the buttons of a group one is reached by Tab, the others from there by arrows.
+export function walk(e: KeyboardEvent): void {
+  const all = [...(e.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("button")];
+  const at = all.indexOf(e.target as HTMLElement);
+  if (at >= 0) arrow(e, (by) => all[at + by]?.focus());
+}
+
 export function percent(p: number): string {
   const value = p * 100;
   return `${value >= 99.95 ? "100" : value >= 10 ? value.toFixed(1) : value >= 0.1 ? value.toFixed(2) : value.toPrecision(1)} %`;
