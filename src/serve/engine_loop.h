@@ -32,7 +32,8 @@ class EngineTask {
 
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point deadline = Clock::time_point::max();
-  int32_t adapter = -1;  // of its jobs
+  int32_t adapter = -1;  // of its jobs, and
+  std::string salt;
 };
 
 struct EngineState {

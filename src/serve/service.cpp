@@ -197,6 +197,7 @@ void Service::write(const Route& route, Call& call) {
     MAKAR_TRY(Ask ask, route.reader(call.body, asked_in));
     ask.seed_given = ask.seed_given || options_.seed_given;
     ask.write.adapter = call.model.adapter;
+    ask.write.salt = access_.caller(call.request);  // nobody can probe another's prompts by their speed
     MAKAR_TRY(auto prompts, prepare(ask, call.model.served()));
     call.body = {};
     Answering::start(std::move(ask), std::move(prompts), std::move(call.model), std::move(call.reply),

@@ -146,7 +146,7 @@ void Service::submit(std::shared_ptr<EngineTask> task, Call& call) {
     if (const auto model = active.lock()) model->loop.wake();
   });
   task->deadline = EngineTask::Clock::now() + options_.time;
-  task->adapter = call.model.adapter;
+  task->adapter = call.model.adapter, task->salt = access_.caller(call.request);
   call.model.loop().submit(std::move(task));
 }
 

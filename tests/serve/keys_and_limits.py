@@ -5,6 +5,7 @@ usage: keys_and_limits.py MAKAR
 """
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,22 @@ def several_keys(makar, folder):
         names.write_text(content)
         done = subprocess.run([makar, "serve", "-m", str(folder), "--api-key-file", str(names)], capture_output=True, text=True, timeout=60)
         check(done.returncode == 2 and word in done.stderr, f"key file {content[:10]!r}: {done.returncode} {done.stderr}")
+
+
+def caches_apart(makar):
+    with Server(makar, "-t", "1", "--api-key", "one,two") as s:
+
+        def reused(key):
+            text = s.request("GET", "/metrics", headers=bearer(key))[2]
+            return int(re.search(r"^makar:prefix_cache_tokens_total (\d+)$", text, re.M)[1])
+
+        ask = dict(ASK, prompt="a prompt of some length " * 20)
+        counts = []
+        for key in ("one", "one", "two", "two"):
+            check(s.request("POST", TEXT, ask, bearer(key))[0] == 200, "answered")
+            counts.append(reused(key))
+        check(counts[0] == 0 and counts[1] > 0 and counts[2] == counts[1] and counts[3] > counts[2],
+              f"a key's prompts are found again by that key alone: {counts}")
 
 
 def request_limit(makar):
@@ -92,6 +109,7 @@ def main():
     makar = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
         several_keys(makar, pathlib.Path(name))
+    caches_apart(makar)
     request_limit(makar)
     token_limit(makar)
     origins(makar)
