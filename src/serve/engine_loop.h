@@ -37,8 +37,10 @@ class EngineTask {
 };
 
 struct EngineState {
+  static constexpr size_t kShownSequences = 64;
   int64_t tasks = 0, steps = 0, rows = 0, reused = 0, preempted = 0, pages = 0, max_pages = 0,
           prefix_pages = 0;
+  std::vector<EngineSequence> sequences;  // up to kShownSequences of them
   EngineState& operator+=(const EngineState& other);
 };
 

@@ -112,7 +112,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
       error->retry_after = 5;
     } else if (gate_.full()) {
       error = full();
-    } else {
+    } else if (route->kind != Kind::kWorker || !head.path.starts_with("/makar/")) {  // the page asks often
       error = access_.limits().take(caller);
     }
   }

@@ -38,6 +38,8 @@ void Service::engine(Call& call) {
   const EngineState engine = shelf_.state();
   const auto [prompt, written] = metrics_.tokens_so_far();
   const ResidentMemory memory = resident_memory();
+  Json sequences = Json::array();
+  for (const EngineSequence& s : engine.sequences) sequences.push_back({s.tokens, s.cached, s.pages});
   answer(call, {{"seconds",
                  std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()},
                 {"prompt_tokens", prompt},
@@ -52,7 +54,8 @@ void Service::engine(Call& call) {
                   {"pages", engine.pages},
                   {"max_pages", engine.max_pages},
                   {"prefix_pages", engine.prefix_pages},
-                  {"page_tokens", KvCache::kPageRows}}},
+                  {"page_tokens", KvCache::kPageRows},
+                  {"sequences", std::move(sequences)}}},
                 {"memory", {{"resident", memory.now}, {"peak", memory.peak}}}});
 }
 
