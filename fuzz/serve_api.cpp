@@ -42,7 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (!parse_json(dump(rerank_json(*ranks, scores, "m", "id", 1)), "answer").ok()) std::abort();
     }
     const auto moderation = read_moderation(*body);
-    if (moderation.ok() && moderation->texts.empty()) std::abort();
+    if (moderation.ok() && moderation->empty()) std::abort();
   }
   // Calls: however the text is cut, no byte is lost that is not part of one.
   ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);

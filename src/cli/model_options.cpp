@@ -26,7 +26,8 @@ Result<std::string> text_or_file(const std::string& value) {
 }
 
 Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool, const MemoryBudget& budget) {
-  MAKAR_TRY(LanguageModel language, LanguageModel::open(options.model, pool, {options.adapters, budget}));
+  MAKAR_TRY(LanguageModel language,
+            LanguageModel::open(options.model, pool, {options.adapters, budget, options.offered}));
   for (const std::string& warning : language.warnings()) fmt::print(stderr, "makar: warning: {}\n", warning);
   if (!options.chat_template.empty()) {
     MAKAR_TRY(const std::string source, text_or_file(options.chat_template));

@@ -13,6 +13,7 @@ namespace makar {
 struct ModelOptions {
   std::string model, chat_template;
   std::vector<std::string> adapters;
+  std::vector<std::string> offered;  // adapters that requests choose among
   int64_t threads = 0;
   void declare(Options& options);
   void declare_chat(Options& options);  // --chat-template

@@ -53,6 +53,9 @@ Engine::~Engine() {
   for (const auto& job : jobs_) job->stop(cache_);
 }
 
+// Pages of one adapter are nothing to another.
+std::string Engine::salt(const Job& job) { return fmt::format("{}:{}", job.adapter, job.salt); }
+
 void Engine::submit(std::shared_ptr<Job> job) {
   if (job->done()) return;
   const auto after = std::find_if(jobs_.begin(), jobs_.end(),
@@ -80,7 +83,7 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
   branch.cached = 0;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
-    const auto pages = prefixes_.find(job.salt, std::span(branch.tokens).first(static_cast<size_t>(useful)));
+    const auto pages = prefixes_.find(salt(job), std::span(branch.tokens).first(static_cast<size_t>(useful)));
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
@@ -101,6 +104,8 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
         return false;
       }
       Context ctx{pool_};
+      const std::vector<int32_t> adapters(job.source.size(), job.adapter);
+      if (job.adapter >= 0) ctx.row_adapters = adapters;
       ForwardContext f{ctx, &cache_};
       model_.read_source(f, source, slot);
     }
@@ -206,7 +211,11 @@ void Engine::compute(const std::vector<Piece>& pieces) {
     int64_t index, row;
   };
   std::vector<Wanted> wanted;
+  std::vector<int32_t> adapters;
+  bool adapted = false;
   for (const Piece& piece : pieces) {
+    adapters.insert(adapters.end(), static_cast<size_t>(piece.count), piece.job->adapter);
+    adapted = adapted || piece.job->adapter >= 0;
     const Branch& branch = piece.job->branches[piece.branch];
     const int64_t start = batch.rows();
     for (int64_t i = branch.cached; i < branch.cached + piece.count; ++i) {
@@ -218,6 +227,7 @@ void Engine::compute(const std::vector<Piece>& pieces) {
     batch.sequences.push_back({start, piece.count, branch.cached, branch.slot.value_or(0)});
   }
   Context ctx{pool_};
+  if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
   f.stream = stream_;
   const Tensor hidden = whole_ ? model_.encode(f, batch) : model_.decode(f, batch, {}, nullptr);
@@ -229,7 +239,12 @@ void Engine::compute(const std::vector<Piece>& pieces) {
   for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
     const size_t to = std::min(wanted.size(), from + kLogitRows);
     std::vector<int64_t> rows;
-    for (size_t i = from; i < to; ++i) rows.push_back(wanted[i].row);
+    std::vector<int32_t> chosen;
+    for (size_t i = from; i < to; ++i) {
+      rows.push_back(wanted[i].row);
+      if (adapted) chosen.push_back(adapters[static_cast<size_t>(wanted[i].row)]);
+    }
+    ctx.row_adapters = chosen;
     const Tensor logits = model_.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows));
     const size_t vocab = static_cast<size_t>(logits.dim(1));
     for (size_t i = from; i < to; ++i)
@@ -245,7 +260,7 @@ void Engine::settle(const std::vector<Piece>& pieces) {
     branch.cached += piece.count;
     if (whole_) continue;
     if (options_.share_prefixes && piece.job->source.empty() && branch.cached / KvCache::kPageRows > before)
-      prefixes_.add(piece.job->salt, std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
+      prefixes_.add(salt(*piece.job), std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
                     cache_.pages(*branch.slot));
     if (window_ > 0) cache_.forget(*branch.slot, stream_.sinks, branch.cached - window_ + 1);
   }

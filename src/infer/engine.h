@@ -63,6 +63,7 @@ class Engine {
   std::vector<Piece> plan_whole();
   void compute(const std::vector<Piece>& pieces);
   void settle(const std::vector<Piece>& pieces);
+  static std::string salt(const Job& job);
 
   const Model& model_;
   ThreadPool& pool_;

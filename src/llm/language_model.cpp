@@ -84,6 +84,9 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& p
   LanguageModel out;
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   MAKAR_TRY(out.loaded_, load_model(source));
+  AdapterSet offered(out.loaded_, pool);
+  for (const std::string& folder : options.offered) MAKAR_CHECK_OK(offered.load(folder));
+  offered.offer();
   MAKAR_CHECK_OK(load_adapters(out.loaded_, options.adapters, pool));
   out.stop_ = out.spec().eos;
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();

@@ -16,8 +16,9 @@ namespace makar {
 struct ModelSource;
 
 struct LanguageModelOptions {
-  std::vector<std::string> adapters;  // "FOLDER" or "FOLDER:WEIGHT", beside the weights
-  MemoryBudget memory;                // a model that does not fit is refused before its weights are read
+  std::vector<std::string> adapters = {};  // "FOLDER" or "FOLDER:WEIGHT", beside the weights
+  MemoryBudget memory = {};                // a model that does not fit is refused before its weights are read
+  std::vector<std::string> offered = {};   // folders of adapters that requests choose among, by their numbers
 };
 
 // The template of a folder, or the one inside a GGUF file; kNotFound where there is none.

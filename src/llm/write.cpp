@@ -82,6 +82,7 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
   w->prompt_tokens_ = static_cast<int64_t>(prompt.size());
   w->steps_before_ = engine.stats().steps;
   w->job_ = make_job(language.model(), context, prompt, decoding, language.stop_ids(), std::move(hooks));
+  w->job_->adapter = options.adapter, w->job_->salt = options.salt;
   engine.submit(w->job_);
   return w;
 }

@@ -18,6 +18,8 @@ struct WriteOptions : Decoding {
   int64_t draft_tokens = 4;
   bool lookup = false;        // guesses by prompt look-up
   bool keep_special = false;  // control tokens are shown
+  int32_t adapter = -1;       // of those the model offers; -1: none
+  std::string salt;           // requests of different salts share no pages
   std::shared_ptr<Constraint> constraint;
   // Minimum Bayes risk: draws this many answers and keeps those most like all of them; 0: off.
   int64_t mbr = 0;

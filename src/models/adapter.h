@@ -33,6 +33,8 @@ class AdapterSet {
   // Reads a folder; it is not in use yet. One of DoRA, or with modules_to_save, cannot share a model
   // (kUnsupported).
   Status load(const std::string& folder);
+  // Every layer offers those that were loaded, by their numbers, for rows to choose among.
+  void offer();
   // A weight for each that was loaded; 0: not in use.
   void use(const std::vector<float>& weights);
 

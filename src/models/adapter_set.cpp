@@ -87,6 +87,21 @@ void AdapterSet::use(const std::vector<float>& weights) {
   }
 }
 
+void AdapterSet::offer() {
+  ParameterSet& set = loaded_.model->parameters();
+  for (size_t i = 0; i < adapters_.size(); ++i)
+    for (const Part& p : adapters_[i]) {
+      const std::string at = fmt::format("adapter.offered.{}.{}", i, p.linear->weight()->name);
+      const auto put = [&](const char* end, const Tensor& value) {
+        Parameter* own = set.add(at + end, value.shape());
+        own->value = value, own->trainable = false;
+        return own;
+      };
+      p.linear->offer(i,
+                      std::make_shared<Adapter>(Adapter{put(".a", p.a), put(".b", p.b), nullptr, p.scale}));
+    }
+}
+
 Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, ThreadPool& pool) {
   std::vector<std::string> folders;
   std::vector<float> weights;

@@ -70,13 +70,19 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
 
   std::vector<Tensor> parts;
   std::vector<int64_t> home;
+  const auto all = ctx.row_adapters;
   for (int64_t e = 0; e < count; ++e) {
     std::vector<int64_t> tokens, slots;
     for (int64_t r = 0; r < rows; ++r)
       for (int64_t s = 0; s < k; ++s)
         if (choices[static_cast<size_t>(r * k + s)] == e) tokens.push_back(r), slots.push_back(s * rows + r);
     if (tokens.empty()) continue;
+    std::vector<int32_t> adapters;
+    if (!all.empty())
+      for (const int64_t r : tokens) adapters.push_back(all[static_cast<size_t>(r)]);
+    ctx.row_adapters = adapters;
     const Tensor out = experts[static_cast<size_t>(e)].run(ctx, ops::gather_rows(ctx, x, tokens), spec_);
+    ctx.row_adapters = all;
     parts.push_back(ops::scale_rows(ctx, out, ops::gather_rows(ctx, weights, slots)));
     home.insert(home.end(), tokens.begin(), tokens.end());
   }

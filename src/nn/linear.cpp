@@ -1,5 +1,6 @@
 #include "nn/linear.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/file.h"
@@ -11,7 +12,34 @@ namespace makar {
 Linear::Linear(ParameterSet& set, const std::string& name, int64_t in, int64_t out, bool bias)
     : weight_(set.add(name + ".weight", {out, in})), bias_(bias ? set.add(name + ".bias", {out}) : nullptr) {}
 
+void Linear::offer(size_t number, std::shared_ptr<const Adapter> adapter) {
+  check(!adapter->magnitude, "DoRA changes the whole layer; it is attached, not offered");
+  if (offered_.size() <= number) offered_.resize(number + 1);
+  offered_[number] = std::move(adapter);
+}
+
 Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
+  Tensor y = with_attached(ctx, x);
+  if (ctx.row_adapters.empty() || offered_.empty()) return y;
+  check(!ctx.tape && static_cast<int64_t>(ctx.row_adapters.size()) == x.dim(0),
+        "a row each, outside of training");
+  for (size_t number = 0; number < offered_.size(); ++number) {
+    std::vector<int64_t> rows;
+    for (size_t r = 0; r < ctx.row_adapters.size(); ++r)
+      if (ctx.row_adapters[r] == static_cast<int32_t>(number)) rows.push_back(static_cast<int64_t>(r));
+    const Adapter* adapter = offered_[number].get();
+    if (rows.empty() || !adapter) continue;
+    const Tensor low = ops::linear(ctx, ops::gather_rows(ctx, x, rows), adapter->a->value);
+    const Tensor own = ops::scale(ctx, ops::linear(ctx, low, adapter->b->value), adapter->scale);
+    const Tensor sum = ops::add(ctx, ops::gather_rows(ctx, y, rows), own);
+    const int64_t width = y.dim(1);
+    for (size_t i = 0; i < rows.size(); ++i)
+      std::copy_n(sum.f32() + static_cast<int64_t>(i) * width, width, y.f32() + rows[i] * width);
+  }
+  return y;
+}
+
+Tensor Linear::with_attached(Context& ctx, const Tensor& x) const {
   const Tensor bias = bias_ ? bias_->value : Tensor();
   if (!adapter_) return ops::linear(ctx, x, weight_->value, bias, packed_.get());
   if (adapter_->magnitude) return with_magnitude(ctx, x);

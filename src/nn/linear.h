@@ -3,6 +3,7 @@
 #pragma once
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nn/parameter.h"
 #include "ops/linear.h"
@@ -33,6 +34,9 @@ class Linear {
   void attach(std::shared_ptr<Adapter> adapter) { adapter_ = std::move(adapter); }
   void detach() { adapter_ = nullptr; }
   const Adapter* adapter() const { return adapter_.get(); }
+  // An adapter that rows may take by its number (Context::row_adapters), beside the attached one. A row's
+  // result is that of the adapter attached, to the bit.
+  void offer(size_t number, std::shared_ptr<const Adapter> adapter);
   // W with the adapter folded in: W + scale B A, rows rescaled for DoRA.
   Tensor merged(Context& ctx) const;
 
@@ -43,9 +47,11 @@ class Linear {
   void unpack() { packed_ = nullptr; }
 
  private:
+  Tensor with_attached(Context& ctx, const Tensor& x) const;
   Tensor with_magnitude(Context& ctx, const Tensor& x) const;
   Parameter *weight_ = nullptr, *bias_ = nullptr;
   std::shared_ptr<Adapter> adapter_;
+  std::vector<std::shared_ptr<const Adapter>> offered_;
   std::shared_ptr<kernels::PackedMatrix> packed_;
 };
 

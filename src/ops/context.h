@@ -2,6 +2,7 @@
 // on.
 #pragma once
 #include <cstdint>
+#include <span>
 
 #include "base/thread_pool.h"
 #include "ops/tape.h"
@@ -21,6 +22,9 @@ struct Context {
   uint64_t seed = 0, step = 0;
   uint64_t stream = 0;  // one for each dropout site, in call order; reset with each forward
   LinearObserver* observer = nullptr;
+  // Which of the adapters that layers offer each row takes, -1 for none; empty: no row takes any. Whoever
+  // gathers rows gathers these too.
+  std::span<const int32_t> row_adapters = {};
 
   bool needs(const Key& t) const { return tape && tape->needs(t); }
   template <class... T>

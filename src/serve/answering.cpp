@@ -19,6 +19,7 @@ class Answering::PromptTask : public EngineTask {
     const std::vector<int64_t>& ids = owner_->prompts_[prompt_];
     if (ask.echo && ask.write.logprobs >= 0 && ids.size() > 1) {
       score_ = std::make_shared<ScoreJob>(ids, 1, ask.write.logprobs);
+      score_->adapter = ask.write.adapter, score_->salt = ask.write.salt;
       engine.submit(score_);
       return Done{};
     }
@@ -94,19 +95,19 @@ class Answering::PromptTask : public EngineTask {
   bool over_ = false, started_ = false;
 };
 
-Answering::Answering(Ask ask, const ServedModel& model, EngineLoop& loop, std::shared_ptr<LoggedReply> reply,
-                     Gate::Ticket ticket)
-    : ask_(std::move(ask)),
-      model_(model),
-      loop_(loop),
+Answering::Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket)
+    : lease_(std::move(model)),
+      model_(lease_.served()),
+      loop_(lease_.loop()),
+      ask_(std::move(ask)),
       reply_(std::move(reply)),
       ticket_(std::move(ticket)) {}
 
-void Answering::start(Ask ask, std::vector<std::vector<int64_t>> prompts, const ServedModel& model,
-                      EngineLoop& loop, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket,
-                      std::chrono::seconds time) {
+void Answering::start(Ask ask, std::vector<std::vector<int64_t>> prompts, ModelLease model,
+                      std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time) {
   const std::shared_ptr<Answering> self(
-      new Answering(std::move(ask), model, loop, std::move(reply), std::move(ticket)));
+      new Answering(std::move(ask), std::move(model), std::move(reply), std::move(ticket)));
+  EngineLoop& loop = self->loop_;
   Ask& a = self->ask_;
   a.write.max_time = static_cast<double>(time.count());
   std::set<std::string> names;
@@ -117,9 +118,9 @@ void Answering::start(Ask ask, std::vector<std::vector<int64_t>> prompts, const 
   for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(a.write.answers); ++i)
     self->lines_.emplace_back(names, a.tool_choice.parallel);
   for (const auto& prompt : self->prompts_) self->usage_.prompt += static_cast<int64_t>(prompt.size());
-  self->reply_->on_gone([cancelled = self->cancelled_, &loop] {
+  self->reply_->on_gone([cancelled = self->cancelled_, active = std::weak_ptr(self->lease_.active)] {
     *cancelled = true;
-    loop.wake();
+    if (const auto model = active.lock()) model->loop.wake();
   });
   if (a.stream) {
     HttpResponse head;

@@ -1,19 +1,17 @@
 // One request on its way through the engine: its prompts, its answers as they are written, and their telling.
 #pragma once
+#include "serve/active_model.h"
 #include "serve/api/tool_calls.h"
-#include "serve/engine_loop.h"
 #include "serve/gate.h"
 #include "serve/logged_reply.h"
-#include "serve/prepare.h"
 
 namespace makar {
 
 class Answering : public std::enable_shared_from_this<Answering> {
  public:
-  // Submits a task for each prompt. The model and the loop outlive it.
-  static void start(Ask ask, std::vector<std::vector<int64_t>> prompts, const ServedModel& model,
-                    EngineLoop& loop, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket,
-                    std::chrono::seconds time);
+  // Submits a task for each prompt.
+  static void start(Ask ask, std::vector<std::vector<int64_t>> prompts, ModelLease model,
+                    std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time);
 
  private:
   class PromptTask;
@@ -25,8 +23,7 @@ class Answering : public std::enable_shared_from_this<Answering> {
     size_t text_bytes = 0, token_bytes = 0, characters = 0;
   };
 
-  Answering(Ask ask, const ServedModel& model, EngineLoop& loop, std::shared_ptr<LoggedReply> reply,
-            Gate::Ticket ticket);
+  Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket);
 
   // On the engine's thread.
   void echo(size_t prompt, std::vector<Written> tokens);
@@ -41,9 +38,10 @@ class Answering : public std::enable_shared_from_this<Answering> {
   void prompt_done();
   void emit(std::string bytes);
 
-  Ask ask_;
+  const ModelLease lease_;
   const ServedModel& model_;
   EngineLoop& loop_;
+  Ask ask_;
   std::shared_ptr<LoggedReply> reply_;
   Gate::Ticket ticket_;
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);

@@ -1,5 +1,7 @@
 #include "serve/engine_loop.h"
 
+#include <algorithm>
+
 namespace makar {
 namespace {
 
@@ -10,12 +12,26 @@ int64_t now_ns() {
 
 }  // namespace
 
-EngineLoop::EngineLoop(const Model& model, ThreadPool& pool, EngineOptions options)
-    : model_(model), pool_(pool), options_(options), engine_(make_engine()) {
+EngineState& EngineState::operator+=(const EngineState& other) {
+  tasks += other.tasks, steps += other.steps, rows += other.rows, reused += other.reused;
+  preempted += other.preempted, pages += other.pages, max_pages += other.max_pages;
+  prefix_pages += other.prefix_pages;
+  return *this;
+}
+
+EngineLoop::EngineLoop(const Model& model, ThreadPool& pool, EngineOptions options, Turns& turns)
+    : model_(model),
+      pool_(pool),
+      options_(std::move(options)),
+      turns_(turns),
+      engine_(make_engine()),
+      page_bytes_(engine_->cache().page_bytes()) {
+  publish();
   thread_ = std::thread([this] { run(); });
 }
 
-EngineLoop::~EngineLoop() {
+void EngineLoop::stop() {
+  if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -27,6 +43,7 @@ EngineLoop::~EngineLoop() {
 void EngineLoop::submit(std::shared_ptr<EngineTask> task) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return;
     new_.push_back(std::move(task));
   }
   wake_.notify_all();
@@ -43,6 +60,11 @@ void EngineLoop::wake() {
 EngineState EngineLoop::state() const {
   const std::lock_guard lock(mutex_);
   return state_;
+}
+
+int64_t EngineLoop::bytes_to_come() const {
+  const EngineState now = state();
+  return std::max<int64_t>(now.max_pages - now.pages, 0) * page_bytes_;
 }
 
 double EngineLoop::seconds_in_step() const {
@@ -123,17 +145,22 @@ void EngineLoop::run() {
     take_new();
     sweep();
     if (tasks_.empty()) continue;
-    step_began_ = now_ns();
-    try {
-      engine_->step();
-    } catch (const std::exception& e) {
-      fail_all(e.what());
+    {
+      const Turns::Turn turn(turns_);
+      step_began_ = now_ns();
+      try {
+        engine_->step();
+      } catch (const std::exception& e) {
+        fail_all(e.what());
+      }
+      step_began_ = 0;
     }
-    step_began_ = 0;
     sweep();
   }
   for (const auto& task : tasks_) task->release();
   tasks_.clear();
+  const std::lock_guard lock(mutex_);
+  new_.clear();
 }
 
 }  // namespace makar

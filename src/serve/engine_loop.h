@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "infer/engine.h"
+#include "serve/turns.h"
 
 namespace makar {
 
@@ -31,21 +32,25 @@ class EngineTask {
 
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point deadline = Clock::time_point::max();
+  int32_t adapter = -1;  // of its jobs
 };
 
 struct EngineState {
   int64_t tasks = 0, steps = 0, rows = 0, reused = 0, preempted = 0, pages = 0, max_pages = 0,
           prefix_pages = 0;
+  EngineState& operator+=(const EngineState& other);
 };
 
 class EngineLoop {
  public:
-  EngineLoop(const Model& model, ThreadPool& pool, EngineOptions options);
-  ~EngineLoop();  // takes back what is there
+  EngineLoop(const Model& model, ThreadPool& pool, EngineOptions options, Turns& turns);
+  ~EngineLoop() { stop(); }
+  void stop();  // takes back what is there
 
   void submit(std::shared_ptr<EngineTask> task);
   void wake();  // something was cancelled
   EngineState state() const;
+  int64_t bytes_to_come() const;  // pages that are not in use yet
   // How long the step under way has taken so far; 0 between steps.
   double seconds_in_step() const;
 
@@ -60,7 +65,9 @@ class EngineLoop {
   const Model& model_;
   ThreadPool& pool_;
   EngineOptions options_;
+  Turns& turns_;
   std::unique_ptr<Engine> engine_;
+  const int64_t page_bytes_;
   std::vector<std::shared_ptr<EngineTask>> tasks_;  // of the thread
 
   mutable std::mutex mutex_;

@@ -13,6 +13,13 @@ Error at_field(const Error& error, const std::string& field) {
           error.message};
 }
 
+// What a model that does not write is good for.
+const char* uses_of(const ModelSpec& spec) {
+  if (spec.head.kind == HeadKind::kSequenceClass)
+    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
+  return "ask it for /v1/embeddings or /v1/rerank";
+}
+
 Result<std::vector<int64_t>> encode_conversation(const Ask& ask, const ServedModel& model, bool forced) {
   const LanguageModel& language = model.language;
   if (!language.chat_template())
@@ -74,19 +81,13 @@ Status constrain_answer(Ask& ask, const ServedModel& model) {
 
 }  // namespace
 
-const char* uses_of(const ModelSpec& spec) {
-  if (spec.head.kind == HeadKind::kSequenceClass)
-    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
-  return "ask it for /v1/embeddings or /v1/rerank";
-}
-
-Result<ServedModel> ServedModel::of(const LanguageModel& language, const ContextOptions& context,
+Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions& context,
                                     const std::string& name, const std::string& path) {
   MAKAR_TRY(Constrainer constrainer, Constrainer::of(language));
   std::vector<std::string> tokens = constrainer.bytes();
   for (const AddedToken& added : language.tokenizer().added_tokens())
     if (added.id < tokens.size() && tokens[added.id].empty()) tokens[added.id] = added.content;
-  return ServedModel{language, std::move(constrainer), std::move(tokens), context, name, path};
+  return ServedModel{std::move(language), std::move(constrainer), std::move(tokens), context, name, path};
 }
 
 Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place) {

@@ -6,21 +6,18 @@
 
 namespace makar {
 
-// What a server knows of its model, made once.
+// What a server knows of a model, made once.
 struct ServedModel {
-  const LanguageModel& language;
+  LanguageModel language;
   Constrainer constrainer;
   std::vector<std::string> tokens;  // the text of each id, special ones by their names
   ContextOptions context;
   std::string name, path;
 
-  static Result<ServedModel> of(const LanguageModel& language, const ContextOptions& context,
+  static Result<ServedModel> of(LanguageModel language, const ContextOptions& context,
                                 const std::string& name, const std::string& path);
   int64_t context_limit() const { return context_size(language.spec(), context); }
 };
-
-// What a model that does not write is good for, as advice.
-const char* uses_of(const ModelSpec& spec);
 
 // The ids of each prompt. Fills the constraint and the seed of ask.write, and bounds its length.
 Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model);

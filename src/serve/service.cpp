@@ -80,19 +80,18 @@ const Service::Route* Service::find(const HttpRequest& request, bool& path_known
   return nullptr;
 }
 
-Service::Service(ServedModel model, ThreadPool& pool, EngineOptions engine, ServeOptions options)
-    : model_(std::move(model)),
+Service::Service(ModelShelf& shelf, ServeOptions options)
+    : shelf_(shelf),
       options_(std::move(options)),
       key_digest_(options_.key.empty() ? "" : sha256_of(options_.key)),
       created_(std::time(nullptr)),
       responses_(std::make_shared<ResponseStore>()),
       gate_(options_.parallel + options_.queue),
-      loop_(model_.language.model(), pool, engine),
       workers_(kWorkers) {
   options_.key.clear();
 }
 
-Service::~Service() = default;
+Service::~Service() { shelf_.close(); }
 
 HttpResponse Service::broken(int status, const std::string& why) {
   ApiError error{status, why};
@@ -178,43 +177,54 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   call.ticket = gate_.enter();
   if (!call.ticket) return call.reply->send(error_response(route->dialect, full()));
   auto shared = std::make_shared<Call>(std::move(call));
-  workers_.post([this, route, shared] {
-    // Whatever happens in a request ends here.
-    try {
-      if (route->reader)
-        write(*route, *shared);
-      else
-        (this->*route->worker)(*shared);
-    } catch (const std::exception& e) {
-      if (!shared->reply) return;
-      shared->reply->failed(e.what());
-      ApiError error{500, "internal error", "server_error"};
-      shared->reply->send(error_response(route->dialect, error));
-    }
+  workers_.post([this, route, shared] { admitted(*route, shared); });
+}
+
+// The body is read, then the model that it asks for is fetched, then the work begins.
+void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
+  auto body = read_body(call->request.body);
+  if (!body.ok()) return fail(*call, route.dialect, body.error());
+  call->body = std::move(*body), call->request.body = {};
+  const auto name = text_field(call->body, "model");
+  if (!name.ok()) return fail(*call, route.dialect, name.error());
+  const auto asked_on = std::this_thread::get_id();
+  shelf_.ask(*name, [this, &route, call, asked_on](Result<ModelLease> model) {
+    if (!model.ok()) return fail(*call, route.dialect, model.error());
+    call->model = std::move(*model);
+    if (std::this_thread::get_id() == asked_on) return work(route, *call);
+    workers_.post([this, &route, call] { work(route, *call); });
   });
 }
 
-AskContext Service::context() const {
-  return {model_.name, options_.defaults, model_.tokens, static_cast<int64_t>(std::time(nullptr)),
-          random_id(), responses_};
+// Whatever happens in a request ends here.
+void Service::work(const Route& route, Call& call) {
+  try {
+    if (route.reader)
+      write(route, call);
+    else
+      (this->*route.worker)(call);
+  } catch (const std::exception& e) {
+    if (!call.reply) return;
+    call.reply->failed(e.what());
+    ApiError error{500, "internal error", "server_error"};
+    call.reply->send(error_response(route.dialect, error));
+  }
 }
 
-Status Service::check_model(const std::string& asked) const {
-  if (asked.empty() || asked == model_.name || asked == model_.name + ":latest") return Done{};
-  return error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} is", shown(asked),
-                  shown(model_.name));
+AskContext Service::context(const ModelLease& model) const {
+  return {model.name,  options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
+          random_id(), responses_};
 }
 
 void Service::write(const Route& route, Call& call) {
   const auto start = [&]() -> Status {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
-    const AskContext asked_in = context();
-    MAKAR_TRY(Ask ask, route.reader(body, asked_in));
-    MAKAR_CHECK_OK(check_model(ask.model));
+    const AskContext asked_in = context(call.model);
+    MAKAR_TRY(Ask ask, route.reader(call.body, asked_in));
     ask.seed_given = ask.seed_given || options_.seed_given;
-    MAKAR_TRY(auto prompts, prepare(ask, model_));
-    call.request.body = {};
-    Answering::start(std::move(ask), std::move(prompts), model_, loop_, std::move(call.reply),
+    ask.write.adapter = call.model.adapter;
+    MAKAR_TRY(auto prompts, prepare(ask, call.model.served()));
+    call.body = {};
+    Answering::start(std::move(ask), std::move(prompts), std::move(call.model), std::move(call.reply),
                      std::move(call.ticket), options_.time);
     return Done{};
   };
@@ -230,7 +240,7 @@ void Service::answer(Call& call, const Json& body) const {
 }
 
 void Service::health(Call& call) {
-  const double seconds = loop_.seconds_in_step();
+  const double seconds = shelf_.seconds_in_step();
   if (seconds < options_.hung_after) return answer(call, {{"status", "ok"}});
   call.reply->send(broken(503, fmt::format("the engine has been in one step for {:.0f} seconds", seconds)));
 }
@@ -241,23 +251,36 @@ void Service::ready(Call& call) {
 }
 
 void Service::models(Call& call) {
-  Json model = {{"id", model_.name},
-                {"object", "model"},
-                {"created", created_},
-                {"owned_by", "makar"},
-                {"max_model_len", model_.context_limit()}};
   const std::string prefix = "/v1/models/";
-  if (!call.request.path.starts_with(prefix))
-    return answer(call, {{"object", "list"}, {"data", Json::array({std::move(model)})}});
-  const Status known = check_model(call.request.path.substr(prefix.size()));
-  if (known.ok()) return answer(call, model);
-  fail(call, Dialect::kOpenAi, known.error());
+  const bool one = call.request.path.starts_with(prefix);
+  const std::string asked = one ? call.request.path.substr(prefix.size()) : "";
+  Json list = Json::array();
+  for (const ShelfState& state : shelf_.list()) {
+    const auto add = [&](const std::string& name, const Json& parent) {
+      if (one && name != asked && name + ":latest" != asked) return;
+      Json model = {{"id", name},
+                    {"object", "model"},
+                    {"created", created_},
+                    {"owned_by", "makar"},
+                    {"root", state.entry->name},
+                    {"parent", parent},
+                    {"loaded", state.active != nullptr}};
+      if (state.active) model["max_model_len"] = state.active->served.context_limit();
+      list.push_back(std::move(model));
+    };
+    add(state.entry->name, nullptr);
+    for (const std::string& adapter : state.entry->adapters) add(adapter, state.entry->name);
+  }
+  if (!one) return answer(call, {{"object", "list"}, {"data", std::move(list)}});
+  if (!list.empty()) return answer(call, list[0]);
+  fail(call, Dialect::kOpenAi,
+       error_of(Error::Kind::kNotFound, "model", "{} is not served here", shown(asked)));
 }
 
 void Service::counters(Call& call) {
   HttpResponse response;
   response.type = "text/plain; version=0.0.4";
-  response.body = metrics_.text(loop_.state(), gate_.inside());
+  response.body = metrics_.text(shelf_.state(), gate_.inside());
   call.reply->send(std::move(response));
 }
 

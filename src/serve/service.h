@@ -3,8 +3,8 @@
 #pragma once
 #include <map>
 
-#include "llm/embed.h"
 #include "serve/answering.h"
+#include "serve/model_shelf.h"
 #include "serve/workers.h"
 
 namespace makar {
@@ -17,7 +17,6 @@ struct ServeOptions {
   double hung_after = 60;          // seconds: a step that takes longer makes /health fail
   WriteOptions defaults;           // what requests leave open
   bool seed_given = false;
-  EmbedOptions embed;
   LogSink log;
 };
 
@@ -25,7 +24,8 @@ class ResponseStore;
 
 class Service : public HttpHandler {
  public:
-  Service(ServedModel model, ThreadPool& pool, EngineOptions engine, ServeOptions options);
+  // The shelf outlives it.
+  Service(ModelShelf& shelf, ServeOptions options);
   ~Service() override;
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
@@ -38,6 +38,8 @@ class Service : public HttpHandler {
     HttpRequest request;
     std::shared_ptr<LoggedReply> reply;
     Gate::Ticket ticket;
+    Json body = {};         // of admitted ones
+    ModelLease model = {};  // that the body asks for
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
@@ -56,9 +58,10 @@ class Service : public HttpHandler {
 
   std::optional<ApiError> forbidden(const HttpRequest& head, const Route& route) const;
   ApiError full() const;
+  void admitted(const Route& route, const std::shared_ptr<Call>& call);
+  void work(const Route& route, Call& call);
   void write(const Route& route, Call& call);
-  AskContext context() const;
-  Status check_model(const std::string& asked) const;
+  AskContext context(const ModelLease& model) const;
   void answer(Call& call, const Json& body) const;
 
   void health(Call& call);
@@ -84,7 +87,7 @@ class Service : public HttpHandler {
   void submit(std::shared_ptr<EngineTask> task, Call& call);
   void fail(Call& call, Dialect dialect, const Error& error) const;
 
-  ServedModel model_;
+  ModelShelf& shelf_;
   ServeOptions options_;
   const std::string key_digest_;
   const int64_t created_;
@@ -92,9 +95,7 @@ class Service : public HttpHandler {
   ServeMetrics metrics_;
   std::shared_ptr<ResponseStore> responses_;
   Gate gate_;
-  // Last: they are stopped first.
-  EngineLoop loop_;
-  Workers workers_;
+  Workers workers_;  // last: they are stopped first
 };
 
 }  // namespace makar

@@ -30,20 +30,20 @@ int64_t count(const std::vector<TypedTokens>& texts) {
 void Service::rerank(Call& call) {
   RerankAsk ask;
   std::vector<TypedTokens> texts;
-  const bool pairs = model_.language.spec().head.kind == HeadKind::kSequenceClass;
+  const ModelLease& model = call.model;
+  const bool pairs = model.language().spec().head.kind == HeadKind::kSequenceClass;
   const auto read = [&]() -> Status {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
-    MAKAR_TRY(ask, read_rerank(body));
-    MAKAR_CHECK_OK(check_model(ask.model));
+    MAKAR_TRY(ask, read_rerank(call.body));
     for (size_t i = 0; i <= ask.documents.size(); ++i) {
       const std::string place = i == 0 ? "query" : fmt::format("documents[{}]", i - 1);
       if (pairs && i == 0) continue;
       if (pairs) {
-        auto pair = classifier_tokens(model_.language, ask.query, &ask.documents[i - 1]);
+        auto pair = classifier_tokens(model.language(), ask.query, &ask.documents[i - 1]);
         if (!pair.ok()) return at_place(pair.error(), place);
         texts.push_back(std::move(*pair));
       } else {
-        auto ids = embed_tokens(model_.language, i == 0 ? ask.query : ask.documents[i - 1], options_.embed);
+        auto ids =
+            embed_tokens(model.language(), i == 0 ? ask.query : ask.documents[i - 1], model.active->embed);
         if (!ids.ok()) return at_place(ids.error(), place);
         texts.push_back({std::move(*ids), {}});
       }
@@ -66,12 +66,12 @@ void Service::rerank(Call& call) {
       return out;
     }();
     if (!scores.ok()) return fail(*held, Dialect::kOpenAi, scores.error());
-    answer(*held, rerank_json(ask, *scores, model_.name, random_id(), tokens));
+    answer(*held, rerank_json(ask, *scores, held->model.name, random_id(), tokens));
   };
   if (pairs) return submit(std::make_shared<LabelTask>(std::move(texts), told), *held);
   std::vector<std::vector<int64_t>> ids;
   for (TypedTokens& text : texts) ids.push_back(std::move(text.ids));
-  EmbedOptions unit = options_.embed;
+  EmbedOptions unit = held->model.active->embed;
   unit.normalize = true;
   submit(std::make_shared<EmbedTask>(std::move(ids), unit, told), *held);
 }
@@ -79,11 +79,9 @@ void Service::rerank(Call& call) {
 void Service::moderations(Call& call) {
   std::vector<TypedTokens> texts;
   const auto read = [&]() -> Status {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
-    MAKAR_TRY(const ModerationAsk ask, read_moderation(body));
-    MAKAR_CHECK_OK(check_model(ask.model));
-    for (size_t i = 0; i < ask.texts.size(); ++i) {
-      auto text = classifier_tokens(model_.language, ask.texts[i]);
+    MAKAR_TRY(const std::vector<std::string> given, read_moderation(call.body));
+    for (size_t i = 0; i < given.size(); ++i) {
+      auto text = classifier_tokens(call.model.language(), given[i]);
       if (!text.ok()) return at_place(text.error(), fmt::format("input[{}]", i));
       texts.push_back(std::move(*text));
     }
@@ -95,13 +93,13 @@ void Service::moderations(Call& call) {
   submit(std::make_shared<LabelTask>(std::move(texts),
                                      [this, held](const Result<std::vector<std::vector<float>>>& rows) {
                                        if (!rows.ok()) return fail(*held, Dialect::kOpenAi, rows.error());
-                                       const ModelSpec& spec = model_.language.spec();
+                                       const ModelSpec& spec = held->model.language().spec();
                                        const bool multi = is_multi_label(spec);
                                        std::vector<std::vector<double>> probabilities;
                                        for (const auto& row : *rows)
                                          probabilities.push_back(class_probabilities(row, multi));
                                        answer(*held, moderation_json(probabilities, label_names(spec), multi,
-                                                                     model_.name, random_id()));
+                                                                     held->model.name, random_id()));
                                      }),
          *held);
 }

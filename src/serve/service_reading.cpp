@@ -66,8 +66,9 @@ void Service::fail(Call& call, Dialect dialect, const Error& error) const {
 }
 
 void Service::tokenize(Call& call) {
+  const Json& body = call.body;
+  const ServedModel& model = call.model.served();
   const auto tokens = [&]() -> Result<Json> {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
     const char* key = body.contains("content") ? "content" : body.contains("prompt") ? "prompt" : "text";
     if (!body.contains(key)) return error_at("content", "is missing");
     MAKAR_TRY(const std::string text, text_field(body, key));
@@ -76,31 +77,32 @@ void Service::tokenize(Call& call) {
     MAKAR_TRY(const bool pieces, flag_field(body, "with_pieces"));
     EncodeOptions o;
     o.add_special = special, o.offsets = false;
-    MAKAR_TRY(const Encoding encoding, model_.language.tokenizer().encode(text, o));
+    MAKAR_TRY(const Encoding encoding, model.language.tokenizer().encode(text, o));
     Json list = Json::array();
     for (const uint32_t id : encoding.ids)
-      list.push_back(pieces ? Json{{"id", id}, {"piece", token_at(model_.tokens, id)}} : Json(id));
+      list.push_back(pieces ? Json{{"id", id}, {"piece", token_at(model.tokens, id)}} : Json(id));
     return Json{{"tokens", std::move(list)},
                 {"count", encoding.ids.size()},
-                {"max_model_len", model_.context_limit()}};
+                {"max_model_len", model.context_limit()}};
   }();
   if (!tokens.ok()) return fail(call, Dialect::kOpenAi, tokens.error());
   answer(call, *tokens);
 }
 
 void Service::detokenize(Call& call) {
+  const Json& body = call.body;
+  const ServedModel& model = call.model.served();
   const auto text = [&]() -> Result<Json> {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
     if (!body.contains("tokens") || !body["tokens"].is_array())
       return error_at("tokens", "expected a list of token ids");
     std::vector<int64_t> ids;
     for (const Json& id : body["tokens"]) {
       if (!id.is_number_integer() || id.get<int64_t>() < 0 ||
-          id.get<int64_t>() >= model_.language.spec().vocab)
-        return error_at("tokens", "expected ids below {}", model_.language.spec().vocab);
+          id.get<int64_t>() >= model.language.spec().vocab)
+        return error_at("tokens", "expected ids below {}", model.language.spec().vocab);
       ids.push_back(id.get<int64_t>());
     }
-    const std::string said = model_.language.tokenizer().decode(narrow(ids));
+    const std::string said = model.language.tokenizer().decode(narrow(ids));
     return Json{{"content", said}, {"prompt", said}};
   }();
   if (!text.ok()) return fail(call, Dialect::kOpenAi, text.error());
@@ -109,11 +111,9 @@ void Service::detokenize(Call& call) {
 
 void Service::count_tokens(Call& call) {
   const auto count = [&]() -> Result<Json> {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
-    const AskContext asked_in = context();
-    MAKAR_TRY(Ask ask, read_message_tokens(body, asked_in));
-    MAKAR_CHECK_OK(check_model(ask.model));
-    MAKAR_TRY(const auto prompts, prepare(ask, model_));
+    const AskContext asked_in = context(call.model);
+    MAKAR_TRY(Ask ask, read_message_tokens(call.body, asked_in));
+    MAKAR_TRY(const auto prompts, prepare(ask, call.model.served()));
     return Json{{"input_tokens", prompts.at(0).size()}};
   }();
   if (!count.ok()) return fail(call, Dialect::kAnthropic, count.error());
@@ -124,17 +124,14 @@ void Service::count_tokens(Call& call) {
 void Service::embed(Call& call, Dialect dialect,
                     std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell) {
   const auto texts = [&]() -> Result<std::vector<std::vector<int64_t>>> {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
-    MAKAR_TRY(const std::string model, text_field(body, "model"));
-    MAKAR_CHECK_OK(check_model(model));
-    return read_inputs(body, model_, options_.embed);
+    return read_inputs(call.body, call.model.served(), call.model.active->embed);
   }();
   if (!texts.ok()) return fail(call, dialect, texts.error());
   int64_t tokens = 0;
   for (const auto& text : *texts) tokens += static_cast<int64_t>(text.size());
   const auto held = std::make_shared<Call>(std::move(call));
   held->reply->count({tokens, 0});
-  auto task = std::make_shared<EmbedTask>(std::move(*texts), options_.embed,
+  auto task = std::make_shared<EmbedTask>(std::move(*texts), held->model.active->embed,
                                           [this, held, dialect, tokens, tell = std::move(tell)](
                                               const Result<std::vector<std::vector<float>>>& vectors) {
                                             if (!vectors.ok()) return fail(*held, dialect, vectors.error());
@@ -144,58 +141,60 @@ void Service::embed(Call& call, Dialect dialect,
 }
 
 void Service::submit(std::shared_ptr<EngineTask> task, Call& call) {
-  call.reply->on_gone([this, cancelled = task->cancelled] {
+  call.reply->on_gone([cancelled = task->cancelled, active = std::weak_ptr(call.model.active)] {
     *cancelled = true;
-    loop_.wake();
+    if (const auto model = active.lock()) model->loop.wake();
   });
   task->deadline = EngineTask::Clock::now() + options_.time;
-  loop_.submit(std::move(task));
+  task->adapter = call.model.adapter;
+  call.model.loop().submit(std::move(task));
 }
 
 void Service::embeddings(Call& call) {
   bool base64 = false;
-  if (const auto body = read_body(call.request.body); body.ok()) {
-    const auto format = text_field(*body, "encoding_format", "float");
-    if (!format.ok() || (*format != "float" && *format != "base64"))
-      return fail(call, Dialect::kOpenAi, error_at("encoding_format", "expected float or base64"));
-    base64 = *format == "base64";
-  }
+  const auto format = text_field(call.body, "encoding_format", "float");
+  if (!format.ok() || (*format != "float" && *format != "base64"))
+    return fail(call, Dialect::kOpenAi, error_at("encoding_format", "expected float or base64"));
+  base64 = *format == "base64";
   embed(call, Dialect::kOpenAi,
-        [this, base64](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
+        [base64, name = call.model.name](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
           Json data = Json::array();
           for (size_t i = 0; i < vectors.size(); ++i)
             data.push_back(
                 {{"object", "embedding"}, {"index", i}, {"embedding", vector_json(vectors[i], base64)}});
           return Json{{"object", "list"},
                       {"data", std::move(data)},
-                      {"model", model_.name},
+                      {"model", name},
                       {"usage", {{"prompt_tokens", tokens}, {"total_tokens", tokens}}}};
         });
 }
 
 void Service::ollama_embed(Call& call) {
-  embed(call, Dialect::kOllama, [this](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
-    return Json{{"model", model_.name}, {"embeddings", vectors}, {"prompt_eval_count", tokens}};
-  });
+  embed(call, Dialect::kOllama,
+        [name = call.model.name](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
+          return Json{{"model", name}, {"embeddings", vectors}, {"prompt_eval_count", tokens}};
+        });
 }
 
 void Service::score(Call& call) {
   int64_t top = 0;
+  const Json& body = call.body;
+  const ServedModel& model = call.model.served();
   const auto text = [&]() -> Result<ScoredText> {
-    MAKAR_TRY(const Json body, read_body(call.request.body));
     MAKAR_TRY(const std::string prompt, text_field(body, "prompt"));
     MAKAR_TRY(const std::string completion, text_field(body, "completion"));
     MAKAR_TRY(top, whole_field(body, "top", 0, 20, 0));
-    if (!model_.language.spec().decoder || model_.language.spec().encoder)
+    if (!model.language.spec().decoder || model.language.spec().encoder)
       return error_of(Error::Kind::kUnsupported, "model", "decoder-only language models score texts");
-    return plan_score(model_.language, model_.context, prompt, completion);
+    return plan_score(model.language, model.context, prompt, completion);
   }();
   if (!text.ok()) return fail(call, Dialect::kOpenAi, text.error());
   const auto held = std::make_shared<Call>(std::move(call));
   held->reply->count({static_cast<int64_t>(text->tokens.size()), 0});
   const ScoredText scored = *text;
   auto task = std::make_shared<ScoreTask>(
-      scored.tokens, scored.from, top, [this, held, scored](const Result<std::vector<Logprobs>>& scores) {
+      scored.tokens, scored.from, top,
+      [this, held, scored, &model](const Result<std::vector<Logprobs>>& scores) {
         if (!scores.ok()) return fail(*held, Dialect::kOpenAi, scores.error());
         Json tokens = Json::array();
         double total = 0;
@@ -206,8 +205,8 @@ void Service::score(Call& call) {
           total += static_cast<double>(l.chosen), greedy = greedy && l.rank == 0;
           Json best = Json::array();
           for (const TokenLogprob& t : l.top)
-            best.push_back({{"token", token_at(model_.tokens, t.id)}, {"id", t.id}, {"logprob", t.logprob}});
-          tokens.push_back({{"token", token_at(model_.tokens, id)},
+            best.push_back({{"token", token_at(model.tokens, t.id)}, {"id", t.id}, {"logprob", t.logprob}});
+          tokens.push_back({{"token", token_at(model.tokens, id)},
                             {"id", id},
                             {"logprob", l.chosen},
                             {"top", std::move(best)}});
@@ -222,13 +221,15 @@ void Service::score(Call& call) {
 }
 
 void Service::tags(Call& call) {
-  answer(call, {{"models",
-                 {{{"name", model_.name},
-                   {"model", model_.name},
-                   {"modified_at", "1970-01-01T00:00:00Z"},
-                   {"size", 0},
-                   {"digest", ""},
-                   {"details", {{"format", "makar"}, {"family", model_.language.spec().architecture}}}}}}});
+  Json list = Json::array();
+  for (const ShelfState& state : shelf_.list())
+    list.push_back({{"name", state.entry->name},
+                    {"model", state.entry->name},
+                    {"modified_at", "1970-01-01T00:00:00Z"},
+                    {"size", 0},
+                    {"digest", ""},
+                    {"details", {{"format", "makar"}}}});
+  answer(call, {{"models", std::move(list)}});
 }
 
 }  // namespace makar

@@ -6,21 +6,26 @@ Workers::Workers(int count) {
   for (int i = 0; i < count; ++i) threads_.emplace_back([this] { run(); });
 }
 
-Workers::~Workers() {
+void Workers::stop() {
+  std::deque<std::function<void()>> dropped;
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    dropped.swap(waiting_);
   }
   wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+  for (std::thread& thread : threads_)
+    if (thread.joinable()) thread.join();
 }
 
-void Workers::post(std::function<void()> work) {
+bool Workers::post(std::function<void()> work) {
   {
     const std::lock_guard lock(mutex_);
+    if (stopping_) return false;
     waiting_.push_back(std::move(work));
   }
   wake_.notify_one();
+  return true;
 }
 
 void Workers::run() {

@@ -13,8 +13,10 @@ namespace makar {
 class Workers {
  public:
   explicit Workers(int count);
-  ~Workers();  // finishes what it has begun, drops the rest
-  void post(std::function<void()> work);
+  ~Workers() { stop(); }
+  // False: they are stopped, and it is not done.
+  bool post(std::function<void()> work);
+  void stop();  // finishes what it has begun, drops the rest
 
  private:
   void run();

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli"))
 from checks import check, failures  # noqa: E402,F401
@@ -125,6 +126,14 @@ class Server:
             except (socket.timeout, ConnectionError):
                 pass
         return out
+
+
+def quiet(server, seconds=10):
+    """Whether nobody is inside any more; an answer may be read before its place is given back."""
+    end = time.monotonic() + seconds
+    while metric(server, "num_requests_inside") and time.monotonic() < end:
+        time.sleep(0.01)
+    return metric(server, "num_requests_inside") == 0
 
 
 def metric(server, name):

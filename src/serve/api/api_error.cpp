@@ -48,8 +48,9 @@ ApiError ApiError::of(const Error& error) {
       out.code = "unsupported";
       break;
     case Error::Kind::kLimit:
-      if (error.place == "time") {
-        out.status = 503, out.type = "overloaded_error", out.code = "timeout", out.param.reset();
+      if (error.place == "time" || error.place == "memory") {
+        out.status = 503, out.type = "overloaded_error",
+        out.code = error.place == "time" ? "timeout" : "busy", out.param.reset();
         out.retry_after = 5;
       } else {
         const bool prompt = place == "messages" || place.starts_with("prompt");

@@ -63,7 +63,6 @@ struct ToolChoice {
 using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 
 struct Ask {
-  std::string model;
   std::optional<ChatInput> chat;     // or
   std::vector<PromptInput> prompts;  // texts or ids; an answer or more each
   WriteOptions write;

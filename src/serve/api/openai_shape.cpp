@@ -55,7 +55,6 @@ std::string OpenAiShape::chunk(Json choices, Json usage) const {
 }
 
 Result<bool> read_stream(const Json& body, Ask& ask) {
-  MAKAR_TRY(ask.model, text_field(body, "model"));
   MAKAR_TRY(ask.stream, flag_field(body, "stream"));
   MAKAR_TRY(const Json options, object_field(body, "stream_options"));
   if (!options.is_object()) return false;

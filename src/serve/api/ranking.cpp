@@ -31,7 +31,6 @@ bool is_harmless(const std::string& label, size_t index, bool multi_label) {
 
 Result<RerankAsk> read_rerank(const Json& body) {
   RerankAsk ask;
-  MAKAR_TRY(ask.model, text_field(body, "model"));
   MAKAR_TRY(ask.query, text_field(body, "query"));
   if (ask.query.empty()) return error_at("query", "is missing: the text that documents are compared with");
   if (!body.contains("documents") || !body["documents"].is_array() || body["documents"].empty())
@@ -80,18 +79,16 @@ Result<double> relevance(const std::vector<float>& logits) {
   return class_probabilities(logits, false).back();
 }
 
-Result<ModerationAsk> read_moderation(const Json& body) {
-  ModerationAsk ask;
-  MAKAR_TRY(ask.model, text_field(body, "model"));
+Result<std::vector<std::string>> read_moderation(const Json& body) {
   if (!body.contains("input")) return error_at("input", "is missing: a string or a list of them");
   const Json& given = body["input"];
   if (given.is_array() && !given.empty() && given[0].is_object()) {  // parts of one text
     MAKAR_TRY(std::string text, read_content(given, "input"));
-    return ask.texts.push_back(std::move(text)), ask;
+    return std::vector<std::string>{std::move(text)};
   }
-  MAKAR_TRY(ask.texts, texts_field(body, "input", kMostTexts));
-  if (ask.texts.empty()) return error_at("input", "expected 1 to {} texts, got none", kMostTexts);
-  return ask;
+  MAKAR_TRY(std::vector<std::string> texts, texts_field(body, "input", kMostTexts));
+  if (texts.empty()) return error_at("input", "expected 1 to {} texts, got none", kMostTexts);
+  return texts;
 }
 
 Json moderation_json(const std::vector<std::vector<double>>& probabilities,

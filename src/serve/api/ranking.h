@@ -9,7 +9,7 @@
 namespace makar {
 
 struct RerankAsk {
-  std::string model, query;
+  std::string query;
   std::vector<std::string> documents;
   int64_t top_n = 0;
   bool return_documents = false;
@@ -22,12 +22,8 @@ Json rerank_json(const RerankAsk& ask, const std::vector<double>& scores, const 
 // How relevant a document is, from the logits of a cross-encoder: one number, or no and yes.
 Result<double> relevance(const std::vector<float>& logits);
 
-struct ModerationAsk {
-  std::string model;
-  std::vector<std::string> texts;
-};
-
-Result<ModerationAsk> read_moderation(const Json& body);
+// The texts to judge.
+Result<std::vector<std::string>> read_moderation(const Json& body);
 // `probabilities`: of each text, a number a label. A label that says of itself that nothing is wrong
 // ("not-toxic", "neutral", "safe") never flags a text.
 Json moderation_json(const std::vector<std::vector<double>>& probabilities,

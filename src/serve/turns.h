@@ -1,0 +1,39 @@
+// Whose turn it is to use all cores, in the order of asking: engines of several models step one after the
+// other, and none waits longer than one step of each.
+#pragma once
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+
+namespace makar {
+
+class Turns {
+ public:
+  class Turn {
+   public:
+    explicit Turn(Turns& turns) : turns_(turns) {
+      std::unique_lock lock(turns_.mutex_);
+      const uint64_t mine = turns_.next_++;
+      turns_.changed_.wait(lock, [&] { return turns_.now_ == mine; });
+    }
+    ~Turn() {
+      {
+        const std::lock_guard lock(turns_.mutex_);
+        ++turns_.now_;
+      }
+      turns_.changed_.notify_all();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Turns& turns_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  uint64_t next_ = 0, now_ = 0;
+};
+
+}  // namespace makar

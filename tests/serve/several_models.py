@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Several models in one server, loaded when they are asked for; several adapters in one batch.
+
+usage: several_models.py MAKAR
+"""
+import array
+import json
+import pathlib
+import random
+import struct
+import sys
+import tempfile
+import threading
+
+from serving import GOLDEN, Server, check, failures, make_model, quiet
+
+
+def make_adapter(folder, seed, modules, rank=3):
+    """A PEFT adapter of random numbers for the tiny llama."""
+    config = json.loads((GOLDEN / "config.json").read_text())
+    width, inner = config["hidden_size"], config["intermediate_size"]
+    head = config.get("head_dim") or width // config["num_attention_heads"]
+    heads, kv = config["num_attention_heads"] * head, config["num_key_value_heads"] * head
+    shapes = {"self_attn.q_proj": (heads, width), "self_attn.k_proj": (kv, width), "self_attn.v_proj": (kv, width),
+              "self_attn.o_proj": (width, heads), "mlp.gate_proj": (inner, width), "mlp.up_proj": (inner, width),
+              "mlp.down_proj": (width, inner)}
+    rng, header, data = random.Random(seed), {}, b""
+    for layer in range(config["num_hidden_layers"]):
+        for name, (rows, columns) in shapes.items():
+            if name.split(".")[1] not in modules:
+                continue
+            for part, shape in (("A", (rank, columns)), ("B", (rows, rank))):
+                values = array.array("f", (rng.gauss(0, 0.5) for _ in range(shape[0] * shape[1]))).tobytes()
+                header[f"base_model.model.model.layers.{layer}.{name}.lora_{part}.weight"] = {
+                    "dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+                data += values
+    folder.mkdir()
+    text = json.dumps(header).encode()
+    (folder / "adapter_model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    (folder / "adapter_config.json").write_text(json.dumps(
+        {"peft_type": "LORA", "r": rank, "lora_alpha": 6, "target_modules": modules, "task_type": "CAUSAL_LM"}))
+    return folder
+
+
+ASKED = {"messages": [{"role": "user", "content": "a long enough beginning " * 9}], "max_tokens": 12,
+         "temperature": 0.8, "seed": 7, "logprobs": True}
+
+
+def told(answer):
+    choice = answer["choices"][0]
+    return choice["message"]["content"], [(t["bytes"], t["logprob"]) for t in choice["logprobs"]["content"]]
+
+
+def ask(s, **more):
+    status, answer = s.post("/v1/chat/completions", dict(ASKED, **more))
+    return (status, told(answer)) if status == 200 else (status, answer)
+
+
+def check_adapters(makar, root):
+    adapters = {"first": make_adapter(root / "first", 1, ["q_proj", "v_proj"]),
+                "second": make_adapter(root / "second", 2, ["q_proj", "k_proj", "o_proj", "gate_proj", "down_proj"], 5)}
+    model = make_model(root / "base")
+    alone = {}
+    for name, folder in adapters.items():
+        with Server(makar, "-t", "1", "--lora", str(folder), model=model) as s:
+            alone[name] = ask(s)
+            vector = s.post("/v1/embeddings", {"input": "a text"})[1]["data"][0]["embedding"]
+            alone[name + " vector"] = vector
+    modules = [flag for name, folder in adapters.items() for flag in ("--lora-modules", f"{name}={folder}")]
+    with Server(makar, "-t", "2", *modules, model=model) as s:
+        alone["base"] = ask(s)
+        check(len({json.dumps(alone[n]) for n in ("base", "first", "second")}) == 3, "adapters change the answer")
+        wrong = []
+
+        def client(seed):
+            order = random.Random(seed)
+            for _ in range(6):
+                name = order.choice(["base", "first", "second"])
+                got = ask(s, model=name)
+                if got != alone[name]:
+                    wrong.append((name, got))
+
+        clients = [threading.Thread(target=client, args=(i,)) for i in range(8)]
+        for c in clients:
+            c.start()
+        for c in clients:
+            c.join()
+        check(not wrong, f"an adapter among others computes what it does alone: {wrong[:1]}")
+        for name in adapters:
+            vector = s.post("/v1/embeddings", {"input": "a text", "model": name})[1]["data"][0]["embedding"]
+            check(vector == alone[name + " vector"], "vectors with an adapter too")
+        status, _, text = s.request("GET", "/v1/models")
+        listed = {m["id"]: m for m in json.loads(text)["data"]}
+        check(status == 200 and listed["first"]["parent"] == "base" and listed["base"]["parent"] is None,
+              "adapters are listed below their model")
+        status, answer = ask(s, model="third")
+        check(status == 404 and answer["error"]["code"] == "model_not_found", "an unknown adapter is no model")
+        check(s.stop() == 0, "it ends well")
+
+
+def check_models(makar, root):
+    shelf = root / "shelf"
+    shelf.mkdir()
+    for name in ("one", "two", "three"):
+        make_model(shelf / name)
+    (shelf / "no-model").mkdir()
+    (shelf / "broken").mkdir()
+    (shelf / "broken/config.json").write_text("{")
+    with Server(makar, "-t", "1", "--models-dir", str(shelf), "--models-max", "2", model=make_model(root / "main")) as s:
+
+        def loaded():
+            models = json.loads(s.request("GET", "/v1/models")[2])["data"]
+            return {m["id"] for m in models if m["loaded"]}
+
+        main = ask(s)
+        check(main[0] == 200 and loaded() == {"main"}, "the first model is there from the start")
+        models = {m["id"] for m in json.loads(s.request("GET", "/v1/models")[2])["data"]}
+        check(models == {"main", "one", "two", "three", "broken"}, f"all are listed: {models}")
+        check(ask(s, model="one") == main and loaded() == {"main", "one"}, "another is loaded when it is asked for")
+        check(ask(s, model="two:latest") == main and loaded() == {"one", "two"}, "the one used least lately goes")
+        status, answer = ask(s, model="broken")
+        check(status >= 400 and "config.json" in answer["error"]["message"], "one that cannot be loaded says why")
+        check(ask(s, model="three") == main, "and the others go on")
+        wrong = []
+
+        def client(names):
+            for name in names:
+                got = ask(s, model=name)
+                # Both places may be in use: then the client is told to come back.
+                if got != main and (got[0] != 503 or got[1]["error"]["code"] != "busy"):
+                    wrong.append(got)
+
+        clients = [threading.Thread(target=client, args=(random.Random(i).choices(["main", "one", "two", "three"], k=6),))
+                   for i in range(6)]
+        for c in clients:
+            c.start()
+        for c in clients:
+            c.join()
+        check(not wrong, f"models come and go under load: {wrong[:1]}")
+        quiet(s)
+        check(len(loaded()) <= 2, "never more than may be")
+        check(s.stop() == 0, "it ends well")
+    for flags, word in ((["--add-model", "main=" + str(shelf / "one")], "twice"), (["--models-dir", "/nowhere"], "nowhere"),
+                        (["--lora-modules", "x"], "NAME=FOLDER"), (["--models-max", "0"], "--models-max"),
+                        (["--add-model", "x=/nowhere"], "nowhere")):
+        try:
+            Server(makar, *flags, model=root / "main")
+            check(False, f"{flags} is refused")
+        except RuntimeError as e:
+            check(word in str(e), f"{flags} says why: {e}")
+
+
+def main():
+    for test in (check_adapters, check_models):
+        with tempfile.TemporaryDirectory() as root:
+            test(sys.argv[1], pathlib.Path(root))
+    print("FAILED" if failures else "ok", len(failures))
+    return 1 if failures else 0
+
+
+sys.exit(main())
