@@ -21,7 +21,7 @@ HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, std::shared
   request_.remote = transport_->remote();
 }
 
-HttpConnection::~HttpConnection() { shared_->body_bytes -= held_; }
+HttpConnection::~HttpConnection() = default;  // here, where Parser is known
 
 void HttpConnection::enter(Phase phase, std::chrono::seconds time) {
   phase_ = phase;
@@ -118,7 +118,9 @@ void HttpConnection::parse_head() {
 
 void HttpConnection::parse_body() {
   parser_->eager(true);
-  while (!parser_->is_done() && !input_.empty()) {
+  // Chunks end with "0\r\n\r\n" at the least, and the parser counts on seeing as much.
+  const size_t least = parser_->chunked() ? 5 : 1;
+  while (!parser_->is_done() && input_.size() >= least) {
     Code code;
     const size_t taken = parser_->put(boost::asio::buffer(input_), code);
     input_.erase(0, taken);

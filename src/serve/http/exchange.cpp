@@ -16,11 +16,13 @@ void HttpExchange::post(Action action) {
 
 HttpExchange::HttpExchange(std::shared_ptr<HttpConnection> connection) : connection_(std::move(connection)) {}
 
+// The connection goes back to its own thread: whoever holds it last takes it down.
 HttpExchange::~HttpExchange() {
-  if (ended_) return;
-  post([](HttpConnection& c) {
-    if (c.answering_) return c.close();
-    c.send(c.shared_->handler.broken(500, "the request was given up"));
+  auto executor = connection_->transport_->executor();
+  boost::asio::post(executor, [c = std::move(connection_), ended = ended_.load()] {
+    if (ended || c->phase_ != HttpConnection::Phase::kAnswer) return;
+    if (c->answering_) return c->close();
+    c->send(c->shared_->handler.broken(500, "the request was given up"));
   });
 }
 

@@ -1,0 +1,133 @@
+// Bytes of a client through the connection's own reading and answering, without a socket: they come whole and
+// byte by byte, and both times the same requests must be seen and whole answers given.
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <cstdint>
+#include <cstdlib>
+
+#include "serve/http/connection.h"
+
+namespace {
+
+using namespace makar;
+namespace net = boost::asio;
+namespace http = boost::beast::http;
+
+struct Wire {
+  std::string input, output;
+  size_t slice = 0, read = 0;
+  bool finished = false, closed = false;
+  std::function<void()> at_end;  // a read that waits at the input's end
+};
+
+class WireTransport : public Transport {
+ public:
+  WireTransport(net::io_context& io, Wire& wire) : io_(io), wire_(wire) {}
+  net::any_io_executor executor() override { return io_.get_executor(); }
+  std::string remote() const override { return "127.0.0.1"; }
+  void open(std::function<void(Code)> told) override { told({}); }
+  void read_some(net::mutable_buffer into, Told told) override {
+    const size_t count = std::min({wire_.slice, wire_.input.size() - wire_.read, into.size()});
+    if (count == 0 && !wire_.closed) {
+      wire_.at_end = [told] { told(net::error::eof, 0); };
+      return;
+    }
+    net::post(io_, [this, into, told, count] {
+      if (wire_.closed) return told(net::error::operation_aborted, 0);
+      std::memcpy(into.data(), wire_.input.data() + wire_.read, count);
+      wire_.read += count;
+      told({}, count);
+    });
+  }
+  void write(net::const_buffer all, Told told) override {
+    if (wire_.finished || wire_.closed) std::abort();
+    wire_.output.append(static_cast<const char*>(all.data()), all.size());
+    net::post(io_, [told, size = all.size()] { told({}, size); });
+  }
+  void finish_sending() override { wire_.finished = true; }
+  void close() override {
+    wire_.closed = true;
+    if (wire_.at_end) net::post(io_, std::exchange(wire_.at_end, nullptr));
+  }
+
+ private:
+  net::io_context& io_;
+  Wire& wire_;
+};
+
+class Handler : public HttpHandler {
+ public:
+  std::optional<HttpResponse> refuse(const HttpRequest& head) override {
+    if (head.headers.size() > 1000 || !head.body.empty()) std::abort();
+    if (head.path.starts_with("/no")) return HttpResponse{404, "{}"};
+    return std::nullopt;
+  }
+  void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override {
+    seen.push_back(request.method + " " + request.path + " " + request.body);
+    if (request.body.size() > 512) std::abort();
+    if (request.path == "/drop") return;
+    if (request.path == "/throw") throw std::runtime_error("thrown");
+    if (request.path != "/stream") return reply->send({200, request.body});
+    reply->begin({200, "first", "text/event-stream"});
+    reply->write(request.body);
+    reply->end();
+  }
+  HttpResponse broken(int status, const std::string& why) override { return {status, why, "text/plain"}; }
+  std::vector<std::string> seen;
+};
+
+// Whole answers, one after the other.
+void check_answers(const std::string& output) {
+  std::string_view left = output;
+  while (!left.empty()) {
+    http::response_parser<http::string_body> parser;
+    parser.eager(true);
+    parser.skip(left.find("\r\ncontent-type") == left.npos);  // 100 Continue
+    boost::system::error_code code;
+    const size_t taken = parser.put(net::buffer(left.data(), left.size()), code);
+    if (code && code != http::error::need_more) std::abort();
+    if (!parser.is_done()) {  // the old way: to the end of the connection
+      parser.put_eof(code);
+      if (code) std::abort();
+      return;
+    }
+    left.remove_prefix(taken);
+  }
+}
+
+std::vector<std::string> serve(const std::string& input, size_t slice) {
+  net::io_context io;
+  Wire wire{input, "", slice};
+  Handler handler;
+  HttpOptions options;
+  options.max_headers = 1024, options.max_body = 512, options.max_unsent = 1 << 16;
+  const auto shared = std::make_shared<HttpShared>(HttpShared{handler, options});
+  int closed = 0;
+  shared->closed = [&](HttpConnection&) { ++closed; };
+  {
+    const auto connection =
+        std::make_shared<HttpConnection>(std::make_unique<WireTransport>(io, wire), shared);
+    connection->start();
+    io.run();
+    while (wire.at_end) {
+      std::exchange(wire.at_end, nullptr)();
+      io.restart();
+      io.run();
+    }
+  }
+  if (closed != 1 || !wire.closed || shared->body_bytes != 0) std::abort();
+  // What a HEAD is answered has a length and no body: nobody can tell without the question.
+  if (input.find("HEAD") == input.npos) check_answers(wire.output);
+  return handler.seen;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string input(reinterpret_cast<const char*>(data), size);
+  const auto whole = serve(input, 1 << 16);
+  if (whole != serve(input, 1)) std::abort();
+  return 0;
+}
