@@ -13,8 +13,8 @@ ModelShelf::ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t mos
 }
 
 // Requests hold on to models, and models' loops to requests: the loops let go first.
-ModelShelf::~ModelShelf() {
-  close();
+void ModelShelf::close() {
+  loader_.stop();
   for (Entry& entry : entries_)
     if (entry.active) entry.active->loop.stop();
 }

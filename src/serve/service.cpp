@@ -1,5 +1,6 @@
 #include "serve/service.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/sha256.h"
@@ -11,6 +12,7 @@ namespace makar {
 namespace {
 
 constexpr int kWorkers = 2;
+constexpr int64_t kBatchShare = 4, kMostBatchLines = 16;  // lines of batches for answers written at a time
 
 // Takes as long whatever the key is: digests of one length are compared to their ends.
 bool same_key(const std::string& digest, const std::string& given) {
@@ -51,6 +53,14 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/v1/responses/", kO, &S::kept_response},
       {"DELETE", "/v1/responses/", kO, &S::forget_response},
       {"POST", "/v1/embeddings", kO, nullptr, nullptr, &S::embeddings},
+      {"POST", "/v1/files", kO, nullptr, nullptr, nullptr, false, &S::add_file},
+      {"GET", "/v1/files", kO, nullptr, nullptr, nullptr, false, &S::files},
+      {"GET", "/v1/files/", kO, nullptr, nullptr, nullptr, false, &S::files},
+      {"DELETE", "/v1/files/", kO, nullptr, nullptr, nullptr, false, &S::files},
+      {"POST", "/v1/batches", kO, nullptr, nullptr, nullptr, false, &S::add_batch},
+      {"GET", "/v1/batches", kO, nullptr, nullptr, nullptr, false, &S::batches},
+      {"GET", "/v1/batches/", kO, nullptr, nullptr, nullptr, false, &S::batches},
+      {"POST", "/v1/batches/", kO, nullptr, nullptr, nullptr, false, &S::batches},
       {"POST", "/v1/rerank", kO, nullptr, nullptr, &S::rerank},
       {"POST", "/rerank", kO, nullptr, nullptr, &S::rerank},
       {"POST", "/v1/moderations", kO, nullptr, nullptr, &S::moderations},
@@ -89,9 +99,22 @@ Service::Service(ModelShelf& shelf, ServeOptions options)
       gate_(options_.parallel + options_.queue),
       workers_(kWorkers) {
   options_.key.clear();
+  if (!options_.files) return;
+  batches_.emplace(*options_.files);
+  runner_ = std::make_unique<BatchRunner>(
+      *options_.files, *batches_,
+      [this](const std::string& path, const Json& body, std::shared_ptr<HttpReply> reply) {
+        send_line(path, body, std::move(reply));
+      },
+      std::clamp<int64_t>(options_.parallel / kBatchShare, 1, kMostBatchLines));
 }
 
-Service::~Service() { shelf_.close(); }
+// What is under way counts itself here when it ends: it is taken back while everything is there.
+Service::~Service() {
+  if (runner_) runner_->stop();
+  workers_.stop();
+  shelf_.close();
+}
 
 HttpResponse Service::broken(int status, const std::string& why) {
   ApiError error{status, why};
@@ -177,7 +200,10 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   call.ticket = gate_.enter();
   if (!call.ticket) return call.reply->send(error_response(route->dialect, full()));
   auto shared = std::make_shared<Call>(std::move(call));
-  workers_.post([this, route, shared] { admitted(*route, shared); });
+  workers_.post([this, route, shared] {
+    if (route->plain) return work(*route, *shared);
+    admitted(*route, shared);
+  });
 }
 
 // The body is read, then the model that it asks for is fetched, then the work begins.
@@ -199,7 +225,9 @@ void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
 // Whatever happens in a request ends here.
 void Service::work(const Route& route, Call& call) {
   try {
-    if (route.reader)
+    if (route.plain)
+      (this->*route.plain)(call);
+    else if (route.reader)
       write(route, call);
     else
       (this->*route.worker)(call);
@@ -221,11 +249,12 @@ void Service::write(const Route& route, Call& call) {
     const AskContext asked_in = context(call.model);
     MAKAR_TRY(Ask ask, route.reader(call.body, asked_in));
     ask.seed_given = ask.seed_given || options_.seed_given;
-    ask.write.adapter = call.model.adapter;
+    ask.write.adapter = call.model.adapter, ask.write.priority = call.background ? -1 : 0;
     MAKAR_TRY(auto prompts, prepare(ask, call.model.served()));
     call.body = {};
+    const auto time = time_of(call);
     Answering::start(std::move(ask), std::move(prompts), std::move(call.model), std::move(call.reply),
-                     std::move(call.ticket), options_.time);
+                     std::move(call.ticket), time);
     return Done{};
   };
   const Status started = start();

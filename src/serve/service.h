@@ -4,6 +4,7 @@
 #include <map>
 
 #include "serve/answering.h"
+#include "serve/files/batch_runner.h"
 #include "serve/model_shelf.h"
 #include "serve/workers.h"
 
@@ -18,6 +19,8 @@ struct ServeOptions {
   WriteOptions defaults;           // what requests leave open
   bool seed_given = false;
   LogSink log;
+  FileStore* files = nullptr;  // of clients; none: their routes are closed, and `no_files` says why
+  std::string no_files;
 };
 
 class ResponseStore;
@@ -31,6 +34,7 @@ class Service : public HttpHandler {
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   HttpResponse broken(int status, const std::string& why) override;
+  size_t max_body(const HttpRequest& head) override;
   void drain() { draining_ = true; }  // /ready says no
 
  private:
@@ -38,8 +42,9 @@ class Service : public HttpHandler {
     HttpRequest request;
     std::shared_ptr<LoggedReply> reply;
     Gate::Ticket ticket;
-    Json body = {};         // of admitted ones
-    ModelLease model = {};  // that the body asks for
+    bool background = false;  // of a batch: everybody else goes first
+    Json body = {};           // of admitted ones
+    ModelLease model = {};    // that the body asks for
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
@@ -51,7 +56,8 @@ class Service : public HttpHandler {
     Reader reader = nullptr;    // a request to write; or
     Handler worker = nullptr;   // something longer
     bool open = false;          // without a key
-    bool admitted() const { return reader || worker; }
+    Handler plain = nullptr;    // instead of the others: longer, but without a model
+    bool admitted() const { return reader || worker || plain; }
   };
   static const std::vector<Route>& routes();
   static const Route* find(const HttpRequest& request, bool& path_known);
@@ -69,6 +75,14 @@ class Service : public HttpHandler {
   void models(Call& call);
   void counters(Call& call);
   void tags(Call& call);
+
+  // In service_files.cpp: on a worker.
+  void add_file(Call& call);
+  void files(Call& call);
+  void add_batch(Call& call);
+  void batches(Call& call);
+  void send_line(const std::string& path, const Json& body, std::shared_ptr<HttpReply> reply);
+  std::chrono::seconds time_of(const Call& call) const;
 
   void kept_response(Call& call);  // in service_responses.cpp
   void forget_response(Call& call);
@@ -95,7 +109,9 @@ class Service : public HttpHandler {
   ServeMetrics metrics_;
   std::shared_ptr<ResponseStore> responses_;
   Gate gate_;
-  Workers workers_;  // last: they are stopped first
+  std::optional<BatchRecords> batches_;
+  Workers workers_;  // stopped before all others but the batches
+  std::unique_ptr<BatchRunner> runner_;
 };
 
 }  // namespace makar

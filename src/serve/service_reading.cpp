@@ -145,8 +145,8 @@ void Service::submit(std::shared_ptr<EngineTask> task, Call& call) {
     *cancelled = true;
     if (const auto model = active.lock()) model->loop.wake();
   });
-  task->deadline = EngineTask::Clock::now() + options_.time;
-  task->adapter = call.model.adapter;
+  task->deadline = EngineTask::Clock::now() + time_of(call);
+  task->adapter = call.model.adapter, task->priority = call.background ? -1 : 0;
   call.model.loop().submit(std::move(task));
 }
 

@@ -53,8 +53,10 @@ class Server:
         root = pathlib.Path(self.folder.name)
         self.model = model or make_model(root / name)
         self.log = open(root / "log", "w+")
+        # Files of clients go nowhere near those of the user.
         self.process = subprocess.Popen([makar, "serve", "-m", str(self.model), "--port", "0", "--log", *flags],
-                                        stdout=subprocess.PIPE, stderr=self.log, text=True)
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        env=dict(os.environ, XDG_DATA_HOME=str(root / "data")))
         head = self.process.stdout.readline()
         found = re.search(r"http://([\d.]+):(\d+)", head)
         if not found:

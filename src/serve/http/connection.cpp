@@ -4,6 +4,7 @@
 #include <atomic>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
+#include <limits>
 
 namespace makar {
 
@@ -104,7 +105,7 @@ void HttpConnection::read_head() {
   if (shared_->draining) return close();
   parser_.emplace();
   parser_->header_limit(static_cast<uint32_t>(shared_->options.max_headers));
-  parser_->body_limit(shared_->options.max_body);
+  parser_->body_limit(std::numeric_limits<uint64_t>::max());  // until the path is known
   stream_.expires_after(shared_->options.header_time);
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](Code code, size_t) { self->head_read(code); });
@@ -115,8 +116,7 @@ void HttpConnection::fail(Code code) {
   if (code == http::error::header_limit || code == http::error::buffer_overflow)
     return refuse(shared_->handler.broken(431, "the headers are longer than the server takes"));
   if (code == http::error::body_limit)
-    return refuse(shared_->handler.broken(
-        413, fmt::format("the body is longer than {} bytes", shared_->options.max_body)));
+    return refuse(shared_->handler.broken(413, fmt::format("the body is longer than {} bytes", body_limit_)));
   if (code.category() == http::make_error_code(http::error::bad_method).category() &&
       code != http::error::end_of_stream && code != http::error::partial_message)
     return refuse(shared_->handler.broken(400, "not a valid HTTP/1.1 request: " + code.message()));
@@ -162,8 +162,12 @@ void HttpConnection::head_read(Code code) {
     }
     return refuse(std::move(*refused));
   }
+  const size_t own = shared_->handler.max_body(request_);
+  body_limit_ = own > 0 ? own : shared_->options.max_body;
+  parser_->body_limit(body_limit_);
   const auto length = parser_->content_length();
-  if (!reserve(length ? static_cast<size_t>(*length) : parser_->chunked() ? shared_->options.max_body : 0))
+  if (length && *length > body_limit_) return fail(http::error::body_limit);
+  if (!reserve(length ? static_cast<size_t>(*length) : parser_->chunked() ? body_limit_ : 0))
     return refuse(shared_->handler.broken(503, "too many bodies at once; try again later"));
   if (beast::iequals(message[http::field::expect], "100-continue")) {
     static const std::string go_on = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -231,7 +235,7 @@ std::string HttpConnection::head_text(const HttpResponse& response, bool whole) 
                                 keep_ ? "keep-alive" : "close");
   for (const auto& [name, value] : response.headers) out += fmt::format("{}: {}\r\n", name, value);
   if (whole)
-    out += fmt::format("content-length: {}\r\n", response.body.size());
+    out += fmt::format("content-length: {}\r\n", response.body.size() + response.more_bytes);
   else if (chunked_)
     out += "transfer-encoding: chunked\r\n";
   return out + "\r\n";
@@ -243,7 +247,9 @@ void HttpConnection::send(HttpResponse response) {
   chunked_ = false;
   std::string out = head_text(response, true);
   if (!head_only_) out += response.body;
-  push(std::move(out), true);
+  if (head_only_ || !response.more) return push(std::move(out), true);
+  more_ = std::move(response.more), more_bytes_ = response.more_bytes;
+  push(std::move(out), false);
 }
 
 void HttpConnection::begin(HttpResponse head) {
@@ -274,6 +280,7 @@ void HttpConnection::push(std::string piece, bool last) {
 
 void HttpConnection::write_next() {
   if (unsent_.empty()) {
+    if (more_) return push_more();
     if (last_queued_) finished();
     return;
   }
@@ -288,6 +295,16 @@ void HttpConnection::write_next() {
   stream_.expires_after(shared_->options.write_time);
   net::async_write(stream_, net::buffer(unsent_.front()),
                    [self = shared_from_this()](Code code, size_t) { self->written(code); });
+}
+
+void HttpConnection::push_more() {
+  std::string piece = more_bytes_ > 0 ? more_() : "";
+  if (piece.empty() && more_bytes_ > 0) return close();  // what was promised is not there
+  if (piece.size() > more_bytes_) piece.resize(more_bytes_);
+  more_bytes_ -= piece.size();
+  const bool last = more_bytes_ == 0;
+  if (last) more_ = nullptr;
+  push(std::move(piece), last);
 }
 
 void HttpConnection::written(Code code) {

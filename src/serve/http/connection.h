@@ -51,6 +51,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void begin(HttpResponse head);
   void push(std::string piece, bool last);
   void write_next();
+  void push_more();
   void written(Code code);
   void finished();
   std::string head_text(const HttpResponse& response, bool whole) const;
@@ -70,6 +71,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool watching_ = false, writing_ = false, last_queued_ = false, closed_ = false, read_on_ = false;
   std::deque<std::string> unsent_;
   size_t unsent_bytes_ = 0;
+  std::function<std::string()> more_;  // of the body that is being sent
+  size_t more_bytes_ = 0, body_limit_ = 0;
 };
 
 }  // namespace makar
