@@ -74,7 +74,11 @@ class Service : public HttpHandler {
   void ready(Call& call);
   void models(Call& call);
   void counters(Call& call);
-  void tags(Call& call);
+
+  void tags(Call& call);  // in service_ollama.cpp
+  void loaded_tags(Call& call);
+  void show(Call& call);
+  void version(Call& call);
 
   // In service_files.cpp: on a worker.
   void add_file(Call& call);

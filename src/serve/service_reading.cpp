@@ -1,4 +1,4 @@
-// Routes that read alone: tokens, vectors, scores, and the model as Ollama lists it.
+// Routes that read alone: tokens, vectors, scores.
 #include <cmath>
 #include <cstring>
 
@@ -218,18 +218,6 @@ void Service::score(Call& call) {
                        {"token_logprobs", std::move(tokens)}});
       });
   submit(std::move(task), *held);
-}
-
-void Service::tags(Call& call) {
-  Json list = Json::array();
-  for (const ShelfState& state : shelf_.list())
-    list.push_back({{"name", state.entry->name},
-                    {"model", state.entry->name},
-                    {"modified_at", "1970-01-01T00:00:00Z"},
-                    {"size", 0},
-                    {"digest", ""},
-                    {"details", {{"format", "makar"}}}});
-  answer(call, {{"models", std::move(list)}});
 }
 
 }  // namespace makar

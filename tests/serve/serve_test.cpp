@@ -51,7 +51,7 @@ TEST(ServeApi, NamesTheFieldThatIsWrong) {
             "messages[0].content[0].type");
   EXPECT_EQ(place_of(completion("{}")), "prompt");
   EXPECT_EQ(place_of(completion(R"({"prompt":[[1],[-1]]})")), "prompt[1]");
-  EXPECT_EQ(place_of(completion(R"({"prompt":"a","suffix":"b"})")), "suffix");
+  EXPECT_EQ(place_of(completion(R"({"prompt":"a","suffix":"b","echo":true})")), "echo");
   EXPECT_EQ(place_of(chat("[]")), "body");
   EXPECT_EQ(place_of(chat(std::string(100000, '['))), "body");
 }

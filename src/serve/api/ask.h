@@ -70,7 +70,8 @@ struct Ask {
   std::string schema, grammar, regex;  // at most one: what the answer is held to
   ToolChoice tool_choice;
   bool stream = false, echo = false, only_score = false;
-  bool drop_oldest = false;  // messages that do not fit are left out, the oldest first
+  std::optional<std::string> suffix;  // what follows the gap that the answer fills
+  bool drop_oldest = false;           // messages that do not fit are left out, the oldest first
   std::unique_ptr<AnswerShape> shape;
 };
 
