@@ -3,6 +3,6 @@
 
 namespace makar {
 
-inline constexpr const char* kVersion = "0.1.0";
+inline constexpr const char* kMakarVersion = "0.1.0";
 
 }  // namespace makar

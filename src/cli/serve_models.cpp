@@ -14,6 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int64_t kUsefulTokens = 2048;  // of a cache, where the context is not smaller
+
 std::string served_name(const std::string& path) {
   const auto clean = fs::path(path).lexically_normal();
   const auto last = clean.has_filename() ? clean.filename() : clean.parent_path().filename();
@@ -93,7 +95,7 @@ Result<std::vector<ShelfEntry>> ServedModelOptions::entries() const {
 }
 
 // Several models share the budget: each takes half of what the others leave, so that there is room for one
-// more. A model alone takes all.
+// more, or all where half is too little to be of use. A model alone takes all.
 ModelShelf::Opener ServedModelOptions::opener(ThreadPool& pool, Turns& turns, bool alone) const {
   return [this, &pool, &turns, alone](const ShelfEntry& entry,
                                       int64_t reserved) -> Result<std::shared_ptr<ActiveModel>> {
@@ -110,13 +112,23 @@ ModelShelf::Opener ServedModelOptions::opener(ThreadPool& pool, Turns& turns, bo
     MAKAR_TRY(LanguageModel language, open_model(own, loading, budget));
     if (!language.has_tokenizer())
       return error_of(Error::Kind::kNotFound, entry.path, "has no tokenizer; a server needs one");
-    int64_t aside = reserved;
     const int64_t held = resident_memory().now;
     // Where nobody says how much memory the process may hold: a quarter of the machine's beside the weights.
     if (flags.mem_budget == 0)
       flags.mem_budget = static_cast<double>(held) / 1e6 + static_cast<double>(machine_bytes()) / 4e6;
-    if (!alone) aside += std::max<int64_t>(budget.bytes - held, 0) / 2;
-    MAKAR_TRY(EngineOptions options, flags.resolve(language.model(), 0, aside));
+    const int64_t half = alone ? 0 : std::max<int64_t>(budget.bytes - held, 0) / 2;
+    const auto enough = [&](const EngineOptions& o) {
+      const int64_t context = context_size(language.spec(), o.context);
+      const int64_t wanted = context > 0 ? std::min(context, kUsefulTokens) : kUsefulTokens;
+      return o.max_pages == 0 || o.max_pages * KvCache::kPageRows >= wanted;
+    };
+    auto fitted = flags.resolve(language.model(), 0, reserved + half);
+    if (half > 0 && (!fitted.ok() || !enough(*fitted))) fitted = flags.resolve(language.model(), 0, reserved);
+    if (!fitted.ok()) return fitted.error();
+    EngineOptions options = *fitted;
+    if (reserved > 0 && !enough(options))
+      return error_of(Error::Kind::kLimit, entry.path, "the other models leave it {} pages",
+                      options.max_pages);
     options.max_branches = parallel;
     MAKAR_TRY(const EmbedOptions embed, embed_options(entry.path, language));
     MAKAR_TRY(ServedModel served,

@@ -285,7 +285,7 @@ int run_job(const TrainJob& job) {
                common.loop.output_dir, result->steps);
     return 0;
   }
-  Json run = {{"makar", kVersion},           {"threads", job.pool.threads()}, {"identity", job.identity},
+  Json run = {{"makar", kMakarVersion},      {"threads", job.pool.threads()}, {"identity", job.identity},
               {"datasets", common.datasets}, {"seconds", result->seconds},    {"tokens", result->tokens}};
   FinishedRun finished{job.loaded,  job.adapter, job.tokenizer, job.tokenizer_folder,
                        job.kind,    common.loop, *result,       run,

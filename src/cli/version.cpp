@@ -8,7 +8,7 @@
 namespace makar {
 
 int run_version(const std::vector<std::string>&) {
-  fmt::print("makar {}\n", kVersion);
+  fmt::print("makar {}\n", kMakarVersion);
   return 0;
 }
 

@@ -53,6 +53,16 @@ Engine::~Engine() {
   for (const auto& job : jobs_) job->stop(cache_);
 }
 
+std::vector<EngineSequence> Engine::sequences(size_t most) const {
+  std::vector<EngineSequence> out;
+  for (const auto& job : jobs_)
+    for (const Branch& branch : job->branches)
+      if (branch.slot && out.size() < most)
+        out.push_back(
+            {branch.length(), branch.cached, static_cast<int64_t>(cache_.pages(*branch.slot).size())});
+  return out;
+}
+
 // Pages of one adapter are nothing to another.
 std::string Engine::salt(const Job& job) { return fmt::format("{}:{}", job.adapter, job.salt); }
 

@@ -58,7 +58,10 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     for (const Sequence& s : in.batch->sequences)
       rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});
     std::vector<Tensor>* weights = nullptr;
-    if (f.record && f.record->attention) weights = &f.record->attentions.emplace_back();
+    if (f.record && f.record->attention) {
+      auto& map = f.record->attentions.emplace_back();
+      if (f.record->wants_attention(layer)) weights = &map;
+    }
     mixed = ops::attention(ctx, query, key, value, rows, options(window), in.bias, weights);
   }
   return o(ctx, mixed);
@@ -94,7 +97,10 @@ Tensor Attention::cross(ForwardContext& f, const Tensor& x, const AttentionInput
     rows.push_back({sequences[i].start, sequences[i].length, e.start, e.length, 0});
   }
   std::vector<Tensor>* weights = nullptr;
-  if (f.record && f.record->attention) weights = &f.record->cross_attentions.emplace_back();
+  if (f.record && f.record->attention) {
+    auto& map = f.record->cross_attentions.emplace_back();
+    if (f.record->wants_attention(layer)) weights = &map;
+  }
   return o(ctx, ops::attention(ctx, query, key, value, rows, options(0), {}, weights));
 }
 

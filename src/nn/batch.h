@@ -1,6 +1,7 @@
 // A ragged batch: tokens of all sequences laid end to end. A training batch, a prefill chunk and a decode
 // step are all this.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -31,11 +32,19 @@ struct Batch {
 // What a forward writes down for whoever wants to look.
 struct Record {
   bool hidden = false, attention = false;
-  std::vector<Tensor> hidden_states;            // what enters the first block, then after each
-  std::vector<std::vector<Tensor>> attentions;  // [layer][sequence]: [heads, rows, keys]
+  std::vector<int64_t> attention_layers;  // the maps of these alone; empty: of all
+  std::vector<Tensor> hidden_states;      // what enters the first block, then after each
+  std::vector<std::vector<Tensor>>
+      attentions;  // [layer][sequence]: [heads, rows, keys]; empty: not asked for
   std::vector<std::vector<Tensor>> cross_attentions;
   std::vector<Tensor> router_probabilities;          // [layer]: [tokens, experts]
   std::vector<std::vector<int64_t>> router_choices;  // [layer]: experts_per_token for each token
+
+  bool wants_attention(int64_t layer) const {
+    return attention &&
+           (attention_layers.empty() ||
+            std::find(attention_layers.begin(), attention_layers.end(), layer) != attention_layers.end());
+  }
 };
 
 // A context that never ends (Xiao et al., 2023): a token sees the first `sinks` tokens and the last `window`,

@@ -16,6 +16,7 @@ EngineState& EngineState::operator+=(const EngineState& other) {
   tasks += other.tasks, steps += other.steps, rows += other.rows, reused += other.reused;
   preempted += other.preempted, pages += other.pages, max_pages += other.max_pages;
   prefix_pages += other.prefix_pages;
+  sequences.insert(sequences.end(), other.sequences.begin(), other.sequences.end());
   return *this;
 }
 
@@ -60,6 +61,11 @@ void EngineLoop::wake() {
 EngineState EngineLoop::state() const {
   const std::lock_guard lock(mutex_);
   return state_;
+}
+
+int64_t EngineLoop::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(new_.size());
 }
 
 int64_t EngineLoop::bytes_to_come() const {
@@ -132,6 +138,7 @@ void EngineLoop::publish() {
   state_.steps = stats.steps, state_.rows = stats.rows, state_.reused = stats.reused;
   state_.preempted = stats.preempted, state_.max_pages = engine_->cache().max_pages();
   state_.pages = engine_->cache().pages_used(), state_.prefix_pages = engine_->prefix_pages();
+  state_.sequences = engine_->sequences(EngineState::kShownSequences);
 }
 
 void EngineLoop::run() {
@@ -142,14 +149,13 @@ void EngineLoop::run() {
       wake_.wait(lock, [this] { return stopping_ || woken_ || !new_.empty() || !tasks_.empty(); });
       if (stopping_) break;
     }
-    take_new();
-    sweep();
-    if (tasks_.empty()) continue;
     {
-      const Turns::Turn turn(turns_);
+      const Turns::Turn turn(turns_);  // a task may compute where it begins
       step_began_ = now_ns();
+      take_new();
+      sweep();
       try {
-        engine_->step();
+        if (!tasks_.empty()) engine_->step();
       } catch (const std::exception& e) {
         fail_all(e.what());
       }

@@ -32,13 +32,16 @@ class EngineTask {
 
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point deadline = Clock::time_point::max();
-  int32_t adapter = -1;  // of its jobs
-  int64_t priority = 0;  // of its jobs: higher ones go first
+  int32_t adapter = -1;  // of its jobs, and
+  int64_t priority = 0;  // higher ones go first
+  std::string salt;
 };
 
 struct EngineState {
+  static constexpr size_t kShownSequences = 64;
   int64_t tasks = 0, steps = 0, rows = 0, reused = 0, preempted = 0, pages = 0, max_pages = 0,
           prefix_pages = 0;
+  std::vector<EngineSequence> sequences;  // up to kShownSequences of them
   EngineState& operator+=(const EngineState& other);
 };
 
@@ -51,6 +54,7 @@ class EngineLoop {
   void submit(std::shared_ptr<EngineTask> task);
   void wake();  // something was cancelled
   EngineState state() const;
+  int64_t waiting() const;        // tasks that the next step takes up
   int64_t bytes_to_come() const;  // pages that are not in use yet
   // How long the step under way has taken so far; 0 between steps.
   double seconds_in_step() const;

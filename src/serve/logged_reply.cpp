@@ -61,10 +61,12 @@ LoggedReply::~LoggedReply() {
   if (status == 0 || (*gone_ && !complete_)) status = *gone_ ? kClientLeft : 500;
   metrics_.request(route_, status, seconds);
   metrics_.tokens(prompt_, written_);
+  if (limits_) limits_->charge(caller_, prompt_ + written_);
   if (!log_) return;
   Json line = {{"time", timestamp()},
                {"id", id_},
                {"remote", remote_},
+               {"caller", caller_},
                {"method", method_},
                {"path", path_},
                {"status", status},
@@ -76,15 +78,21 @@ LoggedReply::~LoggedReply() {
   log_(dump(line));
 }
 
+void LoggedReply::set_caller(std::string caller, RateLimit& limits, HttpHeaders headers) {
+  caller_ = std::move(caller), limits_ = &limits, headers_ = std::move(headers);
+}
+
 void LoggedReply::send(HttpResponse response) {
   status_ = response.status, complete_ = true;
   response.headers.emplace_back("x-request-id", id_);
+  response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
   reply_->send(std::move(response));
 }
 
 void LoggedReply::begin(HttpResponse head) {
   status_ = head.status;
   head.headers.emplace_back("x-request-id", id_);
+  head.headers.insert(head.headers.end(), headers_.begin(), headers_.end());
   head.headers.emplace_back("cache-control", "no-cache");
   reply_->begin(std::move(head));
 }

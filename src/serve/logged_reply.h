@@ -8,6 +8,7 @@
 #include "serve/api/ask.h"
 #include "serve/http/http.h"
 #include "serve/metrics.h"
+#include "serve/rate_limit.h"
 
 namespace makar {
 
@@ -27,6 +28,8 @@ class LoggedReply : public HttpReply {
   void on_gone(std::function<void()> call) override;
 
   const std::string& id() const { return id_; }
+  // Who asks, whose limits its tokens are taken from, and what the answer's head says of both.
+  void set_caller(std::string caller, RateLimit& limits, HttpHeaders headers);
   void count(const Usage& usage) { prompt_ = usage.prompt, written_ = usage.completion; }
   void first_token();
   void failed(const std::string& why);  // the reason goes into the log
@@ -39,6 +42,9 @@ class LoggedReply : public HttpReply {
   const size_t bytes_;
   ServeMetrics& metrics_;
   const LogSink& log_;
+  std::string caller_;
+  RateLimit* limits_ = nullptr;
+  HttpHeaders headers_;
   const Clock::time_point began_ = Clock::now();
   std::string why_;
   std::shared_ptr<std::atomic<bool>> gone_ = std::make_shared<std::atomic<bool>>(false);

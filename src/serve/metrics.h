@@ -15,6 +15,8 @@ class ServeMetrics {
   void first_token(double seconds);
   void tokens(int64_t prompt, int64_t written);
 
+  std::pair<int64_t, int64_t> tokens_so_far() const;  // of prompts, written
+
   // The text format of Prometheus; `waiting` requests wait among `inside`.
   std::string text(const EngineState& engine, int64_t inside) const;
 

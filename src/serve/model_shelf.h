@@ -25,7 +25,7 @@ class ModelShelf {
   // `most`: so many loaded at a time.
   ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t most);
   ~ModelShelf() { close(); }
-  // Takes back every request; no model is loaded any more, and nobody is called from any thread of it.
+  // No model is loaded any more, every request is taken back, and nobody is called from a thread of its own.
   void close();
 
   using Then = std::function<void(Result<ModelLease> lease)>;

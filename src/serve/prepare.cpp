@@ -14,13 +14,6 @@ Error at_field(const Error& error, const std::string& field) {
           error.message};
 }
 
-// What a model that does not write is good for.
-const char* uses_of(const ModelSpec& spec) {
-  if (spec.head.kind == HeadKind::kSequenceClass)
-    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
-  return "ask it for /v1/embeddings or /v1/rerank";
-}
-
 Result<std::vector<int64_t>> encode_conversation(const Ask& ask, const ServedModel& model, bool forced) {
   const LanguageModel& language = model.language;
   if (!language.chat_template())
@@ -81,6 +74,12 @@ Status constrain_answer(Ask& ask, const ServedModel& model) {
 }
 
 }  // namespace
+
+const char* uses_of(const ModelSpec& spec) {
+  if (spec.head.kind == HeadKind::kSequenceClass)
+    return "ask it for /v1/moderations, /v1/rerank or /v1/embeddings";
+  return "ask it for /v1/embeddings or /v1/rerank";
+}
 
 Result<ServedModel> ServedModel::of(LanguageModel language, const ContextOptions& context,
                                     const std::string& name, const std::string& path) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "base/sha256.h"
 #include "base/shown.h"
 #include "serve/api/fields.h"
 #include "serve/api/response_store.h"
@@ -14,68 +13,54 @@ namespace {
 constexpr int kWorkers = 2;
 constexpr int64_t kBatchShare = 4, kMostBatchLines = 16;  // lines of batches for answers written at a time
 
-// Takes as long whatever the key is: digests of one length are compared to their ends.
-bool same_key(const std::string& digest, const std::string& given) {
-  const std::string other = sha256_of(given);
-  unsigned difference = digest.size() == other.size() ? 0 : 1;
-  for (size_t i = 0; i < digest.size() && i < other.size(); ++i)
-    difference |= static_cast<unsigned char>(digest[i]) ^ static_cast<unsigned char>(other[i]);
-  return difference == 0;
-}
-
-std::string given_key(const HttpRequest& head) {
-  const std::string bearer = head.header("authorization");
-  if (bearer.size() > 7 && (bearer.starts_with("Bearer ") || bearer.starts_with("bearer ")))
-    return bearer.substr(7);
-  return head.header("x-api-key");
-}
-
-// "[::1]:8080" -> "::1"
-std::string host_name(const std::string& host) {
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
-}
-
 }  // namespace
 
 const std::vector<Service::Route>& Service::routes() {
   using S = Service;
-  constexpr Dialect kO = Dialect::kOpenAi;
+  constexpr Dialect kAnthropic = Dialect::kAnthropic, kOllama = Dialect::kOllama;
   static const std::vector<Route> table = {
-      {"GET", "/health", kO, &S::health, nullptr, nullptr, true},
-      {"GET", "/ready", kO, &S::ready, nullptr, nullptr, true},
-      {"GET", "/metrics", kO, &S::counters},
-      {"GET", "/v1/models", kO, &S::models},
-      {"GET", "/v1/models/", kO, &S::models},
-      {"POST", "/v1/chat/completions", kO, nullptr, read_chat_completion},
-      {"POST", "/v1/completions", kO, nullptr, read_completion},
-      {"POST", "/v1/responses", kO, nullptr, read_response},
-      {"GET", "/v1/responses/", kO, &S::kept_response},
-      {"DELETE", "/v1/responses/", kO, &S::forget_response},
-      {"POST", "/v1/embeddings", kO, nullptr, nullptr, &S::embeddings},
-      {"POST", "/v1/files", kO, nullptr, nullptr, nullptr, false, &S::add_file},
-      {"GET", "/v1/files", kO, nullptr, nullptr, nullptr, false, &S::files},
-      {"GET", "/v1/files/", kO, nullptr, nullptr, nullptr, false, &S::files},
-      {"DELETE", "/v1/files/", kO, nullptr, nullptr, nullptr, false, &S::files},
-      {"POST", "/v1/batches", kO, nullptr, nullptr, nullptr, false, &S::add_batch},
-      {"GET", "/v1/batches", kO, nullptr, nullptr, nullptr, false, &S::batches},
-      {"GET", "/v1/batches/", kO, nullptr, nullptr, nullptr, false, &S::batches},
-      {"POST", "/v1/batches/", kO, nullptr, nullptr, nullptr, false, &S::batches},
-      {"POST", "/v1/rerank", kO, nullptr, nullptr, &S::rerank},
-      {"POST", "/rerank", kO, nullptr, nullptr, &S::rerank},
-      {"POST", "/v1/moderations", kO, nullptr, nullptr, &S::moderations},
-      {"POST", "/tokenize", kO, nullptr, nullptr, &S::tokenize},
-      {"POST", "/detokenize", kO, nullptr, nullptr, &S::detokenize},
-      {"POST", "/score", kO, nullptr, nullptr, &S::score},
-      {"POST", "/v1/messages", Dialect::kAnthropic, nullptr, read_message},
-      {"POST", "/v1/messages/count_tokens", Dialect::kAnthropic, nullptr, nullptr, &S::count_tokens},
-      {"GET", "/api/tags", Dialect::kOllama, nullptr, nullptr, nullptr, false, &S::tags},
-      {"GET", "/api/ps", Dialect::kOllama, nullptr, nullptr, nullptr, false, &S::loaded_tags},
-      {"GET", "/api/version", Dialect::kOllama, &S::version},
-      {"POST", "/api/show", Dialect::kOllama, nullptr, nullptr, &S::show},
-      {"POST", "/api/chat", Dialect::kOllama, nullptr, read_ollama_chat},
-      {"POST", "/api/generate", Dialect::kOllama, nullptr, read_ollama_generate},
-      {"POST", "/api/embed", Dialect::kOllama, nullptr, nullptr, &S::ollama_embed},
+      {"GET", "/health", Kind::kOpen, &S::health},
+      {"GET", "/ready", Kind::kOpen, &S::ready},
+      {"GET", "/metrics", Kind::kAtOnce, &S::counters},
+      {"GET", "/", Kind::kOpen, &S::page_files},
+      {"GET", "/app.js", Kind::kOpen, &S::page_files},
+      {"GET", "/app.css", Kind::kOpen, &S::page_files},
+      {"GET", "/makar/engine", Kind::kAtOnce, &S::engine},
+      {"POST", "/makar/look", Kind::kModel, &S::look},
+      {"GET", "/makar/", Kind::kWorker, &S::page},
+      {"POST", "/makar/", Kind::kWorker, &S::page},
+      {"DELETE", "/makar/", Kind::kWorker, &S::page},
+      {"GET", "/v1/models", Kind::kAtOnce, &S::models},
+      {"GET", "/v1/models/", Kind::kAtOnce, &S::models},
+      {"POST", "/v1/chat/completions", Kind::kWrite, nullptr, read_chat_completion},
+      {"POST", "/v1/completions", Kind::kWrite, nullptr, read_completion},
+      {"POST", "/v1/responses", Kind::kWrite, nullptr, read_response},
+      {"GET", "/v1/responses/", Kind::kAtOnce, &S::kept_response},
+      {"DELETE", "/v1/responses/", Kind::kAtOnce, &S::forget_response},
+      {"POST", "/v1/embeddings", Kind::kModel, &S::embeddings},
+      {"POST", "/v1/files", Kind::kWorker, &S::add_file},
+      {"GET", "/v1/files", Kind::kWorker, &S::files},
+      {"GET", "/v1/files/", Kind::kWorker, &S::files},
+      {"DELETE", "/v1/files/", Kind::kWorker, &S::files},
+      {"POST", "/v1/batches", Kind::kWorker, &S::add_batch},
+      {"GET", "/v1/batches", Kind::kWorker, &S::batches},
+      {"GET", "/v1/batches/", Kind::kWorker, &S::batches},
+      {"POST", "/v1/batches/", Kind::kWorker, &S::batches},
+      {"POST", "/v1/rerank", Kind::kModel, &S::rerank},
+      {"POST", "/rerank", Kind::kModel, &S::rerank},
+      {"POST", "/v1/moderations", Kind::kModel, &S::moderations},
+      {"POST", "/tokenize", Kind::kModel, &S::tokenize},
+      {"POST", "/detokenize", Kind::kModel, &S::detokenize},
+      {"POST", "/score", Kind::kModel, &S::score},
+      {"POST", "/v1/messages", Kind::kWrite, nullptr, read_message, kAnthropic},
+      {"POST", "/v1/messages/count_tokens", Kind::kModel, &S::count_tokens, nullptr, kAnthropic},
+      {"GET", "/api/tags", Kind::kWorker, &S::tags, nullptr, kOllama},
+      {"GET", "/api/ps", Kind::kWorker, &S::loaded_tags, nullptr, kOllama},
+      {"GET", "/api/version", Kind::kAtOnce, &S::version, nullptr, kOllama},
+      {"POST", "/api/show", Kind::kModel, &S::show, nullptr, kOllama},
+      {"POST", "/api/chat", Kind::kWrite, nullptr, read_ollama_chat, kOllama},
+      {"POST", "/api/generate", Kind::kWrite, nullptr, read_ollama_generate, kOllama},
+      {"POST", "/api/embed", Kind::kModel, &S::ollama_embed, nullptr, kOllama},
   };
   return table;
 }
@@ -85,7 +70,8 @@ const Service::Route* Service::find(const HttpRequest& request, bool& path_known
   const std::string method = request.method == "HEAD" ? "GET" : request.method;
   for (const Route& route : routes()) {
     const std::string_view path = route.path;
-    const bool match = path.ends_with('/') ? request.path.starts_with(path) : request.path == path;
+    const bool below = path.size() > 1 && path.ends_with('/');
+    const bool match = below ? request.path.starts_with(path) : request.path == path;
     if (!match) continue;
     path_known = true;
     if (method == route.method) return &route;
@@ -96,18 +82,18 @@ const Service::Route* Service::find(const HttpRequest& request, bool& path_known
 Service::Service(ModelShelf& shelf, ServeOptions options)
     : shelf_(shelf),
       options_(std::move(options)),
-      key_digest_(options_.key.empty() ? "" : sha256_of(options_.key)),
+      access_(std::move(options_.access)),
       created_(std::time(nullptr)),
+      page_(options_.page),
       responses_(std::make_shared<ResponseStore>()),
       gate_(options_.parallel + options_.queue),
       workers_(kWorkers) {
-  options_.key.clear();
   if (!options_.files) return;
   batches_.emplace(*options_.files);
   runner_ = std::make_unique<BatchRunner>(
       *options_.files, *batches_,
-      [this](const std::string& path, const Json& body, std::shared_ptr<HttpReply> reply) {
-        send_line(path, body, std::move(reply));
+      [this](const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply) {
+        send_line(record, body, std::move(reply));
       },
       std::clamp<int64_t>(options_.parallel / kBatchShare, 1, kMostBatchLines));
 }
@@ -126,23 +112,6 @@ HttpResponse Service::broken(int status, const std::string& why) {
   return error_response(Dialect::kOpenAi, error);
 }
 
-std::optional<ApiError> Service::forbidden(const HttpRequest& head, const Route& route) const {
-  if (!key_digest_.empty()) {
-    if (route.open || same_key(key_digest_, given_key(head))) return std::nullopt;
-    return ApiError{401, "a valid API key is needed: Authorization: Bearer KEY", "authentication_error",
-                    std::nullopt, "invalid_api_key"};
-  }
-  // Without a key only this machine is served, and a page from elsewhere in its browser is not this machine.
-  const std::string host = head.header("host"), origin = head.header("origin");
-  if (!host.empty() && !is_loopback(host_name(host)))
-    return ApiError{403, "without an API key the server answers to local names alone, not to " + shown(host),
-                    "permission_error", std::nullopt, "forbidden_host"};
-  if (!origin.empty() && !origin.ends_with("://" + host))
-    return ApiError{403, "pages of other origins are not served without an API key", "permission_error",
-                    std::nullopt, "forbidden_origin"};
-  return std::nullopt;
-}
-
 ApiError Service::full() const {
   ApiError error{429, fmt::format("{} requests are waiting; try again later", gate_.inside()),
                  "rate_limit_error", std::nullopt, "queue_full"};
@@ -153,22 +122,25 @@ ApiError Service::full() const {
 std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   bool known = false;
   const Route* route = find(head, known);
+  if (auto answer = access_.preflight(head)) return answer;
+  const std::string caller = access_.caller(head);
   std::optional<ApiError> error;
   if (!route) {
-    static const Route closed{"", ""};
-    error = forbidden(head, closed);
+    error = access_.forbidden(head, false);
     if (!error && known)
       error = ApiError{405, fmt::format("{} is not allowed here", shown(head.method, 20)),
                        "invalid_request_error", std::nullopt, "method_not_allowed"};
     if (!error)
       error = ApiError{404, fmt::format("there is no {}", shown(head.path)), "invalid_request_error",
                        std::nullopt, "unknown_url"};
-  } else if (!(error = forbidden(head, *route)) && route->admitted()) {
+  } else if (!(error = access_.forbidden(head, route->open())) && route->admitted()) {
     if (draining_) {
       error = ApiError{503, "the server is stopping", "overloaded_error", std::nullopt, "stopping"};
       error->retry_after = 5;
     } else if (gate_.full()) {
       error = full();
+    } else if (route->kind != Kind::kWorker || !head.path.starts_with("/makar/")) {  // the page asks often
+      error = access_.limits().take(caller);
     }
   }
   if (!error) return std::nullopt;
@@ -176,6 +148,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   HttpResponse out = error_response(route ? route->dialect : Dialect::kOpenAi, *error);
   const std::string id = request_id(head);
   out.headers.emplace_back("x-request-id", id);
+  for (auto& header : access_.headers(head, error->status == 429)) out.headers.push_back(std::move(header));
   if (!route && known) {
     std::string allow;
     for (const Route& r : routes())
@@ -185,6 +158,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   if (options_.log)
     options_.log(dump({{"id", id},
                        {"remote", head.remote},
+                       {"caller", caller},
                        {"method", head.method.substr(0, 20)},
                        {"path", head.path.substr(0, 200)},
                        {"status", error->status}}));
@@ -198,19 +172,19 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   const std::string id = request_id(request);
   auto reply =
       std::make_shared<LoggedReply>(std::move(raw), request, route->path, id, metrics_, options_.log);
-  Call call{std::move(request), std::move(reply), {}};
+  reply->set_caller(access_.caller(request), access_.limits(), access_.headers(request, route->admitted()));
+  std::string owner = access_.owner(request);
+  Call call{std::move(request), std::move(reply), {}, std::move(owner)};
   if (!route->admitted()) return (this->*route->handler)(call);
   call.ticket = gate_.enter();
   if (!call.ticket) return call.reply->send(error_response(route->dialect, full()));
   auto shared = std::make_shared<Call>(std::move(call));
-  workers_.post([this, route, shared] {
-    if (route->plain) return work(*route, *shared);
-    admitted(*route, shared);
-  });
+  workers_.post([this, route, shared] { admitted(*route, shared); });
 }
 
 // The body is read, then the model that it asks for is fetched, then the work begins.
 void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
+  if (route.kind == Kind::kWorker) return work(route, *call);
   auto body = read_body(call->request.body);
   if (!body.ok()) return fail(*call, route.dialect, body.error());
   call->body = std::move(*body), call->request.body = {};
@@ -228,12 +202,10 @@ void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
 // Whatever happens in a request ends here.
 void Service::work(const Route& route, Call& call) {
   try {
-    if (route.plain)
-      (this->*route.plain)(call);
-    else if (route.reader)
+    if (route.reader)
       write(route, call);
     else
-      (this->*route.worker)(call);
+      (this->*route.handler)(call);
   } catch (const std::exception& e) {
     if (!call.reply) return;
     call.reply->failed(e.what());
@@ -242,17 +214,24 @@ void Service::work(const Route& route, Call& call) {
   }
 }
 
-AskContext Service::context(const ModelLease& model) const {
-  return {model.name,  options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
-          random_id(), responses_};
+AskContext Service::context(const Call& call) const {
+  const ModelLease& model = call.model;
+  return {model.name,
+          options_.defaults,
+          model.served().tokens,
+          static_cast<int64_t>(std::time(nullptr)),
+          random_id(),
+          responses_,
+          call.owner};
 }
 
 void Service::write(const Route& route, Call& call) {
   const auto start = [&]() -> Status {
-    const AskContext asked_in = context(call.model);
+    const AskContext asked_in = context(call);
     MAKAR_TRY(Ask ask, route.reader(call.body, asked_in));
     ask.seed_given = ask.seed_given || options_.seed_given;
     ask.write.adapter = call.model.adapter, ask.write.priority = call.background ? -1 : 0;
+    ask.write.salt = access_.caller(call.request);  // nobody can probe another's prompts by their speed
     MAKAR_TRY(auto prompts, prepare(ask, call.model.served()));
     call.body = {};
     const auto time = time_of(call);

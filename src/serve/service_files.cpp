@@ -118,7 +118,7 @@ void Service::add_file(Call& call) {
   const auto added = [&]() -> Result<Json> {
     if (!options_.files) return error_of(Error::Kind::kUnsupported, "files", "{}", options_.no_files);
     MAKAR_TRY(const auto upload, read_upload(call.request));
-    return options_.files->add(*upload.first.filename, upload.second, upload.first.data);
+    return options_.files->add(call.owner, *upload.first.filename, upload.second, upload.first.data);
   }();
   call.request.body = {};
   if (!added.ok()) return fail(call, Dialect::kOpenAi, added.error());
@@ -133,19 +133,19 @@ void Service::files(Call& call) {
     Json out;
     if (id.empty() && what.empty()) {
       const std::string purpose = query_value(call.request.query, "purpose");
-      std::vector<Json> all = store.list();
+      std::vector<Json> all = store.list(call.owner);
       if (!purpose.empty())
         std::erase_if(all, [&](const Json& facts) { return facts["purpose"] != Json(purpose); });
       MAKAR_TRY(out, page_of(std::move(all), call.request.query, kMostListed));
     } else if (call.request.method == "DELETE") {
       if (!what.empty()) return no_such_thing("a file");
       if (batches_->reads(id)) return error_at("file_id", "a batch reads the file; cancel the batch first");
-      MAKAR_CHECK_OK(store.remove(id));
+      MAKAR_CHECK_OK(store.remove(call.owner, id));
       out = {{"id", id}, {"object", "file"}, {"deleted", true}};
     } else {
-      MAKAR_TRY(out, store.find(id));
+      MAKAR_TRY(out, store.find(call.owner, id));
       if (what == "content") {
-        MAKAR_TRY(const std::string path, store.path(id));
+        MAKAR_TRY(const std::string path, store.path(call.owner, id));
         return content_of(path, out["bytes"].get<size_t>());
       }
       if (!what.empty()) return no_such_thing("a file");
@@ -160,7 +160,7 @@ void Service::add_batch(Call& call) {
   const auto created = [&]() -> Result<Json> {
     if (!options_.files) return error_of(Error::Kind::kUnsupported, "files", "{}", options_.no_files);
     MAKAR_TRY(const Json body, read_body(call.request.body));
-    return batches_->create(body);
+    return batches_->create(call.owner, body);
   }();
   if (!created.ok()) return fail(call, Dialect::kOpenAi, created.error());
   runner_->wake();
@@ -173,9 +173,9 @@ void Service::batches(Call& call) {
   const auto found = [&, id = id, what = what]() -> Result<Json> {
     if (!options_.files) return error_of(Error::Kind::kUnsupported, "files", "{}", options_.no_files);
     if (what != (cancel ? "cancel" : "")) return no_such_thing("a batch");
-    if (cancel) return batches_->cancel(id);
-    if (!id.empty()) return batches_->find(id);
-    return page_of(batches_->list(), call.request.query, 20);
+    if (cancel) return batches_->cancel(call.owner, id);
+    if (!id.empty()) return batches_->find(call.owner, id);
+    return page_of(batches_->list(call.owner), call.request.query, 20);
   }();
   if (!found.ok()) return fail(call, Dialect::kOpenAi, found.error());
   if (cancel) runner_->wake();
@@ -183,16 +183,19 @@ void Service::batches(Call& call) {
 }
 
 // A line of a batch is a request like any other, but nobody's place in the queue.
-void Service::send_line(const std::string& path, const Json& body, std::shared_ptr<HttpReply> reply) {
+void Service::send_line(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply) {
   HttpRequest request;
-  request.method = "POST", request.path = path, request.body = dump(body), request.remote = "batch";
+  request.method = "POST", request.path = record.batch["endpoint"], request.body = dump(body);
+  request.remote = "batch " + record.owner;
   bool known = false;
   const Route* route = find(request, known);
-  check(route && (route->reader || route->worker), "a batch asks for what has a route");
+  check(route && (route->kind == Kind::kWrite || route->kind == Kind::kModel),
+        "a batch asks for what has a route");
   auto logged = std::make_shared<LoggedReply>(std::move(reply), request, route->path, request_id(request),
                                               metrics_, options_.log);
   auto call = std::make_shared<Call>();
-  call->request = std::move(request), call->reply = std::move(logged), call->background = true;
+  call->request = std::move(request), call->reply = std::move(logged);
+  call->owner = record.owner, call->background = true;
   workers_.post([this, route, call] { admitted(*route, call); });
 }
 

@@ -121,6 +121,6 @@ void Service::show(Call& call) {
                 {"capabilities", std::move(abilities)}});
 }
 
-void Service::version(Call& call) { answer(call, {{"version", kVersion}}); }
+void Service::version(Call& call) { answer(call, {{"version", kMakarVersion}}); }
 
 }  // namespace makar

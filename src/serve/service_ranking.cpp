@@ -30,20 +30,20 @@ int64_t count(const std::vector<TypedTokens>& texts) {
 void Service::rerank(Call& call) {
   RerankAsk ask;
   std::vector<TypedTokens> texts;
-  const ModelLease& model = call.model;
-  const bool pairs = model.language().spec().head.kind == HeadKind::kSequenceClass;
+  const LanguageModel& language = call.model.language();
+  const bool pairs = language.spec().head.kind == HeadKind::kSequenceClass;
   const auto read = [&]() -> Status {
     MAKAR_TRY(ask, read_rerank(call.body));
     for (size_t i = 0; i <= ask.documents.size(); ++i) {
       const std::string place = i == 0 ? "query" : fmt::format("documents[{}]", i - 1);
       if (pairs && i == 0) continue;
       if (pairs) {
-        auto pair = classifier_tokens(model.language(), ask.query, &ask.documents[i - 1]);
+        auto pair = classifier_tokens(language, ask.query, &ask.documents[i - 1]);
         if (!pair.ok()) return at_place(pair.error(), place);
         texts.push_back(std::move(*pair));
       } else {
         auto ids =
-            embed_tokens(model.language(), i == 0 ? ask.query : ask.documents[i - 1], model.active->embed);
+            embed_tokens(language, i == 0 ? ask.query : ask.documents[i - 1], call.model.active->embed);
         if (!ids.ok()) return at_place(ids.error(), place);
         texts.push_back({std::move(*ids), {}});
       }

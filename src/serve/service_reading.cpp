@@ -111,7 +111,7 @@ void Service::detokenize(Call& call) {
 
 void Service::count_tokens(Call& call) {
   const auto count = [&]() -> Result<Json> {
-    const AskContext asked_in = context(call.model);
+    const AskContext asked_in = context(call);
     MAKAR_TRY(Ask ask, read_message_tokens(call.body, asked_in));
     MAKAR_TRY(const auto prompts, prepare(ask, call.model.served()));
     return Json{{"input_tokens", prompts.at(0).size()}};
@@ -146,7 +146,8 @@ void Service::submit(std::shared_ptr<EngineTask> task, Call& call) {
     if (const auto model = active.lock()) model->loop.wake();
   });
   task->deadline = EngineTask::Clock::now() + time_of(call);
-  task->adapter = call.model.adapter, task->priority = call.background ? -1 : 0;
+  task->adapter = call.model.adapter, task->salt = access_.caller(call.request);
+  task->priority = call.background ? -1 : 0;
   call.model.loop().submit(std::move(task));
 }
 

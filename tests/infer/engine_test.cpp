@@ -42,6 +42,26 @@ std::vector<double> transcript(const Job& job) {
   return said;
 }
 
+// Adapters of random numbers on every layer, for requests to choose among.
+void offer_adapters(Model& model, size_t count) {
+  uint64_t seed = 0;
+  model.each_linear([&](const std::string& name, Linear& linear) {
+    for (size_t i = 0; i < count; ++i) {
+      const auto random = [&](const char* end, Shape shape) {
+        Parameter* p = model.parameters().add(fmt::format("adapter.{}.{}{}", i, name, end), shape);
+        p->value = Tensor::empty(shape);
+        const Rng rng(++seed, Purpose::kSynthetic);
+        for (int64_t j = 0; j < p->value.count(); ++j)
+          p->value.f32()[j] = 0.4f * (rng.uniform(static_cast<uint64_t>(j)) - 0.5f);
+        return p;
+      };
+      const int64_t rank = 2 + static_cast<int64_t>(i);
+      linear.offer(i, std::make_shared<Adapter>(Adapter{random(".a", {rank, linear.in()}),
+                                                        random(".b", {linear.out(), rank}), nullptr, 0.7f}));
+    }
+  });
+}
+
 // Numbers for a trial, from one seed.
 class Dice {
  public:
@@ -58,10 +78,19 @@ class Dice {
 
 class EngineTrials : public testing::TestWithParam<const char*> {
  protected:
-  explicit EngineTrials(const std::string& name = GetParam()) : loaded_(subject(name)) {}
+  explicit EngineTrials(const std::string& name = GetParam()) : loaded_(subject(name)) {
+    offer_adapters(*loaded_.model, 2);
+  }
+
+  std::shared_ptr<Job> random_job(Dice& dice, bool guesses) {
+    const auto adapter = static_cast<int32_t>(dice.roll(-1, 1));
+    const auto job = random_request(dice, guesses);
+    job->adapter = adapter;
+    return job;
+  }
 
   // Prompts begin alike, so that there are prefixes to share. An encoder reads them where there is one.
-  std::shared_ptr<Job> random_job(Dice& dice, bool guesses) {
+  std::shared_ptr<Job> random_request(Dice& dice, bool guesses) {
     const ModelSpec& spec = model_.spec();
     const int64_t room = longest(spec), kind = dice.roll(0, 8);
     const int64_t length = dice.chance(0.3) ? dice.roll(1, 30) : dice.roll(90, room - 20);
@@ -241,10 +270,10 @@ TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
   ASSERT_TRUE(job->error.has_value()) << "not even one answer has room";
 }
 
-// Rotary positions, sliding windows, distances as a bias, two stacks, an encoder by itself.
+// Rotary positions, experts, sliding windows, distances as a bias, two stacks, an encoder by itself.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
-                         testing::Values("small/llama", "small/gemma2", "small/bloom", "small/bart",
-                                         "small/bert"),
+                         testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
+                                         "small/bart", "small/bert"),
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
 class EngineTest : public EngineTrials {

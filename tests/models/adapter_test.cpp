@@ -183,6 +183,33 @@ TEST_F(Adapters, MergingForgetsWhatWasPacked) {
   EXPECT_LT(relative_error(run(loaded), beside), 2e-6);
 }
 
+// Rows choose among offered adapters, and each gets what the adapter attached would give it.
+TEST_F(Adapters, OfferedToRowsAreWhatTheyAreAttached) {
+  const std::string folders[] = {kPeft + "lora-attention", kPeft + "lora-all-linear-rslora"};
+  const Tensor plain = run(base());
+  std::vector<Tensor> want;
+  for (const std::string& folder : folders) {
+    const LoadedModel loaded = base();
+    ASSERT_TRUE(load_adapter(loaded, folder, pool_).ok());
+    want.push_back(run(loaded));
+  }
+  const LoadedModel loaded = base();
+  AdapterSet set(loaded, pool_);
+  for (const std::string& folder : folders) ASSERT_TRUE(set.load(folder).ok());
+  set.offer();
+  EXPECT_TRUE(same_bits(run(loaded), plain)) << "no row asks for one";
+  const Inputs in = inputs(loaded);
+  for (int32_t i = 0; i < 2; ++i) {
+    Context ctx{pool_};
+    const std::vector<int32_t> rows(static_cast<size_t>(in.source.rows()), i);
+    ctx.row_adapters = rows;
+    ForwardContext f{ctx};
+    EXPECT_TRUE(
+        same_bits(loaded.model->lm_logits(ctx, loaded.model->hidden(f, in)), want[static_cast<size_t>(i)]));
+  }
+  EXPECT_EQ(set.load(kPeft + "dora").error().kind, Error::Kind::kUnsupported);
+}
+
 TEST_F(Adapters, SeveralAreSwitchedStackedAndMerged) {
   const std::string first = kPeft + "lora-attention", second = kPeft + "lora-all-linear-rslora";
   const auto alone = [&](const std::string& folder) {

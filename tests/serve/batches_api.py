@@ -281,6 +281,36 @@ def check_expired(makar, root):
             check(get(again, "/v1/batches/batch_x")[0] == 404 and get(again, "/v1/files/file-x")[0] == 404, "odd records")
 
 
+def check_owners(makar, root):
+    """What one key uploads, asks and is answered is nobody else's."""
+    with Server(makar, "-t", "1", "--files", str(root / "owned"), "--api-key", "first-key,second-key") as s:
+        def ask(key, method, path, body=None, kind="application/json"):
+            status, _, text = s.request(method, path, body, {"authorization": "Bearer " + key, "content-type": kind})
+            return status, json.loads(text) if path[-8:] != "/content" else text
+        body = form(("purpose", None, "batch"), ("file", "a.jsonl", line("1", {"input": "x", "max_output_tokens": 2}, "/v1/responses")))
+        _, facts = ask("first-key", "POST", "/v1/files", body, f"multipart/form-data; boundary={EDGE}")
+        check("owner" not in facts, f"facts: {facts}")
+        order = {"input_file_id": facts["id"], "endpoint": "/v1/responses"}
+        check(ask("second-key", "POST", "/v1/batches", order)[0] == 404, "a batch of another's file")
+        _, batch = ask("first-key", "POST", "/v1/batches", order)
+        end = time.time() + 30
+        while batch["status"] != "completed" and time.time() < end:
+            batch = ask("first-key", "GET", "/v1/batches/" + batch["id"])[1]
+        check(batch["status"] == "completed", f"a batch with a key: {batch}")
+        answer = json.loads(ask("first-key", "GET", f"/v1/files/{batch['output_file_id']}/content")[1])
+        response = answer["response"]["body"]["id"]
+        for path in ("/v1/files/" + facts["id"], f"/v1/files/{batch['output_file_id']}/content", "/v1/batches/" + batch["id"],
+                     "/v1/responses/" + response):
+            check(ask("first-key", "GET", path)[0] == 200, f"its own {path}")
+            check(s.request("GET", path, None, {"authorization": "Bearer second-key"})[0] == 404, f"another's {path}")
+        check(ask("second-key", "DELETE", "/v1/files/" + facts["id"])[0] == 404, "another's file is not deleted")
+        check(ask("second-key", "POST", f"/v1/batches/{batch['id']}/cancel", {})[0] == 404, "nor another's batch cancelled")
+        for path in ("/v1/files", "/v1/batches"):
+            check(ask("second-key", "GET", path)[1]["data"] == [] and ask("first-key", "GET", path)[1]["data"], f"{path} of each")
+        status, error = ask("second-key", "POST", "/v1/responses", {"input": "x", "previous_response_id": response})
+        check(status == 404, f"another's conversation: {error}")
+
+
 def main():
     makar = sys.argv[1]
     with tempfile.TemporaryDirectory() as folder:
@@ -304,6 +334,7 @@ def main():
             held.cleanup()
         s.__exit__()
         check_expired(makar, root)
+        check_owners(makar, root)
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

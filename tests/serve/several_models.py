@@ -7,6 +7,7 @@ import array
 import json
 import pathlib
 import random
+import re
 import struct
 import sys
 import tempfile
@@ -150,8 +151,31 @@ def check_models(makar, root):
             check(word in str(e), f"{flags} says why: {e}")
 
 
+def check_memory(makar, root):
+    shelf = root / "shelf"
+    shelf.mkdir()
+    names = [f"m{i}" for i in range(6)]
+    for name in names:
+        make_model(shelf / name)
+    budget = 80
+    with Server(makar, "-t", "1", "--models-dir", str(shelf), "--models-max", "50", "--mem-budget", str(budget),
+                model=make_model(root / "main")) as s:
+        main = ask(s)
+        for name in names * 2:
+            got = ask(s, model=name)
+            check(got == main, f"{name} is answered within the budget: {got}")
+            quiet(s)
+        models = json.loads(s.request("GET", "/v1/models")[2])["data"]
+        loaded = [m["id"] for m in models if m["loaded"]]
+        check(1 <= len(loaded) < len(models), f"some were put away for others: {loaded}")
+        text = pathlib.Path(f"/proc/{s.process.pid}/status").read_text()
+        peak = int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) / 1000
+        check(peak <= budget * 1.024, f"{peak} MB within {budget}")
+        check(s.stop() == 0, "it ends well")
+
+
 def main():
-    for test in (check_adapters, check_models):
+    for test in (check_adapters, check_models, check_memory):
         with tempfile.TemporaryDirectory() as root:
             test(sys.argv[1], pathlib.Path(root))
     print("FAILED" if failures else "ok", len(failures))

@@ -85,6 +85,7 @@ struct AskContext {
   int64_t created = 0;                                 // seconds since 1970
   std::string id;                                      // of the request: hexadecimal digits
   std::shared_ptr<ResponseStore> responses = nullptr;  // where answers are kept; none: they are not
+  std::string owner = {};                              // whose they are
 };
 
 // The keys that all dialects of OpenAI's kind share: how tokens are chosen. Fills `ask.write`.

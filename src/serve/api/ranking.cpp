@@ -86,7 +86,7 @@ Result<std::vector<std::string>> read_moderation(const Json& body) {
     MAKAR_TRY(std::string text, read_content(given, "input"));
     return std::vector<std::string>{std::move(text)};
   }
-  MAKAR_TRY(std::vector<std::string> texts, texts_field(body, "input", kMostTexts));
+  MAKAR_TRY(auto texts, texts_field(body, "input", kMostTexts));
   if (texts.empty()) return error_at("input", "expected 1 to {} texts, got none", kMostTexts);
   return texts;
 }

@@ -22,7 +22,7 @@ Json rerank_json(const RerankAsk& ask, const std::vector<double>& scores, const 
 // How relevant a document is, from the logits of a cross-encoder: one number, or no and yes.
 Result<double> relevance(const std::vector<float>& logits);
 
-// The texts to judge.
+// The texts.
 Result<std::vector<std::string>> read_moderation(const Json& body);
 // `probabilities`: of each text, a number a label. A label that says of itself that nothing is wrong
 // ("not-toxic", "neutral", "safe") never flags a text.

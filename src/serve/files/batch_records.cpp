@@ -26,14 +26,14 @@ bool is_batch(const Json& batch) {
 
 }  // namespace
 
-Result<Json> BatchRecords::create(const Json& body) {
+Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
   MAKAR_TRY(Json batch, new_batch(body));
-  const auto facts = files_.find(batch["input_file_id"].get<std::string>());
+  const auto facts = files_.find(owner, batch["input_file_id"].get<std::string>());
   if (!facts.ok()) return Error{facts.error().kind, "input_file_id", facts.error().message};
   if ((*facts)["purpose"] != "batch")
     return error_at("input_file_id", "is a file for {}; upload one with the purpose batch",
                     shown((*facts)["purpose"].get<std::string>()));
-  BatchRecord record{batch, FileStore::new_id(), FileStore::new_id()};
+  BatchRecord record{batch, owner, FileStore::new_id(), FileStore::new_id()};
   {
     const std::lock_guard lock(mutex_);
     const auto open = std::count_if(records_.begin(), records_.end(),
@@ -47,28 +47,29 @@ Result<Json> BatchRecords::create(const Json& body) {
   return batch;
 }
 
-Result<Json> BatchRecords::find(const std::string& id) const {
+Result<Json> BatchRecords::find(const std::string& owner, const std::string& id) const {
   const std::lock_guard lock(mutex_);
   const auto it = records_.find(id);
-  if (it == records_.end())
+  if (it == records_.end() || it->second.owner != owner)
     return error_of(Error::Kind::kNotFound, "batch_id", "there is no batch {}", shown(id));
   return it->second.batch;
 }
 
-Result<Json> BatchRecords::cancel(const std::string& id) {
-  MAKAR_TRY(const Json batch, find(id));
+Result<Json> BatchRecords::cancel(const std::string& owner, const std::string& id) {
+  MAKAR_TRY(const Json batch, find(owner, id));
   if (is_over(batch))
     return error_at("batch_id", "the batch is {} already", batch["status"].get<std::string>());
   if (batch["status"] != "cancelling")
     MAKAR_CHECK_OK(change(id, {{"status", "cancelling"}, {"cancelling_at", std::time(nullptr)}}));
-  return find(id);
+  return find(owner, id);
 }
 
-std::vector<Json> BatchRecords::list() const {
+std::vector<Json> BatchRecords::list(const std::string& owner) const {
   std::vector<Json> out;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [id, record] : records_) out.push_back(record.batch);
+    for (const auto& [id, record] : records_)
+      if (record.owner == owner) out.push_back(record.batch);
   }
   std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
     return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
@@ -85,8 +86,10 @@ bool BatchRecords::reads(const std::string& file_id) const {
 
 Status BatchRecords::save(const BatchRecord& record) const {
   const std::string path = files_.folder() + "/" + record.batch["id"].get<std::string>() + ".json";
-  return write_file(
-      path, dump({{"batch", record.batch}, {"output_id", record.output_id}, {"error_id", record.error_id}}));
+  return write_file(path, dump({{"batch", record.batch},
+                                {"owner", record.owner},
+                                {"output_id", record.output_id},
+                                {"error_id", record.error_id}}));
 }
 
 Status BatchRecords::change(const std::string& id, const Json& fields) {
@@ -111,7 +114,7 @@ void BatchRecords::load() {
       return json->contains(key) && (*json)[key].is_string() ? (*json)[key].get<std::string>() : "";
     };
     if (!json.ok() || !json->is_object() || !json->contains("batch")) continue;
-    const BatchRecord record{(*json)["batch"], text("output_id"), text("error_id")};
+    const BatchRecord record{(*json)["batch"], text("owner"), text("output_id"), text("error_id")};
     const bool sane = is_batch(record.batch) && record.batch["id"] == Json(id) &&
                       record.output_id.starts_with("file-") && record.error_id.starts_with("file-");
     if (sane) records_[id] = record;

@@ -11,6 +11,7 @@ namespace makar {
 
 struct BatchRecord {
   Json batch;                       // as the API shows it
+  std::string owner;                // who alone finds it
   std::string output_id, error_id;  // of its files, whether they are there yet or not
 };
 
@@ -19,10 +20,10 @@ class BatchRecords {
   // The store outlives it.
   explicit BatchRecords(FileStore& files);
 
-  Result<Json> create(const Json& body);
-  Result<Json> find(const std::string& id) const;
-  Result<Json> cancel(const std::string& id);
-  std::vector<Json> list() const;  // the newest first
+  Result<Json> create(const std::string& owner, const Json& body);
+  Result<Json> find(const std::string& owner, const std::string& id) const;
+  Result<Json> cancel(const std::string& owner, const std::string& id);
+  std::vector<Json> list(const std::string& owner) const;  // the newest first
   // Whether a batch that is not over reads this file.
   bool reads(const std::string& file_id) const;
   // The oldest one that is not over.

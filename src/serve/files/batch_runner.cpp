@@ -70,7 +70,7 @@ void BatchRunner::work(const BatchRecord& record) {
   const auto through = [&]() -> Status {
     MAKAR_CHECK_OK(begin(work));
     for (;;) {
-      MAKAR_TRY(const Json batch, records_.find(work.id));
+      MAKAR_TRY(const Json batch, records_.find(work.record.owner, work.id));
       if (stopping_ || is_over(batch)) return let_go(work), Done{};
       if (batch["status"] == "cancelling") return let_go(work), finish(work, "cancelled");
       if (now() >= work.expires) return let_go(work), finish(work, "expired");
@@ -100,7 +100,8 @@ void BatchRunner::work(const BatchRecord& record) {
 // Reads the lines, and what an earlier process answered of them.
 Status BatchRunner::begin(Work& work) {
   const Json& batch = work.record.batch;
-  MAKAR_TRY(const std::string path, files_.path(batch["input_file_id"].get<std::string>()));
+  MAKAR_TRY(const std::string path,
+            files_.path(work.record.owner, batch["input_file_id"].get<std::string>()));
   MAKAR_TRY(work.input, read_batch(path, batch["endpoint"].get<std::string>()));
   work.expires = batch["expires_at"];
   if (!work.input.errors.empty())
@@ -110,8 +111,8 @@ Status BatchRunner::begin(Work& work) {
   std::set<std::string> completed, failed;
   const auto open = [&](const std::string& id, std::set<std::string>& ids,
                         std::optional<LineFile>& file) -> Status {
-    if (files_.find(id).ok()) {  // it was complete, and the process ended just then
-      MAKAR_TRY(const std::string whole, files_.path(id));
+    if (files_.find(work.record.owner, id).ok()) {  // it was complete, and the process ended just then
+      MAKAR_TRY(const std::string whole, files_.path(work.record.owner, id));
       return recover_answers(whole, ids);
     }
     MAKAR_CHECK_OK(recover_answers(files_.part_path(id), ids));
@@ -144,7 +145,7 @@ void BatchRunner::send_lines(Work& work) {
     if (!error.message.empty())
       reply->send(error_response(Dialect::kOpenAi, ApiError::of(error)));
     else
-      send_(work.record.batch["endpoint"].get<std::string>(), *body, std::move(reply));
+      send_(work.record, *body, std::move(reply));
   }
 }
 
@@ -207,7 +208,7 @@ Status BatchRunner::finish(Work& work, const char* status) {
       file.reset();
     }
     if (lines == 0) return ::unlink(files_.part_path(id).c_str()), Json();
-    MAKAR_CHECK_OK(files_.adopt(id, work.id + "_" + what + ".jsonl", "batch_output"));
+    MAKAR_CHECK_OK(files_.adopt(work.record.owner, id, work.id + "_" + what + ".jsonl", "batch_output"));
     return Json(id);
   };
   MAKAR_TRY(const Json output, adopt(work.record.output_id, work.output, work.completed, "output"));

@@ -15,9 +15,9 @@ struct LineMail;
 
 class BatchRunner {
  public:
-  // Answers a request through `reply`, at any time and from any thread, or drops it.
+  // Answers a request of a batch through `reply`, at any time and from any thread, or drops it.
   using Send =
-      std::function<void(const std::string& path, const Json& body, std::shared_ptr<HttpReply> reply)>;
+      std::function<void(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply)>;
   // `together`: lines under way at a time. The stores outlive it.
   BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together);
   ~BatchRunner() { stop(); }

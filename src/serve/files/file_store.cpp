@@ -33,7 +33,25 @@ Result<std::string> plain_name(const std::string& given) {
 bool is_fact(const Json& facts, const std::string& id) {
   return facts.is_object() && facts.value("id", Json()) == Json(id) && facts.contains("bytes") &&
          facts["bytes"].is_number_unsigned() && facts.contains("created_at") &&
-         facts["created_at"].is_number_integer() && facts.contains("purpose");
+         facts["created_at"].is_number_integer() && facts.contains("purpose") && facts.contains("owner");
+}
+
+Json facts_of(const std::string& owner, const std::string& id, const std::string& filename,
+              const std::string& purpose, size_t bytes) {
+  return {{"id", id},
+          {"object", "file"},
+          {"bytes", bytes},
+          {"created_at", static_cast<int64_t>(std::time(nullptr))},
+          {"filename", filename},
+          {"purpose", purpose},
+          {"status", "processed"},
+          {"owner", owner}};
+}
+
+// What its owner sees of it.
+Json without_owner(Json facts) {
+  facts.erase("owner");
+  return facts;
 }
 
 }  // namespace
@@ -88,69 +106,68 @@ Status FileStore::prepare() {
 }
 
 // `put` brings the bytes to their place.
-Result<Json> FileStore::enter(const std::string& id, const std::string& filename, const std::string& purpose,
-                              size_t bytes, const std::function<Status()>& put) {
-  const Json facts = {{"id", id},
-                      {"object", "file"},
-                      {"bytes", bytes},
-                      {"created_at", static_cast<int64_t>(std::time(nullptr))},
-                      {"filename", filename},
-                      {"purpose", purpose},
-                      {"status", "processed"}};
+Status FileStore::enter(Json facts, const std::function<Status()>& put) {
+  const std::string id = facts["id"];
   MAKAR_CHECK_OK(write_file(facts_path(id), dump(facts)));
   if (const Status done = put(); !done.ok()) {
     ::unlink(facts_path(id).c_str());
     return done.error();
   }
-  bytes_ += bytes;
-  return files_[id] = facts;
+  bytes_ += facts["bytes"].get<size_t>();
+  files_[id] = std::move(facts);
+  return Done{};
 }
 
-Result<Json> FileStore::add(const std::string& filename, const std::string& purpose, std::string_view bytes) {
+Result<Json> FileStore::add(const std::string& owner, const std::string& filename, const std::string& purpose,
+                            std::string_view bytes) {
   MAKAR_TRY(const std::string name, plain_name(filename));
   if (bytes.size() > limits_.bytes)
     return error_of(Error::Kind::kLimit, "file", "has {} bytes; {} are the most", bytes.size(),
                     limits_.bytes);
   MAKAR_CHECK_OK(prepare());
-  const std::lock_guard guard(mutex_);
-  if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
-    return error_of(Error::Kind::kLimit, "file",
-                    "there is no room: {} files of {} bytes are kept; delete some", files_.size(), bytes_);
   const std::string id = new_id();
-  return enter(id, name, purpose, bytes.size(), [&] { return write_file(data_path(id), bytes); });
+  {
+    const std::lock_guard guard(mutex_);
+    if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
+      return error_of(Error::Kind::kLimit, "file",
+                      "there is no room: {} files of {} bytes are kept; delete some", files_.size(), bytes_);
+    MAKAR_CHECK_OK(enter(facts_of(owner, id, name, purpose, bytes.size()),
+                         [&] { return write_file(data_path(id), bytes); }));
+  }
+  return find(owner, id);
 }
 
-Status FileStore::adopt(const std::string& id, const std::string& filename, const std::string& purpose) {
+Status FileStore::adopt(const std::string& owner, const std::string& id, const std::string& filename,
+                        const std::string& purpose) {
   const std::lock_guard guard(mutex_);
   if (files_.contains(id)) return Done{};
   std::error_code failed;
   const auto bytes = fs::file_size(part_path(id), failed);
   if (failed) return error_of(Error::Kind::kIo, part_path(id), "{}", failed.message());
-  const auto entered = enter(id, filename, purpose, bytes, [&]() -> Status {
+  return enter(facts_of(owner, id, filename, purpose, bytes), [&]() -> Status {
     if (::rename(part_path(id).c_str(), data_path(id).c_str()) != 0) return io_error(part_path(id), "move");
     return Done{};
   });
-  return entered.ok() ? Status(Done{}) : entered.error();
 }
 
 std::string FileStore::new_id() { return "file-" + random_id(); }
 
-Result<Json> FileStore::find(const std::string& id) const {
-  const std::lock_guard lock(mutex_);
+Result<Json> FileStore::find(const std::string& owner, const std::string& id) const {
+  const std::lock_guard guard(mutex_);
   const auto it = files_.find(id);
-  if (it == files_.end())
+  if (it == files_.end() || it->second["owner"] != Json(owner))
     return error_of(Error::Kind::kNotFound, "file_id", "there is no file {}", shown(id));
-  return it->second;
+  return without_owner(it->second);
 }
 
-Result<std::string> FileStore::path(const std::string& id) const {
-  MAKAR_TRY(const Json facts, find(id));
+Result<std::string> FileStore::path(const std::string& owner, const std::string& id) const {
+  MAKAR_TRY(const Json facts, find(owner, id));
   return data_path(facts["id"].get<std::string>());
 }
 
-Status FileStore::remove(const std::string& id) {
-  MAKAR_TRY(const Json facts, find(id));
-  const std::lock_guard lock(mutex_);
+Status FileStore::remove(const std::string& owner, const std::string& id) {
+  MAKAR_TRY(const Json facts, find(owner, id));
+  const std::lock_guard guard(mutex_);
   if (files_.erase(id) == 0) return Done{};
   bytes_ -= facts["bytes"].get<size_t>();
   for (const std::string& path : {data_path(id), facts_path(id)})
@@ -158,11 +175,12 @@ Status FileStore::remove(const std::string& id) {
   return Done{};
 }
 
-std::vector<Json> FileStore::list() const {
+std::vector<Json> FileStore::list(const std::string& owner) const {
   std::vector<Json> out;
   {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [id, facts] : files_) out.push_back(facts);
+    const std::lock_guard guard(mutex_);
+    for (const auto& [id, facts] : files_)
+      if (facts["owner"] == Json(owner)) out.push_back(without_owner(facts));
   }
   std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
     return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();

@@ -25,18 +25,21 @@ class FileStore {
   static Result<std::unique_ptr<FileStore>> open(const std::string& folder, FileLimits limits);
   ~FileStore();
 
-  // The facts of the new file: {"id", "object", "bytes", "created_at", "filename", "purpose", ...}.
-  Result<Json> add(const std::string& filename, const std::string& purpose, std::string_view bytes);
+  // The facts of the new file: {"id", "object", "bytes", "created_at", "filename", "purpose", ...}. Nobody
+  // but its owner finds it.
+  Result<Json> add(const std::string& owner, const std::string& filename, const std::string& purpose,
+                   std::string_view bytes);
   // What was written to part_path(id) becomes a file, whatever the bounds are; nothing where it is one
   // already.
-  Status adopt(const std::string& id, const std::string& filename, const std::string& purpose);
+  Status adopt(const std::string& owner, const std::string& id, const std::string& filename,
+               const std::string& purpose);
   static std::string new_id();
   std::string part_path(const std::string& id) const { return folder_ + "/" + id + ".part"; }
-  Result<Json> find(const std::string& id) const;
+  Result<Json> find(const std::string& owner, const std::string& id) const;
   // Where its bytes are.
-  Result<std::string> path(const std::string& id) const;
-  Status remove(const std::string& id);
-  std::vector<Json> list() const;  // the newest first
+  Result<std::string> path(const std::string& owner, const std::string& id) const;
+  Status remove(const std::string& owner, const std::string& id);
+  std::vector<Json> list(const std::string& owner) const;  // the newest first
   // Makes the folder where it is not there yet.
   Status prepare();
   const std::string& folder() const { return folder_; }
@@ -46,8 +49,7 @@ class FileStore {
   FileStore(std::string folder, FileLimits limits) : folder_(std::move(folder)), limits_(limits) {}
   Status load();
   Status lock();
-  Result<Json> enter(const std::string& id, const std::string& filename, const std::string& purpose,
-                     size_t bytes, const std::function<Status()>& put);
+  Status enter(Json facts, const std::function<Status()>& put);
   std::string data_path(const std::string& id) const { return folder_ + "/" + id + ".data"; }
   std::string facts_path(const std::string& id) const { return folder_ + "/" + id + ".json"; }
 
@@ -55,7 +57,7 @@ class FileStore {
   const FileLimits limits_;
   int lock_ = -1;  // a descriptor
   mutable std::mutex mutex_;
-  std::map<std::string, Json> files_;  // by id
+  std::map<std::string, Json> files_;  // by id; with their owners
   size_t bytes_ = 0;
 };
 

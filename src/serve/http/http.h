@@ -70,7 +70,9 @@ struct HttpOptions {
   size_t max_bodies = size_t{256} << 20;  // of all clients together
   size_t max_unsent = size_t{4} << 20;    // bytes that wait for a client to read them
   size_t max_connections = 512;
+  // For a handshake and headers, a body, taking what is sent, and what is under way at the end.
   std::chrono::seconds header_time{30}, body_time{60}, write_time{30}, drain_time{30};
+  std::string tls_certificate, tls_key;  // PEM files; both or none
 };
 
 // Whether an address is reached from this machine alone.

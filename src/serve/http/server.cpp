@@ -31,7 +31,9 @@ class BeastServer : public HttpServer {
       : shared_(std::make_shared<HttpShared>(HttpShared{handler, options})),
         acceptor_(io_),
         signals_(io_),
-        timer_(io_) {
+        timer_(io_),
+        ticks_(io_),
+        retry_(io_) {
     shared_->closed = [this](HttpConnection& c) {
       // The last reference may be the one that is closing.
       net::post(io_, [this, key = &c] {
@@ -43,6 +45,9 @@ class BeastServer : public HttpServer {
 
   Status open() {
     const HttpOptions& o = shared_->options;
+    if (!o.tls_certificate.empty()) {
+      MAKAR_TRY(tls_, Tls::load(o.tls_certificate, o.tls_key));
+    }
     Code code;
     const auto address = net::ip::make_address(o.host == "localhost" ? "127.0.0.1" : o.host, code);
     if (code) return error_at("--host", "expected an address such as 127.0.0.1 or 0.0.0.0, got '{}'", o.host);
@@ -64,6 +69,7 @@ class BeastServer : public HttpServer {
     draining_ = draining;
     await_signal();
     accept();
+    tick();
     for (bool again = true; again;) {
       again = false;
       try {
@@ -114,25 +120,54 @@ class BeastServer : public HttpServer {
   void end() {
     signals_.cancel();
     timer_.cancel();
+    ticks_.cancel();
+    retry_.cancel();
+  }
+
+  // Clients who take too long; one timer for all of them.
+  void tick() {
+    ticks_.expires_after(std::chrono::milliseconds(500));
+    ticks_.async_wait([this](Code cancelled) {
+      if (cancelled) return;
+      const auto now = HttpConnection::Clock::now();
+      std::vector<std::shared_ptr<HttpConnection>> late;
+      for (const auto& [key, c] : connections_)
+        if (c->late(now)) late.push_back(c);
+      for (const auto& c : late) c->close();
+      tick();
+    });
+  }
+
+  // When the house is full, whoever has been silent the longest makes room: clients who connect and say
+  // nothing cannot keep the others out.
+  bool make_room() {
+    std::shared_ptr<HttpConnection> silent;
+    for (const auto& [key, c] : connections_)
+      if (c->waiting_since() != HttpConnection::Clock::time_point::max() &&
+          (!silent || c->waiting_since() < silent->waiting_since()))
+        silent = c;
+    if (!silent) return false;
+    silent->close();
+    return true;
   }
 
   void accept() {
     acceptor_.async_accept([this](Code code, net::ip::tcp::socket socket) {
       if (shared_->draining) return;
       if (code) {  // no descriptors left, or a client that left at once
-        timer_.expires_after(std::chrono::milliseconds(50));
-        timer_.async_wait([this](Code cancelled) {
+        retry_.expires_after(std::chrono::milliseconds(50));
+        retry_.async_wait([this](Code cancelled) {
           if (!cancelled) accept();
         });
         return;
       }
-      const bool full = connections_.size() >= shared_->options.max_connections;
-      const auto c = std::make_shared<HttpConnection>(std::move(socket), shared_);
+      socket.set_option(net::ip::tcp::no_delay(true), code);
+      const bool full = connections_.size() >= shared_->options.max_connections && !make_room();
+      const auto c = std::make_shared<HttpConnection>(
+          tls_ ? tls_->wrap(std::move(socket)) : Transport::plain(std::move(socket)), shared_);
       connections_[c.get()] = c;
-      if (full)
-        c->turn_away();
-      else
-        c->start();
+      if (full) c->turn_away();
+      c->start();
       accept();
     });
   }
@@ -141,7 +176,8 @@ class BeastServer : public HttpServer {
   net::io_context io_{1};
   net::ip::tcp::acceptor acceptor_;
   net::signal_set signals_;
-  net::steady_timer timer_;
+  net::steady_timer timer_, ticks_, retry_;
+  std::unique_ptr<Tls> tls_;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
   std::function<void()> draining_;
 };

@@ -1,0 +1,32 @@
+// The way back to the client of one request, from any thread; everything is done on the connection's.
+#pragma once
+#include <atomic>
+#include <mutex>
+
+#include "serve/http/connection.h"
+
+namespace makar {
+
+class HttpExchange : public HttpReply {
+ public:
+  explicit HttpExchange(std::shared_ptr<HttpConnection> connection);
+  ~HttpExchange() override;
+  void send(HttpResponse response) override;
+  void begin(HttpResponse head) override;
+  void write(std::string piece) override;
+  void end() override;
+  void on_gone(std::function<void()> call) override;
+  void left();  // by the connection
+
+ private:
+  template <class Action>
+  void post(Action action);
+
+  std::shared_ptr<HttpConnection> connection_;
+  std::mutex mutex_;
+  std::function<void()> call_;
+  bool gone_ = false;
+  std::atomic<bool> ended_{false};
+};
+
+}  // namespace makar

@@ -1,0 +1,43 @@
+// The bytes to and from one client, plain or through TLS. Used on the server's thread; each call is answered
+// there, later.
+#pragma once
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <functional>
+#include <memory>
+
+#include "base/error.h"
+
+namespace makar {
+
+class Transport {
+ public:
+  using Code = boost::system::error_code;
+  using Told = std::function<void(Code code, size_t bytes)>;
+  using Socket = boost::asio::ip::tcp::socket;
+  virtual ~Transport() = default;
+
+  virtual boost::asio::any_io_executor executor() = 0;
+  virtual std::string remote() const = 0;  // the client's address
+  virtual void open(std::function<void(Code code)> told) = 0;
+  virtual void read_some(boost::asio::mutable_buffer into, Told told) = 0;
+  virtual void write(boost::asio::const_buffer all, Told told) = 0;  // one at a time
+  virtual void finish_sending() = 0;                                 // after the last write; reading goes on
+  virtual void close() = 0;  // whatever is under way ends with an error
+
+  static std::unique_ptr<Transport> plain(Socket socket);
+};
+
+// A certificate and its key.
+class Tls {
+ public:
+  // PEM files; the first may hold a chain.
+  static Result<std::unique_ptr<Tls>> load(const std::string& certificate, const std::string& key);
+  virtual ~Tls() = default;
+  virtual std::unique_ptr<Transport> wrap(Transport::Socket socket) = 0;
+};
+
+std::string remote_address(const Transport::Socket& socket);
+
+}  // namespace makar

@@ -1,0 +1,73 @@
+#include "serve/keys.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/file.h"
+#include "base/sha256.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostKeys = 10000, kLongestKey = 1024, kLongestName = 64;
+constexpr size_t kLargestFile = size_t{4} << 20;
+
+bool same(const std::string& a, const std::string& b) {  // digests: of one length
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
+  return difference == 0;
+}
+
+}  // namespace
+
+// No message holds a key.
+Status KeyRing::add(const std::string& key, const std::string& name, const std::string& place) {
+  const auto visible = [](unsigned char c) { return c > 0x20 && c < 0x7f; };
+  if (key.empty() || key.size() > kLongestKey || !std::all_of(key.begin(), key.end(), visible))
+    return error_at(place, "a key has 1 to {} visible characters, none of them a space", kLongestKey);
+  if (name.size() > kLongestName || !std::all_of(name.begin(), name.end(), visible))
+    return error_at(place, "a name has up to {} visible characters, none of them a space", kLongestName);
+  if (keys_.size() >= kMostKeys) return error_at(place, "more than {} keys", kMostKeys);
+  const std::string digest = sha256_of(key);
+  for (const Key& known : keys_)
+    if (known.digest == digest) return error_at(place, "this key is there already, as {}", known.name);
+  keys_.push_back({digest, name.empty() ? "key-" + digest.substr(0, 8) : name});
+  return Done{};
+}
+
+Result<KeyRing> KeyRing::read(const std::vector<std::string>& given, const std::string& file) {
+  KeyRing ring;
+  for (const std::string& list : given) {
+    std::istringstream keys(list);
+    for (std::string key; std::getline(keys, key, ',');) MAKAR_CHECK_OK(ring.add(key, "", "--api-key"));
+    if (list.empty()) return error_at("--api-key", "is empty");
+  }
+  if (file.empty()) return ring;
+  MAKAR_TRY(const std::string text, read_file(file, kLargestFile));
+  std::istringstream lines(text);
+  int number = 0;
+  const size_t before = ring.keys_.size();
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::istringstream words(line);
+    std::string key, name, more;
+    words >> key >> name >> more;
+    if (key.empty() || key[0] == '#') continue;
+    const std::string place = fmt::format("{}:{}", file, number);
+    if (!more.empty()) return error_at(place, "expected a key and a name, found more words");
+    MAKAR_CHECK_OK(ring.add(key, name, place));
+  }
+  if (ring.keys_.size() == before) return error_at(file, "holds no key; one a line is expected");
+  return ring;
+}
+
+const std::string* KeyRing::find(const std::string& shown) const {
+  const std::string digest = sha256_of(shown);
+  const std::string* found = nullptr;
+  for (const Key& key : keys_)
+    if (same(key.digest, digest)) found = &key.name;
+  return found;
+}
+
+}  // namespace makar

@@ -1,0 +1,241 @@
+#include "serve/page/look.h"
+
+#include <cmath>
+#include <numeric>
+
+#include "infer/logprobs.h"
+#include "text/base64.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kRowsOfLogits = 32;  // at a time: the logits of a text may be larger than the model
+constexpr int64_t kNamed = 400;        // next tokens that carry their text
+constexpr int kBins = 64;
+constexpr float kAttentionScale = 65535;
+
+Json token_json(const ServedModel& model, int64_t id) {
+  return {{"id", id},
+          {"text", token_at(model.tokens, id)},
+          {"special", id >= 0 && model.language.tokenizer().is_special(static_cast<uint32_t>(id))}};
+}
+
+Json tokens_json(const ServedModel& model, const std::vector<int64_t>& ids) {
+  Json out = Json::array();
+  for (const int64_t id : ids) out.push_back(token_json(model, id));
+  return out;
+}
+
+// The largest logits one by one and the others as [value, how many]: enough to know the whole distribution at
+// any temperature.
+Result<Json> distribution(std::span<const float> logits, int64_t top, const ServedModel& model) {
+  MAKAR_TRY(const double spread, entropy(logits));  // refuses what is not finite
+  std::vector<int64_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  top = std::min(top, static_cast<int64_t>(order.size()));
+  const auto at = [&](int64_t id) { return logits[static_cast<size_t>(id)]; };
+  std::partial_sort(order.begin(), order.begin() + top, order.end(),
+                    [&](int64_t a, int64_t b) { return at(a) != at(b) ? at(a) > at(b) : a < b; });
+  Json ids = Json::array(), values = Json::array(), texts = Json::array(), rest = Json::array();
+  for (int64_t i = 0; i < top; ++i) {
+    const int64_t id = order[static_cast<size_t>(i)];
+    ids.push_back(id);
+    values.push_back(at(id));
+    if (i < kNamed) texts.push_back(token_at(model.tokens, id));
+  }
+  if (top < static_cast<int64_t>(order.size())) {
+    const auto [low, high] = std::minmax_element(order.begin() + top, order.end(),
+                                                 [&](int64_t a, int64_t b) { return at(a) < at(b); });
+    const double from = at(*low), width = std::max((static_cast<double>(at(*high)) - from) / kBins, 1e-6);
+    std::vector<double> sums(kBins, 0);
+    std::vector<int64_t> counts(kBins, 0);
+    for (auto it = order.begin() + top; it != order.end(); ++it) {
+      const auto bin = static_cast<size_t>(std::clamp((at(*it) - from) / width, 0.0, kBins - 1.0));
+      sums[bin] += at(*it), ++counts[bin];
+    }
+    for (size_t i = 0; i < kBins; ++i)
+      if (counts[i] > 0) rest.push_back({sums[i] / static_cast<double>(counts[i]), counts[i]});
+  }
+  return Json{{"vocab", logits.size()},      {"entropy", spread},         {"ids", std::move(ids)},
+              {"logits", std::move(values)}, {"texts", std::move(texts)}, {"rest", std::move(rest)}};
+}
+
+struct Looked {
+  const LookAsk& ask;
+  const ServedModel& model;
+  Context& ctx;
+  const std::vector<int64_t>& ids;    // of the rows
+  const Tensor& hidden;               // [rows, width]
+  std::function<void(int64_t)> rows;  // so many go into the next product
+
+  Tensor logits(int64_t from, int64_t to) const {
+    rows(to - from);
+    return model.language.model().lm_logits(ctx, hidden.slice(from, to));
+  }
+};
+
+std::span<const float> row_of(const Tensor& logits, int64_t row) {
+  return {logits.f32() + row * logits.dim(1), static_cast<size_t>(logits.dim(1))};
+}
+
+// How probable each token was after those before it: as /score says.
+Result<Json> probabilities(const Looked& l) {
+  Json out = Json::array({nullptr});
+  const int64_t rows = l.hidden.dim(0);
+  for (int64_t from = 0; from + 1 < rows; from += kRowsOfLogits) {
+    const int64_t to = std::min(from + kRowsOfLogits, rows - 1);
+    const Tensor logits = l.logits(from, to);
+    for (int64_t i = from; i < to; ++i) {
+      MAKAR_TRY(const Logprobs known,
+                logprobs(row_of(logits, i - from), l.ids[static_cast<size_t>(i + 1)], 3));
+      Json top = Json::array();
+      for (const TokenLogprob& t : known.top)
+        top.push_back({{"id", t.id}, {"text", token_at(l.model.tokens, t.id)}, {"logprob", t.logprob}});
+      out.push_back({{"logprob", known.chosen}, {"rank", known.rank}, {"top", std::move(top)}});
+    }
+  }
+  return out;
+}
+
+// After the last token of a language model, or at the masks of a masked one.
+Result<Json> next_tokens(const Looked& l) {
+  const ModelSpec& spec = l.model.language.spec();
+  std::vector<int64_t> places;
+  if (spec.head.kind == HeadKind::kCausalLm) {
+    places.push_back(l.hidden.dim(0) - 1);
+  } else {
+    const auto mask = l.model.language.tokenizer().id("[MASK]");
+    const auto other = mask ? mask : l.model.language.tokenizer().id("<mask>");
+    for (size_t i = 0; i < l.ids.size() && places.size() < 8; ++i)
+      if (other && l.ids[i] == *other) places.push_back(static_cast<int64_t>(i));
+  }
+  Json out = Json::array();
+  for (const int64_t place : places) {
+    const Tensor logits = l.logits(place, place + 1);
+    MAKAR_TRY(Json one, distribution(row_of(logits, 0), l.ask.top, l.model));
+    one["at"] = place;
+    out.push_back(std::move(one));
+  }
+  return out;
+}
+
+// Each layer's [heads, rows, keys] as 16-bit fractions in base64.
+Json attention_json(const LookAsk& ask, const std::vector<std::vector<Tensor>>& maps) {
+  Json layers = Json::array(), data = Json::array();
+  int64_t heads = 0, rows = 0, keys = 0;
+  for (const int64_t layer : ask.layers) {
+    const Tensor& map = maps.at(static_cast<size_t>(layer)).at(0);
+    heads = map.dim(0), rows = map.dim(1), keys = map.dim(2);
+    std::string bytes;
+    bytes.reserve(static_cast<size_t>(map.count()) * 2);
+    for (int64_t i = 0; i < map.count(); ++i) {
+      const auto value =
+          static_cast<uint16_t>(std::lround(std::clamp(map.f32()[i], 0.0f, 1.0f) * kAttentionScale));
+      bytes.push_back(static_cast<char>(value & 255)), bytes.push_back(static_cast<char>(value >> 8));
+    }
+    layers.push_back(layer);
+    data.push_back(encode_base64(bytes));
+  }
+  return {{"of", ask.of}, {"layers", std::move(layers)}, {"heads", heads},         {"rows", rows},
+          {"keys", keys}, {"scale", kAttentionScale},    {"data", std::move(data)}};
+}
+
+Json routing_json(const Record& record, const FeedForwardSpec& spec) {
+  Json layers = Json::array();
+  for (size_t i = 0; i < record.router_probabilities.size(); ++i) {
+    const Tensor& p = record.router_probabilities[i];
+    layers.push_back(
+        {{"choices", record.router_choices[i]}, {"probabilities", byte_matrix(p.f32(), p.dim(0), p.dim(1))}});
+  }
+  return {{"experts", spec.experts}, {"per_token", spec.experts_per_token}, {"layers", std::move(layers)}};
+}
+
+Json model_json(const ServedModel& model) {
+  const ModelSpec& spec = model.language.spec();
+  const StackSpec& stack = spec.main();
+  Json out = {{"name", model.name},
+              {"architecture", spec.architecture},
+              {"layers", stack.layers},
+              {"heads", stack.block.attention.heads},
+              {"kv_heads", stack.block.attention.kv_heads},
+              {"width", stack.width},
+              {"vocab", spec.vocab},
+              {"experts", stack.block.feed_forward.experts},
+              {"kinds", Json::array()}};
+  if (spec.encoder) out["kinds"].push_back("encoder"), out["encoder_layers"] = spec.encoder->layers;
+  if (spec.decoder) out["kinds"].push_back("decoder");
+  if (spec.encoder && spec.decoder) out["kinds"].push_back("cross");
+  return out;
+}
+
+}  // namespace
+
+Json byte_matrix(const float* values, int64_t rows, int64_t columns) {
+  const int64_t count = rows * columns;
+  float low = 0, high = 0;
+  for (int64_t i = 0; i < count; ++i) low = std::min(low, values[i]), high = std::max(high, values[i]);
+  const float factor = high > low ? 255.0f / (high - low) : 0.0f;
+  std::string bytes(static_cast<size_t>(count), '\0');
+  for (int64_t i = 0; i < count; ++i) {
+    const float scaled = std::isfinite(values[i]) ? (values[i] - low) * factor : 0.0f;
+    bytes[static_cast<size_t>(i)] = static_cast<char>(static_cast<uint8_t>(std::lround(scaled)));
+  }
+  return {{"rows", rows}, {"columns", columns}, {"low", low}, {"high", high}, {"data", encode_base64(bytes)}};
+}
+
+Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPool& pool, int32_t adapter) {
+  const Model& model = served.language.model();
+  const ModelSpec& spec = model.spec();
+  const bool both = spec.encoder && spec.decoder, lm = spec.head.kind == HeadKind::kCausalLm;
+  Json out = {{"model", model_json(served)}, {"tokens", tokens_json(served, ask.source)}};
+  if (both) out["target"] = tokens_json(served, ask.target);
+  Context ctx{pool};
+  const StackSpec& stack = ask.of == "encoder" && spec.encoder ? *spec.encoder : spec.main();
+  if (ask.positions)
+    out["positions"] = look_positions(ctx, model, stack, static_cast<int64_t>(ask.source.size()));
+  if (!ask.next && !ask.probabilities && !ask.attention && !ask.routing) return out;
+
+  Inputs inputs;
+  inputs.source.add(ask.source);
+  if (both) inputs.target.add(ask.target);
+  Record record, encoder_record;
+  Record& asked = both && ask.of == "encoder" ? encoder_record : record;
+  asked.attention = ask.attention, asked.attention_layers = ask.layers;
+  ForwardContext f{ctx, nullptr, &record};
+  // One number a row, for as many rows as any product of this look has.
+  const std::vector<int32_t> adapters(adapter < 0 ? 0 : std::max(ask.source.size(), ask.target.size()),
+                                      adapter);
+  const auto rows = [&](int64_t count) {
+    if (adapter >= 0) ctx.row_adapters = std::span(adapters).first(static_cast<size_t>(count));
+  };
+  Tensor hidden;
+  rows(inputs.source.rows());
+  if (both) {
+    ForwardContext first{ctx, nullptr, &encoder_record};
+    const Tensor encoded = model.encode(first, inputs.source);
+    rows(inputs.target.rows());
+    hidden = model.decode(f, inputs.target, encoded, &inputs.source);
+  } else {
+    hidden = model.hidden(f, inputs);
+  }
+  const Looked looked{ask, served, ctx, both ? ask.target : ask.source, hidden, rows};
+  const bool masked = spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining;
+  if (ask.next && (lm || masked)) {
+    MAKAR_TRY(out["next"], next_tokens(looked));
+  }
+  if (ask.probabilities && lm) {
+    MAKAR_TRY(out["probabilities"], probabilities(looked));
+  }
+  if (ask.attention)
+    out["attention"] = attention_json(ask, ask.of == "cross" ? asked.cross_attentions : asked.attentions);
+  if (ask.routing && spec.main().block.feed_forward.experts > 0)
+    out["routing"] = routing_json(record, spec.main().block.feed_forward);
+  return out;
+}
+
+Status LookTask::begin(Engine& engine) {
+  MAKAR_TRY(found_, look_inside(ask_, model_, engine.pool(), adapter));
+  return Done{};
+}
+
+}  // namespace makar

@@ -1,0 +1,70 @@
+// Positional encodings as data: tables, angles, slopes, biases by distance.
+#include <cmath>
+
+#include "ops/embedding.h"
+#include "serve/page/look.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kRows = 128, kColumns = 512, kReach = 64;
+
+Json table_json(Context& ctx, const Parameter& table, const EmbeddingSpec& spec) {
+  const int64_t rows = std::min(kRows, table.shape[0] - spec.position_offset);
+  std::vector<int64_t> at(static_cast<size_t>(std::max<int64_t>(rows, 0)));
+  for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int64_t>(i) + spec.position_offset;
+  if (at.empty()) return nullptr;
+  const Tensor values = ops::embedding(ctx, table.value, at);  // [rows, width]
+  const int64_t columns = std::min(kColumns, values.dim(1));
+  std::vector<float> cut;
+  for (int64_t r = 0; r < rows; ++r)
+    cut.insert(cut.end(), values.f32() + r * values.dim(1), values.f32() + r * values.dim(1) + columns);
+  return {{"kind", spec.positions == PositionKind::kLearned ? "learned" : "sinusoidal"},
+          {"positions", spec.max_positions - spec.position_offset},
+          {"width", values.dim(1)},
+          {"matrix", byte_matrix(cut.data(), rows, columns)}};
+}
+
+// The bias of each head for keys from kReach before the query to, where they are seen, kReach after it.
+Json t5_json(Context& ctx, const Parameter& table, const AttentionSpec& spec) {
+  std::vector<int64_t> buckets;
+  for (int64_t d = -kReach; d <= (spec.causal ? 0 : kReach); ++d)
+    buckets.push_back(ops::t5_bucket(d, !spec.causal, spec.t5_buckets, spec.t5_max_distance));
+  const Tensor rows = ops::embedding(ctx, table.value, buckets);  // [distances, heads]
+  const int64_t distances = rows.dim(0), heads = rows.dim(1);
+  std::vector<float> by_head(static_cast<size_t>(heads * distances));
+  for (int64_t d = 0; d < distances; ++d)
+    for (int64_t h = 0; h < heads; ++h)
+      by_head[static_cast<size_t>(h * distances + d)] = rows.f32()[d * heads + h];
+  return {{"kind", "t5"}, {"first", -kReach}, {"matrix", byte_matrix(by_head.data(), heads, distances)}};
+}
+
+}  // namespace
+
+Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, int64_t tokens) {
+  Json out = Json::array();
+  const AttentionSpec& a = stack.block.attention;
+  if (stack.embedding.positions != PositionKind::kNone)
+    if (const Parameter* table = model.parameters().find(stack.name + ".embed.positions.weight"))
+      if (Json json = table_json(ctx, *table, stack.embedding); !json.is_null())
+        out.push_back(std::move(json));
+  if (a.rope) {
+    const ops::RopeAngles angles = ops::rope_angles(*a.rope, tokens);
+    out.push_back({{"kind", "rotary"},
+                   {"theta", a.rope->theta},
+                   {"head_dim", a.head_dim},
+                   {"interleaved", a.rope->interleaved},
+                   {"frequencies", angles.frequencies}});
+  }
+  if (a.bias == BiasKind::kAlibi) {
+    std::vector<float> slopes = alibi_slopes(a.heads);
+    for (float& s : slopes) s *= a.alibi_scale;
+    out.push_back({{"kind", "alibi"}, {"slopes", slopes}});
+  }
+  if (a.bias == BiasKind::kT5)
+    if (const Parameter* table = model.parameters().find(stack.name + ".relative_bias.weight"))
+      out.push_back(t5_json(ctx, *table, a));
+  return out;
+}
+
+}  // namespace makar

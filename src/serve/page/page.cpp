@@ -1,0 +1,201 @@
+#include "serve/page/page.h"
+
+#include <charconv>
+
+#include "base/shown.h"
+#include "serve/api/fields.h"
+#include "serve/page/runs.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kMostId = int64_t{1} << 53;  // what JSON holds exactly
+
+Error unknown(const HttpRequest& request) {
+  return error_of(Error::Kind::kNotFound, "path", "there is no {} {}", request.method, shown(request.path));
+}
+
+Result<int64_t> number_of(const std::string& text, const char* place) {
+  int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (code != std::errc() || end != text.data() + text.size() || value < 0 || value > kMostId)
+    return error_at(place, "expected a number, found {}", shown(text));
+  return value;
+}
+
+// "/makar/a/b%20c" -> {"a", "b c"}
+std::vector<std::string> steps_of(const std::string& path) {
+  std::vector<std::string> out(1);
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+  };
+  for (size_t i = std::string("/makar/").size(); i < path.size(); ++i) {
+    if (path[i] == '/') {
+      out.emplace_back();
+    } else if (path[i] == '%' && i + 2 < path.size() && digit(path[i + 1]) >= 0 && digit(path[i + 2]) >= 0) {
+      out.back().push_back(static_cast<char>(digit(path[i + 1]) * 16 + digit(path[i + 2])));
+      i += 2;
+    } else {
+      out.back().push_back(path[i]);
+    }
+  }
+  return out;
+}
+
+Result<int64_t> query_number(const std::string& query, const std::string& key) {
+  for (size_t at = 0; at < query.size();) {
+    const size_t end = std::min(query.find('&', at), query.size());
+    const std::string item = query.substr(at, end - at);
+    if (item.starts_with(key + "=")) return number_of(item.substr(key.size() + 1), key.c_str());
+    at = end + 1;
+  }
+  return 0;
+}
+
+Result<ConversationChange> read_change(const Json& body) {
+  ConversationChange out;
+  if (body.contains("title")) {
+    MAKAR_TRY(out.title, text_field(body, "title"));
+  }
+  if (body.contains("system")) {
+    MAKAR_TRY(out.system, text_field(body, "system"));
+  }
+  if (body.contains("settings")) {
+    MAKAR_TRY(out.settings, object_field(body, "settings"));
+  }
+  if (body.contains("leaf")) {
+    MAKAR_TRY(out.leaf, whole_field(body, "leaf", 0, kMostId, 0));
+  }
+  return out;
+}
+
+Result<NewMessage> read_message(const Json& body) {
+  NewMessage out;
+  MAKAR_TRY(out.parent, whole_field(body, "parent", 0, kMostId, 0));
+  MAKAR_TRY(out.role, text_field(body, "role"));
+  MAKAR_TRY(out.content, text_field(body, "content"));
+  if (body.contains("meta")) {
+    MAKAR_TRY(out.meta, object_field(body, "meta"));
+  }
+  return out;
+}
+
+const Json kFine = {{"ok", true}};
+
+Result<Json> prefer(Store& store, const Json& body) {
+  MAKAR_TRY(const int64_t chosen, whole_field(body, "chosen", 1, kMostId, 0));
+  if (!body.contains("rejected") || !body["rejected"].is_array() || body["rejected"].empty() ||
+      body["rejected"].size() > 128)
+    return error_at("rejected", "expected a list of 1 to 128 messages");
+  std::vector<int64_t> rejected;
+  for (const Json& id : body["rejected"]) {
+    if (!id.is_number_integer()) return error_at("rejected", "expected numbers of messages");
+    rejected.push_back(id.get<int64_t>());
+  }
+  MAKAR_CHECK_OK(store.prefer(chosen, rejected));
+  return kFine;
+}
+
+HttpResponse text_response(std::string text, const char* type) {
+  HttpResponse out;
+  out.body = std::move(text), out.type = type;
+  return out;
+}
+
+}  // namespace
+
+Result<Store*> Page::store() {
+  if (options_.store == "none" || options_.store.empty())
+    return error_of(Error::Kind::kUnsupported, "store", "this server keeps no conversations (--store)");
+  const std::lock_guard lock(mutex_);
+  if (!store_) {
+    MAKAR_TRY(store_, Store::open(options_.store));
+  }
+  return store_.get();
+}
+
+Status Page::open_store() {
+  if (options_.store == "none" || options_.store.empty()) return Done{};
+  MAKAR_TRY([[maybe_unused]] Store* const opened, store());
+  return Done{};
+}
+
+// conversations[/ID[/messages]]
+Result<Json> Page::conversations(const HttpRequest& request, const std::vector<std::string>& path) {
+  MAKAR_TRY(Store* const store, this->store());
+  const bool post = request.method == "POST";
+  const auto body = [&] { return read_body(request.body); };
+  if (path.size() == 1) {
+    if (!post) {
+      MAKAR_TRY(Json list, store->list());
+      return Json{{"conversations", std::move(list)}};
+    }
+    MAKAR_TRY(const Json given, body());
+    MAKAR_TRY(const ConversationChange with, read_change(given));
+    return store->create(with);
+  }
+  MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
+  if (path.size() == 3 && path[2] == "messages" && post) {
+    MAKAR_TRY(const Json given, body());
+    MAKAR_TRY(const NewMessage message, read_message(given));
+    return store->add(id, message);
+  }
+  if (path.size() != 2) return unknown(request);
+  if (request.method == "DELETE") {
+    MAKAR_CHECK_OK(store->remove(id));
+    return kFine;
+  }
+  if (!post) return store->conversation(id);
+  MAKAR_TRY(const Json given, body());
+  MAKAR_TRY(const ConversationChange change, read_change(given));
+  MAKAR_CHECK_OK(store->change(id, change));
+  return kFine;
+}
+
+Result<HttpResponse> Page::answer(const HttpRequest& request) {
+  const std::vector<std::string> path = steps_of(request.path);
+  const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
+  const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
+  if (path[0] == "conversations" && path.size() == 3 && path[2] == "markdown" && get) {
+    MAKAR_TRY(Store* const store, this->store());
+    MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
+    MAKAR_TRY(const Json conversation, store->conversation(id));
+    return text_response(as_markdown(conversation), "text/markdown; charset=utf-8");
+  }
+  if (path[0] == "conversations") {
+    MAKAR_TRY(const Json out, conversations(request, path));
+    return json(out);
+  }
+  if (path[0] == "preferences.jsonl" && path.size() == 1 && get) {
+    MAKAR_TRY(Store* const store, this->store());
+    MAKAR_TRY(std::string lines, store->preferences());
+    return text_response(std::move(lines), "application/jsonl");
+  }
+  if (path[0] == "preferences" && path.size() == 1 && post) {
+    MAKAR_TRY(Store* const store, this->store());
+    MAKAR_TRY(const Json body, read_body(request.body));
+    MAKAR_TRY(const Json out, prefer(*store, body));
+    return json(out);
+  }
+  if (path[0] == "messages" && path.size() == 2 && post) {
+    MAKAR_TRY(Store* const store, this->store());
+    MAKAR_TRY(const int64_t id, number_of(path[1], "message"));
+    MAKAR_TRY(const Json body, read_body(request.body));
+    MAKAR_TRY(const int64_t rating, whole_field(body, "rating", -1, 1, 0));
+    MAKAR_CHECK_OK(store->rate(id, rating));
+    return json(kFine);
+  }
+  if (path[0] == "runs" && path.size() == 1 && get) {
+    MAKAR_TRY(Json runs, list_runs(options_.runs));
+    return json({{"folder", options_.runs}, {"runs", std::move(runs)}});
+  }
+  if (path[0] == "runs" && path.size() == 2 && get) {
+    MAKAR_TRY(const int64_t offset, query_number(request.query, "offset"));
+    MAKAR_TRY(const int64_t file, query_number(request.query, "file"));
+    MAKAR_TRY(const Json run, read_run(options_.runs, path[1], offset, file));
+    return json(run);
+  }
+  return unknown(request);
+}
+
+}  // namespace makar

@@ -1,0 +1,117 @@
+#include "serve/page/runs.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/shown.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostRuns = 500, kPiece = size_t{1} << 20, kLongestSample = size_t{16} << 10;
+
+std::string log_of(const std::string& folder, const std::string& name) {
+  return folder + "/" + name + "/log.jsonl";
+}
+
+// A name is one step down, whatever it holds.
+bool plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && name[0] != '.' &&
+         name.find_first_of(std::string("/\\\0", 3)) == std::string::npos;
+}
+
+struct Log {
+  int descriptor = -1;
+  struct stat about = {};
+  ~Log() {
+    if (descriptor >= 0) ::close(descriptor);
+  }
+};
+
+Json number_at(const Json& line, const char* key) {
+  const auto it = line.find(key);
+  return it != line.end() && it->is_number() ? *it : Json(nullptr);
+}
+
+void take_line(const std::string& text, Json& out) {
+  const auto line = parse_json(text, "log.jsonl", {kPiece, 8});
+  if (!line.ok() || !line->is_object() || !number_at(*line, "step").is_number_integer()) return;
+  const Json& step = (*line)["step"];
+  if (line->contains("loss"))
+    out["steps"].push_back({step, number_at(*line, "loss"), number_at(*line, "norm"), number_at(*line, "lr"),
+                            number_at(*line, "seconds"), number_at(*line, "tokens")});
+  if (line->contains("validation") && (*line)["validation"].is_object()) {
+    Json figures = Json::object();
+    for (const auto& [name, value] : (*line)["validation"].items())
+      if (value.is_number() && figures.size() < 32) figures[name] = value;
+    out["validations"].push_back({{"step", step}, {"figures", std::move(figures)}});
+  }
+  if (line->contains("sample") && (*line)["sample"].is_string())
+    out["samples"].push_back(
+        {{"step", step},
+         {"text", (*line)["sample"].get_ref<const std::string&>().substr(0, kLongestSample)}});
+}
+
+}  // namespace
+
+Result<Json> list_runs(const std::string& folder) {
+  struct Run {
+    std::string name;
+    int64_t bytes, changed;
+  };
+  std::vector<Run> runs;
+  std::error_code code;
+  size_t seen = 0;
+  for (auto it = std::filesystem::directory_iterator(folder, code);
+       !code && it != std::filesystem::directory_iterator() && ++seen < 100000; it.increment(code)) {
+    const std::string name = it->path().filename().string();
+    struct stat about = {};
+    if (plain_name(name) && ::stat(log_of(folder, name).c_str(), &about) == 0 && S_ISREG(about.st_mode))
+      runs.push_back({name, about.st_size, about.st_mtime});
+  }
+  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+    return a.changed != b.changed ? a.changed > b.changed : a.name < b.name;
+  });
+  Json out = Json::array();
+  for (size_t i = 0; i < std::min(runs.size(), kMostRuns); ++i)
+    out.push_back({{"name", runs[i].name}, {"bytes", runs[i].bytes}, {"changed", runs[i].changed}});
+  return out;
+}
+
+Result<Json> read_run(const std::string& folder, const std::string& name, int64_t offset, int64_t file) {
+  if (!plain_name(name)) return error_of(Error::Kind::kNotFound, "run", "there is no run {}", shown(name));
+  const std::string path = log_of(folder, name);
+  Log log;
+  // Not a pipe, which would never answer.
+  log.descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (log.descriptor < 0 || ::fstat(log.descriptor, &log.about) != 0 || !S_ISREG(log.about.st_mode))
+    return error_of(Error::Kind::kNotFound, "run", "there is no run {}", shown(name));
+  const int64_t inode = static_cast<int64_t>(log.about.st_ino & 0xFFFFFFFFFFFF), size = log.about.st_size;
+  const bool restarted = (file != 0 && file != inode) || offset > size || offset < 0;
+  if (restarted) offset = 0;
+  std::string text(kPiece, '\0');
+  const ssize_t got = ::pread(log.descriptor, text.data(), text.size(), offset);
+  if (got < 0) return io_error(name + "/log.jsonl", "cannot read");
+  text.resize(static_cast<size_t>(got));
+  Json out = {{"name", name},
+              {"file", inode},
+              {"restarted", restarted},
+              {"steps", Json::array()},
+              {"validations", Json::array()},
+              {"samples", Json::array()}};
+  size_t at = 0;
+  for (size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    take_line(text.substr(at, end - at), out);
+  if (at == 0 && text.size() == kPiece) at = kPiece;  // a line that is none
+  out["offset"] = offset + static_cast<int64_t>(at);
+  out["more"] = offset + static_cast<int64_t>(at) < size && at > 0;
+  out["changed"] = static_cast<int64_t>(log.about.st_mtime);
+  return out;
+}
+
+}  // namespace makar

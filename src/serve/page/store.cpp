@@ -1,0 +1,315 @@
+#include "serve/page/store.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <map>
+
+#include "base/file.h"
+#include "base/shown.h"
+#include "serve/api/fields.h"
+
+namespace makar {
+namespace {
+
+constexpr int64_t kVersion = 1;
+constexpr const char* kTables = R"(
+CREATE TABLE conversations(
+  id INTEGER PRIMARY KEY, title TEXT NOT NULL, system TEXT NOT NULL, settings TEXT NOT NULL,
+  leaf INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL);
+CREATE INDEX conversations_updated ON conversations(updated);
+CREATE TABLE messages(
+  id INTEGER PRIMARY KEY, conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+  parent INTEGER NOT NULL, role TEXT NOT NULL, content TEXT NOT NULL, meta TEXT NOT NULL,
+  rating INTEGER NOT NULL, created INTEGER NOT NULL);
+CREATE INDEX messages_conversation ON messages(conversation);
+CREATE TABLE preferences(
+  chosen INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+  rejected INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+  created INTEGER NOT NULL, PRIMARY KEY(chosen, rejected));
+CREATE INDEX preferences_rejected ON preferences(rejected);
+PRAGMA user_version=1;
+)";
+
+int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
+
+Status within(const char* field, size_t bytes, size_t most) {
+  if (bytes <= most) return Done{};
+  return error_of(Error::Kind::kLimit, field, "has {} bytes; {} are the most", bytes, most);
+}
+
+Error missing(const char* what, int64_t id) {
+  return error_of(Error::Kind::kNotFound, what, "there is no {} {}", what, id);
+}
+
+Json object_of(const std::string& text) {
+  auto json = parse_json(text, "store");
+  return json.ok() && json->is_object() ? std::move(*json) : Json::object();
+}
+
+Status check_change(const ConversationChange& c) {
+  if (c.title) MAKAR_CHECK_OK(within("title", c.title->size(), Store::kTitleBytes));
+  if (c.system) MAKAR_CHECK_OK(within("system", c.system->size(), Store::kSystemBytes));
+  if (c.settings) MAKAR_CHECK_OK(within("settings", dump(*c.settings).size(), Store::kSettingsBytes));
+  return Done{};
+}
+
+}  // namespace
+
+std::string default_store_path() {
+  const char *data = std::getenv("XDG_DATA_HOME"), *home = std::getenv("HOME");
+  if (data && *data == '/') return std::string(data) + "/makar/makar.db";
+  return home && *home == '/' ? std::string(home) + "/.local/share/makar/makar.db" : "";
+}
+
+Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
+  const auto folder = std::filesystem::path(path).parent_path();
+  if (!folder.empty()) MAKAR_CHECK_OK(make_folder(folder.string()));
+  // Conversations are their owner's; SQLite gives its other files the rights of the first.
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return io_error(path, "cannot open");
+  ::close(file);
+  MAKAR_TRY(Database database, Database::open(path));
+  std::unique_ptr<Store> store(new Store(std::move(database)));
+  MAKAR_CHECK_OK(store->prepare());
+  return store;
+}
+
+Status Store::prepare() {
+  Database::Transaction all(database_);
+  MAKAR_CHECK_OK(all.begin());
+  MAKAR_TRY(const auto version, database_.rows("PRAGMA user_version"));
+  const int64_t found = sql_number(version.at(0).at(0));
+  if (found == 0) MAKAR_CHECK_OK(database_.script(kTables));
+  if (found > kVersion)
+    return error_of(Error::Kind::kUnsupported, "store", "was written by a newer makar (version {})", found);
+  return all.commit();
+}
+
+Result<Json> Store::list() {
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const auto rows, database_.rows("SELECT c.id, c.title, c.created, c.updated, "
+                                            "(SELECT count(*) FROM messages m WHERE m.conversation = c.id) "
+                                            "FROM conversations c ORDER BY c.updated DESC, c.id DESC LIMIT ?",
+                                            {kListed}));
+  Json out = Json::array();
+  for (const SqlRow& r : rows)
+    out.push_back({{"id", sql_number(r[0])},
+                   {"title", sql_text(r[1])},
+                   {"created", sql_number(r[2])},
+                   {"updated", sql_number(r[3])},
+                   {"messages", sql_number(r[4])}});
+  return out;
+}
+
+Result<Json> Store::create(const ConversationChange& with) {
+  MAKAR_CHECK_OK(check_change(with));
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const auto count, database_.rows("SELECT count(*) FROM conversations"));
+  if (sql_number(count.at(0).at(0)) >= kConversations)
+    return error_of(Error::Kind::kLimit, "conversations", "there are {} already; delete some",
+                    kConversations);
+  MAKAR_CHECK_OK(database_.run(
+      "INSERT INTO conversations(title, system, settings, leaf, created, updated) VALUES(?,?,?,0,?,?)",
+      {with.title.value_or(""), with.system.value_or(""), dump(with.settings.value_or(Json::object())), now(),
+       now()}));
+  return read_conversation(database_.last_id());
+}
+
+Result<Json> Store::conversation(int64_t id) {
+  const std::lock_guard lock(mutex_);
+  return read_conversation(id);
+}
+
+Result<Json> Store::read_conversation(int64_t id) const {
+  MAKAR_TRY(const auto found,
+            database_.rows("SELECT title, system, settings, leaf, created, updated FROM conversations "
+                           "WHERE id = ?",
+                           {id}));
+  if (found.empty()) return missing("conversation", id);
+  const SqlRow& c = found[0];
+  MAKAR_TRY(const auto rows,
+            database_.rows("SELECT id, parent, role, content, meta, rating, created FROM messages "
+                           "WHERE conversation = ? ORDER BY id",
+                           {id}));
+  Json messages = Json::array();
+  for (const SqlRow& r : rows)
+    messages.push_back({{"id", sql_number(r[0])},
+                        {"parent", sql_number(r[1])},
+                        {"role", sql_text(r[2])},
+                        {"content", sql_text(r[3])},
+                        {"meta", object_of(sql_text(r[4]))},
+                        {"rating", sql_number(r[5])},
+                        {"created", sql_number(r[6])}});
+  return Json{{"id", id},
+              {"title", sql_text(c[0])},
+              {"system", sql_text(c[1])},
+              {"settings", object_of(sql_text(c[2]))},
+              {"leaf", sql_number(c[3])},
+              {"created", sql_number(c[4])},
+              {"updated", sql_number(c[5])},
+              {"messages", std::move(messages)}};
+}
+
+Status Store::check_message(int64_t id, int64_t conversation) const {
+  MAKAR_TRY(const auto found,
+            database_.rows("SELECT 1 FROM messages WHERE id = ? AND conversation = ?", {id, conversation}));
+  if (found.empty()) return missing("message", id);
+  return Done{};
+}
+
+Status Store::change(int64_t id, const ConversationChange& c) {
+  MAKAR_CHECK_OK(check_change(c));
+  const std::lock_guard lock(mutex_);
+  Database::Transaction all(database_);
+  MAKAR_CHECK_OK(all.begin());
+  MAKAR_TRY(const auto found, database_.rows("SELECT 1 FROM conversations WHERE id = ?", {id}));
+  if (found.empty()) return missing("conversation", id);
+  const auto set = [&](const char* sql, SqlValue value) {
+    return database_.run(sql, {std::move(value), id});
+  };
+  if (c.title) MAKAR_CHECK_OK(set("UPDATE conversations SET title = ? WHERE id = ?", *c.title));
+  if (c.system) MAKAR_CHECK_OK(set("UPDATE conversations SET system = ? WHERE id = ?", *c.system));
+  if (c.settings)
+    MAKAR_CHECK_OK(set("UPDATE conversations SET settings = ? WHERE id = ?", dump(*c.settings)));
+  if (c.leaf) {
+    if (*c.leaf != 0) MAKAR_CHECK_OK(check_message(*c.leaf, id));
+    MAKAR_CHECK_OK(set("UPDATE conversations SET leaf = ? WHERE id = ?", *c.leaf));
+  }
+  return all.commit();
+}
+
+Status Store::remove(int64_t id) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_CHECK_OK(database_.run("DELETE FROM conversations WHERE id = ?", {id}));
+  if (database_.changed() == 0) return missing("conversation", id);
+  return Done{};
+}
+
+Result<Json> Store::add(int64_t conversation, const NewMessage& m) {
+  const std::string meta = dump(m.meta);
+  MAKAR_CHECK_OK(within("content", m.content.size(), kContentBytes));
+  MAKAR_CHECK_OK(within("meta", meta.size(), kMetaBytes));
+  if (m.role != "user" && m.role != "assistant")
+    return error_at("role", "expected user or assistant, found {}", shown(m.role));
+  const std::lock_guard lock(mutex_);
+  Database::Transaction all(database_);
+  MAKAR_CHECK_OK(all.begin());
+  MAKAR_TRY(const auto known, database_.rows("SELECT 1 FROM conversations WHERE id = ?", {conversation}));
+  if (known.empty()) return missing("conversation", conversation);
+  if (m.parent != 0) MAKAR_CHECK_OK(check_message(m.parent, conversation));
+  MAKAR_TRY(
+      const auto sums,
+      database_.rows("SELECT count(*), coalesce(sum(length(CAST(content AS BLOB)) + length(CAST(meta AS "
+                     "BLOB))), 0) FROM messages WHERE conversation = ?",
+                     {conversation}));
+  const int64_t count = sql_number(sums.at(0).at(0)), bytes = sql_number(sums.at(0).at(1));
+  if (count >= kMessages)
+    return error_of(Error::Kind::kLimit, "conversation", "has {} messages; begin a new one", count);
+  MAKAR_CHECK_OK(within("conversation", static_cast<size_t>(bytes) + m.content.size() + meta.size(),
+                        kConversationBytes));
+  MAKAR_CHECK_OK(
+      database_.run("INSERT INTO messages(conversation, parent, role, content, meta, rating, created) "
+                    "VALUES(?,?,?,?,?,0,?)",
+                    {conversation, m.parent, m.role, m.content, meta, now()}));
+  const int64_t id = database_.last_id();
+  MAKAR_CHECK_OK(database_.run("UPDATE conversations SET leaf = ?, updated = ? WHERE id = ?",
+                               {id, now(), conversation}));
+  MAKAR_CHECK_OK(all.commit());
+  return Json{{"id", id}, {"parent", m.parent}, {"created", now()}};
+}
+
+Status Store::rate(int64_t message, int64_t rating) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_CHECK_OK(
+      database_.run("UPDATE messages SET rating = ? WHERE id = ? AND role = 'assistant'", {rating, message}));
+  if (database_.changed() == 0) return missing("message", message);
+  return Done{};
+}
+
+Status Store::prefer(int64_t chosen, const std::vector<int64_t>& rejected) {
+  const std::lock_guard lock(mutex_);
+  Database::Transaction all(database_);
+  MAKAR_CHECK_OK(all.begin());
+  for (const int64_t other : rejected) {
+    MAKAR_TRY(
+        const auto pair,
+        database_.rows("SELECT 1 FROM messages a, messages b WHERE a.id = ? AND b.id = ? AND a.id <> b.id "
+                       "AND a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
+                       "AND a.role = 'assistant' AND b.role = 'assistant'",
+                       {chosen, other}));
+    if (pair.empty())
+      return error_at("rejected", "{} and {} are no two answers to one message", chosen, other);
+    // A change of mind replaces the first choice.
+    MAKAR_CHECK_OK(
+        database_.run("DELETE FROM preferences WHERE chosen = ? AND rejected = ?", {other, chosen}));
+    MAKAR_CHECK_OK(
+        database_.run("INSERT OR REPLACE INTO preferences(chosen, rejected, created) VALUES(?,?,?)",
+                      {chosen, other, now()}));
+  }
+  return all.commit();
+}
+
+Result<std::string> Store::preferences() {
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const auto pairs,
+            database_.rows("SELECT chosen, rejected FROM preferences UNION "
+                           "SELECT a.id, b.id FROM messages a JOIN messages b "
+                           "ON a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
+                           "WHERE a.rating = 1 AND b.rating = -1 ORDER BY 1, 2 LIMIT 100000"));
+  std::string out;
+  for (const SqlRow& pair : pairs) {
+    // The chosen answer and everything before it, from the last to the first.
+    MAKAR_TRY(const auto path,
+              database_.rows("WITH RECURSIVE up(id, parent, role, content, conversation, depth) AS ("
+                             "SELECT id, parent, role, content, conversation, 0 FROM messages WHERE id = ? "
+                             "UNION ALL SELECT m.id, m.parent, m.role, m.content, m.conversation, depth + 1 "
+                             "FROM messages m JOIN up ON m.id = up.parent WHERE depth < 5000) "
+                             "SELECT role, content, conversation FROM up ORDER BY depth",
+                             {pair[0]}));
+    MAKAR_TRY(const auto other, database_.rows("SELECT content FROM messages WHERE id = ?", {pair[1]}));
+    if (path.size() < 2 || other.empty()) continue;
+    MAKAR_TRY(const auto system,
+              database_.rows("SELECT system FROM conversations WHERE id = ?", {path[0][2]}));
+    const auto message = [](const std::string& role, const std::string& content) {
+      return Json{{"role", role}, {"content", content}};
+    };
+    Json prompt = Json::array();
+    if (!system.empty() && !sql_text(system[0][0]).empty())
+      prompt.push_back(message("system", sql_text(system[0][0])));
+    for (size_t i = path.size() - 1; i > 0; --i)
+      prompt.push_back(message(sql_text(path[i][0]), sql_text(path[i][1])));
+    out += dump({{"prompt", std::move(prompt)},
+                 {"chosen", Json::array({message("assistant", sql_text(path[0][1]))})},
+                 {"rejected", Json::array({message("assistant", sql_text(other[0][0]))})}}) +
+           "\n";
+  }
+  return out;
+}
+
+std::string as_markdown(const Json& conversation) {
+  std::map<int64_t, const Json*> by_id;
+  for (const Json& m : conversation.at("messages")) by_id[m.at("id").get<int64_t>()] = &m;
+  std::vector<const Json*> branch;
+  for (int64_t at = conversation.at("leaf").get<int64_t>(); branch.size() < by_id.size();) {
+    const auto it = by_id.find(at);
+    if (it == by_id.end()) break;
+    branch.push_back(it->second);
+    at = it->second->at("parent").get<int64_t>();
+  }
+  std::string title = conversation.at("title").get<std::string>();
+  std::replace(title.begin(), title.end(), '\n', ' ');
+  std::string out = "# " + (title.empty() ? "Conversation" : title) + "\n";
+  if (const std::string system = conversation.at("system").get<std::string>(); !system.empty())
+    out += "\n**System**\n\n" + system + "\n";
+  for (auto it = branch.rbegin(); it != branch.rend(); ++it)
+    out += fmt::format("\n**{}**\n\n{}\n", (**it).at("role") == "user" ? "You" : "Assistant",
+                       (**it).at("content").get<std::string>());
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Several keys, what each may ask for a minute, and pages of other origins.
+
+usage: keys_and_limits.py MAKAR
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+from serving import Server, check, failures
+
+CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
+ASK = {"prompt": "abcd", "max_tokens": 4, "temperature": 0, "logit_bias": {"256": -1000}}
+
+
+def bearer(key):
+    return {"Authorization": "Bearer " + key}
+
+
+def several_keys(makar, folder):
+    names = folder / "keys"
+    names.write_text("# who may come in\nsecret-of-anna anna\n\nsecret-of-ben\n")
+    with Server(makar, "-t", "1", "--api-key", "secret-one,secret-two", "--api-key", "secret-three", "--api-key-file", str(names)) as s:
+        for key in ("secret-one", "secret-two", "secret-three", "secret-of-anna", "secret-of-ben"):
+            check(s.request("POST", TEXT, ASK, bearer(key))[0] == 200, f"{key} is known")
+        for key in ("secret-one,secret-two", "secret-on", "secret-onee", "anna", "#", "", "secret-of-anna anna"):
+            check(s.request("GET", "/v1/models", headers=bearer(key))[0] == 401, f"{key} is not")
+        s.stop()
+        s.log.seek(0)
+        text = s.log.read()
+        check("secret" not in text, "no key is logged")
+        callers = [line["caller"] for line in s.lines() if line["status"] == 200]
+        check("anna" in callers and sum(c.startswith("key-") and len(c) == 12 for c in callers) == 4, f"callers: {callers}")
+    for content, word in (("a b c\n", ":1"), ("", "no key"), ("x\nx\n", "already"), ("x" * 2000 + "\n", "1024"), ("\xe4\n", ":1")):
+        names.write_text(content)
+        done = subprocess.run([makar, "serve", "-m", str(folder), "--api-key-file", str(names)], capture_output=True, text=True, timeout=60)
+        check(done.returncode == 2 and word in done.stderr, f"key file {content[:10]!r}: {done.returncode} {done.stderr}")
+
+
+def caches_apart(makar):
+    with Server(makar, "-t", "1", "--api-key", "one,two") as s:
+
+        def reused(key):
+            text = s.request("GET", "/metrics", headers=bearer(key))[2]
+            return int(re.search(r"^makar:prefix_cache_tokens_total (\d+)$", text, re.M)[1])
+
+        ask = dict(ASK, prompt="a prompt of some length " * 20)
+        counts = []
+        for key in ("one", "one", "two", "two"):
+            check(s.request("POST", TEXT, ask, bearer(key))[0] == 200, "answered")
+            counts.append(reused(key))
+        check(counts[0] == 0 and counts[1] > 0 and counts[2] == counts[1] and counts[3] > counts[2],
+              f"a key's prompts are found again by that key alone: {counts}")
+
+
+def request_limit(makar):
+    with Server(makar, "-t", "1", "--api-key", "one,two", "--rate-limit", "6") as s:
+        left = []
+        for _ in range(6):
+            status, headers, _ = s.request("POST", TEXT, ASK, bearer("one"))
+            check(status == 200 and headers["x-ratelimit-limit-requests"] == "6", f"within the limit: {status}")
+            left.append(int(headers["x-ratelimit-remaining-requests"]))
+        check(left == [5, 4, 3, 2, 1, 0], f"what is left: {left}")
+        status, headers, text = s.request("POST", TEXT, ASK, bearer("one"))
+        check(status == 429 and json.loads(text)["error"]["code"] == "rate_limit_exceeded", f"beyond it: {status} {text}")
+        check(1 <= int(headers["retry-after"]) <= 10 and headers["x-ratelimit-reset-requests"].endswith("s"), f"{headers}")
+        big = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer one\r\nContent-Length: 8000000\r\n\r\n"
+        check(s.raw(big).startswith(b"HTTP/1.1 429"), "refused before the body")
+        check(s.request("POST", "/v1/messages", {}, bearer("one"))[0] == 429, "on every route")
+        check(s.request("GET", "/v1/models", headers=bearer("one"))[0] == 200, "what costs nothing is not counted")
+        check(s.request("POST", TEXT, ASK, bearer("two"))[0] == 200, "another key has its own")
+        check(s.request("POST", TEXT, ASK, bearer("no"))[0] == 401, "no key, no limit")
+
+
+def token_limit(makar):
+    with Server(makar, "-t", "1", "--token-rate-limit", "20") as s:
+        status, headers, _ = s.request("POST", TEXT, ASK)
+        check(status == 200 and headers["x-ratelimit-limit-tokens"] == "20", f"{status} {headers}")
+        codes = [s.request("POST", TEXT, ASK)[0] for _ in range(4)]  # 8 tokens each
+        check(codes[:1] == [200] and codes[-1] == 429, f"tokens are counted: {codes}")
+        status, headers, text = s.request("POST", CHAT, {"messages": [{"role": "user", "content": "a"}]})
+        check(status == 429 and json.loads(text)["error"]["type"] == "tokens" and headers["x-ratelimit-remaining-tokens"] == "0", text)
+        check(int(headers["retry-after"]) >= 1, "and when to come back")
+
+
+def origins(makar):
+    page = {"Origin": "https://page.example"}
+    ask = dict(page, **{"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization,content-type"})
+    with Server(makar, "-t", "1", "--api-key", "k", "--cors", "https://page.example") as s:
+        status, headers, _ = s.request("OPTIONS", CHAT, headers=ask)
+        check(status == 200 and headers["access-control-allow-origin"] == "https://page.example", f"{status} {headers}")
+        check("authorization" in headers["access-control-allow-headers"] and "POST" in headers["access-control-allow-methods"], f"{headers}")
+        status, headers, _ = s.request("POST", TEXT, ASK, dict(page, **bearer("k")))
+        check(status == 200 and headers["access-control-allow-origin"] == "https://page.example", "an answer for the page")
+        status, headers, _ = s.request("POST", TEXT, ASK, page)
+        check(status == 401 and "access-control-allow-origin" in headers, "an error, too")
+        other = dict(ask, Origin="https://other.example")
+        status, headers, _ = s.request("OPTIONS", CHAT, headers=other)
+        check(status == 401 and "access-control-allow-origin" not in headers, "another origin is not asked in")
+    with Server(makar, "-t", "1") as s:
+        status, headers, _ = s.request("OPTIONS", CHAT, headers=ask)
+        check(status == 403 and "access-control-allow-origin" not in headers, f"off by default: {status}")
+
+
+def main():
+    makar = sys.argv[1]
+    with tempfile.TemporaryDirectory() as name:
+        several_keys(makar, pathlib.Path(name))
+    caches_apart(makar)
+    request_limit(makar)
+    token_limit(makar)
+    origins(makar)
+    print("FAILED" if failures else "ok", len(failures))
+    return 1 if failures else 0
+
+
+sys.exit(main())

@@ -1,0 +1,18 @@
+// build.mjs FOLDER: the page's script and style, bundled and made small.
+import { build } from "esbuild";
+import { copyFile } from "node:fs/promises";
+
+const out = process.argv[2];
+await build({
+  entryPoints: { app: "src/main.tsx" },
+  outdir: out,
+  bundle: true,
+  minify: true,
+  format: "esm",
+  target: ["chrome109", "firefox115", "safari16"],
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  legalComments: "none",
+  logLevel: "warning",
+});
+await copyFile("src/index.html", `${out}/index.html`);
