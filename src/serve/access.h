@@ -20,7 +20,7 @@ class Access {
   std::optional<ApiError> forbidden(const HttpRequest& head, bool open) const;
   // The name of the key that is shown, or the address.
   std::string caller(const HttpRequest& head) const;
-  // The name of the key alone: whose files and conversations these are. Empty where there are no keys.
+  // Whose things are kept: of the key's name; nobody's where there are no keys.
   std::string owner(const HttpRequest& head) const { return keys_.empty() ? "" : caller(head); }
   RateLimit& limits() { return limits_; }
 
