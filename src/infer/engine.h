@@ -66,6 +66,7 @@ class Engine {
   bool make_room(Job& job, const Branch& branch, std::vector<Piece>& pieces, const Grow& grow);
   bool preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces);
   void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);
+  void make_places(int64_t& placed);
   std::vector<Piece> plan();
   std::vector<Piece> plan_whole();
   void compute(const std::vector<Piece>& pieces);

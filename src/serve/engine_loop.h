@@ -33,6 +33,7 @@ class EngineTask {
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point deadline = Clock::time_point::max();
   int32_t adapter = -1;  // of its jobs, and
+  int64_t priority = 0;  // higher ones go first
   std::string salt;
 };
 

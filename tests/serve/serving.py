@@ -55,8 +55,10 @@ class Server:
         self.log = open(root / "log", "w+")
         if "--store" not in flags:
             flags = ("--store", "none", *flags)
+        # Files of clients go nowhere near those of the user.
         self.process = subprocess.Popen([makar, "serve", "-m", str(self.model), "--port", "0", "--log", *flags],
-                                        stdout=subprocess.PIPE, stderr=self.log, text=True)
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        env=dict(os.environ, XDG_DATA_HOME=str(root / "data")))
         head = self.process.stdout.readline()
         found = re.search(r"https?://([\d.]+):(\d+)", head)
         if not found:
