@@ -1,4 +1,6 @@
 // Looking inside: the numbers are the model's, in every family that has them, and bounds hold.
+#include "serve/page/look.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +10,6 @@
 #include "models/small_models.h"
 #include "scratch_folder.h"
 #include "serve/api/fields.h"
-#include "serve/page/look.h"
 #include "text/base64.h"
 #include "text/unicode.h"
 
@@ -91,7 +92,8 @@ TEST_P(LookTest, ShowsEveryFamily) {
     EXPECT_EQ((*found)["attention"]["rows"], 6);  // the start token and five letters
     EXPECT_EQ((*found)["attention"]["keys"], 5);
     for (const char* of : {"encoder", "decoder"}) {
-      const auto other = look({{"prompt", "MAKAR"}, {"completion", "AB"}, {"what", {"attention"}}, {"attention_of", of}});
+      const auto other =
+          look({{"prompt", "MAKAR"}, {"completion", "AB"}, {"what", {"attention"}}, {"attention_of", of}});
       ASSERT_TRUE(other.ok());
       expect_rows_of_one((*other)["attention"]);
       EXPECT_EQ((*other)["attention"]["rows"], *of == 'e' ? 5 : 3);
@@ -99,7 +101,8 @@ TEST_P(LookTest, ShowsEveryFamily) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Families, LookTest,
-                         testing::Values("gpt2", "llama", "mixtral", "gemma2", "bloom", "bert", "t5", "bart"));
+                         testing::Values("gpt2", "llama", "mixtral", "gemma2", "bloom", "bert", "t5",
+                                         "bart"));
 
 TEST_F(LookTest, NumbersAreTheEngines) {
   load("llama");
@@ -153,8 +156,10 @@ TEST_F(LookTest, RefusesWhatIsOutOfBounds) {
   EXPECT_EQ(refused({{"prompt", "A"}, {"what", {"attention"}}, {"layers", {1e9}}}), "layers");
   EXPECT_EQ(refused({{"prompt", "A"}, {"what", {"attention"}}, {"attention_of", "cross"}}), "attention_of");
   EXPECT_EQ(refused({{"prompt", "A"}, {"top", 0}}), "top");
-  EXPECT_EQ(refused({{"prompt", "A"}, {"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}), "prompt");
-  EXPECT_EQ(refused({{"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}), "messages");  // no template
+  EXPECT_EQ(refused({{"prompt", "A"}, {"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}),
+            "prompt");
+  EXPECT_EQ(refused({{"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}),
+            "messages");  // no template
   EXPECT_EQ(refused({{"prompt", 5}}), "prompt");
 }
 

@@ -1,4 +1,6 @@
 // What the page keeps and reads, without a socket: conversations, preferences, runs, and hostile requests.
+#include "serve/page/page.h"
+
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -6,7 +8,6 @@
 #include "base/file.h"
 #include "scratch_folder.h"
 #include "serve/page/assets.h"
-#include "serve/page/page.h"
 #include "serve/page/runs.h"
 
 namespace makar {
@@ -16,7 +17,8 @@ class PageTest : public testing::Test {
  protected:
   PageTest() : page_({folder_ / "deep/store.db", folder_ / "runs"}) {}
 
-  Result<HttpResponse> ask(const std::string& method, const std::string& target, const std::string& body = "") {
+  Result<HttpResponse> ask(const std::string& method, const std::string& target,
+                           const std::string& body = "") {
     HttpRequest request;
     const size_t mark = target.find('?');
     request.method = method, request.path = target.substr(0, mark), request.body = body;
@@ -80,7 +82,8 @@ TEST_F(PageTest, MakesPreferencesOfChoicesAndRatings) {
   good("POST", "/makar/preferences", {{"chosen", b}, {"rejected", {a}}});
   ASSERT_EQ(lines().size(), 1u);
   const Json line = lines()[0];
-  EXPECT_EQ(line["prompt"], Json::parse(R"([{"role":"system","content":"S"},{"role":"user","content":"Q"}])"));
+  EXPECT_EQ(line["prompt"],
+            Json::parse(R"([{"role":"system","content":"S"},{"role":"user","content":"Q"}])"));
   EXPECT_EQ(line["chosen"][0]["content"], "B");
   EXPECT_EQ(line["rejected"][0]["content"], "A");
   // A change of mind replaces the choice; ratings make pairs of their own.
@@ -91,8 +94,8 @@ TEST_F(PageTest, MakesPreferencesOfChoicesAndRatings) {
   EXPECT_EQ(lines().size(), 1u);
   good("POST", "/makar/messages/" + std::to_string(b), {{"rating", -1}});
   EXPECT_EQ(lines().size(), 2u);
-  EXPECT_EQ(bad("POST", "/makar/preferences", R"({"chosen":)" + std::to_string(a) + R"(,"rejected":[)" +
-                                                  std::to_string(user) + "]}"),
+  EXPECT_EQ(bad("POST", "/makar/preferences",
+                R"({"chosen":)" + std::to_string(a) + R"(,"rejected":[)" + std::to_string(user) + "]}"),
             "invalid");
   EXPECT_EQ(bad("POST", "/makar/preferences", R"({"chosen":1e300,"rejected":[1]})"), "invalid");
   EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(user), R"({"rating":1})"), "not found");
@@ -138,7 +141,8 @@ TEST_F(PageTest, SurvivesAProcessThatEndsAndServesTwoAtOnce) {
   const auto refused = none.answer(request);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, Error::Kind::kUnsupported);
-  folder_.write("broken.db", "this is no database at all, and longer than a header of one has to be..........");
+  folder_.write("broken.db",
+                "this is no database at all, and longer than a header of one has to be..........");
   Page broken({folder_ / "broken.db", ""});
   EXPECT_FALSE(broken.open_store().ok());
   EXPECT_FALSE(broken.answer(request).ok());
@@ -170,7 +174,8 @@ TEST_F(PageTest, ReadsRunsFromWhereItEnded) {
   EXPECT_TRUE(anew["restarted"].get<bool>());
   EXPECT_EQ(anew["steps"][0][1], 9);
   folder_.write("secret", "");
-  for (const char* name : {"..", ".", "%2e%2e", "..%2f..%2fsecret", "a%20b%2f..%2fa%20b", "%00", "missing", ""})
+  for (const char* name :
+       {"..", ".", "%2e%2e", "..%2f..%2fsecret", "a%20b%2f..%2fa%20b", "%00", "missing", ""})
     EXPECT_EQ(bad("GET", std::string("/makar/runs/") + name), "not found") << name;
   EXPECT_EQ(bad("GET", "/makar/runs/a%20b?offset=-1"), "invalid");
   EXPECT_EQ(bad("GET", "/makar/runs/a%20b?offset=x"), "invalid");

@@ -64,8 +64,8 @@ struct Looked {
   const LookAsk& ask;
   const ServedModel& model;
   Context& ctx;
-  const std::vector<int64_t>& ids;  // of the rows
-  const Tensor& hidden;             // [rows, width]
+  const std::vector<int64_t>& ids;    // of the rows
+  const Tensor& hidden;               // [rows, width]
   std::function<void(int64_t)> rows;  // so many go into the next product
 
   Tensor logits(int64_t from, int64_t to) const {
@@ -203,7 +203,8 @@ Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPo
   asked.attention = ask.attention, asked.attention_layers = ask.layers;
   ForwardContext f{ctx, nullptr, &record};
   // One number a row, for as many rows as any product of this look has.
-  const std::vector<int32_t> adapters(adapter < 0 ? 0 : std::max(ask.source.size(), ask.target.size()), adapter);
+  const std::vector<int32_t> adapters(adapter < 0 ? 0 : std::max(ask.source.size(), ask.target.size()),
+                                      adapter);
   const auto rows = [&](int64_t count) {
     if (adapter >= 0) ctx.row_adapters = std::span(adapters).first(static_cast<size_t>(count));
   };
