@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "infer/samplers/ranking.h"
+
 namespace makar {
 namespace {
 
@@ -41,8 +43,8 @@ BeamJob::BeamJob(BeamRequest request)
 
 void BeamJob::row(size_t index, int64_t, std::span<const float> logits) {
   if (error) return;
-  if (!std::isfinite(*std::max_element(logits.begin(), logits.end()))) {
-    error = error_at("beam search", "the model's logits are not finite");
+  if (const Extremes e = extremes(logits); e.broken || e.low > e.high) {
+    error = error_of(Error::Kind::kIo, "logits", "the model's are not finite; its weights are broken");
     return;
   }
   rows_[index] = log_softmax(logits);

@@ -9,7 +9,8 @@ namespace {
 
 Status look(std::span<const float> logits, const Extremes& e) {
   if (!e.broken && e.low <= e.high) return Done{};
-  return error_at("logits", "{} of {} tokens; no probabilities follow from them",
+  return error_of(e.broken ? Error::Kind::kIo : Error::Kind::kInvalid, "logits",
+                  "{} of {} tokens; no probabilities follow from them",
                   e.broken ? "NaN or +infinity is among the logits" : "-infinity are the logits",
                   logits.size());
 }

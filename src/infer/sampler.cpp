@@ -44,7 +44,7 @@ Result<Extremes> look(std::span<const float> logits) {
   if (e.broken) {
     size_t at = 0;
     while (logits[at] < std::numeric_limits<float>::infinity()) ++at;
-    return error_at("logits", "token {} has {}; the model's weights or its input are broken", at,
+    return error_of(Error::Kind::kIo, "logits", "token {} has {}; the model's weights are broken", at,
                     logits[at] > 0 ? "+infinity" : "NaN");
   }
   if (e.low > e.high)

@@ -63,6 +63,11 @@ EngineState EngineLoop::state() const {
   return state_;
 }
 
+int64_t EngineLoop::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int64_t>(new_.size());
+}
+
 int64_t EngineLoop::bytes_to_come() const {
   const EngineState now = state();
   return std::max<int64_t>(now.max_pages - now.pages, 0) * page_bytes_;

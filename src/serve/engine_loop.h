@@ -53,6 +53,7 @@ class EngineLoop {
   void submit(std::shared_ptr<EngineTask> task);
   void wake();  // something was cancelled
   EngineState state() const;
+  int64_t waiting() const;        // tasks that the next step takes up
   int64_t bytes_to_come() const;  // pages that are not in use yet
   // How long the step under way has taken so far; 0 between steps.
   double seconds_in_step() const;

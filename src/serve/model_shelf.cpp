@@ -13,10 +13,10 @@ ModelShelf::ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t mos
 }
 
 // Requests hold on to models, and models' loops to requests: the loops let go first.
-ModelShelf::~ModelShelf() {
-  close();
-  for (Entry& entry : entries_)
-    if (entry.active) entry.active->loop.stop();
+void ModelShelf::close() {
+  loader_.stop();
+  for (const ShelfState& state : list())
+    if (state.active) state.active->loop.stop();
 }
 
 std::optional<ModelShelf::Place> ModelShelf::find(const std::string& name) const {

@@ -24,9 +24,9 @@ class ModelShelf {
       std::function<Result<std::shared_ptr<ActiveModel>>(const ShelfEntry& entry, int64_t reserved)>;
   // `most`: so many loaded at a time.
   ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t most);
-  ~ModelShelf();  // takes back every request
-  // No model is loaded any more, and nobody is called from the loader's thread.
-  void close() { loader_.stop(); }
+  ~ModelShelf() { close(); }
+  // No model is loaded any more, every request is taken back, and nobody is called from a thread of its own.
+  void close();
 
   using Then = std::function<void(Result<ModelLease> lease)>;
   // Calls `then` at once where the model is loaded or unknown, otherwise on the loader's thread when it is.

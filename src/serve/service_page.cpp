@@ -10,7 +10,7 @@ namespace makar {
 void Service::page_files(Call& call) { call.reply->send(page_file(call.request)); }
 
 void Service::page(Call& call) {
-  auto response = page_.answer(call.request);
+  auto response = page_.answer(call.request, access_.owner(call.request));
   if (!response.ok()) return fail(call, Dialect::kOpenAi, response.error());
   response->headers.emplace_back("cache-control", "no-store");
   response->headers.emplace_back("x-content-type-options", "nosniff");

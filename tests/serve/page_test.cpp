@@ -23,7 +23,7 @@ class PageTest : public testing::Test {
     const size_t mark = target.find('?');
     request.method = method, request.path = target.substr(0, mark), request.body = body;
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
-    return page_.answer(request);
+    return page_.answer(request, owner_);
   }
   Json good(const std::string& method, const std::string& target, const Json& body = nullptr) {
     const auto response = ask(method, target, body.is_null() ? "" : body.dump());
@@ -41,7 +41,32 @@ class PageTest : public testing::Test {
 
   ScratchFolder folder_;
   Page page_;
+  std::string owner_;
 };
+
+TEST_F(PageTest, ShowsEachOwnerItsOwnAlone) {
+  owner_ = "anna";
+  const int64_t id = good("POST", "/makar/conversations", {{"title", "mine"}})["id"];
+  const int64_t user = say(id, 0, "user", "hello"), first = say(id, user, "assistant", "hi");
+  const int64_t second = say(id, user, "assistant", "good day");
+  const Json choice = {{"chosen", first}, {"rejected", {second}}};
+  const std::string at = "/makar/conversations/" + std::to_string(id);
+  good("POST", "/makar/preferences", choice);
+  for (const char* other : {"ben", ""}) {
+    owner_ = other;
+    EXPECT_TRUE(good("GET", "/makar/conversations")["conversations"].empty());
+    for (const std::string& path : {at, at + "/markdown"}) EXPECT_EQ(bad("GET", path), "not found");
+    EXPECT_EQ(bad("POST", at, R"({"title":"yours"})"), "not found");
+    EXPECT_EQ(bad("POST", at + "/messages", R"({"role":"user","content":"x"})"), "not found");
+    EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(first), R"({"rating":1})"), "not found");
+    EXPECT_NE(bad("POST", "/makar/preferences", choice.dump()), "fine");
+    EXPECT_EQ(ask("GET", "/makar/preferences.jsonl")->body, "");
+    EXPECT_EQ(bad("DELETE", at), "not found");
+  }
+  owner_ = "anna";
+  EXPECT_EQ(good("GET", at)["title"], "mine");
+  EXPECT_NE(ask("GET", "/makar/preferences.jsonl")->body.find("good day"), std::string::npos);
+}
 
 TEST_F(PageTest, KeepsATreeOfMessages) {
   const int64_t id = good("POST", "/makar/conversations", {{"title", "One"}, {"system", "Be kind."}})["id"];
@@ -136,16 +161,16 @@ TEST_F(PageTest, SurvivesAProcessThatEndsAndServesTwoAtOnce) {
   Page other({folder_ / "deep/store.db", ""});
   HttpRequest request;
   request.method = "GET", request.path = "/makar/conversations/" + std::to_string(id);
-  EXPECT_TRUE(other.answer(request).ok());
+  EXPECT_TRUE(other.answer(request, "").ok());
   Page none({"none", ""});
-  const auto refused = none.answer(request);
+  const auto refused = none.answer(request, "");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, Error::Kind::kUnsupported);
   folder_.write("broken.db",
                 "this is no database at all, and longer than a header of one has to be..........");
   Page broken({folder_ / "broken.db", ""});
   EXPECT_FALSE(broken.open_store().ok());
-  EXPECT_FALSE(broken.answer(request).ok());
+  EXPECT_FALSE(broken.answer(request, "").ok());
 }
 
 TEST_F(PageTest, ReadsRunsFromWhereItEnded) {

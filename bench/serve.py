@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Many streams at once: makar serve beside llama.cpp's server, on the same GGUF file with random weights.
+
+usage: LLAMA_CPP=FOLDER ./dev bench serve [--json] [--quick] [--rounds N] [--streams 1,8,32,64] [--threads N] [--models FOLDER]
+
+LLAMA_CPP names the folder with llama.cpp's llama-server, built on this machine for this machine (bench/llama.py has how).
+Each stream reads 32 tokens of its own and writes 64, greedily, whatever they are; all of a case start together, and each
+case is taken in rounds of both servers in turn. Both servers run all the time; who is not measured is idle.
+  tok/s     all written tokens by the time from the first request to the last byte
+  p50, p95  seconds from a request to its last byte; first: to its first token (p50)
+Then: 1,000 equal requests, half greedy and half drawn with a seed, among other load: each half gives one text.
+Last, on the 1.1B shape: seconds from the call until /health says ok, and the largest resident size.
+A ratio above 1 means that ours is better. Failed requests end the run.
+"""
+# builds: makar bench_llama_random_model
+import argparse
+import http.client
+import json
+import os
+import random
+import re
+import selectors
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import llama
+from llama import BUILD, fail, make_models, spread
+
+PROMPT, WRITE, WORDS, VOCABULARY = 32, 64, 259, 32000
+NO_BYTES = {str(i): -100 for i in range(WORDS)}
+
+
+class Server:
+    """A program that listens; its address, and what it answers."""
+
+    def __init__(self, name, command, port=0):
+        self.name, self.log = name, tempfile.TemporaryFile("w+", errors="replace")
+        self.began = time.perf_counter()
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE if port == 0 else self.log, stderr=self.log, text=True)
+        if port == 0:
+            found = re.search(r"http://([\d.]+):(\d+)", self.process.stdout.readline())
+            port = int(found[2]) if found else self.broken()
+        self.address = ("127.0.0.1", port)
+        while not self.healthy():
+            time.sleep(0.01)
+        self.start = time.perf_counter() - self.began
+
+    def broken(self):
+        self.log.seek(0)
+        fail(f"{self.name} does not start:\n{self.log.read()[-2000:]}")
+
+    def healthy(self):
+        if self.process.poll() is not None:
+            self.broken()
+        try:
+            link = http.client.HTTPConnection(*self.address, timeout=10)
+            link.request("GET", "/health")
+            return link.getresponse().status == 200
+        except OSError:
+            return False
+
+    def resident(self):
+        """The largest resident size in MB."""
+        with open(f"/proc/{self.process.pid}/status") as f:
+            return int(re.search(r"VmHWM:\s+(\d+)", f.read())[1]) / 1024
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def ours(path, threads, streams):
+    return Server("makar", [os.path.join(BUILD, "makar"), "serve", "-m", path, "-t", str(threads), "--port", "0", "-np", str(streams)])
+
+
+def theirs(path, threads, streams):
+    port = free_port()
+    return Server("llama-server", [os.path.join(os.environ["LLAMA_CPP"], "llama-server"), "-m", path, "-t", str(threads), "--host",
+                                   "127.0.0.1", "--port", str(port), "-np", str(streams), "-c", str(streams * 2 * (PROMPT + WRITE)),
+                                   "--cache-ram", "0", "--no-webui"], port)
+
+
+class Stream:
+    """One request, streamed; only its bytes are looked at, so that the client costs little."""
+
+    def __init__(self, server, body, poll):
+        data = json.dumps(dict(body, stream=True))
+        head = f"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {len(data)}\r\n\r\n"
+        self.socket = socket.create_connection(server.address)
+        self.socket.sendall((head + data).encode())
+        self.socket.setblocking(False)
+        self.begin, self.first, self.end, self.bytes = time.perf_counter(), 0.0, 0.0, b""
+        poll.register(self.socket, selectors.EVENT_READ, self)
+
+    def take(self, poll):
+        more = self.socket.recv(1 << 16)
+        if not self.first and b"data: " in more:
+            self.first = time.perf_counter()
+        self.bytes += more
+        if more and not self.bytes.endswith(b"\r\n0\r\n\r\n"):
+            return False
+        self.end = time.perf_counter()
+        poll.unregister(self.socket)
+        self.socket.close()
+        return True
+
+    def events(self):
+        parts = re.findall(rb"data: (\{.*\})\n", self.bytes)
+        return [json.loads(p) for p in parts]
+
+    def written(self):
+        last = (self.events() or [{}])[-1]
+        return last["usage"]["completion_tokens"] if last.get("usage") else 0
+
+    def text(self):
+        return "".join(e["choices"][0]["text"] for e in self.events() if e["choices"])
+
+
+def together(server, bodies):
+    """Streams that start together; when all are over, the streams and the seconds they took."""
+    poll = selectors.DefaultSelector()
+    begin = time.perf_counter()
+    streams = [Stream(server, body, poll) for body in bodies]
+    left = len(streams)
+    while left:
+        for key, _ in poll.select():
+            left -= key.data.take(poll)
+    seconds = time.perf_counter() - begin
+    for s in streams:
+        if not s.bytes.startswith(b"HTTP/1.1 200") or s.written() != WRITE:
+            fail(f"{server.name}: a stream failed: {s.bytes[:300]!r} ... {s.bytes[-300:]!r}")
+    return streams, seconds
+
+
+def body_of(chance, **more):
+    """A prompt of its own. Neither the end comes nor tokens of single bytes: llama-server fails where they are no text."""
+    ids = [chance.randrange(WORDS, VOCABULARY) for _ in range(PROMPT)]
+    return {"prompt": ids, "max_tokens": WRITE, "temperature": 0, "logit_bias": NO_BYTES, "stream_options": {"include_usage": True}, **more}
+
+
+def measure(server, streams, chance, seconds):
+    """One round: as many waves of streams as fit the time, at least one."""
+    rates, whole, first, end = [], [], [], time.perf_counter() + seconds
+    while not rates or time.perf_counter() < end:
+        done, took = together(server, [body_of(chance) for _ in range(streams)])
+        rates.append(streams * WRITE / took)
+        whole += [s.end - s.begin for s in done]
+        first += [s.first - s.begin for s in done]
+    cut = lambda values, p: statistics.quantiles(values, n=100, method="inclusive")[p - 1] if len(values) > 1 else values[0]
+    return {"tok/s": statistics.median(rates), "p50": cut(whole, 50), "p95": cut(whole, 95), "first": cut(first, 50)}
+
+
+def lines(case, threads, got):
+    for what, values in got.items():
+        a, b = (statistics.median(values[who]) for who in ("ours", "theirs"))
+        unit = {"tok/s": "tok/s", "memory": "MB"}.get(what, "s")
+        yield {"bench": "serve", "case": f"{case} {what}".replace(" tok/s", ""), "threads": threads, "ours": round(a, 3),
+               "peer": "llama-server", "theirs": round(b, 3), "unit": unit, "ratio": round(a / b if unit == "tok/s" else b / a, 3),
+               "spread": round(spread(values["ours"]) + spread(values["theirs"]), 3)}
+
+
+def equal_requests(server, count, chance):
+    """Equal requests among others that come and go: the texts of each kind."""
+    kinds = [body_of(random.Random(7), max_tokens=WRITE),
+             body_of(random.Random(7), temperature=0.9, top_k=50, top_p=0.95, seed=11)]
+    texts = [set(), set()]
+    for wave in range(0, count, 50):
+        bodies = [kinds[(wave + i) % 2] for i in range(min(50, count - wave))]
+        bodies += [body_of(chance, temperature=1) for _ in range(chance.randrange(0, 15))]
+        done, _ = together(server, bodies)
+        for i in range(min(50, count - wave)):
+            texts[(wave + i) % 2].add(done[i].text())
+    return [len(t) for t in texts]
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--json", action="store_true", help="one JSON object a line")
+    p.add_argument("--quick", action="store_true", help="shorter rounds, 100 equal requests")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--streams", default="1,8,32,64")
+    p.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    p.add_argument("--models", default=os.path.join(BUILD, "bench-llama"))
+    a = p.parse_args()
+    llama.THEIRS = ("llama-server",)
+    llama.peer()
+    counts = [int(n) for n in a.streams.split(",")]
+    paths = make_models(a.models, [("110m", "q8_0"), ("1.1b", "q8_0")])
+    chance = random.Random(1)
+
+    def tell(line):
+        if a.json:
+            print(json.dumps(line), flush=True)
+        else:
+            print(f"{line['case']:<30} {line['threads']} threads  ours {line['ours']:>9.3f}  {line['peer']} {line['theirs']:>9.3f} "
+                  f"{line['unit']:<5}  {line['ratio']:>5.2f} times  +-{line['spread'] * 100:.0f} %", flush=True)
+
+    sides = {"ours": ours(paths["110m", "q8_0"], a.threads, max(counts)), "theirs": theirs(paths["110m", "q8_0"], a.threads, max(counts))}
+    try:
+        for side in sides.values():
+            measure(side, min(counts), chance, 0)  # what is done once
+        for count in counts:
+            got = {}
+            for _ in range(a.rounds):
+                for who, side in sides.items():
+                    for what, value in measure(side, count, chance, 0 if a.quick else 3).items():
+                        got.setdefault(what, {}).setdefault(who, []).append(value)
+            for line in lines(f"110m q8_0 {count} streams", a.threads, got):
+                tell(line)
+        peak = {"memory": {who: [side.resident()] for who, side in sides.items()}}
+        for line in lines(f"110m q8_0 {max(counts)} streams", a.threads, peak):
+            tell(line)
+        same = equal_requests(sides["ours"], 100 if a.quick else 1000, chance)
+        if same != [1, 1]:
+            fail(f"equal requests gave {same[0]} greedy and {same[1]} drawn texts")
+        print("equal requests: one greedy and one drawn text", file=sys.stderr)
+    finally:
+        for side in sides.values():
+            side.stop()
+    got = {"start": {}, "memory": {}}
+    for _ in range(a.rounds):
+        for who, begin in (("ours", ours), ("theirs", theirs)):
+            side = begin(paths["1.1b", "q8_0"], a.threads, 4)
+            together(side, [body_of(chance)])
+            got["start"].setdefault(who, []).append(side.start)
+            got["memory"].setdefault(who, []).append(side.resident())
+            side.stop()
+    for line in lines("1.1b q8_0 serve", a.threads, got):
+        tell(line)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

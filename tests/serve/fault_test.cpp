@@ -1,0 +1,241 @@
+// What must not happen, made to happen: a step that hangs, a step that throws, weights that are not numbers.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/file.h"
+#include "serve/service.h"
+
+namespace makar {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+constexpr int64_t kPoison = 300;  // a token whose embedding is not a number, where there is one
+
+// The golden llama with a tokenizer of letters.
+class TinyModel {
+ public:
+  explicit TinyModel(bool poisoned) {
+    static std::atomic<int> count{0};
+    folder_ = fs::temp_directory_path() / fmt::format("makar-fault-{}-{}", getpid(), count++);
+    fs::create_directories(folder_);
+    const fs::path golden = fs::path(MAKAR_TEST_GOLDEN) / "models/llama";
+    for (const char* name : {"config.json", "model.safetensors"})
+      fs::copy_file(golden / name, folder_ / name, fs::copy_options::overwrite_existing);
+    Json vocab = Json::object();
+    for (int i = 0; i < 26; ++i) vocab[std::string(1, static_cast<char>('a' + i))] = 40 + i;
+    std::ofstream(folder_ / "tokenizer.json")
+        << Json({{"version", "1.0"},
+                 {"added_tokens", Json::array()},
+                 {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}}}});
+    if (poisoned) poison(golden / "model.safetensors");
+  }
+  ~TinyModel() { fs::remove_all(folder_); }
+  std::string path() const { return folder_.string(); }
+
+ private:
+  void poison(const fs::path& weights) const {
+    auto text = read_file(weights.string());
+    ASSERT_TRUE(text.ok());
+    uint64_t header = 0;
+    std::memcpy(&header, text->data(), sizeof(header));
+    const Json tensors = Json::parse(text->substr(8, header));
+    const Json& embedding = tensors["model.embed_tokens.weight"];
+    const size_t rows = embedding["shape"][0], from = embedding["data_offsets"][0],
+                 to = embedding["data_offsets"][1], row = (to - from) / rows;
+    std::fill_n(text->begin() + static_cast<int64_t>(8 + header + from + row * kPoison), row, '\xff');
+    std::ofstream(folder_ / "model.safetensors", std::ios::binary) << *text;
+  }
+  fs::path folder_;
+};
+
+class HeldReply : public HttpReply {
+ public:
+  void send(HttpResponse response) override {
+    const std::lock_guard lock(mutex_);
+    response_ = std::move(response);
+    told_.notify_all();
+  }
+  void begin(HttpResponse) override {}
+  void write(std::string) override {}
+  void end() override {}
+  void on_gone(std::function<void()>) override {}
+  HttpResponse wait() {
+    std::unique_lock lock(mutex_);
+    EXPECT_TRUE(told_.wait_for(lock, 60s, [&] { return response_.has_value(); }));
+    return response_.value_or(HttpResponse{0, ""});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable told_;
+  std::optional<HttpResponse> response_;
+};
+
+// A server without a socket.
+class Served {
+ public:
+  explicit Served(bool poisoned = false, double hung_after = 60)
+      : model_(poisoned), shelf_({{"tiny", model_.path(), {}}}, opener(), 1) {
+    const Status opened = shelf_.open_first();
+    EXPECT_TRUE(opened.ok()) << opened.error().text();
+    ServeOptions o;
+    o.hung_after = hung_after;
+    service_.emplace(shelf_, std::move(o));
+  }
+
+  EngineLoop& loop() { return shelf_.list().front().active->loop; }
+  std::shared_ptr<HeldReply> ask(const std::string& method, const std::string& path, std::string body = "") {
+    HttpRequest request{method, path, "", {{"host", "localhost"}}, std::move(body), "127.0.0.1"};
+    EXPECT_FALSE(service_->refuse(request));
+    auto reply = std::make_shared<HeldReply>();
+    service_->handle(std::move(request), reply);
+    return reply;
+  }
+  std::shared_ptr<HeldReply> write(const Json& prompt, const Json& more = Json::object()) {
+    Json body = {{"prompt", prompt}, {"max_tokens", 12}, {"temperature", 0}};
+    body.update(more);
+    return ask("POST", "/v1/completions", body.dump());
+  }
+  int health() { return ask("GET", "/health")->wait().status; }
+
+ private:
+  ModelShelf::Opener opener() {
+    return [this](const ShelfEntry& entry, int64_t) -> Result<std::shared_ptr<ActiveModel>> {
+      MAKAR_TRY(LanguageModel language, LanguageModel::open(entry.path, pool_));
+      MAKAR_TRY(ServedModel served, ServedModel::of(std::move(language), {}, entry.name, entry.path));
+      EngineOptions options;
+      options.max_pages = 64;
+      return std::make_shared<ActiveModel>(std::move(served), EmbedOptions{}, pool_, options, turns_);
+    };
+  }
+  TinyModel model_;
+  ThreadPool pool_{2};
+  Turns turns_;
+  ModelShelf shelf_;
+  std::optional<Service> service_;
+};
+
+// Reads one token and does what it likes in the middle of the step.
+class RogueJob : public Job {
+ public:
+  explicit RogueJob(std::function<void()> act) : act_(std::move(act)) {
+    branches.push_back({{5}, {}, 0, 0, {}});
+  }
+  void row(size_t, int64_t, std::span<const float>) override { act_(); }
+  void advance(KvCache& cache) override {
+    drop(cache, branches[0]);
+    branches.clear();
+  }
+
+ private:
+  std::function<void()> act_;
+};
+
+class RogueTask : public EngineTask {
+ public:
+  explicit RogueTask(std::function<void()> act) : job_(std::make_shared<RogueJob>(std::move(act))) {}
+  Status begin(Engine& engine) override { return engine_ = &engine, engine.submit(job_), Done{}; }
+  bool done() override { return job_->done(); }
+  void finish() override {}
+  void fail(const Error&) override { failed = true; }
+  void release() override { engine_->cancel(*job_); }
+  std::atomic<bool> failed{false};
+
+ private:
+  std::shared_ptr<RogueJob> job_;
+  Engine* engine_ = nullptr;
+};
+
+std::string text_of(const HttpResponse& response) {
+  EXPECT_EQ(response.status, 200) << response.body;
+  const auto body = parse_json(response.body, "answer");
+  return body.ok() && body->contains("choices") ? (*body)["choices"][0].dump() : "";
+}
+
+TEST(Faults, AStepThatHangsMakesHealthFail) {
+  Served served(false, 0.1);
+  EXPECT_EQ(served.health(), 200);
+  std::atomic<bool> go_on{false};
+  served.loop().submit(std::make_shared<RogueTask>([&] {
+    while (!go_on) std::this_thread::sleep_for(1ms);
+  }));
+  const auto waiting = served.write("abc");
+  const auto until = [&](int status) {
+    const auto end = std::chrono::steady_clock::now() + 30s;
+    while (served.health() != status && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(5ms);
+    return served.health();
+  };
+  EXPECT_EQ(until(503), 503);
+  go_on = true;
+  EXPECT_EQ(until(200), 200);
+  EXPECT_NE(text_of(waiting->wait()), "");  // who came meanwhile is served
+}
+
+TEST(Faults, AStepThatThrowsEndsItsRequestsAlone) {
+  Served served;
+  const std::string alone = text_of(served.write("abc")->wait());
+  for (int i = 0; i < 5; ++i) {
+    // Both come while a step is under way, so the next one has both.
+    std::atomic<bool> in_step{false}, go_on{false};
+    served.loop().submit(std::make_shared<RogueTask>([&] {
+      in_step = true;
+      while (!go_on) std::this_thread::sleep_for(1ms);
+    }));
+    while (!in_step) std::this_thread::sleep_for(1ms);
+    const auto broken = served.write("abc");
+    while (served.loop().waiting() == 0) std::this_thread::sleep_for(1ms);
+    const auto rogue = std::make_shared<RogueTask>([] { throw std::runtime_error("a broken contract"); });
+    served.loop().submit(rogue);
+    go_on = true;
+    const HttpResponse response = broken->wait();
+    EXPECT_EQ(response.status, 500);
+    EXPECT_NE(response.body.find("internal_error"), std::string::npos) << response.body;
+    EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
+    EXPECT_TRUE(rogue->failed);
+    EXPECT_EQ(served.health(), 200);
+  }
+}
+
+TEST(Faults, LogitsThatAreNoNumbersEndTheirRequestAlone) {
+  Served clean, served(true);
+  const Json good = "abcdefghijklmnopqrstuvwxyz", bad = Json::array({41, kPoison, 43});
+  // The poison is never chosen: it is in the prompt or nowhere. Log-probabilities show every bit.
+  std::vector<Json> ways = {{{"temperature", 0}},
+                            {{"temperature", 1}, {"seed", 3}},
+                            {{"use_beam_search", true}, {"best_of", 3}},
+                            {{"echo", true}},
+                            {{"n", 3}, {"temperature", 1}, {"seed", 5}}};
+  for (Json& way : ways)
+    if (!way.contains("use_beam_search"))
+      way["logprobs"] = 2, way["logit_bias"] = {{std::to_string(kPoison), -1000}, {"2", -1000}};
+  std::vector<std::string> alone;
+  for (const Json& way : ways) alone.push_back(text_of(clean.write(good, way)->wait()));
+  for (int round = 0; round < 4; ++round) {  // pages that held no numbers are used again
+    std::vector<std::shared_ptr<HeldReply>> broken, fine;
+    for (const Json& way : ways) {
+      broken.push_back(served.write(bad, way));
+      fine.push_back(served.write(good, way));
+      broken.push_back(served.write(bad, way));
+    }
+    for (size_t i = 0; i < ways.size(); ++i) EXPECT_EQ(text_of(fine[i]->wait()), alone[i]) << ways[i];
+    for (const auto& reply : broken) {
+      const HttpResponse response = reply->wait();
+      EXPECT_EQ(response.status, 500) << response.body;
+      EXPECT_NE(response.body.find("logits"), std::string::npos) << response.body;
+    }
+    const auto end = std::chrono::steady_clock::now() + 30s;
+    while (served.loop().state().tasks > 0 && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(served.loop().state().tasks, 0);
+    EXPECT_EQ(served.health(), 200);
+  }
+}
+
+}  // namespace
+}  // namespace makar
