@@ -67,6 +67,9 @@ export async function test(body, { quiet = [] } = {}) {
 
 // A person on a phone scrolls in one direction.
 export async function fits(page, what) {
-  const [inside, outside] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  const [inside, outside] = await page.evaluate(() => [
+    Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth),
+    innerWidth,
+  ]);
   check(inside <= outside, `${what} is ${inside} wide on a screen of ${outside}`);
 }

@@ -166,7 +166,7 @@ export const words = {
     rate: "Learning rate",
     norm: "Gradient norm",
     speed: "Tokens a second",
-    step: "step",
+    value: "value",
     smoothing: "Smoothing",
     log: "Logarithmic",
     samples: "Samples",

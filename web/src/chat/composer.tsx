@@ -100,7 +100,7 @@ export function Composer({ model, parent, busy }: Props) {
           <IconButton icon="send" label={words.chat.send} class="round" disabled={!model || (!text.trim() && !file)} onClick={go} />
         )}
       </div>
-      <p class="hint composer-hint">{words.chat.hint}</p>
+      <p class="unseen">{words.chat.hint}</p>
     </form>
   );
 }
