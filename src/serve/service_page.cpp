@@ -28,8 +28,7 @@ void Service::look(Call& call) {
   held->reply->count({static_cast<int64_t>(asked->source.size() + asked->target.size()), 0});
   auto task = std::make_shared<LookTask>(*asked, held->model.served(), [this, held](Result<Json> found) {
     if (!found.ok()) return fail(*held, Dialect::kOpenAi, found.error());
-    // Megabytes are written by a worker: the engine has others to serve.
-    workers_.post([this, held, json = std::make_shared<Json>(std::move(*found))] { answer(*held, *json); });
+    answer(*held, *found);
   });
   submit(std::move(task), *held);
 }

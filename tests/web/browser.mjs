@@ -40,8 +40,8 @@ export async function test(body, { quiet = [] } = {}) {
       permissions: ["clipboard-read", "clipboard-write"],
     });
     const page = await context.newPage();
-    page.setDefaultTimeout(20_000);
-    page.on("request", (r) => check(r.url().startsWith(base) || /^(data|blob):/.test(r.url()), `a request to ${r.url()}`));
+    page.setDefaultTimeout(60_000);
+    page.on("request", (r) => check(r.url().startsWith(base) || /^(data|blob|about):/.test(r.url()), `a request to ${r.url()}`));
     page.on("pageerror", (e) => check(false, `an error in the page: ${e.stack}`));
     page.on("dialog", (d) => (check(false, `a dialog: ${d.message()}`), d.dismiss()));
     page.on("console", (m) => {
@@ -67,6 +67,9 @@ export async function test(body, { quiet = [] } = {}) {
 
 // A person on a phone scrolls in one direction.
 export async function fits(page, what) {
-  const [inside, outside] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  const [inside, outside] = await page.evaluate(() => [
+    Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth),
+    innerWidth,
+  ]);
   check(inside <= outside, `${what} is ${inside} wide on a screen of ${outside}`);
 }

@@ -1,4 +1,6 @@
 // Talking to the server: one place that knows the key, errors and streams.
+import { words } from "./strings";
+
 const KEY = "makar-key";
 
 export class ApiError extends Error {
@@ -32,7 +34,9 @@ export async function call(path: string, init: RequestInit = {}): Promise<Respon
     const headers = new Headers(init.headers);
     const key = sessionStorage.getItem(KEY);
     if (key) headers.set("authorization", `Bearer ${key}`);
-    const response = await fetch(path, { ...init, headers });
+    const response = await fetch(path, { ...init, headers }).catch((error: unknown) => {
+      throw error instanceof TypeError ? new ApiError(words.unreachable, 0, "unreachable", "") : error;
+    });
     if (response.status === 401) {
       sessionStorage.setItem(KEY, await askKey());
       continue;

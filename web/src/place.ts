@@ -1,7 +1,13 @@
 // Where one is: the parts of #/page/what.
 import { Watched } from "./state";
 
-const read = () => location.hash.slice(2).split("/").map(decodeURIComponent);
+function read(): string[] {
+  try {
+    return location.hash.slice(2).split("/").map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
 export const place = new Watched(read());
 addEventListener("hashchange", () => place.set(read()));
 

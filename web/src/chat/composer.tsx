@@ -3,7 +3,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { words } from "../strings";
 import type { Model } from "../types";
 import { IconButton } from "../ui/controls";
-import { send, stop } from "./session";
+import { send } from "./sending";
+import { stop } from "./writing";
 
 const largestFile = 256 * 1024;
 
@@ -87,6 +88,7 @@ export function Composer({ model, parent, busy }: Props) {
           value={text}
           onInput={(e) => setText(e.currentTarget.value)}
           onKeyDown={(e) => {
+            if (e.key === "Escape" && busy) stop();
             if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
             e.preventDefault();
             go();
@@ -98,7 +100,7 @@ export function Composer({ model, parent, busy }: Props) {
           <IconButton icon="send" label={words.chat.send} class="round" disabled={!model || (!text.trim() && !file)} onClick={go} />
         )}
       </div>
-      <p class="hint composer-hint">{words.chat.hint}</p>
+      <p class="unseen">{words.chat.hint}</p>
     </form>
   );
 }

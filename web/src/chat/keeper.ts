@@ -74,7 +74,8 @@ export function keeper(): Promise<Keeper> {
   found ??= onServer.list().then(
     () => onServer,
     (error: unknown) => {
-      if (error instanceof ApiError && error.code === "unsupported") return new InTab();
+      // None is kept, or the file cannot be opened.
+      if (error instanceof ApiError && ["unsupported", "internal_error"].includes(error.code)) return new InTab();
       found = null;
       throw error;
     },

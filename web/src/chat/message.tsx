@@ -6,7 +6,8 @@ import type { Conversation, Message, Model } from "../types";
 import { IconButton } from "../ui/controls";
 import { Markdown } from "./markdown";
 import { Marks } from "./marks";
-import { again, choose, rate, send, turn } from "./session";
+import { again, choose, send } from "./sending";
+import { rate, turn } from "./session";
 import { children } from "./tree";
 import type { Answer } from "./writing";
 

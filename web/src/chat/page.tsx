@@ -8,7 +8,8 @@ import { Icon } from "../ui/icons";
 import { Trouble } from "../ui/controls";
 import { Composer } from "./composer";
 import { Choices, MessageView, Writing } from "./message";
-import { openConversation, refresh, send, session } from "./session";
+import { send } from "./sending";
+import { openConversation, refresh, session } from "./session";
 import { SettingsPanel } from "./settings";
 import { Sidebar } from "./sidebar";
 import { branch } from "./tree";
@@ -94,6 +95,9 @@ export function ChatPage({ model }: { model?: Model }) {
             {s.plain && <p class="note">{words.chat.plain}</p>}
             <Trouble error={s.error} />
           </div>
+          <p class="unseen" role="status">
+            {open && !answers && shown[shown.length - 1]?.role === "assistant" ? words.chat.finished : ""}
+          </p>
         </div>
         <div class="foot column">
           {away && (

@@ -1,11 +1,9 @@
-// The conversation on the screen: what it holds, and everything one can do with it.
-import { replacePlace } from "../place";
+// The conversation on the screen: what it holds, and what one can do with it beside writing (sending.ts).
 import { Watched, keep, kept } from "../state";
-import { words } from "../strings";
-import type { Conversation, Listed, Message, Meta, Model, Sampling } from "../types";
+import type { Conversation, Listed, Message, Sampling } from "../types";
 import { keeper } from "./keeper";
-import { branch, children, lastBelow } from "./tree";
-import { type Answer, write } from "./writing";
+import { children, lastBelow } from "./tree";
+import { type Answer, stop } from "./writing";
 
 export const defaults: Sampling = {
   temperature: 0.8,
@@ -41,9 +39,7 @@ export const session = new Watched<Session>({
   system: kept("system", ""),
   error: null,
 });
-let stopper: AbortController | null = null;
-
-async function guarded(what: () => Promise<void>): Promise<void> {
+export async function guarded(what: () => Promise<void>): Promise<void> {
   try {
     session.change({ error: null });
     await what();
@@ -52,11 +48,14 @@ async function guarded(what: () => Promise<void>): Promise<void> {
   }
 }
 
-export function refresh(): Promise<void> {
-  return guarded(async () => {
+// Leaves what went wrong before on the screen.
+export async function refresh(): Promise<void> {
+  try {
     const k = await keeper();
     session.change({ list: await k.list(), lasting: k.lasting });
-  });
+  } catch (error) {
+    session.change({ error });
+  }
 }
 
 export function openConversation(id: number | null): Promise<void> {
@@ -64,99 +63,14 @@ export function openConversation(id: number | null): Promise<void> {
   stop();
   return guarded(async () => {
     if (id === null) return session.change({ open: null, choosing: null, answers: null });
-    session.change({ open: await (await keeper()).open(id), choosing: null });
+    session.change({ open: await (await keeper()).open(id), choosing: null, answers: null });
   });
 }
 
-export function stop(): void {
-  stopper?.abort();
-}
-
-function put(open: Conversation, part: Partial<Conversation>): Conversation {
+export function put(open: Conversation, part: Partial<Conversation>): Conversation {
   const next = { ...open, ...part };
   session.change({ open: next });
   return next;
-}
-
-async function add(open: Conversation, parent: number, role: Message["role"], content: string, meta: Meta) {
-  const id = await (await keeper()).add(open.id, parent, role, content, meta);
-  const message: Message = { id, parent, role, content, meta, rating: 0, created: Date.now() / 1000 };
-  return { id, open: { ...open, messages: [...open.messages, message], leaf: id } };
-}
-
-export function titleOf(text: string): string {
-  const line = text.trim().split("\n")[0] ?? "";
-  return line.length > 60 ? `${line.slice(0, 58).trimEnd()}…` : line;
-}
-
-// A message under `parent`, and its answer.
-export function send(model: Model, parent: number, content: string, meta: Meta = {}): Promise<void> {
-  return guarded(async () => {
-    const k = await keeper();
-    let open = session.value.open;
-    const fresh = !open;
-    open ??= await k.create(titleOf(meta.file ?? content) || words.chat.untitled, session.value.system);
-    const added = await add(open, parent, "user", content, meta);
-    session.change({ open: added.open, choosing: null });
-    if (fresh) replacePlace("chat", String(open.id));
-    void refresh();
-    await answer(model, added.id);
-  });
-}
-
-// One more answer to a message.
-export function again(model: Model, user: number): Promise<void> {
-  return guarded(() => answer(model, user));
-}
-
-async function answer(model: Model, user: number): Promise<void> {
-  const open = session.value.open!;
-  put(open, { leaf: user });
-  const { sampling } = session.value;
-  stopper = new AbortController();
-  const { signal } = stopper;
-  session.change({ answers: [], choosing: null, plain: false });
-  let frame = 0;
-  const told = (answers: Answer[]) => {
-    // As often as the screen is drawn, not as often as tokens come.
-    frame ||= requestAnimationFrame(() => {
-      frame = 0;
-      if (!signal.aborted && session.value.answers) session.change({ answers: answers.map((a) => ({ ...a })) });
-    });
-  };
-  const path = branch(open.messages, user);
-  let answers: Answer[];
-  try {
-    answers = await write(model, open.system, path, sampling, signal, told, () => session.change({ plain: true }));
-  } finally {
-    cancelAnimationFrame(frame);
-    frame = -1;
-  }
-  let now = open;
-  const ids: number[] = [];
-  for (const a of answers) {
-    const meta: Meta = { model: model.id, finish: a.finish, tokens: a.tokens, seconds: a.seconds, count: a.tokens.length };
-    const added = await add(now, user, "assistant", a.content, meta);
-    now = added.open;
-    ids.push(added.id);
-  }
-  // Somebody may have opened another conversation meanwhile.
-  if (session.value.open?.id !== open.id) return session.change({ answers: null });
-  const several = ids.length > 1 && answers.every((a) => a.finish !== "stopped");
-  session.change({ open: { ...now, leaf: ids[0]! }, answers: null, choosing: several ? ids : null });
-  void refresh();
-}
-
-export function choose(chosen: number): Promise<void> {
-  return guarded(async () => {
-    const { choosing, open } = session.value;
-    if (!choosing || !open) return;
-    put(open, { leaf: chosen });
-    session.change({ choosing: null });
-    const k = await keeper();
-    await k.prefer(chosen, choosing.filter((id) => id !== chosen));
-    await k.change(open.id, { leaf: chosen });
-  });
 }
 
 // The sibling before or after a message, with what follows it.

@@ -10,6 +10,18 @@ export interface Answer {
   seconds: number;
 }
 
+let stopper: AbortController | null = null;
+
+// The signal that ends the answer that begins now.
+export function begin(): AbortSignal {
+  stopper = new AbortController();
+  return stopper.signal;
+}
+
+export function stop(): void {
+  stopper?.abort();
+}
+
 interface TopLogprob {
   token: string;
   logprob: number;

@@ -10,7 +10,7 @@ import { Sequences } from "./sequences";
 import { Spark } from "./spark";
 
 const pollMilliseconds = 1000;
-const keptPoints = 120;
+const keptPoints = 60;
 
 interface Point {
   computed: number;

@@ -6,7 +6,7 @@ import type { EngineView } from "../types";
 
 const side = 9;
 const gap = 2;
-const mostSquares = 1200;
+const mostRows = 14;
 
 export function Pages({ view }: { view: EngineView }) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -15,7 +15,8 @@ export function Pages({ view }: { view: EngineView }) {
   const e = view.engine;
   const kept = Math.min(e.prefix_pages, e.pages);
   const all = Math.max(e.max_pages, e.pages, 1);
-  const each = Math.max(1, Math.ceil(all / mostSquares));
+  const columns = Math.max(1, Math.floor((width + gap) / (side + gap)));
+  const each = Math.max(1, Math.ceil(all / (columns * mostRows)));
   const squares = (pages: number) => Math.ceil(pages / each);
   const busy = squares(e.pages - kept);
   const shared = squares(kept);
@@ -27,7 +28,6 @@ export function Pages({ view }: { view: EngineView }) {
     watcher.observe(el);
     return () => watcher.disconnect();
   }, []);
-  const columns = Math.max(1, Math.floor((width + gap) / (side + gap)));
   const height = Math.ceil(total / columns) * (side + gap);
   useEffect(() => {
     const el = canvas.current;

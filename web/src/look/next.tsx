@@ -50,13 +50,7 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: 
         {words.look.left(left)} · {words.look.entropy(bits.toFixed(2))}
       </p>
       {onWrite && (
-        <button
-          type="button"
-          onClick={() => {
-            const bar = bars[drawn(bars)]!;
-            if (bar.text) onWrite(bar.text);
-          }}
-        >
+        <button type="button" onClick={() => onWrite(drawn(bars))}>
           {words.look.draw}
         </button>
       )}

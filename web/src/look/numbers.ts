@@ -69,12 +69,13 @@ export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number; 
   return { bars, left: tail ? d.vocab : kept, bits };
 }
 
-// The index of a bar drawn by chance.
-export function drawn(bars: Bar[], chance = Math.random()): number {
-  let sum = 0;
-  for (let i = 0; i < bars.length; ++i) {
-    sum += bars[i]!.now;
-    if (chance < sum) return i;
+// The text of a bar drawn by chance, among those that have one.
+export function drawn(bars: Bar[], chance = Math.random()): string {
+  const written = bars.filter((b) => b.text !== "" && b.now > 0);
+  let left = chance * written.reduce((sum, b) => sum + b.now, 0);
+  for (const bar of written) {
+    left -= bar.now;
+    if (left < 0) return bar.text;
   }
-  return 0;
+  return written[0]?.text ?? "";
 }

@@ -81,5 +81,5 @@ export function Chart({ label, steps, series, log = false, height = 260 }: Props
     };
   }, [theme, shape, log, height]);
   useEffect(() => plot.current?.setData(data()), [steps, series]);
-  return <div class="chart" ref={box} role="img" aria-label={label} data-points={steps.length} />;
+  return <div class={`chart ${series.length === 1 ? "alone" : ""}`} ref={box} role="img" aria-label={label} data-points={steps.length} />;
 }

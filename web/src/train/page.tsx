@@ -145,7 +145,7 @@ function RunView({ name }: { name: string }) {
   const one = (label: string, values: (number | null)[]) => (
     <section class="card">
       <h2>{label}</h2>
-      <Chart label={label} steps={curves.steps} series={[{ label, colour: "--series-3", values }]} height={180} />
+      <Chart label={label} steps={curves.steps} series={[{ label: words.train.value, colour: "--series-3", values }]} height={180} />
     </section>
   );
   const at = Math.min(sample ?? run.samples.length - 1, run.samples.length - 1);
