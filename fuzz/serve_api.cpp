@@ -9,6 +9,7 @@
 #include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
+#include "serve/page/look.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace makar;
@@ -43,6 +44,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     const auto moderation = read_moderation(*body);
     if (moderation.ok() && moderation->empty()) std::abort();
+    const auto look = read_look(*body);
+    if (look.ok() && (look->top < 1 || look->top > kLookTop || look->prompt.size() > (size_t{64} << 10)))
+      std::abort();
+    if (!look.ok() && look.error().place.empty()) std::abort();
   }
   // Calls: however the text is cut, no byte is lost that is not part of one.
   ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);

@@ -9,7 +9,7 @@ await build({
   bundle: true,
   minify: true,
   format: "esm",
-  target: ["chrome109", "firefox115", "safari16"],
+  target: ["chrome111", "firefox121", "safari16.4"],
   jsx: "automatic",
   jsxImportSource: "preact",
   legalComments: "none",

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/run.h"
 #include "cli/serve_models.h"
@@ -19,6 +20,8 @@ struct ServeCommand {
   RateLimit::Limits limits;
   SamplerOptions sampler;
   bool log = false;
+  std::string files;
+  double max_file_size = 100;  // MB
 };
 
 Status check_command(const ServeCommand& c) {
@@ -41,7 +44,32 @@ Status check_command(const ServeCommand& c) {
   if (c.keys.empty() && c.key_file.empty() && !is_loopback(c.http.host))
     return error_at("--host", "{} can be reached from other machines; set --api-key, or serve 127.0.0.1",
                     c.http.host);
+  if (!(c.max_file_size > 0 && c.max_file_size <= 200))
+    return error_at("--max-file-size", "must be above 0 and at most 200, got {}", c.max_file_size);
   return check_sampler(c.sampler);
+}
+
+// The folder of the user's data, as the XDG directories say; empty where there is none.
+std::string default_files() {
+  const char* data = std::getenv("XDG_DATA_HOME");
+  if (data && data[0] == '/') return std::string(data) + "/makar/files";
+  const char* home = std::getenv("HOME");
+  return home && home[0] == '/' ? std::string(home) + "/.local/share/makar/files" : "";
+}
+
+// The store, or none and why. A folder that was asked for must be there for us; one that was not may be in
+// use.
+Result<std::unique_ptr<FileStore>> open_files(const ServeCommand& c, std::string& why) {
+  const std::string folder = c.files.empty() ? default_files() : c.files;
+  why = "the server keeps no files: it was started with --files none";
+  if (folder == "none") return std::unique_ptr<FileStore>();
+  FileLimits limits;
+  limits.bytes = static_cast<size_t>(c.max_file_size * 1e6);
+  auto store = folder.empty() ? Result<std::unique_ptr<FileStore>>(error_at("--files", "HOME is not set"))
+                              : FileStore::open(folder, limits);
+  if (store.ok() || !c.files.empty()) return store;
+  why = "the server keeps no files: " + store.error().message;
+  return std::unique_ptr<FileStore>();
 }
 
 // A request that this kind of model answers: its route and its body.
@@ -101,6 +129,11 @@ int run_serve(const std::vector<std::string>& arguments) {
               "N");
   options.add("-n --n-predict --max-tokens", &c.predict, "tokens of an answer where a chat does not say",
               "N");
+  options.add(
+      "--files", &c.files,
+      "where files and batches of clients are kept, or none; makar/files in the user's data without it",
+      "FOLDER");
+  options.add("--max-file-size", &c.max_file_size, "MB of a file that a client may upload", "MB");
   options.add("--store", &c.store,
               "where the page keeps conversations: a file, none, or auto for one in the user's data folder",
               "FILE");
@@ -133,6 +166,9 @@ int run_serve(const std::vector<std::string>& arguments) {
   serve.seed_given = options.given("--seed");
   serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs};
   if (c.log) serve.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  auto files = open_files(c, serve.no_files);
+  if (!files.ok()) return report(files.error());
+  serve.files = files->get();
   c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
   c.http.header_time = c.http.write_time = std::chrono::seconds(c.client);
   c.http.body_time = 2 * c.http.header_time;

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "base/version.h"
 #include "cli/run.h"
 #include "ops/linear.h"
 #include "train/lr_find.h"
@@ -284,9 +285,8 @@ int run_job(const TrainJob& job) {
                common.loop.output_dir, result->steps);
     return 0;
   }
-  Json run = {{"makar", "0.1.0"},           {"threads", job.pool.threads()},
-              {"identity", job.identity},   {"datasets", common.datasets},
-              {"seconds", result->seconds}, {"tokens", result->tokens}};
+  Json run = {{"makar", kMakarVersion},      {"threads", job.pool.threads()}, {"identity", job.identity},
+              {"datasets", common.datasets}, {"seconds", result->seconds},    {"tokens", result->tokens}};
   FinishedRun finished{job.loaded,  job.adapter, job.tokenizer, job.tokenizer_folder,
                        job.kind,    common.loop, *result,       run,
                        job.command, sample,      job.eos};

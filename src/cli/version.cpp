@@ -1,3 +1,5 @@
+#include "base/version.h"
+
 #include <fmt/format.h>
 
 #include <string>
@@ -6,7 +8,7 @@
 namespace makar {
 
 int run_version(const std::vector<std::string>&) {
-  fmt::print("makar 0.1.0\n");
+  fmt::print("makar {}\n", kMakarVersion);
   return 0;
 }
 

@@ -53,6 +53,16 @@ Engine::~Engine() {
   for (const auto& job : jobs_) job->stop(cache_);
 }
 
+std::vector<EngineSequence> Engine::sequences(size_t most) const {
+  std::vector<EngineSequence> out;
+  for (const auto& job : jobs_)
+    for (const Branch& branch : job->branches)
+      if (branch.slot && out.size() < most)
+        out.push_back(
+            {branch.length(), branch.cached, static_cast<int64_t>(cache_.pages(*branch.slot).size())});
+  return out;
+}
+
 // Pages of one adapter are nothing to another.
 std::string Engine::salt(const Job& job) { return fmt::format("{}:{}", job.adapter, job.salt); }
 
@@ -165,12 +175,30 @@ void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Pi
   }
 }
 
+// Where all places are taken, the last one who matters less gives up its own for one who waits.
+void Engine::make_places(int64_t& placed) {
+  for (const auto& job : jobs_) {
+    if (placed < options_.max_branches) return;
+    if (has_place(*job)) continue;
+    const auto victim = std::find_if(jobs_.rbegin(), jobs_.rend(), [&](const auto& other) {
+      return other->priority < job->priority && has_place(*other);
+    });
+    if (victim == jobs_.rend()) return;
+    for (Branch& branch : (*victim)->branches) {
+      placed -= branch.slot ? 1 : 0;
+      Job::put_off(cache_, branch);
+    }
+    ++stats_.preempted;
+  }
+}
+
 // Whoever writes goes on first; what is left of the step reads prompts, in order.
 std::vector<Engine::Piece> Engine::plan() {
   std::vector<Piece> pieces;
   int64_t budget = options_.step_tokens, placed = 0;
   for (const auto& job : jobs_)
     for (const Branch& branch : job->branches) placed += branch.slot ? 1 : 0;
+  make_places(placed);
   for (const bool writing : {true, false})
     for (const auto& job : jobs_) {
       // A job that has begun takes all its branches along: it goes on when the last of them is ready.

@@ -25,6 +25,11 @@ struct EngineStats {
   int64_t steps = 0, rows = 0, reused = 0, preempted = 0;
 };
 
+// A sequence in the cache, for whoever looks.
+struct EngineSequence {
+  int64_t tokens = 0, cached = 0, pages = 0;
+};
+
 class Engine {
  public:
   Engine(const Model& model, ThreadPool& pool, EngineOptions options = {});
@@ -45,6 +50,8 @@ class Engine {
   int64_t prefix_pages() const { return prefixes_.pages(); }
   const EngineOptions& options() const { return options_; }
   const EngineStats& stats() const { return stats_; }
+  // Those that stand in the cache, `most` at most.
+  std::vector<EngineSequence> sequences(size_t most) const;
   int64_t waiting() const { return static_cast<int64_t>(jobs_.size()); }
 
  private:
@@ -59,6 +66,7 @@ class Engine {
   bool make_room(Job& job, const Branch& branch, std::vector<Piece>& pieces, const Grow& grow);
   bool preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces);
   void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);
+  void make_places(int64_t& placed);
   std::vector<Piece> plan();
   std::vector<Piece> plan_whole();
   void compute(const std::vector<Piece>& pieces);

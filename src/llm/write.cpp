@@ -83,6 +83,7 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
   w->steps_before_ = engine.stats().steps;
   w->job_ = make_job(language.model(), context, prompt, decoding, language.stop_ids(), std::move(hooks));
   w->job_->adapter = options.adapter, w->job_->salt = options.salt;
+  w->job_->priority = options.priority;
   engine.submit(w->job_);
   return w;
 }

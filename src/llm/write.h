@@ -19,6 +19,7 @@ struct WriteOptions : Decoding {
   bool lookup = false;        // guesses by prompt look-up
   bool keep_special = false;  // control tokens are shown
   int32_t adapter = -1;       // of those the model offers; -1: none
+  int64_t priority = 0;       // higher ones go first
   std::string salt;           // requests of different salts share no pages
   std::shared_ptr<Constraint> constraint;
   // Minimum Bayes risk: draws this many answers and keeps those most like all of them; 0: off.

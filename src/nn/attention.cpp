@@ -46,11 +46,13 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
   if (f.cache) {
     check(!ctx.tape, "a cache is for inference: no tape");
     std::vector<size_t> slots;
+    std::vector<KvCache::NewRows> written;
     for (const Sequence& s : in.batch->sequences) {
-      f.cache->write(ctx.pool, s.slot, layer, s.past, key, value, s.start, s.length);
+      written.push_back({s.slot, s.past, s.start, s.length});
       slots.push_back(s.slot);
       rows.push_back({s.start, s.length, 0, s.past + s.length, s.past});
     }
+    f.cache->write(ctx.pool, layer, written, key, value);
     ops::AttentionOptions how = options(window);
     if (f.stream.sinks > 0 && window == 0) how.sinks = f.stream.sinks, how.window = f.stream.window;
     mixed = ops::attention_cached(ctx, query, f.cache->keys(layer, slots), rows, how, in.bias, to_sinks);

@@ -6,6 +6,11 @@
 #include "kernels/key_pages.h"
 
 namespace makar {
+namespace {
+
+constexpr int64_t kRowGrain = 16;  // rows worth a task
+
+}  // namespace
 
 Result<DType> parse_cache_type(const std::string& text, const std::string& place) {
   for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0})
@@ -158,29 +163,36 @@ void KvCache::point(Run& run) const {
     run.pointers.push_back(page < 0 ? nullptr : pages_[index(page)].data.raw());
 }
 
-void KvCache::write_rows(ThreadPool& pool, const Run& run, int64_t layer, int64_t row, const Tensor& k,
-                         const Tensor& v, int64_t start, int64_t count) const {
-  const int64_t width = kv_heads_ * dim_;
-  constexpr int64_t kGrain = 16;  // rows worth a task
-  pool.for_ranges(count, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t page = (row + i) / kPageRows, at = (row + i) % kPageRows;
-      std::byte* keys = pages_[index(run.pages[static_cast<size_t>(page)])].data.raw() + layer * layer_bytes_;
-      std::byte* values = keys + kv_heads_ * k_head_;
-      for (int64_t h = 0; h < kv_heads_; ++h) {
-        const int64_t from = (start + i) * width + h * dim_;
-        kernels::store_key(types_.k, k.f32() + from, dim_, at, keys + h * k_head_);
-        kernels::store_value(types_.v, v.f32() + from, dim_, at, values + h * v_head_);
-      }
-    }
-  });
+void KvCache::write_row(const Run& run, int64_t layer, int64_t row, const float* k, const float* v) const {
+  const Page page = run.pages[static_cast<size_t>(row / kPageRows)];
+  const int64_t at = row % kPageRows;
+  std::byte* keys = pages_[index(page)].data.raw() + layer * layer_bytes_;
+  std::byte* values = keys + kv_heads_ * k_head_;
+  for (int64_t h = 0; h < kv_heads_; ++h) {
+    kernels::store_key(types_.k, k + h * dim_, dim_, at, keys + h * k_head_);
+    kernels::store_value(types_.v, v + h * dim_, dim_, at, values + h * v_head_);
+  }
 }
 
-void KvCache::write(ThreadPool& pool, size_t slot, int64_t layer, int64_t row, const Tensor& k,
-                    const Tensor& v, int64_t start, int64_t count) {
-  const Run& run = slots_.at(slot).own;
-  check(row + count <= run.rows, "the cache and the batch disagree about the past");
-  write_rows(pool, run, layer, row, k, v, start, count);
+// The rows of all sequences are shared out together: those that write have one each.
+void KvCache::write(ThreadPool& pool, int64_t layer, const std::vector<NewRows>& parts, const Tensor& k,
+                    const Tensor& v) {
+  struct Row {
+    const Run* run;
+    int64_t row, from;
+  };
+  std::vector<Row> rows;
+  for (const NewRows& part : parts) {
+    const Run& run = slots_.at(part.slot).own;
+    check(part.row + part.count <= run.rows, "the cache and the batch disagree about the past");
+    for (int64_t i = 0; i < part.count; ++i) rows.push_back({&run, part.row + i, part.start + i});
+  }
+  const int64_t width = kv_heads_ * dim_;
+  pool.for_ranges(static_cast<int64_t>(rows.size()), kRowGrain, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      write_row(*rows[i].run, layer, rows[i].row, k.f32() + rows[i].from * width,
+                v.f32() + rows[i].from * width);
+  });
 }
 
 ops::CachedKeys KvCache::offsets(int64_t layer) const {
@@ -212,7 +224,11 @@ void KvCache::write_cross(ThreadPool& pool, size_t slot, int64_t layer, const Te
     check(grow_cross(slot, k.dim(0)), "whoever reads a source sees to its pages first");
   check(layer == s.cross_layers && s.cross.rows == k.dim(0),
         "the encoder's side is written once, layer by layer");
-  write_rows(pool, s.cross, layer, 0, k, v, 0, k.dim(0));
+  const int64_t width = kv_heads_ * dim_;
+  pool.for_ranges(k.dim(0), kRowGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      write_row(s.cross, layer, i, k.f32() + i * width, v.f32() + i * width);
+  });
   ++s.cross_layers;
 }
 

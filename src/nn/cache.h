@@ -58,8 +58,12 @@ class KvCache {
 
   // --- what attention does ---
   // Rows [start, start + count) of k and v [N, kv width] become the tokens from `row` on of a sequence.
-  void write(ThreadPool& pool, size_t slot, int64_t layer, int64_t row, const Tensor& k, const Tensor& v,
-             int64_t start, int64_t count);
+  struct NewRows {
+    size_t slot;
+    int64_t row, start, count;
+  };
+  void write(ThreadPool& pool, int64_t layer, const std::vector<NewRows>& parts, const Tensor& k,
+             const Tensor& v);
   ops::CachedKeys keys(int64_t layer, const std::vector<size_t>& slots) const;
 
   // Cross-attention: the encoder's keys and values, written once and shared by forks. Room for them is made
@@ -92,8 +96,7 @@ class KvCache {
   bool extend(Run& run, int64_t rows);
   void point(Run& run) const;
   Run shared(const Run& from, int64_t rows);
-  void write_rows(ThreadPool& pool, const Run& run, int64_t layer, int64_t row, const Tensor& k,
-                  const Tensor& v, int64_t start, int64_t count) const;
+  void write_row(const Run& run, int64_t layer, int64_t row, const float* k, const float* v) const;
   ops::CachedKeys offsets(int64_t layer) const;
 
   int64_t kv_heads_, dim_;

@@ -20,6 +20,8 @@ class Access {
   std::optional<ApiError> forbidden(const HttpRequest& head, bool open) const;
   // The name of the key that is shown, or the address.
   std::string caller(const HttpRequest& head) const;
+  // Whose things are kept: of the key's name; nobody's where there are no keys.
+  std::string owner(const HttpRequest& head) const { return keys_.empty() ? "" : caller(head); }
   RateLimit& limits() { return limits_; }
 
   // What an answer carries: for a page of another origin that may see it, and of the caller's limits.

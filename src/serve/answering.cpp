@@ -20,6 +20,7 @@ class Answering::PromptTask : public EngineTask {
     if (ask.echo && ask.write.logprobs >= 0 && ids.size() > 1) {
       score_ = std::make_shared<ScoreJob>(ids, 1, ask.write.logprobs);
       score_->adapter = ask.write.adapter, score_->salt = ask.write.salt;
+      score_->priority = ask.write.priority;
       engine.submit(score_);
       return Done{};
     }

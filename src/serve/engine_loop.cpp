@@ -16,6 +16,7 @@ EngineState& EngineState::operator+=(const EngineState& other) {
   tasks += other.tasks, steps += other.steps, rows += other.rows, reused += other.reused;
   preempted += other.preempted, pages += other.pages, max_pages += other.max_pages;
   prefix_pages += other.prefix_pages;
+  sequences.insert(sequences.end(), other.sequences.begin(), other.sequences.end());
   return *this;
 }
 
@@ -137,6 +138,7 @@ void EngineLoop::publish() {
   state_.steps = stats.steps, state_.rows = stats.rows, state_.reused = stats.reused;
   state_.preempted = stats.preempted, state_.max_pages = engine_->cache().max_pages();
   state_.pages = engine_->cache().pages_used(), state_.prefix_pages = engine_->prefix_pages();
+  state_.sequences = engine_->sequences(EngineState::kShownSequences);
 }
 
 void EngineLoop::run() {
@@ -148,7 +150,7 @@ void EngineLoop::run() {
       if (stopping_) break;
     }
     {
-      const Turns::Turn turn(turns_);
+      const Turns::Turn turn(turns_);  // a task may compute where it begins
       step_began_ = now_ns();
       take_new();
       sweep();

@@ -33,12 +33,15 @@ class EngineTask {
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point deadline = Clock::time_point::max();
   int32_t adapter = -1;  // of its jobs, and
+  int64_t priority = 0;  // higher ones go first
   std::string salt;
 };
 
 struct EngineState {
+  static constexpr size_t kShownSequences = 64;
   int64_t tasks = 0, steps = 0, rows = 0, reused = 0, preempted = 0, pages = 0, max_pages = 0,
           prefix_pages = 0;
+  std::vector<EngineSequence> sequences;  // up to kShownSequences of them
   EngineState& operator+=(const EngineState& other);
 };
 

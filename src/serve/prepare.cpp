@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "llm/infill.h"
 #include "serve/api/tool_calls.h"
 
 namespace makar {
@@ -118,11 +119,14 @@ Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& m
   for (size_t i = 0; i < ask.prompts.size(); ++i) {
     const std::string place = ask.prompts.size() == 1 ? "prompt" : fmt::format("prompt[{}]", i);
     if (const auto* text = std::get_if<std::string>(&ask.prompts[i])) {
-      auto ids = language.encode(*text);
+      auto ids = ask.suffix ? encode_infill(language, *text, *ask.suffix) : language.encode(*text);
+      if (!ids.ok() && ids.error().place == "suffix") return ids.error();
       if (!ids.ok()) return at_field(ids.error(), place);
       // Nothing at all still begins somewhere.
       if (ids->empty() && language.spec().bos >= 0) ids->push_back(language.spec().bos);
       prompts.push_back(std::move(*ids));
+    } else if (ask.suffix) {
+      return error_at("suffix", "follows a text; the prompt is a list of ids");
     } else {
       prompts.push_back(std::get<std::vector<int64_t>>(ask.prompts[i]));
     }

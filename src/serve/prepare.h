@@ -19,9 +19,6 @@ struct ServedModel {
   int64_t context_limit() const { return context_size(language.spec(), context); }
 };
 
-// What a model that does not write is good for, as advice.
-const char* uses_of(const ModelSpec& spec);
-
 // The ids of each prompt. Fills the constraint and the seed of ask.write, and bounds its length.
 Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model);
 

@@ -16,7 +16,7 @@ void ReadingTask::submit_more() {
       more_ = false;
       break;
     }
-    next->adapter = adapter, next->salt = salt;
+    next->adapter = adapter, next->priority = priority, next->salt = salt;
     tokens += next->branches.empty() ? 0 : next->branches[0].length();
     engine_->submit(next);
     running_.emplace_back(next_++, std::move(next));

@@ -1,5 +1,6 @@
 #include "serve/service.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/shown.h"
@@ -10,6 +11,7 @@ namespace makar {
 namespace {
 
 constexpr int kWorkers = 2;
+constexpr int64_t kBatchShare = 4, kMostBatchLines = 16;  // lines of batches for answers written at a time
 
 }  // namespace
 
@@ -36,6 +38,14 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/v1/responses/", Kind::kAtOnce, &S::kept_response},
       {"DELETE", "/v1/responses/", Kind::kAtOnce, &S::forget_response},
       {"POST", "/v1/embeddings", Kind::kModel, &S::embeddings},
+      {"POST", "/v1/files", Kind::kWorker, &S::add_file},
+      {"GET", "/v1/files", Kind::kWorker, &S::files},
+      {"GET", "/v1/files/", Kind::kWorker, &S::files},
+      {"DELETE", "/v1/files/", Kind::kWorker, &S::files},
+      {"POST", "/v1/batches", Kind::kWorker, &S::add_batch},
+      {"GET", "/v1/batches", Kind::kWorker, &S::batches},
+      {"GET", "/v1/batches/", Kind::kWorker, &S::batches},
+      {"POST", "/v1/batches/", Kind::kWorker, &S::batches},
       {"POST", "/v1/rerank", Kind::kModel, &S::rerank},
       {"POST", "/rerank", Kind::kModel, &S::rerank},
       {"POST", "/v1/moderations", Kind::kModel, &S::moderations},
@@ -44,7 +54,10 @@ const std::vector<Service::Route>& Service::routes() {
       {"POST", "/score", Kind::kModel, &S::score},
       {"POST", "/v1/messages", Kind::kWrite, nullptr, read_message, kAnthropic},
       {"POST", "/v1/messages/count_tokens", Kind::kModel, &S::count_tokens, nullptr, kAnthropic},
-      {"GET", "/api/tags", Kind::kAtOnce, &S::tags, nullptr, kOllama},
+      {"GET", "/api/tags", Kind::kWorker, &S::tags, nullptr, kOllama},
+      {"GET", "/api/ps", Kind::kWorker, &S::loaded_tags, nullptr, kOllama},
+      {"GET", "/api/version", Kind::kAtOnce, &S::version, nullptr, kOllama},
+      {"POST", "/api/show", Kind::kModel, &S::show, nullptr, kOllama},
       {"POST", "/api/chat", Kind::kWrite, nullptr, read_ollama_chat, kOllama},
       {"POST", "/api/generate", Kind::kWrite, nullptr, read_ollama_generate, kOllama},
       {"POST", "/api/embed", Kind::kModel, &S::ollama_embed, nullptr, kOllama},
@@ -74,9 +87,23 @@ Service::Service(ModelShelf& shelf, ServeOptions options)
       page_(options_.page),
       responses_(std::make_shared<ResponseStore>()),
       gate_(options_.parallel + options_.queue),
-      workers_(kWorkers) {}
+      workers_(kWorkers) {
+  if (!options_.files) return;
+  batches_.emplace(*options_.files);
+  runner_ = std::make_unique<BatchRunner>(
+      *options_.files, *batches_,
+      [this](const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply) {
+        send_line(record, body, std::move(reply));
+      },
+      std::clamp<int64_t>(options_.parallel / kBatchShare, 1, kMostBatchLines));
+}
 
-Service::~Service() { shelf_.close(); }
+// What is under way counts itself here when it ends: it is taken back while everything is there.
+Service::~Service() {
+  if (runner_) runner_->stop();
+  workers_.stop();
+  shelf_.close();
+}
 
 HttpResponse Service::broken(int status, const std::string& why) {
   ApiError error{status, why};
@@ -112,7 +139,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
       error->retry_after = 5;
     } else if (gate_.full()) {
       error = full();
-    } else {
+    } else if (route->kind != Kind::kWorker || !head.path.starts_with("/makar/")) {  // the page asks often
       error = access_.limits().take(caller);
     }
   }
@@ -146,7 +173,8 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   auto reply =
       std::make_shared<LoggedReply>(std::move(raw), request, route->path, id, metrics_, options_.log);
   reply->set_caller(access_.caller(request), access_.limits(), access_.headers(request, route->admitted()));
-  Call call{std::move(request), std::move(reply), {}};
+  std::string owner = access_.owner(request);
+  Call call{std::move(request), std::move(reply), {}, std::move(owner)};
   if (!route->admitted()) return (this->*route->handler)(call);
   call.ticket = gate_.enter();
   if (!call.ticket) return call.reply->send(error_response(route->dialect, full()));
@@ -186,22 +214,29 @@ void Service::work(const Route& route, Call& call) {
   }
 }
 
-AskContext Service::context(const ModelLease& model) const {
-  return {model.name,  options_.defaults, model.served().tokens, static_cast<int64_t>(std::time(nullptr)),
-          random_id(), responses_};
+AskContext Service::context(const Call& call) const {
+  const ModelLease& model = call.model;
+  return {model.name,
+          options_.defaults,
+          model.served().tokens,
+          static_cast<int64_t>(std::time(nullptr)),
+          random_id(),
+          responses_,
+          call.owner};
 }
 
 void Service::write(const Route& route, Call& call) {
   const auto start = [&]() -> Status {
-    const AskContext asked_in = context(call.model);
+    const AskContext asked_in = context(call);
     MAKAR_TRY(Ask ask, route.reader(call.body, asked_in));
     ask.seed_given = ask.seed_given || options_.seed_given;
-    ask.write.adapter = call.model.adapter;
+    ask.write.adapter = call.model.adapter, ask.write.priority = call.background ? -1 : 0;
     ask.write.salt = access_.caller(call.request);  // nobody can probe another's prompts by their speed
     MAKAR_TRY(auto prompts, prepare(ask, call.model.served()));
     call.body = {};
+    const auto time = time_of(call);
     Answering::start(std::move(ask), std::move(prompts), std::move(call.model), std::move(call.reply),
-                     std::move(call.ticket), options_.time);
+                     std::move(call.ticket), time);
     return Done{};
   };
   const Status started = start();

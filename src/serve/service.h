@@ -5,6 +5,7 @@
 
 #include "serve/access.h"
 #include "serve/answering.h"
+#include "serve/files/batch_runner.h"
 #include "serve/model_shelf.h"
 #include "serve/page/page.h"
 #include "serve/workers.h"
@@ -21,6 +22,8 @@ struct ServeOptions {
   bool seed_given = false;
   PageOptions page;
   LogSink log;
+  FileStore* files = nullptr;  // of clients; none: their routes are closed, and `no_files` says why
+  std::string no_files;
 };
 
 class ResponseStore;
@@ -34,7 +37,8 @@ class Service : public HttpHandler {
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   HttpResponse broken(int status, const std::string& why) override;
-  void drain() { draining_ = true; }                  // /ready says no
+  void drain() { draining_ = true; }  // /ready says no
+  size_t max_body(const HttpRequest& head) override;
   Status open_store() { return page_.open_store(); }  // before it is first needed
 
  private:
@@ -42,8 +46,10 @@ class Service : public HttpHandler {
     HttpRequest request;
     std::shared_ptr<LoggedReply> reply;
     Gate::Ticket ticket;
-    Json body = {};         // of admitted ones
-    ModelLease model = {};  // that the body asks for
+    std::string owner = {};   // whose files and conversations it sees
+    bool background = false;  // of a batch: everybody else goes first
+    Json body = {};           // of admitted ones
+    ModelLease model = {};    // that the body asks for
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
@@ -67,14 +73,26 @@ class Service : public HttpHandler {
   void admitted(const Route& route, const std::shared_ptr<Call>& call);
   void work(const Route& route, Call& call);
   void write(const Route& route, Call& call);
-  AskContext context(const ModelLease& model) const;
+  AskContext context(const Call& call) const;
   void answer(Call& call, const Json& body) const;
 
   void health(Call& call);
   void ready(Call& call);
   void models(Call& call);
   void counters(Call& call);
-  void tags(Call& call);
+
+  void tags(Call& call);  // in service_ollama.cpp
+  void loaded_tags(Call& call);
+  void show(Call& call);
+  void version(Call& call);
+
+  // In service_files.cpp.
+  void add_file(Call& call);
+  void files(Call& call);
+  void add_batch(Call& call);
+  void batches(Call& call);
+  void send_line(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply);
+  std::chrono::seconds time_of(const Call& call) const;
 
   void kept_response(Call& call);  // in service_responses.cpp
   void forget_response(Call& call);
@@ -108,7 +126,9 @@ class Service : public HttpHandler {
   ServeMetrics metrics_;
   std::shared_ptr<ResponseStore> responses_;
   Gate gate_;
-  Workers workers_;  // last: they are stopped first
+  std::optional<BatchRecords> batches_;
+  Workers workers_;  // stopped before all others but the batches
+  std::unique_ptr<BatchRunner> runner_;
 };
 
 }  // namespace makar

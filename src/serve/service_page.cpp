@@ -10,7 +10,7 @@ namespace makar {
 void Service::page_files(Call& call) { call.reply->send(page_file(call.request)); }
 
 void Service::page(Call& call) {
-  auto response = page_.answer(call.request);
+  auto response = page_.answer(call.request, access_.owner(call.request));
   if (!response.ok()) return fail(call, Dialect::kOpenAi, response.error());
   response->headers.emplace_back("cache-control", "no-store");
   response->headers.emplace_back("x-content-type-options", "nosniff");
@@ -28,8 +28,7 @@ void Service::look(Call& call) {
   held->reply->count({static_cast<int64_t>(asked->source.size() + asked->target.size()), 0});
   auto task = std::make_shared<LookTask>(*asked, held->model.served(), [this, held](Result<Json> found) {
     if (!found.ok()) return fail(*held, Dialect::kOpenAi, found.error());
-    // Megabytes are written by a worker: the engine has others to serve.
-    workers_.post([this, held, json = std::make_shared<Json>(std::move(*found))] { answer(*held, *json); });
+    answer(*held, *found);
   });
   submit(std::move(task), *held);
 }
@@ -38,6 +37,8 @@ void Service::engine(Call& call) {
   const EngineState engine = shelf_.state();
   const auto [prompt, written] = metrics_.tokens_so_far();
   const ResidentMemory memory = resident_memory();
+  Json sequences = Json::array();
+  for (const EngineSequence& s : engine.sequences) sequences.push_back({s.tokens, s.cached, s.pages});
   answer(call, {{"seconds",
                  std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()},
                 {"prompt_tokens", prompt},
@@ -52,7 +53,8 @@ void Service::engine(Call& call) {
                   {"pages", engine.pages},
                   {"max_pages", engine.max_pages},
                   {"prefix_pages", engine.prefix_pages},
-                  {"page_tokens", KvCache::kPageRows}}},
+                  {"page_tokens", KvCache::kPageRows},
+                  {"sequences", std::move(sequences)}}},
                 {"memory", {{"resident", memory.now}, {"peak", memory.peak}}}});
 }
 

@@ -1,4 +1,4 @@
-// Routes that read alone: tokens, vectors, scores, and the model as Ollama lists it.
+// Routes that read alone: tokens, vectors, scores.
 #include <cmath>
 #include <cstring>
 
@@ -111,7 +111,7 @@ void Service::detokenize(Call& call) {
 
 void Service::count_tokens(Call& call) {
   const auto count = [&]() -> Result<Json> {
-    const AskContext asked_in = context(call.model);
+    const AskContext asked_in = context(call);
     MAKAR_TRY(Ask ask, read_message_tokens(call.body, asked_in));
     MAKAR_TRY(const auto prompts, prepare(ask, call.model.served()));
     return Json{{"input_tokens", prompts.at(0).size()}};
@@ -145,8 +145,9 @@ void Service::submit(std::shared_ptr<EngineTask> task, Call& call) {
     *cancelled = true;
     if (const auto model = active.lock()) model->loop.wake();
   });
-  task->deadline = EngineTask::Clock::now() + options_.time;
+  task->deadline = EngineTask::Clock::now() + time_of(call);
   task->adapter = call.model.adapter, task->salt = access_.caller(call.request);
+  task->priority = call.background ? -1 : 0;
   call.model.loop().submit(std::move(task));
 }
 
@@ -218,18 +219,6 @@ void Service::score(Call& call) {
                        {"token_logprobs", std::move(tokens)}});
       });
   submit(std::move(task), *held);
-}
-
-void Service::tags(Call& call) {
-  Json list = Json::array();
-  for (const ShelfState& state : shelf_.list())
-    list.push_back({{"name", state.entry->name},
-                    {"model", state.entry->name},
-                    {"modified_at", "1970-01-01T00:00:00Z"},
-                    {"size", 0},
-                    {"digest", ""},
-                    {"details", {{"format", "makar"}}}});
-  answer(call, {{"models", std::move(list)}});
 }
 
 }  // namespace makar

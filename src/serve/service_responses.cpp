@@ -18,10 +18,10 @@ std::pair<std::string, std::string> parts_of(const std::string& path) {
 void Service::kept_response(Call& call) {
   const auto [id, what] = parts_of(call.request.path);
   const auto found = [&, id = id, what = what]() -> Result<Json> {
-    if (what.empty()) return responses_->response(id);
+    if (what.empty()) return responses_->response(call.owner, id);
     if (what != "input_items")
       return error_of(Error::Kind::kNotFound, "path", "a response has input_items below it, nothing else");
-    MAKAR_TRY(Json items, responses_->input(id));
+    MAKAR_TRY(Json items, responses_->input(call.owner, id));
     return Json{{"object", "list"}, {"data", std::move(items)}, {"has_more", false}};
   }();
   if (!found.ok()) return fail(call, Dialect::kOpenAi, found.error());
@@ -30,7 +30,7 @@ void Service::kept_response(Call& call) {
 
 void Service::forget_response(Call& call) {
   const std::string id = parts_of(call.request.path).first;
-  const Status gone = responses_->remove(id);
+  const Status gone = responses_->remove(call.owner, id);
   if (!gone.ok()) return fail(call, Dialect::kOpenAi, gone.error());
   answer(call, {{"id", id}, {"object", "response"}, {"deleted", true}});
 }

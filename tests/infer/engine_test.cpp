@@ -281,6 +281,38 @@ class EngineTest : public EngineTrials {
   EngineTest() : EngineTrials("small/llama") {}
 };
 
+// With one place for all, whoever matters more does not wait for the end of a long answer.
+TEST_F(EngineTest, TheLessImportantGivesUpItsPlace) {
+  const auto ask = [](int64_t tokens, int64_t answers, int64_t priority) {
+    SampleRequest r;
+    r.prompt = {4, 9, 6}, r.max_new_tokens = tokens, r.answers = answers;
+    r.sampler.temperature = 1, r.sampler.seed = 3;
+    auto job = std::make_shared<SampleJob>(r);
+    job->priority = priority;
+    return job;
+  };
+  Engine quiet(model_, pool_);
+  const auto undisturbed = ask(60, 3, -1);
+  quiet.submit(undisturbed);
+  quiet.run();
+  EngineOptions o;
+  o.max_branches = 1;
+  Engine engine(model_, pool_, o);
+  const auto patient = ask(60, 3, -1), equal = ask(4, 1, -1), urgent = ask(4, 1, 0);
+  engine.submit(patient);
+  for (int i = 0; i < 10; ++i) engine.step();
+  engine.submit(equal);
+  engine.submit(urgent);
+  for (int i = 0; i < 10; ++i) engine.step();
+  EXPECT_TRUE(urgent->done());
+  EXPECT_FALSE(patient->done());
+  EXPECT_FALSE(equal->done());
+  EXPECT_EQ(engine.stats().preempted, 1);
+  engine.run();
+  EXPECT_TRUE(equal->done());
+  EXPECT_EQ(transcript(*patient), transcript(*undisturbed));
+}
+
 TEST_F(EngineTest, GuessesSaveStepsAndChangeNothing) {
   SampleRequest r;
   r.prompt = {4, 9, 6, 4, 9, 6, 4, 9, 6, 4, 9};

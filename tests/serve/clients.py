@@ -1,39 +1,72 @@
 #!/usr/bin/env python3
-"""The npm clients of clients.mjs against a server with a small real chat model.
+"""The npm clients of clients.mjs against a server with a small real chat model and the toxicity classifier; where the
+weights are absent, against the tiny models of the tests, for everything that needs no sensible answer.
 
-usage: clients.py MAKAR ASSETS
+usage: clients.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given)
 
-Skipped (77) without node, without node_modules (npm ci in this folder) or without the weights.
+Skipped (77) without node, and where npm cannot install what package-lock.json names.
 """
+import json
 import lzma
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
 import tempfile
 
-from serving import Server
+from serving import Server, byte_tokenizer, make_model
 
 HERE = pathlib.Path(__file__).parent
+GOLDEN = HERE.parent / "golden/models"
+
+
+def unpacked(source, to):
+    to.mkdir()
+    for path in source.iterdir():
+        if path.suffix == ".xz":
+            with lzma.open(path) as packed, open(to / path.stem, "wb") as out:
+                shutil.copyfileobj(packed, out)
+        else:
+            shutil.copy(path, to)
+    return to
+
+
+def real_models(weights, root):
+    toxicity = unpacked(weights / "bert-tiny-toxicity", root / "toxicity")
+    (toxicity / "config.json").write_text(json.dumps({
+        "architectures": ["BertForSequenceClassification"], "model_type": "bert", "hidden_size": 128,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30522,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "not-toxic", "1": "toxic"}}))
+    return unpacked(weights / "minimind2-small", root / "minimind2"), toxicity
+
+
+def tiny_models(root):
+    classifier = root / "classifier"
+    shutil.copytree(GOLDEN / "bert-sequence-classification", classifier)
+    tokenizer = byte_tokenizer()
+    tokenizer["added_tokens"] = []
+    (classifier / "tokenizer.json").write_text(json.dumps(tokenizer))
+    return make_model(root / "tiny"), classifier
 
 
 def main():
-    weights = pathlib.Path(sys.argv[2]) / "weights/minimind2-small"
-    if not shutil.which("node") or not (HERE / "node_modules/openai").is_dir() or not weights.is_dir():
-        print("skipped: node, node_modules or the weights are absent")
+    weights = pathlib.Path(os.environ.get("MAKAR_ASSETS", sys.argv[2])) / "weights"
+    installed = subprocess.run([HERE.parent.parent / "scripts/npm-ci", HERE], capture_output=True, text=True, timeout=300)
+    if not shutil.which("node") or installed.returncode != 0:
+        print("skipped: the clients cannot be installed:", installed.stderr[-500:])
         return 77
-    with tempfile.TemporaryDirectory() as root:
-        model = pathlib.Path(root) / "minimind2"
-        model.mkdir()
-        for path in weights.iterdir():
-            if path.suffix == ".xz":
-                with lzma.open(path) as packed, open(model / path.stem, "wb") as out:
-                    shutil.copyfileobj(packed, out)
-            else:
-                shutil.copy(path, model)
-        with Server(sys.argv[1], model=model) as s:
-            done = subprocess.run(["node", str(HERE / "clients.mjs"), f"http://{s.host}:{s.port}", s.name], timeout=600)
-            return done.returncode or s.stop()
+    real = (weights / "minimind2-small").is_dir() and (weights / "bert-tiny-toxicity").is_dir()
+    for sensible in (False, True) if real else (False,):
+        with tempfile.TemporaryDirectory() as folder:
+            model, classifier = (real_models if sensible else lambda _, root: tiny_models(root))(weights, pathlib.Path(folder))
+            with Server(sys.argv[1], "--add-model", str(classifier), model=model) as s:
+                ask = ["node", str(HERE / "clients.mjs"), f"http://{s.host}:{s.port}", s.name, classifier.name, str(int(sensible))]
+                done = subprocess.run(ask, timeout=600)
+                code = done.returncode or s.stop()
+                if code:
+                    return code
+    return 0
 
 
 sys.exit(main())

@@ -51,7 +51,7 @@ TEST(ServeApi, NamesTheFieldThatIsWrong) {
             "messages[0].content[0].type");
   EXPECT_EQ(place_of(completion("{}")), "prompt");
   EXPECT_EQ(place_of(completion(R"({"prompt":[[1],[-1]]})")), "prompt[1]");
-  EXPECT_EQ(place_of(completion(R"({"prompt":"a","suffix":"b"})")), "suffix");
+  EXPECT_EQ(place_of(completion(R"({"prompt":"a","suffix":"b","echo":true})")), "echo");
   EXPECT_EQ(place_of(chat("[]")), "body");
   EXPECT_EQ(place_of(chat(std::string(100000, '['))), "body");
 }
@@ -168,19 +168,21 @@ Json kept_response(const std::string& id, const Json& previous) {
 
 TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
   ResponseStore store(2);
-  store.keep(kept_response("a", nullptr), Json::array({1}));
-  store.keep(kept_response("b", "a"), Json::array({2}));
-  ASSERT_TRUE(store.response("a").ok());
-  store.keep(kept_response("c", "a"), Json::array({3}));
-  EXPECT_FALSE(store.response("b").ok());
-  const auto items = store.conversation("c");
+  store.keep("me", kept_response("a", nullptr), Json::array({1}));
+  store.keep("me", kept_response("b", "a"), Json::array({2}));
+  ASSERT_TRUE(store.response("me", "a").ok());
+  store.keep("me", kept_response("c", "a"), Json::array({3}));
+  EXPECT_FALSE(store.response("me", "b").ok());
+  const auto items = store.conversation("me", "c");
   ASSERT_TRUE(items.ok());
   EXPECT_EQ(items->size(), 4U);
+  EXPECT_FALSE(store.response("another", "a").ok());
+  EXPECT_FALSE(store.conversation("another", "c").ok());
   EXPECT_EQ((*items)[0], 1);
   EXPECT_EQ((*items)[1]["text"], "a");
-  EXPECT_TRUE(store.remove("a").ok());
-  EXPECT_FALSE(store.remove("a").ok());
-  const auto gap = store.conversation("c");
+  EXPECT_TRUE(store.remove("me", "a").ok());
+  EXPECT_FALSE(store.remove("me", "a").ok());
+  const auto gap = store.conversation("me", "c");
   ASSERT_FALSE(gap.ok());
   EXPECT_EQ(gap.error().place, "previous_response_id");
 }
@@ -188,13 +190,13 @@ TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
 TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
   ResponseStore store(1000, 4000);
   for (int i = 0; i < 100; ++i)
-    store.keep(kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
+    store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
   EXPECT_GT(store.size(), 0U);
   EXPECT_LT(store.size(), 6U);
-  EXPECT_TRUE(store.response("99").ok());
-  store.keep(kept_response("large", nullptr), Json::array({std::string(5000, 'x')}));
-  EXPECT_FALSE(store.response("large").ok());
-  EXPECT_TRUE(store.response("99").ok());
+  EXPECT_TRUE(store.response("me", "99").ok());
+  store.keep("me", kept_response("large", nullptr), Json::array({std::string(5000, 'x')}));
+  EXPECT_FALSE(store.response("me", "large").ok());
+  EXPECT_TRUE(store.response("me", "99").ok());
 }
 
 }  // namespace

@@ -35,13 +35,13 @@ def byte_tokenizer():
             "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": vocab, "merges": []}}
 
 
-def make_model(folder, positions=2048):
-    """The golden llama with a tokenizer of bytes and a chat template."""
+def make_model(folder, positions=2048, golden=GOLDEN):
+    """The golden llama (or another) with a tokenizer of bytes and a chat template."""
     folder.mkdir()
-    config = json.loads((GOLDEN / "config.json").read_text())
+    config = json.loads((golden / "config.json").read_text())
     config.update(max_position_embeddings=positions, eos_token_id=256)
     (folder / "config.json").write_text(json.dumps(config))
-    shutil.copy(GOLDEN / "model.safetensors", folder)
+    shutil.copy(golden / "model.safetensors", folder)
     (folder / "tokenizer.json").write_text(json.dumps(byte_tokenizer()))
     (folder / "tokenizer_config.json").write_text(json.dumps({"chat_template": TEMPLATE, "eos_token": "<|end|>"}))
     return folder
@@ -53,8 +53,12 @@ class Server:
         root = pathlib.Path(self.folder.name)
         self.model = model or make_model(root / name)
         self.log = open(root / "log", "w+")
+        if "--store" not in flags:
+            flags = ("--store", "none", *flags)
+        # Files of clients go nowhere near those of the user.
         self.process = subprocess.Popen([makar, "serve", "-m", str(self.model), "--port", "0", "--log", *flags],
-                                        stdout=subprocess.PIPE, stderr=self.log, text=True)
+                                        stdout=subprocess.PIPE, stderr=self.log, text=True,
+                                        env=dict(os.environ, XDG_DATA_HOME=str(root / "data")))
         head = self.process.stdout.readline()
         found = re.search(r"https?://([\d.]+):(\d+)", head)
         if not found:

@@ -70,7 +70,8 @@ struct Ask {
   std::string schema, grammar, regex;  // at most one: what the answer is held to
   ToolChoice tool_choice;
   bool stream = false, echo = false, only_score = false;
-  bool drop_oldest = false;  // messages that do not fit are left out, the oldest first
+  std::optional<std::string> suffix;  // what follows the gap that the answer fills
+  bool drop_oldest = false;           // messages that do not fit are left out, the oldest first
   std::unique_ptr<AnswerShape> shape;
 };
 
@@ -84,6 +85,7 @@ struct AskContext {
   int64_t created = 0;                                 // seconds since 1970
   std::string id;                                      // of the request: hexadecimal digits
   std::shared_ptr<ResponseStore> responses = nullptr;  // where answers are kept; none: they are not
+  std::string owner = {};                              // whose they are
 };
 
 // The keys that all dialects of OpenAI's kind share: how tokens are chosen. Fills `ask.write`.

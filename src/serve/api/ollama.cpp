@@ -110,10 +110,10 @@ Result<Ask> read_ollama_generate(const Json& body, const AskContext& context) {
   MAKAR_TRY(const std::string prompt, text_field(body, "prompt"));
   MAKAR_TRY(const std::string system, text_field(body, "system"));
   MAKAR_TRY(const bool raw, flag_field(body, "raw"));
-  if (body.contains("suffix"))
-    return error_of(Error::Kind::kUnsupported, "suffix", "this model continues text, it does not insert");
+  MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
   const auto read = [&]() -> Result<Ask> {
-    if (raw) {
+    if (!suffix.empty()) form["suffix"] = suffix;
+    if (raw || !suffix.empty()) {  // no template has a place for what follows
       form["prompt"] = prompt;
       if (!form.contains("max_tokens")) form["max_tokens"] = context.defaults.max_new_tokens;
       return read_completion(form, context);

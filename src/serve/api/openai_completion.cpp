@@ -112,8 +112,8 @@ Result<Ask> read_completion(const Json& body, const AskContext& context) {
   MAKAR_TRY(const bool include_usage, read_stream(body, ask));
   MAKAR_TRY(ask.echo, flag_field(body, "echo"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
-  if (!suffix.empty())
-    return error_of(Error::Kind::kUnsupported, "suffix", "this model continues text, it does not insert");
+  if (!suffix.empty()) ask.suffix = suffix;
+  if (ask.suffix && ask.echo) return error_at("echo", "excludes suffix: the answer stands between two texts");
   MAKAR_TRY(ask.write.logprobs, whole_field(body, "logprobs", 0, 20, -1));
   MAKAR_TRY(ask.prompts, read_prompts(body));
   MAKAR_CHECK_OK(read_format(body, ask));

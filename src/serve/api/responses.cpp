@@ -177,7 +177,7 @@ Result<Ask> read_response(const Json& body, const AskContext& context) {
   if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
   if (!previous.empty()) {
     if (!context.responses) return unsupported("previous_response_id", "responses are not kept here");
-    MAKAR_TRY(const Json before, context.responses->conversation(previous));
+    MAKAR_TRY(const Json before, context.responses->conversation(context.owner, previous));
     for (const Json& item : before) MAKAR_CHECK_OK(read_item(item, "previous_response_id", messages));
   }
   for (size_t i = 0; i < input.size(); ++i)

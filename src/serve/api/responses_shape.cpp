@@ -18,7 +18,12 @@ Json call_item(const Json& id, const ToolCall& call, const char* status, const s
 
 ResponsesShape::ResponsesShape(const AskContext& c, Json head, bool logprobs, Json input,
                                std::shared_ptr<ResponseStore> store)
-    : id_(c.id), tokens_(c.tokens), logprobs_(logprobs), input_(std::move(input)), store_(std::move(store)) {
+    : id_(c.id),
+      owner_(c.owner),
+      tokens_(c.tokens),
+      logprobs_(logprobs),
+      input_(std::move(input)),
+      store_(std::move(store)) {
   response_ = {{"id", "resp_" + c.id},    {"object", "response"},    {"created_at", c.created},
                {"status", "in_progress"}, {"error", nullptr},        {"incomplete_details", nullptr},
                {"model", c.model},        {"output", Json::array()}, {"store", store_ != nullptr}};
@@ -99,7 +104,7 @@ void ResponsesShape::complete(const AnswerEnd& end, const Usage& usage) {
                         {"output_tokens", usage.completion},
                         {"output_tokens_details", {{"reasoning_tokens", 0}}},
                         {"total_tokens", usage.prompt + usage.completion}};
-  if (store_) store_->keep(response_, std::move(input_));
+  if (store_) store_->keep(owner_, response_, std::move(input_));
 }
 
 // The same way as a stream takes, its events unheard.

@@ -30,7 +30,7 @@ class ResponsesShape : public AnswerShape {
   void complete(const AnswerEnd& end, const Usage& usage);
 
   Json response_;
-  const std::string id_;
+  const std::string id_, owner_;
   const std::vector<std::string>& tokens_;
   const bool logprobs_;
   Json input_;

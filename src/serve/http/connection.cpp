@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <limits>
 
 #include "serve/http/exchange.h"
 
@@ -89,7 +90,7 @@ void HttpConnection::next_request() {
   if (shared_->draining && input_.empty()) return close();
   parser_ = std::make_unique<Parser>();
   parser_->header_limit(static_cast<uint32_t>(shared_->options.max_headers));
-  parser_->body_limit(shared_->options.max_body);
+  parser_->body_limit(std::numeric_limits<uint64_t>::max());  // until the path is known
   head_bytes_ = 0;
   enter(Phase::kHead, shared_->options.header_time);
   parse();
@@ -140,8 +141,7 @@ void HttpConnection::fail(Code code) {
   if (code == http::error::header_limit)
     return refuse(shared_->handler.broken(431, "the headers are longer than the server takes"));
   if (code == http::error::body_limit)
-    return refuse(shared_->handler.broken(
-        413, fmt::format("the body is longer than {} bytes", shared_->options.max_body)));
+    return refuse(shared_->handler.broken(413, fmt::format("the body is longer than {} bytes", body_limit_)));
   refuse(shared_->handler.broken(400, "not a valid HTTP/1.1 request: " + code.message()));
 }
 
@@ -178,6 +178,10 @@ void HttpConnection::head_complete() {
     phase_ = Phase::kAnswer;
     return send(std::move(*refused));
   }
+  const size_t own = shared_->handler.max_body(request_);
+  body_limit_ = own > 0 ? own : shared_->options.max_body;
+  parser_->body_limit(body_limit_);
+  if (parser_->content_length().value_or(0) > body_limit_) return fail(http::error::body_limit);
   enter(Phase::kBody, shared_->options.body_time);
   if (!old_ && !parser_->is_done() && boost::beast::iequals(message[http::field::expect], "100-continue"))
     queue("HTTP/1.1 100 Continue\r\n\r\n");

@@ -59,6 +59,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void push(std::string piece, bool last);
   void queue(std::string bytes);
   void write_next();
+  void push_more();
   void written(Code code);
   void finished();
   void linger();
@@ -81,6 +82,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool answering_ = false, chunked_ = false, last_ = false;  // of its answer
   std::deque<std::string> unsent_;
   size_t unsent_bytes_ = 0;
+  std::function<std::string()> more_;  // of the body that is being sent
+  size_t more_bytes_ = 0, body_limit_ = 0;
 };
 
 }  // namespace makar

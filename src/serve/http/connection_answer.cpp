@@ -13,7 +13,7 @@ std::string HttpConnection::head_text(const HttpResponse& response, bool whole) 
                                 keep_ ? "keep-alive" : "close");
   for (const auto& [name, value] : response.headers) out += fmt::format("{}: {}\r\n", name, value);
   if (whole)
-    out += fmt::format("content-length: {}\r\n", response.body.size());
+    out += fmt::format("content-length: {}\r\n", response.body.size() + response.more_bytes);
   else if (chunked_)
     out += "transfer-encoding: chunked\r\n";
   return out + "\r\n";
@@ -24,7 +24,9 @@ void HttpConnection::send(HttpResponse response) {
   answering_ = true, chunked_ = false;
   std::string out = head_text(response, true);
   if (!head_only_) out += response.body;
-  push(std::move(out), true);
+  if (head_only_ || !response.more) return push(std::move(out), true);
+  more_ = std::move(response.more), more_bytes_ = response.more_bytes;
+  push(std::move(out), false);
 }
 
 void HttpConnection::begin(HttpResponse head) {
@@ -55,6 +57,7 @@ void HttpConnection::queue(std::string bytes) {
 
 void HttpConnection::write_next() {
   if (unsent_.empty()) {
+    if (more_) return push_more();
     if (last_) finished();
     return;
   }
@@ -69,6 +72,16 @@ void HttpConnection::write_next() {
   if (phase_ == Phase::kAnswer) deadline_ = Clock::now() + shared_->options.write_time;
   transport_->write(boost::asio::buffer(unsent_.front()),
                     [self = shared_from_this()](Code code, size_t) { self->written(code); });
+}
+
+void HttpConnection::push_more() {
+  std::string piece = more_bytes_ > 0 ? more_() : "";
+  if (piece.empty() && more_bytes_ > 0) return close();  // what was promised is not there
+  if (piece.size() > more_bytes_) piece.resize(more_bytes_);
+  more_bytes_ -= piece.size();
+  const bool last = more_bytes_ == 0;
+  if (last) more_ = nullptr;
+  push(std::move(piece), last);
 }
 
 void HttpConnection::written(Code code) {

@@ -31,6 +31,10 @@ struct HttpResponse {
   std::string body;
   std::string type = "application/json";
   HttpHeaders headers = {};
+  // The rest of a long body, a piece at a time while the client reads, `more_bytes` in all; an empty one
+  // before that ends the connection. Called on the server's thread.
+  std::function<std::string()> more = {};
+  size_t more_bytes = 0;
 };
 
 // The way back to a client, usable from any thread: send() once, or begin(), any number of write() and end().
@@ -51,6 +55,8 @@ class HttpHandler {
   virtual ~HttpHandler() = default;
   // The headers are read, the body is not: what is refused here costs nothing.
   virtual std::optional<HttpResponse> refuse(const HttpRequest& head) = 0;
+  // How long the body of this request may be; 0: as the options say.
+  virtual size_t max_body(const HttpRequest& head) { return 0; }
   // On the server's thread: anything long is done elsewhere.
   virtual void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) = 0;
   // The error a client gets for what is no request at all.

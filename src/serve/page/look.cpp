@@ -64,8 +64,14 @@ struct Looked {
   const LookAsk& ask;
   const ServedModel& model;
   Context& ctx;
-  const std::vector<int64_t>& ids;  // of the rows
-  const Tensor& hidden;             // [rows, width]
+  const std::vector<int64_t>& ids;    // of the rows
+  const Tensor& hidden;               // [rows, width]
+  std::function<void(int64_t)> rows;  // so many go into the next product
+
+  Tensor logits(int64_t from, int64_t to) const {
+    rows(to - from);
+    return model.language.model().lm_logits(ctx, hidden.slice(from, to));
+  }
 };
 
 std::span<const float> row_of(const Tensor& logits, int64_t row) {
@@ -78,7 +84,7 @@ Result<Json> probabilities(const Looked& l) {
   const int64_t rows = l.hidden.dim(0);
   for (int64_t from = 0; from + 1 < rows; from += kRowsOfLogits) {
     const int64_t to = std::min(from + kRowsOfLogits, rows - 1);
-    const Tensor logits = l.model.language.model().lm_logits(l.ctx, l.hidden.slice(from, to));
+    const Tensor logits = l.logits(from, to);
     for (int64_t i = from; i < to; ++i) {
       MAKAR_TRY(const Logprobs known,
                 logprobs(row_of(logits, i - from), l.ids[static_cast<size_t>(i + 1)], 3));
@@ -105,7 +111,7 @@ Result<Json> next_tokens(const Looked& l) {
   }
   Json out = Json::array();
   for (const int64_t place : places) {
-    const Tensor logits = l.model.language.model().lm_logits(l.ctx, l.hidden.slice(place, place + 1));
+    const Tensor logits = l.logits(place, place + 1);
     MAKAR_TRY(Json one, distribution(row_of(logits, 0), l.ask.top, l.model));
     one["at"] = place;
     out.push_back(std::move(one));
@@ -177,7 +183,7 @@ Json byte_matrix(const float* values, int64_t rows, int64_t columns) {
   return {{"rows", rows}, {"columns", columns}, {"low", low}, {"high", high}, {"data", encode_base64(bytes)}};
 }
 
-Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPool& pool) {
+Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPool& pool, int32_t adapter) {
   const Model& model = served.language.model();
   const ModelSpec& spec = model.spec();
   const bool both = spec.encoder && spec.decoder, lm = spec.head.kind == HeadKind::kCausalLm;
@@ -196,8 +202,23 @@ Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPo
   Record& asked = both && ask.of == "encoder" ? encoder_record : record;
   asked.attention = ask.attention, asked.attention_layers = ask.layers;
   ForwardContext f{ctx, nullptr, &record};
-  const Tensor hidden = model.hidden(f, inputs, &encoder_record);
-  const Looked looked{ask, served, ctx, both ? ask.target : ask.source, hidden};
+  // One number a row, for as many rows as any product of this look has.
+  const std::vector<int32_t> adapters(adapter < 0 ? 0 : std::max(ask.source.size(), ask.target.size()),
+                                      adapter);
+  const auto rows = [&](int64_t count) {
+    if (adapter >= 0) ctx.row_adapters = std::span(adapters).first(static_cast<size_t>(count));
+  };
+  Tensor hidden;
+  rows(inputs.source.rows());
+  if (both) {
+    ForwardContext first{ctx, nullptr, &encoder_record};
+    const Tensor encoded = model.encode(first, inputs.source);
+    rows(inputs.target.rows());
+    hidden = model.decode(f, inputs.target, encoded, &inputs.source);
+  } else {
+    hidden = model.hidden(f, inputs);
+  }
+  const Looked looked{ask, served, ctx, both ? ask.target : ask.source, hidden, rows};
   const bool masked = spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining;
   if (ask.next && (lm || masked)) {
     MAKAR_TRY(out["next"], next_tokens(looked));
@@ -213,7 +234,7 @@ Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPo
 }
 
 Status LookTask::begin(Engine& engine) {
-  MAKAR_TRY(found_, look_inside(ask_, model_, engine.pool()));
+  MAKAR_TRY(found_, look_inside(ask_, model_, engine.pool(), adapter));
   return Done{};
 }
 

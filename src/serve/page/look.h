@@ -11,7 +11,7 @@ struct LookAsk {
   std::optional<ChatInput> chat;  // or
   std::string prompt;
   std::string completion;  // follows the prompt; an encoder-decoder writes it
-  bool special = false;    // control tokens may be spelled in the prompt
+  bool special = false;    // control tokens may be spelled in the texts
   bool next = false, probabilities = false, attention = false, routing = false, positions = false;
   int64_t top = 0;                      // logits of the next token
   std::vector<int64_t> layers;          // of attention; empty: all
@@ -26,7 +26,8 @@ Result<LookAsk> read_look(const Json& body);
 // The ids, and whether all of it is within bounds for this model.
 Status prepare_look(LookAsk& ask, const ServedModel& model);
 // Everything that is asked for. Runs on the pool: on the engine's thread.
-Result<Json> look_inside(const LookAsk& ask, const ServedModel& model, ThreadPool& pool);
+Result<Json> look_inside(const LookAsk& ask, const ServedModel& model, ThreadPool& pool,
+                         int32_t adapter = -1);
 // How the stack tells positions apart; part of look_inside().
 Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, int64_t tokens);
 

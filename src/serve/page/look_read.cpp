@@ -126,6 +126,7 @@ Status prepare_look(LookAsk& ask, const ServedModel& model) {
   if (!ask.completion.empty()) {
     EncodeOptions o;
     o.offsets = false;
+    o.special_text = ask.special ? SpecialText::kParse : SpecialText::kPlain;
     MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(ask.completion, o));
     auto& ids = both ? ask.target : ask.source;
     ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());

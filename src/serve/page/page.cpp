@@ -82,7 +82,7 @@ Result<NewMessage> read_message(const Json& body) {
 
 const Json kFine = {{"ok", true}};
 
-Result<Json> prefer(Store& store, const Json& body) {
+Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
   MAKAR_TRY(const int64_t chosen, whole_field(body, "chosen", 1, kMostId, 0));
   if (!body.contains("rejected") || !body["rejected"].is_array() || body["rejected"].empty() ||
       body["rejected"].size() > 128)
@@ -92,7 +92,7 @@ Result<Json> prefer(Store& store, const Json& body) {
     if (!id.is_number_integer()) return error_at("rejected", "expected numbers of messages");
     rejected.push_back(id.get<int64_t>());
   }
-  MAKAR_CHECK_OK(store.prefer(chosen, rejected));
+  MAKAR_CHECK_OK(store.prefer(owner, chosen, rejected));
   return kFine;
 }
 
@@ -121,60 +121,61 @@ Status Page::open_store() {
 }
 
 // conversations[/ID[/messages]]
-Result<Json> Page::conversations(const HttpRequest& request, const std::vector<std::string>& path) {
+Result<Json> Page::conversations(const HttpRequest& request, const std::string& owner,
+                                 const std::vector<std::string>& path) {
   MAKAR_TRY(Store* const store, this->store());
   const bool post = request.method == "POST";
   const auto body = [&] { return read_body(request.body); };
   if (path.size() == 1) {
     if (!post) {
-      MAKAR_TRY(Json list, store->list());
+      MAKAR_TRY(Json list, store->list(owner));
       return Json{{"conversations", std::move(list)}};
     }
     MAKAR_TRY(const Json given, body());
     MAKAR_TRY(const ConversationChange with, read_change(given));
-    return store->create(with);
+    return store->create(owner, with);
   }
   MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
   if (path.size() == 3 && path[2] == "messages" && post) {
     MAKAR_TRY(const Json given, body());
     MAKAR_TRY(const NewMessage message, read_message(given));
-    return store->add(id, message);
+    return store->add(owner, id, message);
   }
   if (path.size() != 2) return unknown(request);
   if (request.method == "DELETE") {
-    MAKAR_CHECK_OK(store->remove(id));
+    MAKAR_CHECK_OK(store->remove(owner, id));
     return kFine;
   }
-  if (!post) return store->conversation(id);
+  if (!post) return store->conversation(owner, id);
   MAKAR_TRY(const Json given, body());
   MAKAR_TRY(const ConversationChange change, read_change(given));
-  MAKAR_CHECK_OK(store->change(id, change));
+  MAKAR_CHECK_OK(store->change(owner, id, change));
   return kFine;
 }
 
-Result<HttpResponse> Page::answer(const HttpRequest& request) {
+Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
   const std::vector<std::string> path = steps_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
   const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
   if (path[0] == "conversations" && path.size() == 3 && path[2] == "markdown" && get) {
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
-    MAKAR_TRY(const Json conversation, store->conversation(id));
+    MAKAR_TRY(const Json conversation, store->conversation(owner, id));
     return text_response(as_markdown(conversation), "text/markdown; charset=utf-8");
   }
   if (path[0] == "conversations") {
-    MAKAR_TRY(const Json out, conversations(request, path));
+    MAKAR_TRY(const Json out, conversations(request, owner, path));
     return json(out);
   }
   if (path[0] == "preferences.jsonl" && path.size() == 1 && get) {
     MAKAR_TRY(Store* const store, this->store());
-    MAKAR_TRY(std::string lines, store->preferences());
+    MAKAR_TRY(std::string lines, store->preferences(owner));
     return text_response(std::move(lines), "application/jsonl");
   }
   if (path[0] == "preferences" && path.size() == 1 && post) {
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const Json body, read_body(request.body));
-    MAKAR_TRY(const Json out, prefer(*store, body));
+    MAKAR_TRY(const Json out, prefer(*store, owner, body));
     return json(out);
   }
   if (path[0] == "messages" && path.size() == 2 && post) {
@@ -182,7 +183,7 @@ Result<HttpResponse> Page::answer(const HttpRequest& request) {
     MAKAR_TRY(const int64_t id, number_of(path[1], "message"));
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const int64_t rating, whole_field(body, "rating", -1, 1, 0));
-    MAKAR_CHECK_OK(store->rate(id, rating));
+    MAKAR_CHECK_OK(store->rate(owner, id, rating));
     return json(kFine);
   }
   if (path[0] == "runs" && path.size() == 1 && get) {

@@ -20,12 +20,13 @@ class Page {
 
   // Opens the store now rather than when it is first needed.
   Status open_store();
-  // On a worker. The answer, or what is wrong.
-  Result<HttpResponse> answer(const HttpRequest& request);
+  // On a worker. The answer, or what is wrong. `owner`: whose conversations they are.
+  Result<HttpResponse> answer(const HttpRequest& request, const std::string& owner);
 
  private:
   Result<Store*> store();
-  Result<Json> conversations(const HttpRequest& request, const std::vector<std::string>& path);
+  Result<Json> conversations(const HttpRequest& request, const std::string& owner,
+                             const std::vector<std::string>& path);
   PageOptions options_;
   std::mutex mutex_;
   std::unique_ptr<Store> store_;

@@ -109,7 +109,7 @@ Result<Json> read_run(const std::string& folder, const std::string& name, int64_
     take_line(text.substr(at, end - at), out);
   if (at == 0 && text.size() == kPiece) at = kPiece;  // a line that is none
   out["offset"] = offset + static_cast<int64_t>(at);
-  out["more"] = offset + static_cast<int64_t>(at) < size && at > 0;
+  out["more"] = text.size() == kPiece;
   out["changed"] = static_cast<int64_t>(log.about.st_mtime);
   return out;
 }

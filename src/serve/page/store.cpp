@@ -19,9 +19,9 @@ namespace {
 constexpr int64_t kVersion = 1;
 constexpr const char* kTables = R"(
 CREATE TABLE conversations(
-  id INTEGER PRIMARY KEY, title TEXT NOT NULL, system TEXT NOT NULL, settings TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, system TEXT NOT NULL, settings TEXT NOT NULL,
   leaf INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL);
-CREATE INDEX conversations_updated ON conversations(updated);
+CREATE INDEX conversations_updated ON conversations(owner, updated);
 CREATE TABLE messages(
   id INTEGER PRIMARY KEY, conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
   parent INTEGER NOT NULL, role TEXT NOT NULL, content TEXT NOT NULL, meta TEXT NOT NULL,
@@ -90,12 +90,13 @@ Status Store::prepare() {
   return all.commit();
 }
 
-Result<Json> Store::list() {
+Result<Json> Store::list(const std::string& owner) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const auto rows, database_.rows("SELECT c.id, c.title, c.created, c.updated, "
                                             "(SELECT count(*) FROM messages m WHERE m.conversation = c.id) "
-                                            "FROM conversations c ORDER BY c.updated DESC, c.id DESC LIMIT ?",
-                                            {kListed}));
+                                            "FROM conversations c WHERE c.owner = ? "
+                                            "ORDER BY c.updated DESC, c.id DESC LIMIT ?",
+                                            {owner, kListed}));
   Json out = Json::array();
   for (const SqlRow& r : rows)
     out.push_back({{"id", sql_number(r[0])},
@@ -106,30 +107,31 @@ Result<Json> Store::list() {
   return out;
 }
 
-Result<Json> Store::create(const ConversationChange& with) {
+Result<Json> Store::create(const std::string& owner, const ConversationChange& with) {
   MAKAR_CHECK_OK(check_change(with));
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const auto count, database_.rows("SELECT count(*) FROM conversations"));
   if (sql_number(count.at(0).at(0)) >= kConversations)
     return error_of(Error::Kind::kLimit, "conversations", "there are {} already; delete some",
                     kConversations);
-  MAKAR_CHECK_OK(database_.run(
-      "INSERT INTO conversations(title, system, settings, leaf, created, updated) VALUES(?,?,?,0,?,?)",
-      {with.title.value_or(""), with.system.value_or(""), dump(with.settings.value_or(Json::object())), now(),
-       now()}));
-  return read_conversation(database_.last_id());
+  MAKAR_CHECK_OK(
+      database_.run("INSERT INTO conversations(owner, title, system, settings, leaf, created, updated) "
+                    "VALUES(?,?,?,?,0,?,?)",
+                    {owner, with.title.value_or(""), with.system.value_or(""),
+                     dump(with.settings.value_or(Json::object())), now(), now()}));
+  return read_conversation(owner, database_.last_id());
 }
 
-Result<Json> Store::conversation(int64_t id) {
+Result<Json> Store::conversation(const std::string& owner, int64_t id) {
   const std::lock_guard lock(mutex_);
-  return read_conversation(id);
+  return read_conversation(owner, id);
 }
 
-Result<Json> Store::read_conversation(int64_t id) const {
+Result<Json> Store::read_conversation(const std::string& owner, int64_t id) const {
   MAKAR_TRY(const auto found,
             database_.rows("SELECT title, system, settings, leaf, created, updated FROM conversations "
-                           "WHERE id = ?",
-                           {id}));
+                           "WHERE id = ? AND owner = ?",
+                           {id, owner}));
   if (found.empty()) return missing("conversation", id);
   const SqlRow& c = found[0];
   MAKAR_TRY(const auto rows,
@@ -162,13 +164,19 @@ Status Store::check_message(int64_t id, int64_t conversation) const {
   return Done{};
 }
 
-Status Store::change(int64_t id, const ConversationChange& c) {
+Status Store::check_conversation(const std::string& owner, int64_t id) const {
+  MAKAR_TRY(const auto found,
+            database_.rows("SELECT 1 FROM conversations WHERE id = ? AND owner = ?", {id, owner}));
+  if (found.empty()) return missing("conversation", id);
+  return Done{};
+}
+
+Status Store::change(const std::string& owner, int64_t id, const ConversationChange& c) {
   MAKAR_CHECK_OK(check_change(c));
   const std::lock_guard lock(mutex_);
   Database::Transaction all(database_);
   MAKAR_CHECK_OK(all.begin());
-  MAKAR_TRY(const auto found, database_.rows("SELECT 1 FROM conversations WHERE id = ?", {id}));
-  if (found.empty()) return missing("conversation", id);
+  MAKAR_CHECK_OK(check_conversation(owner, id));
   const auto set = [&](const char* sql, SqlValue value) {
     return database_.run(sql, {std::move(value), id});
   };
@@ -183,14 +191,14 @@ Status Store::change(int64_t id, const ConversationChange& c) {
   return all.commit();
 }
 
-Status Store::remove(int64_t id) {
+Status Store::remove(const std::string& owner, int64_t id) {
   const std::lock_guard lock(mutex_);
-  MAKAR_CHECK_OK(database_.run("DELETE FROM conversations WHERE id = ?", {id}));
+  MAKAR_CHECK_OK(database_.run("DELETE FROM conversations WHERE id = ? AND owner = ?", {id, owner}));
   if (database_.changed() == 0) return missing("conversation", id);
   return Done{};
 }
 
-Result<Json> Store::add(int64_t conversation, const NewMessage& m) {
+Result<Json> Store::add(const std::string& owner, int64_t conversation, const NewMessage& m) {
   const std::string meta = dump(m.meta);
   MAKAR_CHECK_OK(within("content", m.content.size(), kContentBytes));
   MAKAR_CHECK_OK(within("meta", meta.size(), kMetaBytes));
@@ -199,8 +207,7 @@ Result<Json> Store::add(int64_t conversation, const NewMessage& m) {
   const std::lock_guard lock(mutex_);
   Database::Transaction all(database_);
   MAKAR_CHECK_OK(all.begin());
-  MAKAR_TRY(const auto known, database_.rows("SELECT 1 FROM conversations WHERE id = ?", {conversation}));
-  if (known.empty()) return missing("conversation", conversation);
+  MAKAR_CHECK_OK(check_conversation(owner, conversation));
   if (m.parent != 0) MAKAR_CHECK_OK(check_message(m.parent, conversation));
   MAKAR_TRY(
       const auto sums,
@@ -223,15 +230,17 @@ Result<Json> Store::add(int64_t conversation, const NewMessage& m) {
   return Json{{"id", id}, {"parent", m.parent}, {"created", now()}};
 }
 
-Status Store::rate(int64_t message, int64_t rating) {
+Status Store::rate(const std::string& owner, int64_t message, int64_t rating) {
   const std::lock_guard lock(mutex_);
   MAKAR_CHECK_OK(
-      database_.run("UPDATE messages SET rating = ? WHERE id = ? AND role = 'assistant'", {rating, message}));
+      database_.run("UPDATE messages SET rating = ? WHERE id = ? AND role = 'assistant' AND conversation IN "
+                    "(SELECT id FROM conversations WHERE owner = ?)",
+                    {rating, message, owner}));
   if (database_.changed() == 0) return missing("message", message);
   return Done{};
 }
 
-Status Store::prefer(int64_t chosen, const std::vector<int64_t>& rejected) {
+Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector<int64_t>& rejected) {
   const std::lock_guard lock(mutex_);
   Database::Transaction all(database_);
   MAKAR_CHECK_OK(all.begin());
@@ -240,8 +249,9 @@ Status Store::prefer(int64_t chosen, const std::vector<int64_t>& rejected) {
         const auto pair,
         database_.rows("SELECT 1 FROM messages a, messages b WHERE a.id = ? AND b.id = ? AND a.id <> b.id "
                        "AND a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
-                       "AND a.role = 'assistant' AND b.role = 'assistant'",
-                       {chosen, other}));
+                       "AND a.role = 'assistant' AND b.role = 'assistant' "
+                       "AND a.conversation IN (SELECT id FROM conversations WHERE owner = ?)",
+                       {chosen, other, owner}));
     if (pair.empty())
       return error_at("rejected", "{} and {} are no two answers to one message", chosen, other);
     // A change of mind replaces the first choice.
@@ -254,13 +264,18 @@ Status Store::prefer(int64_t chosen, const std::vector<int64_t>& rejected) {
   return all.commit();
 }
 
-Result<std::string> Store::preferences() {
+Result<std::string> Store::preferences(const std::string& owner) {
   const std::lock_guard lock(mutex_);
-  MAKAR_TRY(const auto pairs,
-            database_.rows("SELECT chosen, rejected FROM preferences UNION "
-                           "SELECT a.id, b.id FROM messages a JOIN messages b "
-                           "ON a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
-                           "WHERE a.rating = 1 AND b.rating = -1 ORDER BY 1, 2 LIMIT 100000"));
+  MAKAR_TRY(
+      const auto pairs,
+      database_.rows("SELECT p.chosen, p.rejected FROM preferences p JOIN messages m ON m.id = p.chosen "
+                     "WHERE m.conversation IN (SELECT id FROM conversations WHERE owner = ?1) UNION "
+                     "SELECT a.id, b.id FROM messages a JOIN messages b "
+                     "ON a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
+                     "WHERE a.rating = 1 AND b.rating = -1 "
+                     "AND a.conversation IN (SELECT id FROM conversations WHERE owner = ?1) "
+                     "ORDER BY 1, 2 LIMIT 100000",
+                     {owner}));
   std::string out;
   for (const SqlRow& pair : pairs) {
     // The chosen answer and everything before it, from the last to the first.

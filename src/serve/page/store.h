@@ -22,7 +22,7 @@ struct ConversationChange {
   std::optional<int64_t> leaf;  // the last message of the branch that is shown; 0: none
 };
 
-// For any thread.
+// For any thread. Each owner sees its own conversations alone.
 class Store {
  public:
   static constexpr size_t kTitleBytes = 400, kSystemBytes = size_t{64} << 10,
@@ -34,25 +34,26 @@ class Store {
   static Result<std::unique_ptr<Store>> open(const std::string& path);
 
   // The latest first: id, title, created, updated, messages.
-  Result<Json> list();
-  Result<Json> create(const ConversationChange& with);
+  Result<Json> list(const std::string& owner);
+  Result<Json> create(const std::string& owner, const ConversationChange& with);
   // With "messages": id, parent, role, content, meta, rating, created.
-  Result<Json> conversation(int64_t id);
-  Status change(int64_t id, const ConversationChange& change);
-  Status remove(int64_t id);
+  Result<Json> conversation(const std::string& owner, int64_t id);
+  Status change(const std::string& owner, int64_t id, const ConversationChange& change);
+  Status remove(const std::string& owner, int64_t id);
   // The new message is the conversation's leaf.
-  Result<Json> add(int64_t conversation, const NewMessage& message);
-  Status rate(int64_t message, int64_t rating);  // -1, 0 or 1
+  Result<Json> add(const std::string& owner, int64_t conversation, const NewMessage& message);
+  Status rate(const std::string& owner, int64_t message, int64_t rating);  // -1, 0 or 1
   // Of answers to the same message, one is better than the others.
-  Status prefer(int64_t chosen, const std::vector<int64_t>& rejected);
+  Status prefer(const std::string& owner, int64_t chosen, const std::vector<int64_t>& rejected);
   // Lines of {"prompt", "chosen", "rejected"}: choices, and answers rated up beside ones rated down. The
   // prompt is the conversation before them, as messages.
-  Result<std::string> preferences();
+  Result<std::string> preferences(const std::string& owner);
 
  private:
   explicit Store(Database database) : database_(std::move(database)) {}
   Status prepare();
-  Result<Json> read_conversation(int64_t id) const;
+  Result<Json> read_conversation(const std::string& owner, int64_t id) const;
+  Status check_conversation(const std::string& owner, int64_t id) const;
   Status check_message(int64_t id, int64_t conversation) const;
   std::mutex mutex_;
   Database database_;

@@ -1,0 +1,39 @@
+// Forms: an error, or parts that lie inside of the body and are found again when the form is put together
+// anew.
+#include <cstdint>
+#include <cstdlib>
+
+#include "serve/api/multipart.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace makar;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  // The first line is the content-type, what follows is the body.
+  const size_t line = text.find('\n');
+  const auto boundary = form_boundary(text.substr(0, line));
+  if (!boundary.ok() || line == std::string::npos) return 0;
+  const std::string body = text.substr(line + 1);
+  const auto parts = read_form(body, *boundary);
+  if (!parts.ok()) {
+    if (parts.error().message.empty()) std::abort();
+    return 0;
+  }
+  const std::string edge = "fuzz-edge-of-our-own";
+  std::string again;
+  for (const FormPart& part : *parts) {
+    if (part.name.empty()) std::abort();
+    if (!part.data.empty() &&
+        (part.data.data() < body.data() || part.data.data() + part.data.size() > body.data() + body.size()))
+      std::abort();
+    if (part.data.find("\r\n--" + *boundary) != std::string_view::npos) std::abort();
+    if (part.data.find(edge) != std::string_view::npos) return 0;
+    again +=
+        "--" + edge + "\r\nContent-Disposition: form-data; name=x\r\n\r\n" + std::string(part.data) + "\r\n";
+  }
+  again += "--" + edge + "--\r\n";
+  const auto second = read_form(again, edge);
+  if (!second.ok() || second->size() != parts->size()) std::abort();
+  for (size_t i = 0; i < parts->size(); ++i)
+    if ((*second)[i].data != (*parts)[i].data || (*second)[i].name != "x") std::abort();
+  return 0;
+}

@@ -1,0 +1,47 @@
+#include "llm/infill.h"
+
+namespace makar {
+namespace {
+
+struct Marks {
+  const char *before, *after, *middle;
+};
+
+// Qwen and CodeGemma, StarCoder, DeepSeek, Code Llama, SantaCoder.
+constexpr Marks kMarks[] = {
+    {"<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"}, {"<fim_prefix>", "<fim_suffix>", "<fim_middle>"},
+    {"<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"}, {"▁<PRE>", "▁<SUF>", "▁<MID>"},
+    {"<fim-prefix>", "<fim-suffix>", "<fim-middle>"},
+};
+
+}  // namespace
+
+Result<std::vector<int64_t>> encode_infill(const LanguageModel& language, const std::string& before,
+                                           const std::string& after) {
+  const Tokenizer& tokenizer = language.tokenizer();
+  for (const Marks& marks : kMarks) {
+    const auto first = tokenizer.id(marks.before), second = tokenizer.id(marks.after),
+               third = tokenizer.id(marks.middle);
+    if (!first || !second || !third) continue;
+    // Every text begins as the tokenizer has it; what users write spells no mark.
+    MAKAR_TRY(const std::vector<int64_t> empty, language.encode(""));
+    std::vector<int64_t> out;
+    if (!empty.empty() && empty[0] == language.spec().bos) out.push_back(empty[0]);
+    EncodeOptions plain;
+    plain.offsets = false;
+    const auto add = [&](uint32_t mark, const std::string& text) -> Status {
+      out.push_back(mark);
+      MAKAR_TRY(const Encoding encoding, tokenizer.encode(text, plain));
+      out.insert(out.end(), encoding.ids.begin(), encoding.ids.end());
+      return Done{};
+    };
+    MAKAR_CHECK_OK(add(*first, before));
+    MAKAR_CHECK_OK(add(*second, after));
+    out.push_back(*third);
+    return out;
+  }
+  return error_of(Error::Kind::kUnsupported, "suffix",
+                  "the tokenizer of this model has no tokens for filling in the middle");
+}
+
+}  // namespace makar

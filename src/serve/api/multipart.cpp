@@ -1,0 +1,106 @@
+#include "serve/api/multipart.h"
+
+#include <algorithm>
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostParts = 32, kLongestHead = 8192, kLongestBoundary = 70, kLongestPartName = 1024;
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return out;
+}
+
+std::string_view without_blanks(std::string_view text) {
+  const size_t from = text.find_first_not_of(" \t");
+  return from == text.npos ? "" : text.substr(from, text.find_last_not_of(" \t") - from + 1);
+}
+
+// The value of `; name=value` or `; name="value"` in a header; none where it is absent.
+std::optional<std::string> parameter(std::string_view header, std::string_view name) {
+  size_t at = header.find(';');
+  while (at != header.npos) {
+    const size_t equals = header.find('=', at);
+    if (equals == header.npos) return std::nullopt;
+    const std::string key = lower_case(without_blanks(header.substr(at + 1, equals - at - 1)));
+    std::string value;
+    size_t i = equals + 1;
+    if (i < header.size() && header[i] == '"') {
+      for (++i; i < header.size() && header[i] != '"'; ++i) {
+        if (header[i] == '\\' && i + 1 < header.size() && (header[i + 1] == '"' || header[i + 1] == '\\'))
+          ++i;
+        value += header[i];
+      }
+      at = header.find(';', std::min(i, header.size()));
+    } else {
+      at = header.find(';', i);
+      value = without_blanks(header.substr(i, at == header.npos ? at : at - i));
+    }
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+// The headers of a part.
+Result<FormPart> read_head(std::string_view head) {
+  for (size_t from = 0; from < head.size();) {
+    const size_t end = std::min(head.find("\r\n", from), head.size());
+    const std::string_view line = head.substr(from, end - from);
+    from = end + 2;
+    const size_t colon = line.find(':');
+    if (colon == line.npos || lower_case(without_blanks(line.substr(0, colon))) != "content-disposition")
+      continue;
+    const std::string_view value = without_blanks(line.substr(colon + 1));
+    if (lower_case(value.substr(0, value.find(';'))) != "form-data")
+      return error_at("body", "a part of a form says form-data");
+    auto name = parameter(value, "name");
+    if (!name || name->empty() || name->size() > kLongestPartName)
+      return error_at("body", "a part of a form has a name of 1 to {} bytes", kLongestPartName);
+    return FormPart{std::move(*name), parameter(value, "filename"), {}};
+  }
+  return error_at("body", "a part of the form has no content-disposition");
+}
+
+}  // namespace
+
+Result<std::string> form_boundary(const std::string& content_type) {
+  const std::string kind =
+      lower_case(without_blanks(std::string_view(content_type).substr(0, content_type.find(';'))));
+  if (kind != "multipart/form-data") return error_at("body", "expected a form (multipart/form-data)");
+  auto boundary = parameter(content_type, "boundary");
+  if (!boundary || boundary->empty() || boundary->size() > kLongestBoundary)
+    return error_at("body", "a form names its boundary, of 1 to {} bytes", kLongestBoundary);
+  return std::move(*boundary);
+}
+
+Result<std::vector<FormPart>> read_form(std::string_view body, const std::string& boundary) {
+  const std::string mark = "\r\n--" + boundary;
+  std::vector<FormPart> parts;
+  // The first mark has no line before it, unless something stands there.
+  size_t at = body.starts_with(std::string_view(mark).substr(2)) ? mark.size() - 2 : body.find(mark);
+  if (at == body.npos) return error_at("body", "the form's boundary is not in it");
+  if (!body.starts_with(std::string_view(mark).substr(2))) at += mark.size();
+  for (;;) {
+    if (body.substr(at, 2) == "--") return parts;
+    const size_t line = body.find("\r\n", at);
+    if (line == body.npos || !without_blanks(body.substr(at, line - at)).empty())
+      return error_at("body", "the form ends in the middle of a boundary");
+    // A part without headers would begin with an empty line; one of ours has a name at least.
+    const size_t head_end = body.substr(0, line + 2 + kLongestHead).find("\r\n\r\n", line + 2);
+    if (head_end == body.npos)
+      return error_at("body", "the headers of a part do not end within {} bytes", kLongestHead);
+    MAKAR_TRY(FormPart part, read_head(body.substr(line + 2, head_end - line - 2)));
+    const size_t from = head_end + 4, end = body.find(mark, head_end + 2);
+    if (end == body.npos) return error_at("body", "the form ends in the middle of part {}", parts.size() + 1);
+    // An empty part's mark may begin with the line end of its headers.
+    part.data = end < from ? std::string_view() : body.substr(from, end - from);
+    parts.push_back(std::move(part));
+    if (parts.size() > kMostParts) return error_at("body", "a form has {} parts at most", kMostParts);
+    at = end + mark.size();
+  }
+}
+
+}  // namespace makar

@@ -1,0 +1,23 @@
+// Forms with files (multipart/form-data, RFC 7578), as browsers and clients send them. Nothing is copied.
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+
+namespace makar {
+
+struct FormPart {
+  std::string name;
+  std::optional<std::string> filename;  // of files
+  std::string_view data;                // inside the body
+};
+
+// The boundary that a content-type header names.
+Result<std::string> form_boundary(const std::string& content_type);
+// The parts of a body, in order.
+Result<std::vector<FormPart>> read_form(std::string_view body, const std::string& boundary);
+
+}  // namespace makar

@@ -1,0 +1,157 @@
+#include "serve/files/batch_records.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "base/shown.h"
+#include "serve/api/fields.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostUnfinished = 100, kMostKept = 1000;
+
+// What the rest of the program takes for granted.
+bool is_batch(const Json& batch) {
+  if (!batch.is_object()) return false;
+  for (const char* key : {"id", "status", "endpoint", "input_file_id"})
+    if (!batch.contains(key) || !batch[key].is_string()) return false;
+  for (const char* key : {"created_at", "expires_at"})
+    if (!batch.contains(key) || !batch[key].is_number_integer()) return false;
+  return true;
+}
+
+}  // namespace
+
+Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
+  MAKAR_TRY(Json batch, new_batch(body));
+  const auto facts = files_.find(owner, batch["input_file_id"].get<std::string>());
+  if (!facts.ok()) return Error{facts.error().kind, "input_file_id", facts.error().message};
+  if ((*facts)["purpose"] != "batch")
+    return error_at("input_file_id", "is a file for {}; upload one with the purpose batch",
+                    shown((*facts)["purpose"].get<std::string>()));
+  BatchRecord record{batch, owner, FileStore::new_id(), FileStore::new_id()};
+  {
+    const std::lock_guard lock(mutex_);
+    const auto open = std::count_if(records_.begin(), records_.end(),
+                                    [](const auto& one) { return !is_over(one.second.batch); });
+    if (static_cast<size_t>(open) >= kMostUnfinished)
+      return error_of(Error::Kind::kLimit, "memory", "{} batches are waiting; try again later", open);
+    MAKAR_CHECK_OK(save(record));
+    records_[batch["id"].get<std::string>()] = std::move(record);
+    forget_old();
+  }
+  return batch;
+}
+
+Result<Json> BatchRecords::find(const std::string& owner, const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = records_.find(id);
+  if (it == records_.end() || it->second.owner != owner)
+    return error_of(Error::Kind::kNotFound, "batch_id", "there is no batch {}", shown(id));
+  return it->second.batch;
+}
+
+Result<Json> BatchRecords::cancel(const std::string& owner, const std::string& id) {
+  MAKAR_TRY(const Json batch, find(owner, id));
+  if (is_over(batch))
+    return error_at("batch_id", "the batch is {} already", batch["status"].get<std::string>());
+  if (batch["status"] != "cancelling")
+    MAKAR_CHECK_OK(change(id, {{"status", "cancelling"}, {"cancelling_at", std::time(nullptr)}}));
+  return find(owner, id);
+}
+
+std::vector<Json> BatchRecords::list(const std::string& owner) const {
+  std::vector<Json> out;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, record] : records_)
+      if (record.owner == owner) out.push_back(record.batch);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
+    return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
+  });
+  return out;
+}
+
+bool BatchRecords::reads(const std::string& file_id) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(records_.begin(), records_.end(), [&](const auto& one) {
+    return !is_over(one.second.batch) && one.second.batch["input_file_id"] == Json(file_id);
+  });
+}
+
+Status BatchRecords::save(const BatchRecord& record) const {
+  const std::string path = files_.folder() + "/" + record.batch["id"].get<std::string>() + ".json";
+  return write_file(path, dump({{"batch", record.batch},
+                                {"owner", record.owner},
+                                {"output_id", record.output_id},
+                                {"error_id", record.error_id}}));
+}
+
+Status BatchRecords::change(const std::string& id, const Json& fields) {
+  note(id, fields);
+  const std::lock_guard lock(mutex_);
+  return save(records_.at(id));
+}
+
+BatchRecords::BatchRecords(FileStore& files) : files_(files) {
+  if (is_folder(files_.folder())) load();
+}
+
+// Records that cannot be read are left where they are.
+void BatchRecords::load() {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  for (fs::directory_iterator it(files_.folder(), failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string id = it->path().stem().string();
+    if (!id.starts_with("batch_") || it->path().extension() != ".json") continue;
+    const auto json = read_json(it->path().string(), {1 << 20, 16});
+    const auto text = [&](const char* key) {
+      return json->contains(key) && (*json)[key].is_string() ? (*json)[key].get<std::string>() : "";
+    };
+    if (!json.ok() || !json->is_object() || !json->contains("batch")) continue;
+    const BatchRecord record{(*json)["batch"], text("owner"), text("output_id"), text("error_id")};
+    const bool sane = is_batch(record.batch) && record.batch["id"] == Json(id) &&
+                      record.output_id.starts_with("file-") && record.error_id.starts_with("file-");
+    if (sane) records_[id] = record;
+  }
+}
+
+// The oldest of those that are over.
+void BatchRecords::forget_old() {
+  while (records_.size() > kMostKept) {
+    auto oldest = records_.end();
+    for (auto it = records_.begin(); it != records_.end(); ++it)
+      if (is_over(it->second.batch) &&
+          (oldest == records_.end() || it->second.batch["created_at"] < oldest->second.batch["created_at"]))
+        oldest = it;
+    if (oldest == records_.end()) return;
+    ::unlink((files_.folder() + "/" + oldest->first + ".json").c_str());
+    records_.erase(oldest);
+  }
+}
+
+std::optional<BatchRecord> BatchRecords::next() const {
+  const std::lock_guard lock(mutex_);
+  const BatchRecord* oldest = nullptr;
+  for (const auto& [id, record] : records_)
+    if (!is_over(record.batch) && (!oldest || record.batch["created_at"] < oldest->batch["created_at"]))
+      oldest = &record;
+  return oldest ? std::optional(*oldest) : std::nullopt;
+}
+
+void BatchRecords::note(const std::string& id, const Json& fields) {
+  const std::lock_guard lock(mutex_);
+  BatchRecord& record = records_.at(id);
+  for (const auto& [key, value] : fields.items()) {
+    // Whoever cancels is not overtaken by a batch that was just about to begin.
+    if (key == "status" && value == "in_progress" && record.batch["status"] == "cancelling") continue;
+    record.batch[key] = value;
+  }
+}
+
+}  // namespace makar

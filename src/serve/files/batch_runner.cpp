@@ -1,0 +1,223 @@
+#include "serve/files/batch_runner.h"
+
+#include <unistd.h>
+
+#include <ctime>
+
+#include "serve/api/api_error.h"
+#include "serve/api/fields.h"
+#include "serve/files/line_file.h"
+#include "serve/files/line_reply.h"
+
+namespace makar {
+namespace {
+
+constexpr std::chrono::seconds kPause{1};  // before what the server has no room for is tried again
+
+int64_t now() { return std::time(nullptr); }
+
+}  // namespace
+
+struct BatchRunner::Work {
+  std::string id;
+  BatchRecord record;
+  BatchInput input;
+  std::deque<size_t> todo;
+  std::map<size_t, std::weak_ptr<LineReply>> under_way;
+  std::optional<LineFile> output, errors;
+  int64_t completed = 0, failed = 0, expires = 0;
+  std::chrono::steady_clock::time_point not_before;
+};
+
+BatchRunner::BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together)
+    : files_(files),
+      records_(records),
+      send_(std::move(send)),
+      together_(static_cast<size_t>(together)),
+      mail_(std::make_shared<LineMail>()) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Json BatchRunner::counts(const Work& work) {
+  return {{"total", work.input.lines.size()}, {"completed", work.completed}, {"failed", work.failed}};
+}
+
+void BatchRunner::wake() { mail_->wake(); }
+
+void BatchRunner::stop() {
+  stopping_ = true;
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void BatchRunner::run() {
+  while (!stopping_) {
+    if (const auto record = records_.next()) {
+      work(*record);
+      continue;
+    }
+    std::unique_lock lock(mail_->mutex);
+    mail_->arrived.wait(lock, [this] { return stopping_ || mail_->woken; });
+    mail_->woken = false;
+  }
+}
+
+// Brings one batch to its end, unless the process ends before.
+void BatchRunner::work(const BatchRecord& record) {
+  ++round_;  // late answers of other batches are not meant for this one
+  Work work;
+  work.id = record.batch["id"], work.record = record;
+  const auto through = [&]() -> Status {
+    MAKAR_CHECK_OK(begin(work));
+    for (;;) {
+      MAKAR_TRY(const Json batch, records_.find(work.record.owner, work.id));
+      if (stopping_ || is_over(batch)) return let_go(work), Done{};
+      if (batch["status"] == "cancelling") return let_go(work), finish(work, "cancelled");
+      if (now() >= work.expires) return let_go(work), finish(work, "expired");
+      send_lines(work);
+      MAKAR_CHECK_OK(take_answers(work));
+      if (work.todo.empty() && work.under_way.empty()) return finish(work, "completed");
+    }
+  };
+  Status done = Done{};
+  try {
+    done = through();
+  } catch (const std::exception& e) {
+    done = error_of(Error::Kind::kIo, "batch", "internal error: {}", e.what());
+  }
+  if (done.ok() || stopping_) return;
+  let_go(work);
+  const Json error = {
+      {"code", "server_error"}, {"message", done.error().message}, {"param", nullptr}, {"line", nullptr}};
+  const Json fields = {{"status", "failed"},
+                       {"failed_at", now()},
+                       {"errors", {{"object", "list"}, {"data", Json::array({error})}}}};
+  if (const Status told = records_.change(work.id, fields); !told.ok()) {
+    records_.note(work.id, fields);  // the disk takes nothing: at least nobody tries for ever
+  }
+}
+
+// Reads the lines, and what an earlier process answered of them.
+Status BatchRunner::begin(Work& work) {
+  const Json& batch = work.record.batch;
+  MAKAR_TRY(const std::string path,
+            files_.path(work.record.owner, batch["input_file_id"].get<std::string>()));
+  MAKAR_TRY(work.input, read_batch(path, batch["endpoint"].get<std::string>()));
+  work.expires = batch["expires_at"];
+  if (!work.input.errors.empty())
+    return records_.change(work.id, {{"status", "failed"},
+                                     {"failed_at", now()},
+                                     {"errors", {{"object", "list"}, {"data", work.input.errors}}}});
+  std::set<std::string> completed, failed;
+  const auto open = [&](const std::string& id, std::set<std::string>& ids,
+                        std::optional<LineFile>& file) -> Status {
+    if (files_.find(work.record.owner, id).ok()) {  // it was complete, and the process ended just then
+      MAKAR_TRY(const std::string whole, files_.path(work.record.owner, id));
+      return recover_answers(whole, ids);
+    }
+    MAKAR_CHECK_OK(recover_answers(files_.part_path(id), ids));
+    MAKAR_TRY(file, LineFile::open(files_.part_path(id)));
+    return Done{};
+  };
+  MAKAR_CHECK_OK(open(work.record.output_id, completed, work.output));
+  MAKAR_CHECK_OK(open(work.record.error_id, failed, work.errors));
+  work.completed = static_cast<int64_t>(completed.size()), work.failed = static_cast<int64_t>(failed.size());
+  for (size_t i = 0; i < work.input.lines.size(); ++i) {
+    const std::string& id = work.input.lines[i].custom_id;
+    if (!completed.contains(id) && !failed.contains(id)) work.todo.push_back(i);
+  }
+  Json fields = {{"request_counts", counts(work)}};
+  if (batch["status"] == "validating") fields["status"] = "in_progress", fields["in_progress_at"] = now();
+  return records_.change(work.id, fields);
+}
+
+void BatchRunner::send_lines(Work& work) {
+  if (std::chrono::steady_clock::now() < work.not_before) return;
+  while (!work.todo.empty() && work.under_way.size() < together_) {
+    const size_t line = work.todo.front();
+    work.todo.pop_front();
+    auto reply = std::make_shared<LineReply>(mail_, round_, line);
+    work.under_way[line] = reply;
+    const auto body = work.input.body(work.input.lines[line]);
+    Error error = body.ok() ? Error{} : body.error();
+    if (body.ok() && body->value("stream", Json()) == Json(true))
+      error = error_at("stream", "lines of a batch are not streamed");
+    if (!error.message.empty())
+      reply->send(error_response(Dialect::kOpenAi, ApiError::of(error)));
+    else
+      send_(work.record, *body, std::move(reply));
+  }
+}
+
+// Waits for answers and writes them down.
+Status BatchRunner::take_answers(Work& work) {
+  std::deque<LineAnswer> taken;
+  {
+    std::unique_lock lock(mail_->mutex);
+    mail_->arrived.wait_for(lock, kPause,
+                            [&] { return stopping_ || mail_->woken || !mail_->answers.empty(); });
+    mail_->woken = false;
+    taken.swap(mail_->answers);
+  }
+  for (const LineAnswer& answer : taken) {
+    if (answer.round != round_ || work.under_way.erase(answer.line) == 0) continue;
+    const bool later = answer.status == 429 || answer.status == 503 || (answer.status == 0 && stopping_);
+    if (later) {
+      work.todo.push_back(answer.line);
+      work.not_before = std::chrono::steady_clock::now() + kPause;
+      continue;
+    }
+    const bool fine = answer.status >= 200 && answer.status < 300;
+    const ApiError dropped{500, "the request was given up", "server_error"};
+    const std::string text =
+        batch_answer(work.input.lines[answer.line].custom_id, answer.status == 0 ? 500 : answer.status,
+                     answer.status == 0 ? error_body(Dialect::kOpenAi, dropped) : answer.body);
+    MAKAR_CHECK_OK((fine ? work.output : work.errors)->append(text));
+    ++(fine ? work.completed : work.failed);
+  }
+  if (taken.empty()) return Done{};
+  records_.note(work.id, {{"request_counts", counts(work)}});
+  return Done{};
+}
+
+void BatchRunner::let_go(Work& work) {
+  for (const auto& [line, held] : work.under_way) {
+    if (const auto reply = held.lock()) reply->leave();
+    work.todo.push_back(line);
+  }
+  work.under_way.clear();
+}
+
+// Answers become files; what has no answer is told so where the batch expired.
+Status BatchRunner::finish(Work& work, const char* status) {
+  const bool expired = status == std::string_view("expired");
+  if (expired) {
+    const ApiError late{408, "the batch expired before this request was begun", "timeout_error", std::nullopt,
+                        "batch_expired"};
+    for (const size_t line : work.todo) {
+      MAKAR_CHECK_OK(work.errors->append(
+          batch_answer(work.input.lines[line].custom_id, late.status, error_body(Dialect::kOpenAi, late))));
+      ++work.failed;
+    }
+  }
+  MAKAR_CHECK_OK(records_.change(work.id, {{"finalizing_at", now()}}));
+  const auto adopt = [&](const std::string& id, std::optional<LineFile>& file, int64_t lines,
+                         const char* what) -> Result<Json> {
+    if (file) {
+      MAKAR_CHECK_OK(file->sync());
+      file.reset();
+    }
+    if (lines == 0) return ::unlink(files_.part_path(id).c_str()), Json();
+    MAKAR_CHECK_OK(files_.adopt(work.record.owner, id, work.id + "_" + what + ".jsonl", "batch_output"));
+    return Json(id);
+  };
+  MAKAR_TRY(const Json output, adopt(work.record.output_id, work.output, work.completed, "output"));
+  MAKAR_TRY(const Json errors, adopt(work.record.error_id, work.errors, work.failed, "error"));
+  return records_.change(work.id, {{"status", status},
+                                   {std::string(status) + "_at", now()},
+                                   {"output_file_id", output},
+                                   {"error_file_id", errors},
+                                   {"request_counts", counts(work)}});
+}
+
+}  // namespace makar

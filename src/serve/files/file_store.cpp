@@ -1,0 +1,191 @@
+#include "serve/files/file_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "base/shown.h"
+#include "serve/api/fields.h"
+#include "serve/logged_reply.h"
+
+namespace makar {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kLongestFilename = 255;
+
+// What a client calls its file, without folders; it is shown again, and nothing else.
+Result<std::string> plain_name(const std::string& given) {
+  const size_t slash = given.find_last_of("/\\");
+  std::string name = slash == given.npos ? given : given.substr(slash + 1);
+  if (name.empty() || name.size() > kLongestFilename)
+    return error_at("file", "has a name of 1 to {} bytes", kLongestFilename);
+  if (std::any_of(name.begin(), name.end(), [](char c) { return (c >= 0 && c < 32) || c == 127; }))
+    return error_at("file", "has control characters in its name");
+  return name;
+}
+
+bool is_fact(const Json& facts, const std::string& id) {
+  return facts.is_object() && facts.value("id", Json()) == Json(id) && facts.contains("bytes") &&
+         facts["bytes"].is_number_unsigned() && facts.contains("created_at") &&
+         facts["created_at"].is_number_integer() && facts.contains("purpose") && facts.contains("owner");
+}
+
+Json facts_of(const std::string& owner, const std::string& id, const std::string& filename,
+              const std::string& purpose, size_t bytes) {
+  return {{"id", id},
+          {"object", "file"},
+          {"bytes", bytes},
+          {"created_at", static_cast<int64_t>(std::time(nullptr))},
+          {"filename", filename},
+          {"purpose", purpose},
+          {"status", "processed"},
+          {"owner", owner}};
+}
+
+// What its owner sees of it.
+Json without_owner(Json facts) {
+  facts.erase("owner");
+  return facts;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& folder, FileLimits limits) {
+  std::unique_ptr<FileStore> store(new FileStore(folder, limits));
+  if (!is_there(folder)) return store;
+  MAKAR_CHECK_OK(store->lock());
+  MAKAR_CHECK_OK(store->load());
+  return store;
+}
+
+FileStore::~FileStore() {
+  if (lock_ >= 0) ::close(lock_);
+}
+
+Status FileStore::lock() {
+  const std::string path = folder_ + "/lock";
+  lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (lock_ < 0) return io_error(path, "open");
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return Done{};
+  ::close(std::exchange(lock_, -1));
+  return error_of(Error::Kind::kLimit, "--files",
+                  "another server keeps its files there; give each a folder of its own");
+}
+
+// Facts are written first and go last: facts without bytes are what an upload cut short leaves behind.
+Status FileStore::load() {
+  std::error_code failed;
+  for (fs::directory_iterator it(folder_, failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string path = it->path().string(), id = it->path().stem().string();
+    if (!id.starts_with("file-") || it->path().extension() != ".json") continue;
+    const auto facts = read_json(path, {1 << 16, 8});
+    if (!is_file(data_path(id))) {
+      ::unlink(path.c_str());
+    } else if (facts.ok() && is_fact(*facts, id)) {
+      bytes_ += (*facts)["bytes"].get<size_t>();
+      files_[id] = *facts;
+    }
+  }
+  if (failed) return error_of(Error::Kind::kIo, folder_, "{}", failed.message());
+  return Done{};
+}
+
+Status FileStore::prepare() {
+  const std::lock_guard guard(mutex_);
+  if (lock_ >= 0) return Done{};
+  MAKAR_CHECK_OK(make_folder(folder_));
+  if (::chmod(folder_.c_str(), 0700) != 0) return io_error(folder_, "change");
+  MAKAR_CHECK_OK(lock());
+  return load();
+}
+
+// `put` brings the bytes to their place.
+Status FileStore::enter(Json facts, const std::function<Status()>& put) {
+  const std::string id = facts["id"];
+  MAKAR_CHECK_OK(write_file(facts_path(id), dump(facts)));
+  if (const Status done = put(); !done.ok()) {
+    ::unlink(facts_path(id).c_str());
+    return done.error();
+  }
+  bytes_ += facts["bytes"].get<size_t>();
+  files_[id] = std::move(facts);
+  return Done{};
+}
+
+Result<Json> FileStore::add(const std::string& owner, const std::string& filename, const std::string& purpose,
+                            std::string_view bytes) {
+  MAKAR_TRY(const std::string name, plain_name(filename));
+  if (bytes.size() > limits_.bytes)
+    return error_of(Error::Kind::kLimit, "file", "has {} bytes; {} are the most", bytes.size(),
+                    limits_.bytes);
+  MAKAR_CHECK_OK(prepare());
+  const std::string id = new_id();
+  {
+    const std::lock_guard guard(mutex_);
+    if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
+      return error_of(Error::Kind::kLimit, "file",
+                      "there is no room: {} files of {} bytes are kept; delete some", files_.size(), bytes_);
+    MAKAR_CHECK_OK(enter(facts_of(owner, id, name, purpose, bytes.size()),
+                         [&] { return write_file(data_path(id), bytes); }));
+  }
+  return find(owner, id);
+}
+
+Status FileStore::adopt(const std::string& owner, const std::string& id, const std::string& filename,
+                        const std::string& purpose) {
+  const std::lock_guard guard(mutex_);
+  if (files_.contains(id)) return Done{};
+  std::error_code failed;
+  const auto bytes = fs::file_size(part_path(id), failed);
+  if (failed) return error_of(Error::Kind::kIo, part_path(id), "{}", failed.message());
+  return enter(facts_of(owner, id, filename, purpose, bytes), [&]() -> Status {
+    if (::rename(part_path(id).c_str(), data_path(id).c_str()) != 0) return io_error(part_path(id), "move");
+    return Done{};
+  });
+}
+
+std::string FileStore::new_id() { return "file-" + random_id(); }
+
+Result<Json> FileStore::find(const std::string& owner, const std::string& id) const {
+  const std::lock_guard guard(mutex_);
+  const auto it = files_.find(id);
+  if (it == files_.end() || it->second["owner"] != Json(owner))
+    return error_of(Error::Kind::kNotFound, "file_id", "there is no file {}", shown(id));
+  return without_owner(it->second);
+}
+
+Result<std::string> FileStore::path(const std::string& owner, const std::string& id) const {
+  MAKAR_TRY(const Json facts, find(owner, id));
+  return data_path(facts["id"].get<std::string>());
+}
+
+Status FileStore::remove(const std::string& owner, const std::string& id) {
+  MAKAR_TRY(const Json facts, find(owner, id));
+  const std::lock_guard guard(mutex_);
+  if (files_.erase(id) == 0) return Done{};
+  bytes_ -= facts["bytes"].get<size_t>();
+  for (const std::string& path : {data_path(id), facts_path(id)})
+    if (::unlink(path.c_str()) != 0) return io_error(path, "delete");
+  return Done{};
+}
+
+std::vector<Json> FileStore::list(const std::string& owner) const {
+  std::vector<Json> out;
+  {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [id, facts] : files_)
+      if (facts["owner"] == Json(owner)) out.push_back(without_owner(facts));
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
+    return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
+  });
+  return out;
+}
+
+}  // namespace makar

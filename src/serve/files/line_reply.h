@@ -1,0 +1,83 @@
+// The way back of one line of a batch: answers arrive as mail for the thread that brings batches on.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "serve/http/http.h"
+
+namespace makar {
+
+struct LineAnswer {
+  uint64_t round;  // which time of being under way it belongs to
+  size_t line;
+  int status;  // 0: the request was dropped
+  std::string body;
+};
+
+struct LineMail {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  std::deque<LineAnswer> answers;
+  bool woken = false;  // something else happened
+
+  void post(LineAnswer answer) {
+    {
+      const std::lock_guard lock(mutex);
+      answers.push_back(std::move(answer));
+    }
+    arrived.notify_all();
+  }
+  void wake() {
+    {
+      const std::lock_guard lock(mutex);
+      woken = true;
+    }
+    arrived.notify_all();
+  }
+};
+
+class LineReply : public HttpReply {
+ public:
+  LineReply(std::shared_ptr<LineMail> mail, uint64_t round, size_t line)
+      : mail_(std::move(mail)), round_(round), line_(line) {}
+  ~LineReply() override { answer(0, {}); }
+  void send(HttpResponse response) override { answer(response.status, std::move(response.body)); }
+  void begin(HttpResponse) override {}  // streams are refused before
+  void write(std::string) override {}
+  void end() override {}
+  void on_gone(std::function<void()> call) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!gone_) {
+        call_ = std::move(call);
+        return;
+      }
+    }
+    call();
+  }
+  void leave() {
+    std::function<void()> call;
+    {
+      const std::lock_guard lock(mutex_);
+      gone_ = true;
+      call = std::move(call_);
+    }
+    if (call) call();
+  }
+
+ private:
+  void answer(int status, std::string body) {
+    if (!answered_.exchange(true)) mail_->post({round_, line_, status, std::move(body)});
+  }
+  std::shared_ptr<LineMail> mail_;
+  const uint64_t round_;
+  const size_t line_;
+  std::atomic<bool> answered_{false};
+  std::mutex mutex_;
+  std::function<void()> call_;
+  bool gone_ = false;
+};
+
+}  // namespace makar

@@ -1,0 +1,126 @@
+// The models as Ollama's clients list and describe them.
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+
+#include "base/sha256.h"
+#include "base/version.h"
+#include "serve/api/fields.h"
+#include "serve/service.h"
+
+namespace makar {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FilesOfModel {
+  int64_t bytes = 0, seconds = 0;  // when the newest was changed, since 1970
+  std::string digest;
+};
+
+// A digest of the names, sizes and times of the files: it changes when the model does, and costs no reading.
+FilesOfModel files_of(const std::string& path) {
+  FilesOfModel out;
+  std::vector<std::string> manifest;
+  const auto add = [&](const fs::path& file) {
+    struct stat info {};
+    if (::stat(file.c_str(), &info) != 0) return;
+    out.bytes += info.st_size, out.seconds = std::max<int64_t>(out.seconds, info.st_mtim.tv_sec);
+    manifest.push_back(fmt::format("{} {} {}.{:09}\n", file.filename().string(), info.st_size,
+                                   info.st_mtim.tv_sec, info.st_mtim.tv_nsec));
+  };
+  std::error_code failed;
+  if (fs::is_directory(path, failed))
+    for (fs::directory_iterator it(path, failed), end; !failed && it != end; it.increment(failed)) {
+      if (it->is_regular_file(failed)) add(it->path());
+    }
+  else
+    add(path);
+  std::sort(manifest.begin(), manifest.end());
+  Sha256 hash;
+  for (const std::string& line : manifest) hash.add(line);
+  out.digest = hash.hex();
+  return out;
+}
+
+std::string time_text(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+std::string short_count(int64_t count) {
+  const auto number = static_cast<double>(count);
+  if (number >= 1e9) return fmt::format("{:.1f}B", number / 1e9);
+  if (number >= 1e6) return fmt::format("{:.1f}M", number / 1e6);
+  return fmt::format("{:.1f}K", number / 1e3);
+}
+
+// What is known of a model that is not loaded is its file alone.
+Json details_of(const std::string& path, const LanguageModel* language) {
+  Json out = {{"parent_model", ""}, {"format", path.ends_with(".gguf") ? "gguf" : "safetensors"}};
+  const std::string family = language ? language->spec().family : "";
+  out["family"] = family, out["families"] = family.empty() ? Json::array() : Json::array({family});
+  out["parameter_size"] = language ? short_count(language->model().parameters().count()) : "";
+  out["quantization_level"] = "";
+  return out;
+}
+
+Json listed(const ShelfState& state) {
+  const FilesOfModel files = files_of(state.entry->path);
+  return {
+      {"name", state.entry->name},
+      {"model", state.entry->name},
+      {"modified_at", time_text(files.seconds)},
+      {"size", files.bytes},
+      {"digest", files.digest},
+      {"details", details_of(state.entry->path, state.active ? &state.active->served.language : nullptr)}};
+}
+
+}  // namespace
+
+void Service::tags(Call& call) {
+  Json list = Json::array();
+  for (const ShelfState& state : shelf_.list()) list.push_back(listed(state));
+  answer(call, {{"models", std::move(list)}});
+}
+
+void Service::loaded_tags(Call& call) {
+  Json list = Json::array();
+  for (const ShelfState& state : shelf_.list()) {
+    if (!state.active) continue;
+    list.push_back(listed(state));
+    list.back()["size_vram"] = 0, list.back()["expires_at"] = "9999-12-31T23:59:59Z";
+  }
+  answer(call, {{"models", std::move(list)}});
+}
+
+void Service::show(Call& call) {
+  const ServedModel& model = call.model.served();
+  const ModelSpec& spec = model.language.spec();
+  const auto& chat = model.language.chat_template();
+  Json abilities = Json::array();
+  if (spec.head.kind == HeadKind::kCausalLm) abilities.push_back("completion");
+  if (chat && chat->source().find("tools") != std::string::npos) abilities.push_back("tools");
+  if (!(spec.encoder && spec.decoder)) abilities.push_back("embedding");
+  const std::string family = spec.family + ".";
+  answer(call, {{"modelfile", "FROM " + model.name + "\n"},
+                {"parameters", ""},
+                {"template", chat ? chat->source() : ""},
+                {"modified_at", time_text(files_of(model.path).seconds)},
+                {"details", details_of(model.path, &model.language)},
+                {"model_info",
+                 {{"general.architecture", spec.family},
+                  {"general.parameter_count", model.language.model().parameters().count()},
+                  {family + "context_length", model.context_limit()},
+                  {family + "vocab_size", spec.vocab}}},
+                {"capabilities", std::move(abilities)}});
+}
+
+void Service::version(Call& call) { answer(call, {{"version", kMakarVersion}}); }
+
+}  // namespace makar

@@ -1,0 +1,231 @@
+// What the page keeps and reads, without a socket: conversations, preferences, runs, and hostile requests.
+#include "serve/page/page.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/file.h"
+#include "scratch_folder.h"
+#include "serve/page/assets.h"
+#include "serve/page/runs.h"
+
+namespace makar {
+namespace {
+
+class PageTest : public testing::Test {
+ protected:
+  PageTest() : page_({folder_ / "deep/store.db", folder_ / "runs"}) {}
+
+  Result<HttpResponse> ask(const std::string& method, const std::string& target,
+                           const std::string& body = "") {
+    HttpRequest request;
+    const size_t mark = target.find('?');
+    request.method = method, request.path = target.substr(0, mark), request.body = body;
+    if (mark != std::string::npos) request.query = target.substr(mark + 1);
+    return page_.answer(request, owner_);
+  }
+  Json good(const std::string& method, const std::string& target, const Json& body = nullptr) {
+    const auto response = ask(method, target, body.is_null() ? "" : body.dump());
+    EXPECT_TRUE(response.ok()) << target << ": " << (response.ok() ? "" : response.error().text());
+    return response.ok() ? *parse_json(response->body, "body") : Json();
+  }
+  std::string bad(const std::string& method, const std::string& target, const std::string& body = "") {
+    const auto response = ask(method, target, body);
+    return response.ok() ? "fine" : name(response.error().kind);
+  }
+  int64_t say(int64_t conversation, int64_t parent, const std::string& role, const std::string& content) {
+    return good("POST", "/makar/conversations/" + std::to_string(conversation) + "/messages",
+                {{"parent", parent}, {"role", role}, {"content", content}})["id"];
+  }
+
+  ScratchFolder folder_;
+  Page page_;
+  std::string owner_;
+};
+
+TEST_F(PageTest, ShowsEachOwnerItsOwnAlone) {
+  owner_ = "anna";
+  const int64_t id = good("POST", "/makar/conversations", {{"title", "mine"}})["id"];
+  const int64_t user = say(id, 0, "user", "hello"), first = say(id, user, "assistant", "hi");
+  const int64_t second = say(id, user, "assistant", "good day");
+  const Json choice = {{"chosen", first}, {"rejected", {second}}};
+  const std::string at = "/makar/conversations/" + std::to_string(id);
+  good("POST", "/makar/preferences", choice);
+  for (const char* other : {"ben", ""}) {
+    owner_ = other;
+    EXPECT_TRUE(good("GET", "/makar/conversations")["conversations"].empty());
+    for (const std::string& path : {at, at + "/markdown"}) EXPECT_EQ(bad("GET", path), "not found");
+    EXPECT_EQ(bad("POST", at, R"({"title":"yours"})"), "not found");
+    EXPECT_EQ(bad("POST", at + "/messages", R"({"role":"user","content":"x"})"), "not found");
+    EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(first), R"({"rating":1})"), "not found");
+    EXPECT_NE(bad("POST", "/makar/preferences", choice.dump()), "fine");
+    EXPECT_EQ(ask("GET", "/makar/preferences.jsonl")->body, "");
+    EXPECT_EQ(bad("DELETE", at), "not found");
+  }
+  owner_ = "anna";
+  EXPECT_EQ(good("GET", at)["title"], "mine");
+  EXPECT_NE(ask("GET", "/makar/preferences.jsonl")->body.find("good day"), std::string::npos);
+}
+
+TEST_F(PageTest, KeepsATreeOfMessages) {
+  const int64_t id = good("POST", "/makar/conversations", {{"title", "One"}, {"system", "Be kind."}})["id"];
+  const std::string at = "/makar/conversations/" + std::to_string(id);
+  const int64_t user = say(id, 0, "user", "hello"), first = say(id, user, "assistant", "hi");
+  const int64_t second = say(id, user, "assistant", "good day");
+  Json all = good("GET", at);
+  EXPECT_EQ(all["messages"].size(), 3u);
+  EXPECT_EQ(all["leaf"], second);
+  EXPECT_EQ(all["messages"][1]["parent"], user);
+  good("POST", at, {{"leaf", first}, {"title", "Two"}, {"settings", {{"top_k", 3}}}});
+  all = good("GET", at);
+  EXPECT_EQ(all["leaf"], first);
+  EXPECT_EQ(all["title"], "Two");
+  EXPECT_EQ(all["settings"]["top_k"], 3);
+  EXPECT_EQ(good("GET", "/makar/conversations")["conversations"][0]["messages"], 3);
+  const auto text = ask("GET", at + "/markdown");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(text->body, "# Two\n\n**System**\n\nBe kind.\n\n**You**\n\nhello\n\n**Assistant**\n\nhi\n");
+  good("DELETE", at);
+  EXPECT_EQ(bad("GET", at), "not found");
+  EXPECT_EQ(bad("DELETE", at), "not found");
+}
+
+TEST_F(PageTest, MakesPreferencesOfChoicesAndRatings) {
+  const int64_t id = good("POST", "/makar/conversations", {{"system", "S"}})["id"];
+  const int64_t user = say(id, 0, "user", "Q"), a = say(id, user, "assistant", "A"),
+                b = say(id, user, "assistant", "B"), c = say(id, user, "assistant", "C");
+  const auto lines = [&] {
+    std::vector<Json> out;
+    const auto response = ask("GET", "/makar/preferences.jsonl");
+    EXPECT_TRUE(response.ok());
+    for (size_t at = 0, end; (end = response->body.find('\n', at)) != std::string::npos; at = end + 1)
+      out.push_back(*parse_json(response->body.substr(at, end - at), "line"));
+    return out;
+  };
+  EXPECT_TRUE(lines().empty());
+  good("POST", "/makar/preferences", {{"chosen", b}, {"rejected", {a}}});
+  ASSERT_EQ(lines().size(), 1u);
+  const Json line = lines()[0];
+  EXPECT_EQ(line["prompt"],
+            Json::parse(R"([{"role":"system","content":"S"},{"role":"user","content":"Q"}])"));
+  EXPECT_EQ(line["chosen"][0]["content"], "B");
+  EXPECT_EQ(line["rejected"][0]["content"], "A");
+  // A change of mind replaces the choice; ratings make pairs of their own.
+  good("POST", "/makar/preferences", {{"chosen", a}, {"rejected", {b}}});
+  ASSERT_EQ(lines().size(), 1u);
+  EXPECT_EQ(lines()[0]["chosen"][0]["content"], "A");
+  good("POST", "/makar/messages/" + std::to_string(c), {{"rating", 1}});
+  EXPECT_EQ(lines().size(), 1u);
+  good("POST", "/makar/messages/" + std::to_string(b), {{"rating", -1}});
+  EXPECT_EQ(lines().size(), 2u);
+  EXPECT_EQ(bad("POST", "/makar/preferences",
+                R"({"chosen":)" + std::to_string(a) + R"(,"rejected":[)" + std::to_string(user) + "]}"),
+            "invalid");
+  EXPECT_EQ(bad("POST", "/makar/preferences", R"({"chosen":1e300,"rejected":[1]})"), "invalid");
+  EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(user), R"({"rating":1})"), "not found");
+}
+
+TEST_F(PageTest, RefusesWhatIsOutOfBounds) {
+  const int64_t id = good("POST", "/makar/conversations", Json::object())["id"];
+  const std::string at = "/makar/conversations/" + std::to_string(id), more = at + "/messages";
+  const auto message = [](const std::string& content) {
+    return Json{{"role", "user"}, {"content", content}}.dump();
+  };
+  EXPECT_EQ(bad("POST", more, message(std::string(Store::kContentBytes + 1, 'x'))), "limit");
+  EXPECT_EQ(bad("POST", more, message(std::string(Store::kContentBytes, 'x'))), "fine");
+  EXPECT_EQ(bad("POST", more, R"({"role":"system","content":""})"), "invalid");
+  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","parent":999})"), "not found");
+  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","parent":-1})"), "invalid");
+  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":7})"), "invalid");
+  EXPECT_EQ(bad("POST", more, R"({"role":"user","content":"","meta":[]})"), "invalid");
+  EXPECT_EQ(bad("POST", at, Json{{"title", std::string(Store::kTitleBytes + 1, 't')}}.dump()), "limit");
+  EXPECT_EQ(bad("POST", at, R"({"leaf":999})"), "not found");
+  EXPECT_EQ(bad("POST", at, "[1"), "invalid");
+  EXPECT_EQ(bad("GET", "/makar/conversations/1;DROP TABLE messages"), "invalid");
+  EXPECT_EQ(bad("GET", "/makar/conversations/99999999999999999999"), "invalid");
+  for (const char* path : {"/makar/", "/makar/x", "/makar//", "/makar/conversations/1/2/3", "/makar/%zz"})
+    EXPECT_EQ(bad("GET", path), "not found") << path;
+  // A conversation has an end.
+  std::string last = "fine";
+  for (int i = 0; i < 40 && last == "fine"; ++i) last = bad("POST", more, message(std::string(1 << 20, 'x')));
+  EXPECT_EQ(last, "limit");
+  // Quotes and bytes of any kind come back as they were.
+  const std::string odd = "'\"; -- \xF0\x9F\x90\x91 \x01";
+  const int64_t other = good("POST", "/makar/conversations", {{"title", odd}})["id"];
+  EXPECT_EQ(good("GET", "/makar/conversations/" + std::to_string(other))["title"], odd);
+}
+
+TEST_F(PageTest, SurvivesAProcessThatEndsAndServesTwoAtOnce) {
+  const int64_t id = good("POST", "/makar/conversations", {{"title", "kept"}})["id"];
+  Page other({folder_ / "deep/store.db", ""});
+  HttpRequest request;
+  request.method = "GET", request.path = "/makar/conversations/" + std::to_string(id);
+  EXPECT_TRUE(other.answer(request, "").ok());
+  Page none({"none", ""});
+  const auto refused = none.answer(request, "");
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, Error::Kind::kUnsupported);
+  folder_.write("broken.db",
+                "this is no database at all, and longer than a header of one has to be..........");
+  Page broken({folder_ / "broken.db", ""});
+  EXPECT_FALSE(broken.open_store().ok());
+  EXPECT_FALSE(broken.answer(request, "").ok());
+}
+
+TEST_F(PageTest, ReadsRunsFromWhereItEnded) {
+  ASSERT_TRUE(make_folder(folder_ / "runs").ok());
+  ASSERT_TRUE(make_folder(folder_ / "runs/a b").ok());
+  ASSERT_TRUE(make_folder(folder_ / "runs/empty").ok());
+  const std::string log = "runs/a b/log.jsonl";
+  folder_.write(log,
+                "{\"step\":1,\"loss\":2.5,\"lr\":0.1,\"seconds\":1,\"tokens\":7}\nnonsense\n{\"step\":1,"
+                "\"validation\":{\"loss\":3,\"x\":\"y\"}}\n{\"step\":1,\"sample\":\"hi\"}\n{\"step\":2,\"lo");
+  EXPECT_EQ(good("GET", "/makar/runs")["runs"].size(), 1u);
+  const Json first = good("GET", "/makar/runs/a%20b");
+  EXPECT_EQ(first["steps"], Json::parse("[[1,2.5,null,0.1,1,7]]"));
+  EXPECT_EQ(first["validations"][0]["figures"], Json::parse(R"({"loss":3})"));
+  EXPECT_EQ(first["samples"][0]["text"], "hi");
+  EXPECT_FALSE(first["more"].get<bool>());
+  const auto from = [&](const Json& piece) {
+    return "/makar/runs/a%20b?offset=" + piece["offset"].dump() + "&file=" + piece["file"].dump();
+  };
+  EXPECT_TRUE(good("GET", from(first))["steps"].empty());
+  std::ofstream(folder_ / log, std::ios::app) << "ss\":null}\n";
+  const Json second = good("GET", from(first));
+  EXPECT_EQ(second["steps"], Json::parse("[[2,null,null,null,null,null]]"));
+  ASSERT_TRUE(write_file(folder_ / log, "{\"step\":1,\"loss\":9}\n").ok());
+  const Json anew = good("GET", from(second));
+  EXPECT_TRUE(anew["restarted"].get<bool>());
+  EXPECT_EQ(anew["steps"][0][1], 9);
+  folder_.write("secret", "");
+  for (const char* name :
+       {"..", ".", "%2e%2e", "..%2f..%2fsecret", "a%20b%2f..%2fa%20b", "%00", "missing", ""})
+    EXPECT_EQ(bad("GET", std::string("/makar/runs/") + name), "not found") << name;
+  EXPECT_EQ(bad("GET", "/makar/runs/a%20b?offset=-1"), "invalid");
+  EXPECT_EQ(bad("GET", "/makar/runs/a%20b?offset=x"), "invalid");
+}
+
+TEST(PageFiles, AreCompressedTaggedAndStrict) {
+  HttpRequest request;
+  request.method = "GET", request.path = "/";
+  const HttpResponse plain = page_file(request);
+  EXPECT_NE(plain.body.find("<!doctype html>"), std::string::npos);
+  const auto header = [](const HttpResponse& r, const std::string& name) {
+    for (const auto& [key, value] : r.headers)
+      if (key == name) return value;
+    return std::string();
+  };
+  EXPECT_NE(header(plain, "content-security-policy").find("script-src 'self'"), std::string::npos);
+  request.headers = {{"accept-encoding", "br, gzip"}};
+  const HttpResponse packed = page_file(request);
+  EXPECT_EQ(header(packed, "content-encoding"), "gzip");
+  EXPECT_EQ(packed.body.substr(0, 2), "\x1f\x8b");
+  request.headers.emplace_back("if-none-match", header(plain, "etag"));
+  const HttpResponse known = page_file(request);
+  EXPECT_EQ(known.status, 304);
+  EXPECT_TRUE(known.body.empty());
+}
+
+}  // namespace
+}  // namespace makar

@@ -1,0 +1,285 @@
+// Chat: type, stream, stop, edit, branch, choose, rate, attach, export, delete, by mouse and by keyboard.
+import { readFileSync } from "node:fs";
+import { api, base, check, fits, test } from "./browser.mjs";
+
+const composer = ".composer textarea";
+const answer = ".message.assistant:not(.writing)";
+const done = async (page, count = 1) => {
+  await page.waitForFunction(([s, n]) => document.querySelectorAll(s).length === n && !document.querySelector("[aria-busy=true]"), [answer, count]);
+};
+const setting = async (page, label, value) => {
+  await page.locator(`.settings input[type=number][aria-label="${label}"]`).fill(String(value));
+  await page.keyboard.press("Tab");
+};
+const asked = (page) => page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
+
+async function writes(open) {
+  const page = await open();
+  await page.goto(base);
+  await page.click('[aria-label="Settings"]');
+  await setting(page, "Longest answer", 4096);
+  await page.fill("#system", "Be brief.");
+  const sent = asked(page);
+  await page.fill(composer, "Tell me of the sea");
+  await page.keyboard.press("Enter");
+  const body = (await sent).postDataJSON();
+  check(body.messages[0].role === "system" && body.messages[0].content === "Be brief.", "the system prompt is sent");
+  check(body.messages[1].content === "Tell me of the sea" && body.max_tokens === 4096 && body.stream, "the request");
+  await page.waitForSelector(".writing .markdown");
+  const length = () => page.evaluate(() => document.querySelector(".message.assistant .said")?.textContent.length ?? 0);
+  const first = await length();
+  await page.waitForFunction((n) => document.querySelector(".message.assistant .said")?.textContent.length > n, first);
+  await done(page);
+  check((await page.textContent(".message.user .plain")) === "Tell me of the sea", "what was said");
+  check((await page.textContent(".sidebar li a")) === "Tell me of the sea", "the title");
+  const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
+  const kept = await api(`/makar/conversations/${id}`);
+  check(kept.messages.length === 2 && kept.system === "Be brief." && kept.messages[1].meta.tokens.length > 0, "the server keeps it");
+  await page.reload();
+  await done(page);
+  check((await page.locator(answer).count()) === 1, "it is there again after a reload");
+  return page;
+}
+
+async function stops(page) {
+  await page.click('[aria-label="Settings"]');
+  await setting(page, "Longest answer", 8192);
+  await page.fill(composer, "Go on for very long");
+  await page.click('[aria-label="Send"]');
+  await page.waitForSelector(".writing .markdown");
+  await page.click('[aria-label="Stop"]');
+  await done(page, 2);
+  const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
+  const last = (await api(`/makar/conversations/${id}`)).messages.at(-1);
+  check(last.meta.finish === "stopped" && last.content.length > 0, "what was written until the stop is kept");
+  check((await page.locator(".message").last().locator(".stats").textContent()).includes("stopped"), "it says that it was stopped");
+  await setting(page, "Longest answer", 16);
+}
+
+async function branches(page) {
+  const user = page.locator(".message.user").first();
+  await user.hover();
+  await user.locator('[aria-label="Edit"]').click();
+  await page.locator(".editor textarea").fill("Tell me of the hills");
+  await page.keyboard.press("Control+Enter");
+  await done(page, 1);
+  check((await page.locator(".message.user .versions span").textContent()) === "2 / 2", "the edit is a second version");
+  await page.click('[aria-label="Previous version"]');
+  await page.waitForFunction(() => document.querySelectorAll(".message").length === 4);
+  check((await page.locator(".message.user .plain").first().textContent()) === "Tell me of the sea", "the first version is still there");
+  await page.click('[aria-label="Next version"]');
+  await page.waitForFunction(() => document.querySelectorAll(".message").length === 2);
+  await page.reload();
+  await done(page, 1);
+  check((await page.locator(".message.user .plain").first().textContent()) === "Tell me of the hills", "the branch shown last is remembered");
+  // Another answer, and ratings.
+  await page.locator(answer).locator('[aria-label="Bad answer"]').click();
+  await page.locator(answer).locator('[aria-label="Another answer"]').click();
+  await page.waitForFunction(() => document.querySelector(".message.assistant .versions span")?.textContent === "2 / 2");
+  await done(page, 1);
+  const rated = page.waitForResponse((r) => r.url().includes("/makar/messages/"));
+  await page.locator(answer).locator('[aria-label="Good answer"]').click();
+  await rated;
+  const lines = (await (await fetch(`${base}/makar/preferences.jsonl`)).text()).trim().split("\n").map((l) => JSON.parse(l));
+  check(lines.length === 1 && lines[0].prompt.at(-1).content === "Tell me of the hills", "ratings are preferences");
+  check(lines[0].chosen[0].content !== lines[0].rejected[0].content, "two answers");
+  // The probability of each token.
+  await page.locator(answer).locator('[aria-label^="Show how sure"]').click();
+  check((await page.locator(".marks p span").count()) > 1, "tokens are marked");
+  await page.locator(".marks p").focus();
+  await page.keyboard.press("ArrowRight");
+  check((await page.textContent(".marks-detail")).includes("% sure"), "a token tells its probability");
+}
+
+async function chooses(page) {
+  await page.click('[aria-label="Settings"]');
+  await setting(page, "Longest answer", 24);
+  await setting(page, "Answers", 3);
+  await page.fill(composer, "Three ways, please");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".choices");
+  const texts = await page.locator(".choices .said").allTextContents();
+  check(texts.length === 3, "three answers");
+  const chosen = page.waitForResponse((r) => r.url().endsWith("/makar/preferences"));
+  await page.locator(".choices button", { hasText: "Choose" }).nth(1).click();
+  check((await chosen).status() === 200, "the choice is kept");
+  await page.waitForSelector(".choices", { state: "detached" });
+  const shown = page.locator(".message.assistant").last();
+  check((await shown.locator(".said").textContent()) === texts[1], "the chosen answer stays");
+  check((await shown.locator(".versions span").textContent()) === "2 / 3", "the others are its versions");
+  const lines = (await (await fetch(`${base}/makar/preferences.jsonl`)).text()).trim().split("\n");
+  check(lines.length === 3, "one is better than two others");
+  await setting(page, "Answers", 1);
+}
+
+async function attaches(page) {
+  await page.setInputFiles("input[type=file]", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("seven sheep") });
+  check((await page.textContent(".attached span")) === "notes.txt", "the file is shown");
+  const sent = asked(page);
+  await page.fill(composer, "How many?");
+  await page.keyboard.press("Enter");
+  const { content } = (await sent).postDataJSON().messages.at(-1);
+  check(content.includes("seven sheep") && content.endsWith("How many?"), "the file is sent with the text");
+  await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
+  await page.setInputFiles("input[type=file]", { name: "x.bin", mimeType: "application/x", buffer: Buffer.from([0, 1, 2, 255]) });
+  check((await page.textContent(".composer .trouble")).includes("no text"), "other files are refused");
+}
+
+async function exports(page) {
+  for (const [name, suffix, inside] of [["Markdown", ".md", "**You**"], ["JSON", ".json", '"messages"'], ["Preferences", ".jsonl", '"chosen"']]) {
+    await page.click(".menu summary");
+    const [file] = await Promise.all([page.waitForEvent("download"), page.click(`.menu button:has-text("${name}")`)]);
+    check(file.suggestedFilename().endsWith(suffix), `${name} has its name`);
+    check(readFileSync(await file.path(), "utf8").includes(inside), `${name} has its text`);
+  }
+}
+
+const hostile = [
+  "# Title <img src=x onerror=window.pwned=1>",
+  "<script>window.pwned=1</script>",
+  "[link](javascript:window.pwned=1) [fine](https://example.com/a) ![pixel](https://example.com/pixel.png)",
+  "<svg onload=window.pwned=1><iframe src='javascript:window.pwned=1'></iframe>",
+  '<a href="data:text/html,<script>window.pwned=1</script>">x</a> <https://example.com/"onmouseover="window.pwned=1>',
+  "```html\n<script>window.pwned=1</script>\n```",
+  "| a | b |\n|---|---|\n| <b onclick=window.pwned=1>c</b> | `d` |",
+].join("\n\n");
+
+async function inert(open) {
+  const made = await api("/makar/conversations", { title: "<img src=x onerror=window.pwned=1>", system: "" });
+  const user = await api(`/makar/conversations/${made.id}/messages`, { role: "user", content: hostile });
+  await api(`/makar/conversations/${made.id}/messages`, { role: "assistant", parent: user.id, content: hostile, meta: { tokens: [["<img src=x onerror=window.pwned=1>", -1, []]] } });
+  const page = await open();
+  await page.goto(`${base}/#/chat/${made.id}`);
+  await done(page, 1);
+  check((await page.locator(".message script, .message img, .message iframe, .message svg:not(.icon)").count()) === 0, "no element of the text's own");
+  const links = await page.locator(".markdown a").evaluateAll((all) => all.map((a) => [a.getAttribute("href"), a.rel]));
+  check(links.every(([href, rel]) => (href === null || /^https?:/.test(href)) && rel.includes("noopener")), `links: ${JSON.stringify(links)}`);
+  check((await page.textContent(".markdown")).includes("<script>window.pwned=1</script>"), "HTML is shown as text");
+  check((await page.textContent(".sidebar li a")).startsWith("<img"), "a title is text");
+  await page.locator(answer).locator('[aria-label^="Show how sure"]').click();
+  await page.waitForTimeout(300);
+}
+
+async function copies(open) {
+  const made = await api("/makar/conversations", { title: "code", system: "" });
+  const user = await api(`/makar/conversations/${made.id}/messages`, { role: "user", content: "x" });
+  const text = 'def f(x):\n    return x + 1  # "one"';
+  await api(`/makar/conversations/${made.id}/messages`, { role: "assistant", parent: user.id, content: "Here:\n\n```python\n" + text + "\n```\n" });
+  const page = await open();
+  await page.goto(`${base}/#/chat/${made.id}`);
+  await done(page, 1);
+  check((await page.textContent(".code pre")) === text, "code is as it was written");
+  await page.click(".code .icon-button");
+  await page.waitForSelector('.code [aria-label="Copied"]');
+  check((await page.evaluate(() => navigator.clipboard.readText())) === text, "code is copied");
+  // Deleted with a question first.
+  const row = page.locator(".sidebar li", { hasText: "code" });
+  await row.hover();
+  await row.locator('[aria-label^="Rename"]').click();
+  await page.fill("#title", "a better name");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector(".chat-bar h1").textContent === "a better name");
+  const renamed = page.locator(".sidebar li", { hasText: "a better name" });
+  await renamed.hover();
+  await renamed.locator('[aria-label^="Delete"]').click();
+  await page.click("dialog .danger");
+  await page.waitForSelector(".welcome");
+  check((await api(`/makar/conversations/${made.id}`)).error.code === "not_found", "it is deleted");
+}
+
+async function keyboard(open) {
+  const page = await open();
+  await page.goto(base);
+  await page.waitForSelector(".welcome");
+  const focused = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent);
+  check((await focused()) === "Write a message", "one can write at once");
+  await page.evaluate(() => document.activeElement.blur());
+  const seen = new Set();
+  for (let i = 0; i < 60; ++i) {
+    await page.keyboard.press("Tab");
+    seen.add(await focused());
+    const outline = await page.evaluate(() => {
+      const style = getComputedStyle(document.activeElement), around = getComputedStyle(document.activeElement.closest(".composer") ?? document.activeElement);
+      return document.activeElement === document.body || style.outlineStyle !== "none" || around.borderColor !== "rgb(0, 0, 0)";
+    });
+    check(outline, `focus of ${await focused()} is seen`);
+  }
+  for (const name of ["Skip to the content", "Chat", "Look inside", "Train", "Engine", "Colours: as the system", "New chat", "Export", "Settings", "Attach a text file", "Write a message"])
+    check(seen.has(name), `Tab reaches ${name}`);
+  await page.focus('[aria-label="Settings"]');
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".settings");
+  await page.focus("#knob-temperature");
+  const before = await page.inputValue("#knob-temperature");
+  await page.keyboard.press("ArrowRight");
+  check((await page.inputValue("#knob-temperature")) > before, "arrow keys move a slider");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".settings", { state: "detached" });
+}
+
+async function small(open) {
+  const page = await open({ width: 360, height: 700, touch: true });
+  await page.goto(base);
+  await page.waitForSelector(".welcome");
+  await fits(page, "the empty chat");
+  await page.click('[aria-label="Show conversations"]');
+  await page.waitForSelector(".sidebar.open");
+  await fits(page, "the list");
+  await page.locator(".sidebar li a").first().click();
+  await page.waitForSelector(".message");
+  await page.waitForSelector(".sidebar:not(.open)", { state: "attached" });
+  await fits(page, "a conversation");
+  await page.click('[aria-label="Settings"]');
+  await fits(page, "the settings");
+  const box = await page.locator(".settings").boundingBox();
+  check(box.x >= 0 && box.x + box.width <= 360, "the settings are on the screen");
+}
+
+// A tab closed in the middle of an answer leaves what is there of it.
+async function leaves(open) {
+  const page = await open();
+  await page.goto(base);
+  await page.click('[aria-label="Settings"]');
+  await setting(page, "Longest answer", 8192);
+  await page.fill(composer, "Shut in the middle");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector(".writing .markdown");
+  await page.goto("about:blank");
+  let found = [];
+  for (let i = 0; i < 50 && found.length < 2; ++i) {
+    const first = (await api("/makar/conversations")).conversations.find((c) => c.title === "Shut in the middle");
+    found = (await api(`/makar/conversations/${first.id}`)).messages;
+    await new Promise((r) => setTimeout(r, 100));
+  }
+  check(found.length === 2 && found[1].content.length > 0, "what was written is kept");
+}
+
+// Five hundred messages: opening and typing stay quick.
+async function long(open) {
+  const made = await api("/makar/conversations", { title: "long", system: "" });
+  let parent = 0;
+  for (let i = 0; i < 500; ++i)
+    parent = (await api(`/makar/conversations/${made.id}/messages`, { parent, role: i % 2 ? "assistant" : "user", content: `**${i}** `.repeat(40) + "\n\n- a\n- b\n\n```js\nlet x = 1;\n```" })).id;
+  const page = await open();
+  await page.goto(`${base}/#/chat/${made.id}`);
+  await done(page, 250);
+  const begun = Date.now();
+  await page.type(composer, "fifty keys and not one of them may have to wait!!!");
+  const each = (Date.now() - begun) / 50;
+  check(each < 250, `a key in a long chat takes ${each.toFixed(0)} ms`);
+}
+
+await test(async (open) => {
+  const page = await writes(open);
+  await stops(page);
+  await branches(page);
+  await chooses(page);
+  await attaches(page);
+  await exports(page);
+  await inert(open);
+  await copies(open);
+  await keyboard(open);
+  await leaves(open);
+  await small(open);
+  await long(open);
+});

@@ -1,0 +1,147 @@
+// Look inside: chips, bars that move, heat maps whose cells are the model's, lines, positions, experts.
+import { api, base, check, fits, near, test } from "./browser.mjs";
+
+const text = "a small test";
+
+const told = (page) => page.evaluate(() => Number(document.querySelector(".heat-told").dataset.value));
+const slide = (page, name, value) =>
+  page.locator(`#look-${name}`).evaluate((el, v) => {
+    el.value = v;
+    el.dispatchEvent(new Event("input", { bubbles: true }));
+  }, String(value));
+const bars = (page) => page.locator(".bars .now[data-now]").evaluateAll((all) => all.map((i) => [Number(i.dataset.now), i.getBoundingClientRect().width]));
+// Answers to earlier keys may still come: what is shown belongs to the text when it says so.
+const shows = (page, count) => page.waitForFunction((n) => document.querySelectorAll(".chip").length === n && document.querySelector(".heat-cells")?.dataset.rows === String(n), count);
+
+function values(look, index, row, key) {
+  const a = look.attention;
+  const data = Buffer.from(a.data[index], "base64");
+  return (head) => data.readUInt16LE(2 * ((head * a.rows + row) * a.keys + key)) / a.scale;
+}
+
+async function chips(page) {
+  const { tokens } = await api("/tokenize", { content: text, with_pieces: true });
+  const shown = await page.locator(".chip").evaluateAll((all) => all.map((c) => [c.querySelector("span").textContent, Number(c.querySelector("small").textContent)]));
+  check(shown.length === tokens.length, "a chip a token");
+  tokens.forEach((t, i) => check(shown[i][1] === t.id && shown[i][0] === t.piece.replace(" ", "·"), `chip ${i}`));
+  await page.click('.choice label:has-text("probability")');
+  await page.locator(".chip").nth(3).focus();
+  const scores = await api("/score", { prompt: text.slice(0, 3), completion: text.slice(3), top: 0 });
+  const detail = await page.textContent(".chip-detail");
+  const p = 100 * Math.exp(scores.token_logprobs[0].logprob);
+  near(Number(detail.match(/([\d.e-]+) %/)[1]), p, "a token's probability is that of /score", p / 50);
+}
+
+async function next(page) {
+  const known = await api("/score", { prompt: text, completion: "x", top: 10 });
+  const best = known.token_logprobs[0].top.map((t) => Math.exp(t.logprob));
+  const at = await bars(page);
+  best.forEach((p, i) => near(at[i][0], p, `bar ${i} is the engine's probability`, 1e-5));
+  await slide(page, "temperature", 0.2);
+  await page.waitForTimeout(200);
+  const cold = await bars(page);
+  check(cold[0][0] > at[0][0] && cold[5][1] < at[5][1], "a lower temperature raises the first bar and shortens others");
+  await slide(page, "temperature", 2);
+  await page.waitForTimeout(200);
+  check((await bars(page))[0][0] < at[0][0], "a higher one lowers it");
+  await slide(page, "temperature", 1);
+  await slide(page, "top_k", 3);
+  await page.waitForTimeout(200);
+  const three = await bars(page);
+  check(three.filter(([p]) => p > 0).length === 3, "top-k leaves three");
+  near(three.reduce((sum, [p]) => sum + p, 0), 1, "which share everything", 1e-6);
+  check((await page.textContent("main")).includes("3 tokens are in the draw"), "it says so");
+  await slide(page, "top_k", 0);
+  await slide(page, "top_p", 0.01);
+  await page.waitForTimeout(200);
+  check((await bars(page)).filter(([p]) => p > 0).length === 1, "a tiny top-p leaves one");
+  await slide(page, "top_p", 1);
+  const before = await page.inputValue("#look-text");
+  await page.locator(".bars button").first().click();
+  check((await page.inputValue("#look-text")).length > before.length, "a bar writes its token");
+  await page.fill("#look-text", text);
+  await shows(page, text.length);
+  await page.click("text=Draw one");
+  check((await page.inputValue("#look-text")).length > text.length, "a token is drawn");
+  await page.fill("#look-text", text);
+  await shows(page, text.length);
+}
+
+async function attention(page) {
+  const look = await api("/makar/look", { prompt: text, what: ["attention"] });
+  const { rows, keys, heads, layers } = look.attention;
+  const cells = await page.evaluate(() => {
+    const c = document.querySelector(".heat-cells canvas");
+    return [c.height, c.width, document.querySelectorAll(".grid button").length];
+  });
+  check(cells[0] === rows && cells[1] === keys && rows === text.length, "a cell for each pair of tokens");
+  check(cells[2] === heads * layers.length, "every head of every layer in the overview");
+  // Beyond the diagonal nothing is looked at; on it the first token looks at itself alone.
+  const pixel = (r, c) => page.evaluate(([y, x]) => [...document.querySelector(".heat-cells canvas").getContext("2d").getImageData(x, y, 1, 1).data], [r, c]);
+  const empty = await pixel(0, keys - 1);
+  check(JSON.stringify(await pixel(1, keys - 1)) === JSON.stringify(empty), "the future has no ink");
+  check(JSON.stringify(await pixel(0, 0)) !== JSON.stringify(empty), "the first token sees itself");
+  // Walk with the keys, and compare what is told.
+  const map = page.locator(".heat-cells");
+  await map.focus();
+  near(await told(page), values(look, 0, rows - 1, 0)(0), "the first cell told", 1e-6);
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  near(await told(page), values(look, 0, rows - 2, 2)(0), "the cell walked to", 1e-6);
+  await page.locator(".grid button").nth(heads + 1).click();
+  check((await page.textContent(".head h3")) === "Layer 2, head 2", "a head is chosen");
+  await map.focus();
+  near(await told(page), values(look, 1, rows - 2, 2)(1), "its cell is another", 1e-6);
+  await page.click('.choice label:has-text("Lines")');
+  check((await page.locator(".lines ol").first().locator("li").count()) === rows, "words on both sides");
+  await page.locator(".lines button").nth(2).focus();
+  const some = await page.locator(".lines path").count();
+  check(some >= 1 && some <= 3, `lines of the third word to those before it: ${some}`);
+  check((await page.locator(".positions canvas").count()) === 1, "positions are drawn");
+}
+
+async function others(page) {
+  await page.click('.choice label:has-text("Heat map")');
+  await page.selectOption(".top select", "experts");
+  await page.waitForSelector(".routing");
+  const look = await api("/makar/look", { model: "experts", prompt: text, what: ["routing"] });
+  const first = await page.locator(".routing tbody tr").first().locator("td").first().locator(".expert").allTextContents();
+  check(JSON.stringify(first.map((e) => Number(e) - 1)) === JSON.stringify(look.routing.layers[0].choices.slice(0, look.routing.per_token)), "the experts of the first token");
+  await page.selectOption(".top select", "slopes");
+  await page.waitForFunction(() => document.querySelector(".positions")?.textContent.includes("ALiBi"));
+  await page.selectOption(".top select", "both");
+  await page.waitForSelector("#look-completion");
+  await page.fill("#look-completion", "yes");
+  await page.waitForFunction(() => document.querySelector(".heat-cells")?.dataset.rows === "4");
+  check((await page.getAttribute(".heat-cells", "data-keys")) >= String(text.length), "the decoder looks at the encoder's tokens");
+  check((await page.textContent(".positions")).includes("Relative bias"), "a bias by distance");
+}
+
+async function bounds(page) {
+  await page.selectOption(".top select", "tiny");
+  await page.fill("#look-text", "x".repeat(600));
+  await page.waitForSelector(".trouble");
+  check((await page.textContent(".trouble")).includes("600 tokens"), "too long a text is refused in words");
+  await page.fill("#look-text", "<img src=x onerror=window.pwned=1>");
+  await page.waitForFunction(() => document.querySelectorAll(".chip").length === 34);
+}
+
+await test(
+  async (open) => {
+    const page = await open();
+    await page.goto(`${base}/#/look`);
+    await page.fill("#look-text", text);
+    await shows(page, text.length);
+    await chips(page);
+    await next(page);
+    await attention(page);
+    await others(page);
+    await bounds(page);
+    const phone = await open({ width: 360, height: 700, touch: true, dark: true });
+    await phone.goto(`${base}/#/look`);
+    await phone.waitForSelector(".heat-cells");
+    await fits(phone, "looking inside");
+  },
+  { quiet: ["400 (Bad Request)"] },
+);

@@ -1,0 +1,101 @@
+// Engine: what the server does at this moment.
+import { useRef, useState } from "preact/hooks";
+import { get } from "../api";
+import { useInterval } from "../state";
+import { words } from "../strings";
+import type { EngineView } from "../types";
+import { Trouble } from "../ui/controls";
+import { Pages } from "./pages";
+import { Sequences } from "./sequences";
+import { Spark } from "./spark";
+
+const pollMilliseconds = 1000;
+const keptPoints = 60;
+
+interface Point {
+  computed: number;
+  inside: number;
+  batch: number;
+  memory: number;
+}
+
+export function bytesText(bytes: number): string {
+  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(2)} GB`;
+  return `${(bytes / 1e6).toFixed(0)} MB`;
+}
+
+function whole(value: number): string {
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value === 0 ? "0" : value.toFixed(2);
+}
+
+export function EnginePage() {
+  const [view, setView] = useState<EngineView | null>(null);
+  const [points, setPoints] = useState<Point[]>([]);
+  const [error, setError] = useState<unknown>(null);
+  const before = useRef<EngineView | null>(null);
+  useInterval(() => {
+    get<EngineView>("/makar/engine").then((now) => {
+      const old = before.current;
+      before.current = now;
+      setView(now);
+      setError(null);
+      if (!old) return;
+      const seconds = Math.max(0.001, now.seconds - old.seconds);
+      const steps = now.engine.steps - old.engine.steps;
+      const point = {
+        computed: (now.engine.rows - old.engine.rows) / seconds,
+        inside: now.requests.inside,
+        batch: steps > 0 ? (now.engine.rows - old.engine.rows) / steps : 0,
+        memory: now.memory.resident,
+      };
+      setPoints((all) => [...all.slice(1 - keptPoints), point]);
+    }, setError);
+  }, pollMilliseconds);
+  const t = words.engine;
+  const last = points[points.length - 1];
+  const tile = (name: string, key: keyof Point, value: string, unit: string) => (
+    <section class="card tile" key={name}>
+      <h2>{name}</h2>
+      <p>
+        <b>{value}</b> <span>{unit}</span>
+      </p>
+      <Spark values={points.map((p) => p[key])} most={keptPoints} label={name} />
+    </section>
+  );
+  return (
+    <div class="sheet engine">
+      <h1>{t.title}</h1>
+      <p class="lead">{t.lead}</p>
+      <Trouble error={error} />
+      {view && (
+        <>
+          <div class="tiles">
+            {tile(t.computed, "computed", whole(last?.computed ?? 0), t.perSecond)}
+            {tile(t.inside, "inside", String(view.requests.inside), t.ofPlaces(view.requests.places))}
+            {tile(t.batch, "batch", whole(last?.batch ?? 0), "")}
+            {tile(t.memory, "memory", bytesText(view.memory.resident), t.peak(bytesText(view.memory.peak)))}
+          </div>
+          <Sequences view={view} />
+          <Pages view={view} />
+          <dl class="figures">
+            {(
+              [
+                [t.running, view.engine.tasks],
+                [t.asked, view.prompt_tokens],
+                [t.answered, view.written_tokens],
+                [t.steps, view.engine.steps],
+                [t.reused, view.engine.reused],
+                [t.put, view.engine.preempted],
+              ] as [string, number][]
+            ).map(([name, value]) => (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>{value.toLocaleString("en")}</dd>
+              </div>
+            ))}
+          </dl>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,71 @@
+// The pages of the cache as squares: in use, kept for prompts that begin alike, free.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { colour, useTheme } from "../look/picture";
+import { words } from "../strings";
+import type { EngineView } from "../types";
+
+const side = 9;
+const gap = 2;
+const mostRows = 14;
+
+export function Pages({ view }: { view: EngineView }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  const theme = useTheme();
+  const e = view.engine;
+  const kept = Math.min(e.prefix_pages, e.pages);
+  const all = Math.max(e.max_pages, e.pages, 1);
+  const columns = Math.max(1, Math.floor((width + gap) / (side + gap)));
+  const each = Math.max(1, Math.ceil(all / (columns * mostRows)));
+  const squares = (pages: number) => Math.ceil(pages / each);
+  const busy = squares(e.pages - kept);
+  const shared = squares(kept);
+  const total = Math.max(busy + shared, squares(all));
+  useEffect(() => {
+    const el = canvas.current?.parentElement;
+    if (!el) return;
+    const watcher = new ResizeObserver(() => setWidth(el.clientWidth));
+    watcher.observe(el);
+    return () => watcher.disconnect();
+  }, []);
+  const height = Math.ceil(total / columns) * (side + gap);
+  useEffect(() => {
+    const el = canvas.current;
+    const brush = el?.getContext("2d");
+    if (!el || !brush || !width) return;
+    const ratio = devicePixelRatio || 1;
+    el.width = width * ratio;
+    el.height = height * ratio;
+    el.style.height = `${height}px`;
+    brush.scale(ratio, ratio);
+    const colours = [colour("--series-1"), colour("--series-2"), colour("--line")];
+    for (let i = 0; i < total; ++i) {
+      brush.fillStyle = colours[i < busy ? 0 : i < busy + shared ? 1 : 2]!;
+      brush.fillRect((i % columns) * (side + gap), Math.floor(i / columns) * (side + gap), side, side);
+    }
+  }, [width, height, total, busy, shared, theme]);
+  const t = words.engine;
+  const legend: [string, string, number][] = [
+    ["used", t.used, e.pages - kept],
+    ["prefix", t.prefix, kept],
+  ];
+  if (e.max_pages > 0) legend.push(["free", t.free, e.max_pages - e.pages]);
+  return (
+    <section class="card" aria-labelledby="pages-title">
+      <h2 id="pages-title">{t.pages}</h2>
+      <p class="hint">
+        {t.pagesLead(e.page_tokens)} {each > 1 && t.pagesEach(each)}
+      </p>
+      <div class="page-map">
+        <canvas ref={canvas} role="img" aria-label={legend.map(([, name, n]) => `${n} ${name}`).join(", ")} />
+      </div>
+      <ul class="legend">
+        {legend.map(([key, name, n]) => (
+          <li key={key} class={`legend-${key}`}>
+            <b>{n.toLocaleString("en")}</b> {name}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

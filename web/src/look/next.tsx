@@ -1,0 +1,98 @@
+// What may come next, and how the sampler's knobs move it.
+import { useState } from "preact/hooks";
+import { words } from "../strings";
+import type { Distribution } from "../types";
+import { percent, Slider, visible, walk } from "../ui/controls";
+import { drawn, type Knobs, shaped } from "./numbers";
+
+const shownBars = 16;
+
+function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: (token: string) => void }) {
+  const { bars, left, bits } = shaped(d, knobs);
+  const shown = bars.slice(0, shownBars);
+  const others = Math.max(0, 1 - shown.reduce((sum, b) => sum + b.now, 0));
+  // The bar of all others may be longer than the track; its number tells.
+  const most = Math.max(...shown.map((b) => Math.max(b.now, b.before)));
+  const width = (p: number) => ({ width: `${Math.min(100, (100 * p) / most)}%` });
+  return (
+    <>
+      <ol class="bars" onKeyDown={walk}>
+        {shown.map((b, i) => (
+          <li key={b.id}>
+            <button
+              type="button"
+              tabIndex={i ? -1 : 0}
+              class={b.now === 0 ? "out" : ""}
+              disabled={!onWrite}
+              aria-label={onWrite ? words.look.write(visible(b.text), percent(b.now)) : undefined}
+              onClick={() => onWrite?.(b.text)}
+            >
+              <code>{visible(b.text)}</code>
+              <span class="track">
+                <i class="was" style={width(b.before)} />
+                <i class="now" style={width(b.now)} data-now={b.now} />
+              </span>
+              <span class="number">{b.now === 0 ? "–" : percent(b.now)}</span>
+            </button>
+          </li>
+        ))}
+        <li class="others">
+          <div>
+            <code>{words.look.others}</code>
+            <span class="track">
+              <i class="now" style={width(others)} />
+            </span>
+            <span class="number">{others < 1e-9 ? "–" : percent(others)}</span>
+          </div>
+        </li>
+      </ol>
+      <p class="hint" aria-live="polite">
+        {words.look.left(left)} · {words.look.entropy(bits.toFixed(2))}
+      </p>
+      {onWrite && (
+        <button type="button" onClick={() => onWrite(drawn(bars))}>
+          {words.look.draw}
+        </button>
+      )}
+    </>
+  );
+}
+
+export function NextCard({ next, onWrite }: { next: Distribution[]; onWrite?: (token: string) => void }) {
+  const [knobs, setKnobs] = useState<Knobs>({ temperature: 1, top_k: 0, top_p: 1, min_p: 0 });
+  const slider = (name: keyof Knobs, min: number, max: number, step: number) => {
+    const [label, hint] = words.settings.knobs[name]!;
+    return (
+      <Slider
+        id={`look-${name}`}
+        {...{ label, hint, min, max, step }}
+        value={knobs[name]}
+        onInput={(value) => setKnobs({ ...knobs, [name]: value })}
+      />
+    );
+  };
+  return (
+    <section class="card" aria-labelledby="next-title">
+      <header>
+        <h2 id="next-title">{words.look.next}</h2>
+      </header>
+      <p class="hint">{words.look.nextLead}</p>
+      <div class="next">
+        <div class="knobs">
+          {slider("temperature", 0, 2, 0.01)}
+          {slider("top_k", 0, 100, 1)}
+          {slider("top_p", 0.01, 1, 0.01)}
+          {slider("min_p", 0, 0.5, 0.01)}
+        </div>
+        <div>
+          {next.map((d) => (
+            <div key={d.at}>
+              {!onWrite && <h3>{words.look.mask(d.at)}</h3>}
+              <Bars d={d} knobs={knobs} onWrite={onWrite} />
+            </div>
+          ))}
+        </div>
+      </div>
+    </section>
+  );
+}

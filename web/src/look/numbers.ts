@@ -1,0 +1,81 @@
+// The next token's distribution at any setting of the sampler, from the logits that the server sent.
+import type { Distribution } from "../types";
+
+export interface Knobs {
+  temperature: number;
+  top_k: number;
+  top_p: number;
+  min_p: number;
+}
+
+export interface Bar {
+  id: number;
+  text: string;
+  before: number; // probability at temperature 1
+  now: number; // after the knobs; 0: it is not drawn
+}
+
+// Sum of exp((logit - max) / t) over the first `kept` tokens; with the tail, over the whole vocabulary.
+function partition(d: Distribution, t: number, kept: number, tail: boolean): number {
+  const max = d.logits[0]!;
+  let sum = 0;
+  for (let i = 0; i < kept; ++i) sum += Math.exp((d.logits[i]! - max) / t);
+  if (tail) for (const [logit, count] of d.rest) sum += count * Math.exp((logit - max) / t);
+  return sum;
+}
+
+// In the engine's order: top-k, temperature, top-p, min-p; each sees what the one before it left.
+// `bits` is the surprise to expect of the draw.
+export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number; bits: number } {
+  const max = d.logits[0]!;
+  const greedy = k.temperature < 0.01;
+  const t = greedy ? 1 : k.temperature;
+  const whole = partition(d, 1, d.logits.length, true);
+  let kept = d.logits.length;
+  let tail = true; // the tokens beyond those sent are in the draw
+  if (greedy) (kept = 1), (tail = false);
+  else if (k.top_k > 0 && k.top_k < d.vocab) {
+    kept = Math.min(kept, k.top_k);
+    while (kept < d.logits.length && d.logits[kept] === d.logits[k.top_k - 1]) ++kept;
+    tail = k.top_k > d.logits.length;
+  }
+  const weight = (i: number) => Math.exp((d.logits[i]! - max) / t);
+  if (k.top_p < 1) {
+    const wanted = k.top_p * partition(d, t, kept, tail);
+    let sum = 0;
+    let i = 0;
+    while (i < kept && sum < wanted) sum += weight(i++);
+    if (sum >= wanted) (kept = Math.max(1, i)), (tail = false);
+  }
+  if (k.min_p > 0) {
+    let i = 1;
+    while (i < kept && weight(i) >= k.min_p) ++i;
+    if (i < kept) (kept = i), (tail = false);
+  }
+  const sum = partition(d, t, kept, tail);
+  const bars = d.logits.map((logit, i) => ({
+    id: d.ids[i]!,
+    text: d.texts[i] ?? "",
+    before: Math.exp(logit - max) / whole,
+    now: i < kept ? weight(i) / sum : 0,
+  }));
+  let bits = 0;
+  for (const { now } of bars) if (now > 0) bits -= now * Math.log2(now);
+  if (tail)
+    for (const [logit, count] of d.rest) {
+      const p = Math.exp((logit - max) / t) / sum;
+      if (p > 0) bits -= count * p * Math.log2(p);
+    }
+  return { bars, left: tail ? d.vocab : kept, bits };
+}
+
+// The text of a bar drawn by chance, among those that have one.
+export function drawn(bars: Bar[], chance = Math.random()): string {
+  const written = bars.filter((b) => b.text !== "" && b.now > 0);
+  let left = chance * written.reduce((sum, b) => sum + b.now, 0);
+  for (const bar of written) {
+    left -= bar.now;
+    if (left < 0) return bar.text;
+  }
+  return written[0]?.text ?? "";
+}

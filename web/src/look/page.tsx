@@ -1,0 +1,108 @@
+// Look inside: a text, and everything the model makes of it.
+import { useEffect, useRef, useState } from "preact/hooks";
+import { post } from "../api";
+import { keep, kept } from "../state";
+import { words } from "../strings";
+import type { Look, Model } from "../types";
+import { Trouble } from "../ui/controls";
+import { AttentionCard } from "./attention";
+import { NextCard } from "./next";
+import { PositionsCard } from "./positions";
+import { RoutingCard } from "./routing";
+import { TokensCard } from "./tokens";
+
+export interface Subject {
+  model: string;
+  text: string;
+  chat: boolean;
+  completion: string;
+}
+
+// The text as the server wants it.
+export function asked(s: Subject): object {
+  return {
+    model: s.model,
+    ...(s.chat ? { messages: [{ role: "user", content: s.text }] } : { prompt: s.text, parse_special: true }),
+    ...(s.completion ? { completion: s.completion } : {}),
+  };
+}
+
+export function LookPage({ model }: { model?: Model }) {
+  const [text, setText] = useState<string>(kept("look-text", words.look.sample));
+  const [chat, setChat] = useState(false);
+  const [completion, setCompletion] = useState("");
+  const [seen, setSeen] = useState<{ look: Look; subject: Subject } | null>(null);
+  const [error, setError] = useState<unknown>(null);
+  const [busy, setBusy] = useState(false);
+  const late = useRef<AbortController | null>(null);
+  useEffect(() => setCompletion(""), [model?.id, chat]);
+  useEffect(() => {
+    if (!model) return;
+    keep("look-text", text.slice(0, 4000));
+    const subject = { model: model.id, text, chat, completion };
+    const timer = setTimeout(async () => {
+      late.current?.abort();
+      const mine = (late.current = new AbortController());
+      setBusy(true);
+      try {
+        const what = ["tokens", "next", "probabilities", "positions", "routing"];
+        const look = await post<Look>("/makar/look", { ...asked(subject), what, top: 2048 }, mine.signal);
+        setSeen({ look, subject });
+        setError(null);
+      } catch (e) {
+        if (!mine.signal.aborted) setError(e);
+      } finally {
+        if (late.current === mine) setBusy(false);
+      }
+    }, seen ? 250 : 0);
+    return () => clearTimeout(timer);
+  }, [model?.id, text, chat, completion]);
+  const look = seen?.look;
+  const decoder = look?.model.kinds.includes("decoder");
+  // What one writes on: the text itself, or what follows it.
+  const after = chat || look?.target;
+  const rows = look?.target ?? look?.tokens;
+  return (
+    <div class="sheet look">
+      <h1>{words.look.title}</h1>
+      <p class="lead">{words.look.lead}</p>
+      <section class="card">
+        <header>
+          <label for="look-text">{words.look.prompt}</label>
+          <label class="check">
+            <input type="checkbox" checked={chat} onChange={(e) => setChat(e.currentTarget.checked)} />
+            {words.look.asChat}
+          </label>
+        </header>
+        <textarea id="look-text" rows={3} value={text} spellcheck={false} onInput={(e) => setText(e.currentTarget.value)} />
+        {after && (
+          <>
+            <label for="look-completion">{words.look.completion}</label>
+            <input id="look-completion" value={completion} spellcheck={false} onInput={(e) => setCompletion(e.currentTarget.value)} />
+          </>
+        )}
+        <p class="hint" role="status">
+          {busy ? words.look.reading : look ? words.look.about(look.model) : ""}
+        </p>
+        <Trouble error={error} />
+      </section>
+      {look && (
+        <>
+          <TokensCard look={look} />
+          {look.next && look.next.length > 0 && (
+            <NextCard
+              key={look.model.name}
+              next={look.next}
+              onWrite={
+                decoder ? (token) => (after ? setCompletion(completion + token) : setText(text + token)) : undefined
+              }
+            />
+          )}
+          {seen && rows && <AttentionCard look={look} subject={seen.subject} />}
+          {look.routing && <RoutingCard routing={look.routing} tokens={look.tokens} />}
+          {look.positions && look.positions.length > 0 && <PositionsCard positions={look.positions} />}
+        </>
+      )}
+    </div>
+  );
+}

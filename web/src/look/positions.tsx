@@ -1,0 +1,66 @@
+// How the model tells one place from another: tables, angles, slopes, biases.
+import { useMemo } from "preact/hooks";
+import { bytes } from "../api";
+import { words } from "../strings";
+import type { Matrix, Positions } from "../types";
+import { type Cells, Picture } from "./picture";
+
+const shownPositions = 96;
+
+// Values by their share of the largest one, either way.
+export function matrixCells(m: Matrix): Cells {
+  const data = bytes(m.data);
+  const most = Math.max(Math.abs(m.low), Math.abs(m.high)) || 1;
+  return {
+    rows: m.rows,
+    columns: m.columns,
+    at: (r, c) => (m.low + ((m.high - m.low) * data[r * m.columns + c]!) / 255) / most,
+  };
+}
+
+function cellsOf(p: Positions): Cells {
+  switch (p.kind) {
+    case "rotary":
+      return { rows: shownPositions, columns: p.frequencies.length, at: (r, c) => Math.cos(r * p.frequencies[c]!) };
+    case "alibi": {
+      const most = Math.max(...p.slopes) * 64;
+      return { rows: p.slopes.length, columns: 65, at: (r, c) => (-p.slopes[r]! * (64 - c)) / most };
+    }
+    default:
+      return matrixCells(p.matrix);
+  }
+}
+
+function axes(p: Positions): [string, string] {
+  if (p.kind === "alibi" || p.kind === "t5") return [words.look.head, words.look.distance];
+  return [words.look.position, words.look.dimension];
+}
+
+function One({ p }: { p: Positions }) {
+  const cells = useMemo(() => cellsOf(p), [p]);
+  const [down, right] = axes(p);
+  const text = words.look.positionsOf[p.kind]!;
+  return (
+    <figure class="positions">
+      <figcaption class="hint">{text}</figcaption>
+      <div class="axes">
+        <span class="axis-down">{down} ↓</span>
+        <Picture cells={cells} label={text} class={cells.rows < 40 ? "low" : ""} />
+        <span class="axis-right">{right} →</span>
+      </div>
+    </figure>
+  );
+}
+
+export function PositionsCard({ positions }: { positions: Positions[] }) {
+  return (
+    <section class="card" aria-labelledby="positions-title">
+      <header>
+        <h2 id="positions-title">{words.look.positions}</h2>
+      </header>
+      {positions.map((p, i) => (
+        <One key={i} p={p} />
+      ))}
+    </section>
+  );
+}

@@ -1,0 +1,82 @@
+// Tokens as chips, coloured to tell them apart or by how probable each was.
+import { useState } from "preact/hooks";
+import { surprise } from "../chat/marks";
+import { words } from "../strings";
+import type { Look, LookToken } from "../types";
+import { Choice, percent, visible, walk } from "../ui/controls";
+
+type Probability = NonNullable<Look["probabilities"]>[number];
+
+function title(token: LookToken, p?: Probability): string {
+  const id = words.look.tokenTitle(token.id);
+  if (p === undefined) return id;
+  return `${id}, ${p === null ? words.look.first : words.look.probability(percent(Math.exp(p.logprob)), p.rank)}`;
+}
+
+function Chips({ tokens, look, by }: { tokens: LookToken[]; look: Look; by: "token" | "probability" }) {
+  const [at, setAt] = useState<number | null>(null);
+  const known = look.probabilities?.length === tokens.length ? look.probabilities : undefined;
+  const shown = at === null ? undefined : tokens[at];
+  const detail = at === null ? undefined : known?.[at];
+  return (
+    <>
+      <ol class="chips" data-by={by} onKeyDown={walk}>
+        {tokens.map((t, i) => {
+          const p = known?.[i];
+          return (
+            <li key={i}>
+              <button
+                type="button"
+                class={`chip hue-${i % 6} ${t.special ? "special" : ""} ${i === at ? "on" : ""}`}
+                style={by === "probability" && p ? { "--surprise": surprise(p.logprob) } : undefined}
+                title={title(t, p)}
+                tabIndex={i === (at ?? 0) ? 0 : -1}
+                onClick={() => setAt(i === at ? null : i)}
+                onFocus={() => setAt(i)}
+                onMouseEnter={() => setAt(i)}
+              >
+                <span>{visible(t.text)}</span>
+                <small>{t.id}</small>
+              </button>
+            </li>
+          );
+        })}
+      </ol>
+      <p class="chip-detail" aria-live="polite">
+        {shown && (
+          <>
+            <b>{visible(shown.text)}</b> {title(shown, detail)}
+            {detail && detail.rank > 0 && (
+              <span> · {words.look.rather(detail.top.map((t) => `${visible(t.text)} ${percent(Math.exp(t.logprob))}`).join(", "))}</span>
+            )}
+          </>
+        )}
+      </p>
+    </>
+  );
+}
+
+export function TokensCard({ look }: { look: Look }) {
+  const [by, setBy] = useState<"token" | "probability">("token");
+  return (
+    <section class="card" aria-labelledby="tokens-title">
+      <header>
+        <h2 id="tokens-title">{words.look.tokens}</h2>
+        {look.probabilities && (
+          <Choice
+            label={words.look.colour}
+            value={by}
+            onChange={setBy}
+            options={[
+              ["token", words.look.colourToken],
+              ["probability", words.look.colourProbability],
+            ]}
+          />
+        )}
+      </header>
+      <p class="hint">{words.look.tokensLead(look.tokens.length, look.model.vocab)}</p>
+      <Chips tokens={look.tokens} look={look} by={by} />
+      {look.target && <Chips tokens={look.target} look={look} by={by} />}
+    </section>
+  );
+}

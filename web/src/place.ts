@@ -1,0 +1,18 @@
+// Where one is: the parts of #/page/what.
+import { Watched } from "./state";
+
+function read(): string[] {
+  try {
+    return location.hash.slice(2).split("/").map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+export const place = new Watched(read());
+addEventListener("hashchange", () => place.set(read()));
+
+// Another address for what is shown already.
+export function replacePlace(...parts: string[]): void {
+  history.replaceState(null, "", `#/${parts.map(encodeURIComponent).join("/")}`);
+  place.set(parts);
+}

@@ -1,0 +1,92 @@
+// A run's log as it grows: what is new is asked for by where the last answer ended.
+import { get } from "../api";
+import type { RunPiece } from "../types";
+
+export interface Run {
+  file: number;
+  offset: number;
+  changed: number;
+  step: number[];
+  loss: (number | null)[];
+  norm: (number | null)[];
+  rate: (number | null)[];
+  speed: (number | null)[];
+  validations: RunPiece["validations"];
+  samples: RunPiece["samples"];
+}
+
+export const emptyRun = (): Run => ({
+  file: 0,
+  offset: 0,
+  changed: 0,
+  step: [],
+  loss: [],
+  norm: [],
+  rate: [],
+  speed: [],
+  validations: [],
+  samples: [],
+});
+
+const keptSamples = 200;
+
+function take(run: Run, piece: RunPiece): void {
+  for (const [step, loss, norm, rate, seconds, tokens] of piece.steps) {
+    run.step.push(step);
+    run.loss.push(loss);
+    run.norm.push(norm);
+    run.rate.push(rate);
+    run.speed.push(seconds && tokens ? tokens / seconds : null);
+  }
+  run.validations.push(...piece.validations);
+  run.samples.push(...piece.samples);
+  run.samples.splice(0, run.samples.length - keptSamples);
+  run.file = piece.file;
+  run.offset = piece.offset;
+  run.changed = piece.changed;
+}
+
+// The run with everything new; the same object where there is nothing.
+export async function grown(name: string, run: Run, signal: AbortSignal): Promise<Run> {
+  let now = run;
+  for (;;) {
+    const at = `offset=${now.offset}&file=${now.file}`;
+    const piece = await get<RunPiece>(`/makar/runs/${encodeURIComponent(name)}?${at}`, signal);
+    if (piece.offset === now.offset && !piece.restarted) return now;
+    const next = piece.restarted ? emptyRun() : { ...now };
+    for (const key of ["step", "loss", "norm", "rate", "speed"] as const) next[key] = [...next[key]] as number[];
+    next.validations = [...next.validations];
+    next.samples = [...next.samples];
+    take(next, piece);
+    now = next;
+    if (!piece.more) return now;
+  }
+}
+
+// An exponential mean, corrected for how few values it has seen at first.
+export function smoothed(values: (number | null)[], by: number): (number | null)[] {
+  let sum = 0;
+  let weight = 0;
+  return values.map((v) => {
+    if (v !== null) {
+      sum = by * sum + (1 - by) * v;
+      weight = by * weight + (1 - by);
+    }
+    return weight > 0 ? sum / weight : null;
+  });
+}
+
+// At most `most` points, the mean of each stretch: a screen has no room for more.
+export function thinned(steps: number[], columns: (number | null)[][], most = 2000): [number[], (number | null)[][]] {
+  const stride = Math.ceil(steps.length / most);
+  if (stride <= 1) return [steps, columns];
+  const pick = (values: (number | null)[]) => {
+    const out: (number | null)[] = [];
+    for (let i = 0; i < values.length; i += stride) {
+      const some = values.slice(i, i + stride).filter((v): v is number => v !== null);
+      out.push(some.length ? some.reduce((a, b) => a + b, 0) / some.length : null);
+    }
+    return out;
+  };
+  return [steps.filter((_, i) => i % stride === 0), columns.map(pick)];
+}

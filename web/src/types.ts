@@ -1,0 +1,154 @@
+// What the server sends, as far as the page reads it.
+export interface Message {
+  id: number;
+  parent: number;
+  role: "user" | "assistant";
+  content: string;
+  meta: Meta;
+  rating: number;
+  created: number;
+}
+
+export interface Meta {
+  model?: string;
+  finish?: string;
+  tokens?: TokenMark[];
+  seconds?: number;
+  count?: number; // tokens written
+  error?: string;
+  file?: string; // the name of an attached text
+}
+
+// [text, log-probability, alternatives]
+export type TokenMark = [string, number, [string, number][]];
+
+export interface Listed {
+  id: number;
+  title: string;
+  updated: number;
+  messages: number;
+}
+
+export interface Conversation {
+  id: number;
+  title: string;
+  system: string;
+  settings: Partial<Sampling>;
+  leaf: number;
+  messages: Message[];
+}
+
+export interface Sampling {
+  temperature: number;
+  top_p: number;
+  top_k: number;
+  min_p: number;
+  repetition_penalty: number;
+  max_tokens: number;
+  seed: number; // -1: drawn anew
+  n: number;
+}
+
+export interface Model {
+  id: string;
+  max_model_len: number;
+}
+
+export interface LookToken {
+  id: number;
+  text: string;
+  special: boolean;
+}
+
+export interface Distribution {
+  at: number;
+  vocab: number;
+  entropy: number;
+  ids: number[];
+  logits: number[];
+  texts: string[];
+  rest: [number, number][];
+}
+
+export interface Attention {
+  of: string;
+  layers: number[];
+  heads: number;
+  rows: number;
+  keys: number;
+  scale: number;
+  data: string[];
+}
+
+export interface Matrix {
+  rows: number;
+  columns: number;
+  low: number;
+  high: number;
+  data: string;
+}
+
+export type Positions =
+  | { kind: "learned" | "sinusoidal"; positions: number; width: number; matrix: Matrix }
+  | { kind: "rotary"; theta: number; head_dim: number; frequencies: number[] }
+  | { kind: "alibi"; slopes: number[] }
+  | { kind: "t5"; first: number; matrix: Matrix };
+
+export interface Routing {
+  experts: number;
+  per_token: number;
+  layers: { choices: number[]; probabilities: Matrix }[];
+}
+
+export interface Look {
+  model: {
+    name: string;
+    architecture: string;
+    layers: number;
+    encoder_layers?: number;
+    heads: number;
+    kv_heads: number;
+    width: number;
+    vocab: number;
+    experts: number;
+    kinds: string[];
+  };
+  tokens: LookToken[];
+  target?: LookToken[];
+  next?: Distribution[];
+  probabilities?: ({ logprob: number; rank: number; top: { text: string; logprob: number }[] } | null)[];
+  attention?: Attention;
+  positions?: Positions[];
+  routing?: Routing;
+}
+
+export interface RunPiece {
+  file: number;
+  restarted: boolean;
+  offset: number;
+  more: boolean;
+  changed: number;
+  steps: [number, number | null, number | null, number | null, number | null, number | null][];
+  validations: { step: number; figures: Record<string, number> }[];
+  samples: { step: number; text: string }[];
+}
+
+export interface EngineView {
+  seconds: number;
+  prompt_tokens: number;
+  written_tokens: number;
+  requests: { inside: number; places: number };
+  engine: {
+    tasks: number;
+    steps: number;
+    rows: number;
+    reused: number;
+    preempted: number;
+    pages: number;
+    max_pages: number;
+    prefix_pages: number;
+    page_tokens: number;
+    sequences: [tokens: number, cached: number, pages: number][];
+  };
+  memory: { resident: number; peak: number };
+}
