@@ -198,7 +198,11 @@ def check_behind(s):
     _, now = get(s, "/v1/batches/" + batch["id"])
     check(answered == [200] * 6 and now["status"] == "in_progress", f"requests overtake a batch: {answered} {now}")
     check(now["request_counts"]["completed"] < 40, "before it is done")
+    end = time.time() + 5  # what was just answered may still be on its way out
+    while metric(s, "num_requests_inside") and time.time() < end:
+        time.sleep(0.01)
     check(metric(s, "num_requests_inside") == 0, "lines take nobody's place in the queue")
+    check(get(s, "/v1/batches/" + batch["id"])[1]["status"] == "in_progress", "while there are some")
     _, cancelled = s.post(f"/v1/batches/{batch['id']}/cancel", {})
     check(cancelled["status"] == "cancelling", f"cancelling: {cancelled}")
     done = wait(s, batch)

@@ -58,9 +58,9 @@ ApiError ApiError::of(const Error& error) {
       }
       break;
     case Error::Kind::kIo:
-      // Where it happened is for the log: paths are no concern of clients.
       out.status = 500, out.type = "server_error", out.code = "internal_error", out.param.reset();
-      out.message = error.message;
+      // Paths are for the log, they are no concern of clients.
+      if (place.find('/') != place.npos) out.message = error.message;
       break;
   }
   return out;
