@@ -97,7 +97,7 @@ export const words = {
     prompt: "Text",
     asChat: "as a chat message",
     sample: "The maker rose before the sun and asked the words what they",
-    completion: "Decoder’s text",
+    completion: "What follows",
     tokens: "Tokens",
     tokensLead: (n: number, vocab: number) => `${n} tokens of a vocabulary of ${vocab}. The small number is the token’s id.`,
     colour: "Colour by",
