@@ -52,7 +52,7 @@ inline float exp_down(float x) {
   return x < -87.33f ? 0.0f : y * std::bit_cast<float>((e + 127) << 23);
 }
 
-// 1 / (1 + e^-x), the bits of exp_of where it matters: beyond 87.3 the power stays where one factor holds it.
+// 1 / (1 + e^-x); 0 below -87.3. The bits of exp_of with less to do: one power of two is enough.
 inline float sigmoid_of(float x) {
   const float clamped = x > 87.33f ? -87.33f : (x < -87.33f ? 87.33f : -x);
   const float magic = 12582912.0f;
@@ -61,7 +61,8 @@ inline float sigmoid_of(float x) {
   const float r = madd(n, 2.12194440e-4f, madd(n, -0.693359375f, clamped));
   const float y = madd(r * r, exp_series(r), r) + 1.0f;
   const int32_t e = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);
-  return 1.0f / (1.0f + y * std::bit_cast<float>((e + 127) << 23));
+  const float out = 1.0f / (1.0f + y * std::bit_cast<float>((e + 127) << 23));
+  return x < -87.33f ? 0.0f : out;
 }
 
 inline float tanh_of(float x) {
