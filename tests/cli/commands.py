@@ -132,7 +132,9 @@ def check_memory_budget():
     code, held, err, peak = with_memory(*ask, "--mem-budget", str(budget))
     expect("the smallest budget is enough", code == 0, err[:300])
     expect("--mem-budget changes no answer", held == free, held[:200])
-    expect("--mem-budget is held", peak <= budget * 1e6 < most, (peak, budget, most))
+    # What a sanitizer holds for itself comes on top.
+    slack = 1.25 if os.environ.get("MAKAR_SANITIZE") else 1
+    expect("--mem-budget is held", peak <= budget * 1e6 * slack < most, (peak, budget, most))
 
 
 def check_messages():
