@@ -20,7 +20,7 @@ std::string log_of(const std::string& folder, const std::string& name) {
 }
 
 // A name is one step down, whatever it holds.
-bool plain_name(const std::string& name) {
+bool one_step_down(const std::string& name) {
   return !name.empty() && name.size() <= 255 && name[0] != '.' &&
          name.find_first_of(std::string("/\\\0", 3)) == std::string::npos;
 }
@@ -71,7 +71,7 @@ Result<Json> list_runs(const std::string& folder) {
        !code && it != std::filesystem::directory_iterator() && ++seen < 100000; it.increment(code)) {
     const std::string name = it->path().filename().string();
     struct stat about = {};
-    if (plain_name(name) && ::stat(log_of(folder, name).c_str(), &about) == 0 && S_ISREG(about.st_mode))
+    if (one_step_down(name) && ::stat(log_of(folder, name).c_str(), &about) == 0 && S_ISREG(about.st_mode))
       runs.push_back({name, about.st_size, about.st_mtime});
   }
   std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
@@ -84,7 +84,7 @@ Result<Json> list_runs(const std::string& folder) {
 }
 
 Result<Json> read_run(const std::string& folder, const std::string& name, int64_t offset, int64_t file) {
-  if (!plain_name(name)) return error_of(Error::Kind::kNotFound, "run", "there is no run {}", shown(name));
+  if (!one_step_down(name)) return error_of(Error::Kind::kNotFound, "run", "there is no run {}", shown(name));
   const std::string path = log_of(folder, name);
   Log log;
   // Not a pipe, which would never answer.
