@@ -9,9 +9,7 @@ namespace makar {
 struct ActiveModel {
   ActiveModel(ServedModel model, EmbedOptions embedding, ThreadPool& pool, EngineOptions options,
               Turns& turns)
-      : served(std::move(model)),
-        embed(embedding),
-        loop(served.language.model(), pool, std::move(options), turns) {}
+      : served(std::move(model)), embed(embedding), loop(served.language.model(), pool, options, turns) {}
 
   const ServedModel served;
   const EmbedOptions embed;

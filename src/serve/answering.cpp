@@ -65,7 +65,7 @@ class Answering::PromptTask : public EngineTask {
         if (i > 0 && score_) token.logprobs = score_->scores().at(i - 1);
         tokens.push_back(std::move(token));
       }
-      owner.echo(prompt_, std::move(tokens));
+      owner.echo(prompt_, tokens);
     }
     if (owner.ask_.only_score) return over_ = true, Done{};
     WriteOptions o = owner.ask_.write;
@@ -170,7 +170,7 @@ void Answering::tell(Line& line, size_t index, AnswerPiece piece) {
   whole.calls.insert(whole.calls.end(), piece.calls.begin(), piece.calls.end());
 }
 
-void Answering::echo(size_t prompt, std::vector<Written> tokens) {
+void Answering::echo(size_t prompt, const std::vector<Written>& tokens) {
   std::string text;
   if (const auto* given = std::get_if<std::string>(&ask_.prompts[prompt])) {
     text = *given;

@@ -26,7 +26,7 @@ class Answering : public std::enable_shared_from_this<Answering> {
   Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket);
 
   // On the engine's thread.
-  void echo(size_t prompt, std::vector<Written> tokens);
+  void echo(size_t prompt, const std::vector<Written>& tokens);
   void token(size_t line, const Written& token);
   void text(size_t line, const std::string& text);
   void finished(size_t prompt, WriteResult result);

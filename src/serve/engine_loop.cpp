@@ -23,7 +23,7 @@ EngineState& EngineState::operator+=(const EngineState& other) {
 EngineLoop::EngineLoop(const Model& model, ThreadPool& pool, EngineOptions options, Turns& turns)
     : model_(model),
       pool_(pool),
-      options_(std::move(options)),
+      options_(options),
       turns_(turns),
       engine_(make_engine()),
       page_bytes_(engine_->cache().page_bytes()) {

@@ -54,7 +54,8 @@ def main():
     p.add_argument("--growth", type=float, default=48, help="MB that the resident size may grow after a tenth of the time")
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     a, options = p.parse_args(sys.argv[1:cut]), sys.argv[cut + 1:]
-    with Server(a.makar, "--client-time", "4", "--queue", "400", *options) as s:
+    # Pages of prompts seen before are kept as long as there is room: little room, so that they are at their most soon.
+    with Server(a.makar, "--client-time", "4", "--queue", "400", "--mem-budget", "64", *options) as s:
         begin, end, texts, count = time.time(), time.time() + a.minutes * 60, {}, 0
         files, base, next_line = s.descriptors(), None, 0.0
         with attacks.elsewhere(hostile, s, end) as one, attacks.elsewhere(hostile, s, end - 0.5) as two:

@@ -138,8 +138,8 @@ Status refuse_what_is_not_there(const Json& body) {
 
 // What the answer repeats of the request.
 Json head_of(const Json& body, const Ask& ask) {
-  const auto given = [&](const char* key, Json fallback) {
-    return body.contains(key) ? body[key] : std::move(fallback);
+  const auto given = [&](const char* key, const Json& fallback) {
+    return body.contains(key) ? body[key] : fallback;
   };
   return {{"instructions", given("instructions", nullptr)},
           {"max_output_tokens", given("max_output_tokens", nullptr)},
