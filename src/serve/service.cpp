@@ -27,9 +27,9 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/app.css", Kind::kOpen, &S::page_files},
       {"GET", "/makar/engine", Kind::kAtOnce, &S::engine},
       {"POST", "/makar/look", Kind::kModel, &S::look},
-      {"GET", "/makar/", Kind::kWorker, &S::page},
-      {"POST", "/makar/", Kind::kWorker, &S::page},
-      {"DELETE", "/makar/", Kind::kWorker, &S::page},
+      {"GET", "/makar/", Kind::kPage, &S::page},
+      {"POST", "/makar/", Kind::kPage, &S::page},
+      {"DELETE", "/makar/", Kind::kPage, &S::page},
       {"GET", "/v1/models", Kind::kAtOnce, &S::models},
       {"GET", "/v1/models/", Kind::kAtOnce, &S::models},
       {"POST", "/v1/chat/completions", Kind::kWrite, nullptr, read_chat_completion},
@@ -139,7 +139,7 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
       error->retry_after = 5;
     } else if (gate_.full()) {
       error = full();
-    } else if (route->kind != Kind::kWorker || !head.path.starts_with("/makar/")) {  // the page asks often
+    } else if (route->kind != Kind::kPage) {
       error = access_.limits().take(caller);
     }
   }
@@ -179,12 +179,12 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   call.ticket = gate_.enter();
   if (!call.ticket) return call.reply->send(error_response(route->dialect, full()));
   auto shared = std::make_shared<Call>(std::move(call));
-  workers_.post([this, route, shared] { admitted(*route, shared); });
+  workers_.post([this, route, shared] { guarded(*route, *shared, [&] { admitted(*route, shared); }); });
 }
 
 // The body is read, then the model that it asks for is fetched, then the work begins.
 void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
-  if (route.kind == Kind::kWorker) return work(route, *call);
+  if (route.kind == Kind::kWorker || route.kind == Kind::kPage) return work(route, *call);
   auto body = read_body(call->request.body);
   if (!body.ok()) return fail(*call, route.dialect, body.error());
   call->body = std::move(*body), call->request.body = {};
@@ -195,17 +195,21 @@ void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
     if (!model.ok()) return fail(*call, route.dialect, model.error());
     call->model = std::move(*model);
     if (std::this_thread::get_id() == asked_on) return work(route, *call);
-    workers_.post([this, &route, call] { work(route, *call); });
+    workers_.post([this, &route, call] { guarded(route, *call, [&] { work(route, *call); }); });
   });
 }
 
-// Whatever happens in a request ends here.
 void Service::work(const Route& route, Call& call) {
+  if (route.reader)
+    write(route, call);
+  else
+    (this->*route.handler)(call);
+}
+
+// Whatever happens in a request ends here.
+void Service::guarded(const Route& route, Call& call, const std::function<void()>& step) {
   try {
-    if (route.reader)
-      write(route, call);
-    else
-      (this->*route.handler)(call);
+    step();
   } catch (const std::exception& e) {
     if (!call.reply) return;
     call.reply->failed(e.what());

@@ -53,9 +53,10 @@ class Service : public HttpHandler {
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
-  // Answered at once (kOpen: without a key, too), by a worker as it came (kWorker), with its body read and
-  // its model at hand (kModel), or by what the model writes (kWrite).
-  enum class Kind { kOpen, kAtOnce, kWorker, kModel, kWrite };
+  // Answered at once (kOpen: without a key, too), by a worker as it came (kWorker; kPage: and uncounted, for
+  // the page asks often), with its body read and its model at hand (kModel), or by what the model writes
+  // (kWrite).
+  enum class Kind { kOpen, kAtOnce, kWorker, kPage, kModel, kWrite };
   struct Route {
     const char* method;
     const char* path;  // one that ends in '/' holds all below it
@@ -71,6 +72,7 @@ class Service : public HttpHandler {
 
   ApiError full() const;
   void admitted(const Route& route, const std::shared_ptr<Call>& call);
+  void guarded(const Route& route, Call& call, const std::function<void()>& step);
   void work(const Route& route, Call& call);
   void write(const Route& route, Call& call);
   AskContext context(const Call& call) const;

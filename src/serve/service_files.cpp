@@ -196,7 +196,7 @@ void Service::send_line(const BatchRecord& record, const Json& body, std::shared
   auto call = std::make_shared<Call>();
   call->request = std::move(request), call->reply = std::move(logged);
   call->owner = record.owner, call->background = true;
-  workers_.post([this, route, call] { admitted(*route, call); });
+  workers_.post([this, route, call] { guarded(*route, *call, [&] { admitted(*route, call); }); });
 }
 
 }  // namespace makar

@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <ctime>
 #include <filesystem>
 
 #include "base/sha256.h"
@@ -45,14 +44,6 @@ FilesOfModel files_of(const std::string& path) {
   return out;
 }
 
-std::string time_text(int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm parts = {};
-  gmtime_r(&time, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
-
 std::string short_count(int64_t count) {
   const auto number = static_cast<double>(count);
   if (number >= 1e9) return fmt::format("{:.1f}B", number / 1e9);
@@ -75,7 +66,7 @@ Json listed(const ShelfState& state) {
   return {
       {"name", state.entry->name},
       {"model", state.entry->name},
-      {"modified_at", time_text(files.seconds)},
+      {"modified_at", utc(files.seconds)},
       {"size", files.bytes},
       {"digest", files.digest},
       {"details", details_of(state.entry->path, state.active ? &state.active->served.language : nullptr)}};
@@ -111,7 +102,7 @@ void Service::show(Call& call) {
   answer(call, {{"modelfile", "FROM " + model.name + "\n"},
                 {"parameters", ""},
                 {"template", chat ? chat->source() : ""},
-                {"modified_at", time_text(files_of(model.path).seconds)},
+                {"modified_at", utc(files_of(model.path).seconds)},
                 {"details", details_of(model.path, &model.language)},
                 {"model_info",
                  {{"general.architecture", spec.family},

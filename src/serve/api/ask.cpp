@@ -1,6 +1,7 @@
 #include "serve/api/ask.h"
 
 #include <algorithm>
+#include <ctime>
 
 #include "infer/sampler_options.h"
 #include "serve/api/fields.h"
@@ -98,6 +99,14 @@ const std::string& token_at(const std::vector<std::string>& tokens, int64_t id) 
 const char* finish_reason(const AnswerEnd& end) {
   if (end.finish == Finish::kLength || end.finish == Finish::kTime) return "length";
   return end.calls ? "tool_calls" : "stop";
+}
+
+std::string utc(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm parts = {};
+  gmtime_r(&time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
 }
 
 Json usage_json(const Usage& usage) {

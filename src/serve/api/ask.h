@@ -100,6 +100,8 @@ const std::string& token_at(const std::vector<std::string>& tokens, int64_t id);
 const char* finish_reason(const AnswerEnd& end);
 
 Json usage_json(const Usage& usage);
+// "2026-01-31T12:00:00Z", of seconds since 1970.
+std::string utc(int64_t seconds);
 
 // One event of a stream.
 std::string sse(const Json& data);

@@ -1,20 +1,11 @@
 // POST /api/chat and /api/generate: a JSON object a line, streamed unless asked otherwise.
 #include <chrono>
-#include <ctime>
 
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
 
 namespace makar {
 namespace {
-
-std::string utc(int64_t seconds) {
-  const std::time_t time = seconds;
-  std::tm parts = {};
-  gmtime_r(&time, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
-}
 
 class OllamaShape : public AnswerShape {
  public:

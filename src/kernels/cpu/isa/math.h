@@ -39,29 +39,27 @@ inline float exp_of(float x) {
   return x != x ? x : out;
 }
 
-// exp_of for x <= 0 (or NaN), the same bits with less to do: nothing overflows, and one power of two is
+// exp_of for |x| <= 87.33 (or NaN), the same bits with less to do: nothing overflows, and one power of two is
 // enough.
-inline float exp_down(float x) {
-  const float clamped = x < -87.33f ? -87.33f : x;
+inline float exp_within(float x) {
   const float magic = 12582912.0f;
-  const float shifted = madd(clamped, 1.44269504f, magic);
+  const float shifted = madd(x, 1.44269504f, magic);
   const float n = shifted - magic;
-  const float r = madd(n, 2.12194440e-4f, madd(n, -0.693359375f, clamped));
+  const float r = madd(n, 2.12194440e-4f, madd(n, -0.693359375f, x));
   const float y = madd(r * r, exp_series(r), r) + 1.0f;
   const int32_t e = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);
-  return x < -87.33f ? 0.0f : y * std::bit_cast<float>((e + 127) << 23);
+  return y * std::bit_cast<float>((e + 127) << 23);
 }
 
-// 1 / (1 + e^-x); 0 below -87.3. The bits of exp_of with less to do: one power of two is enough.
+// exp_of for x <= 0 (or NaN).
+inline float exp_down(float x) {
+  const float out = exp_within(x < -87.33f ? -87.33f : x);
+  return x < -87.33f ? 0.0f : out;
+}
+
+// 1 / (1 + e^-x); 0 below -87.3.
 inline float sigmoid_of(float x) {
-  const float clamped = x > 87.33f ? -87.33f : (x < -87.33f ? 87.33f : -x);
-  const float magic = 12582912.0f;
-  const float shifted = madd(clamped, 1.44269504f, magic);
-  const float n = shifted - magic;
-  const float r = madd(n, 2.12194440e-4f, madd(n, -0.693359375f, clamped));
-  const float y = madd(r * r, exp_series(r), r) + 1.0f;
-  const int32_t e = std::bit_cast<int32_t>(shifted) - std::bit_cast<int32_t>(magic);
-  const float out = 1.0f / (1.0f + y * std::bit_cast<float>((e + 127) << 23));
+  const float out = 1.0f / (1.0f + exp_within(x > 87.33f ? -87.33f : (x < -87.33f ? 87.33f : -x)));
   return x < -87.33f ? 0.0f : out;
 }
 
