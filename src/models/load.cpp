@@ -41,7 +41,12 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
   for (size_t i = 0; i < parts.size(); ++i) {
     Parameter& p = *slice.ours[i];
     Tensor t = parts[i];
-    if (options.trainable || !keeps_type(p, t.dtype())) t = widened(t);
+    const bool kept = !options.trainable && keeps_type(p, t.dtype());
+    if (!kept) t = widened(t);
+    // What a GGUF file has in f16 is computed with as its other types are: in integers.
+    if (kept && files.gguf() && t.dtype() == DType::kF16 &&
+        t.dim(-1) % layout_of(DType::kF16_64).elements == 0)
+      t = t.viewed_as(DType::kF16_64);
     // A tensor that may be written to must not be a view of the file.
     if (options.trainable && t.raw() == whole.raw()) t = t.clone();
     p.value = t;

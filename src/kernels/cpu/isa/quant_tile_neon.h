@@ -3,11 +3,9 @@
 // On Neoverse-N1 a multiplication between dot products takes the place of two of them, because its result
 // comes a cycle or two later and meets theirs at the end of the pipe; multiplications in a row take one each.
 // So the float work is done in two bunches a block, late enough that everything in them is ready:
-// - while part 0 is summed: t += (x_1 - seed) s_1 of the block before;
-// - while part 1 is summed: y += t d of the block before, and t = x_0 s_0 of this one, as
-//   fma(seed + x_0, s_0, -seed s_0), which rounds once and to the same.
-// That is 115 of the 158 GOP/s of dot products alone, where the compiler's order reaches 105. Between the
-// two, up to 192 bytes of what is wanted next are asked for.
+// - while part 0 is summed: t = fma(seed + x_1, s_1, t) of the block before;
+// - while part 1 is summed: y += t d of the block before, and t = fma(seed + x_0, s_0, base) of this one.
+// Between the two, up to 192 bytes of what is wanted next are asked for.
 #pragma once
 #include "kernels/cpu/isa/quant_neon.h"
 #include "kernels/quant_form.h"
@@ -31,9 +29,6 @@ namespace makar::kernels::MAKAR_ISA {
 #define MAKAR_DOTS_1(lane, w) MAKAR_DOTS(w, lane, "v16", "v17", "v18", "v19")
 #define MAKAR_SEEDS(x0, x1, x2, x3) \
   "ldr " x0 ", [%[seed]]\n ldr " x1 ", [%[seed]]\n ldr " x2 ", [%[seed]]\n ldr " x3 ", [%[seed]]\n"
-#define MAKAR_FINISH_SUBTRACT                                   \
-  "fsub v16.4s, v16.4s, v26.4s\n fsub v17.4s, v17.4s, v26.4s\n" \
-  "fsub v18.4s, v18.4s, v26.4s\n fsub v19.4s, v19.4s, v26.4s\n"
 #define MAKAR_FINISH_PART_1                                   \
   "fmla v4.4s, v16.4s, v29.4s\n fmla v5.4s, v17.4s, v29.4s\n" \
   "fmla v6.4s, v18.4s, v29.4s\n fmla v7.4s, v19.4s, v29.4s\n"
@@ -41,22 +36,21 @@ namespace makar::kernels::MAKAR_ISA {
   "ldr q28, [%[d]]\n"                                                 \
   "fmla %[y0].4s, v4.4s, v28.s[0]\n fmla %[y1].4s, v5.4s, v28.s[1]\n" \
   "fmla %[y2].4s, v6.4s, v28.s[2]\n fmla %[y3].4s, v7.4s, v28.s[3]\n"
-// s_0 comes to v27, s_1 to v29, -seed s_0 to memory.
+// s_0 comes to v27, s_1 to v29, -seed (s_0 + s_1) to memory.
 #define MAKAR_FLOAT_SCALES "ldr q27, [%[b]]\n ldr q29, [%[b], #16]\n add %[base], %[b], #32\n"
 #define MAKAR_HALF_SCALES                                            \
   "ldr q27, [%[b]]\n fcvtl2 v29.4s, v27.8h\n fcvtl v27.4s, v27.4h\n" \
-  "fmul v10.4s, v27.4s, v30.4s\n str q10, [%[base]]\n"
+  "fadd v10.4s, v27.4s, v29.4s\n fmul v10.4s, v10.4s, v30.4s\n str q10, [%[base]]\n"
 
 #define MAKAR_PANEL(scales) \
   asm volatile(                                                                                           \
       "movi v4.4s, #0\n movi v5.4s, #0\n movi v6.4s, #0\n movi v7.4s, #0\n movi v29.4s, #0\n"             \
       MAKAR_SEEDS("q16", "q17", "q18", "q19")                                                             \
-      "ldr q26, [%[seed]]\n fneg v30.4s, v26.4s\n"                                                        \
+      "ldr q30, [%[seed]]\n fneg v30.4s, v30.4s\n"                                                        \
       "1:\n"                                                                                              \
       MAKAR_SEEDS("q12", "q13", "q14", "q15")                                                             \
       MAKAR_LOAD_RUN("0", "0")                                                                            \
       MAKAR_DOTS_0("0", "v20") MAKAR_DOTS_0("1", "v21") MAKAR_DOTS_0("2", "v22") MAKAR_DOTS_0("3", "v23") \
-      MAKAR_FINISH_SUBTRACT                                                                               \
       MAKAR_LOAD_RUN("64", "16")                                                                          \
       MAKAR_DOTS_0("0", "v20")                                                                            \
       MAKAR_FINISH_PART_1 scales                                                                          \
@@ -75,12 +69,12 @@ namespace makar::kernels::MAKAR_ISA {
       "add %[d], %[a], #256\n add %[a], %[a], #272\n"                                                     \
       "add %[b], %[b], %[step]\n add %[v], %[v], %[step]\n"                                               \
       "subs %[n], %[n], #1\n b.ne 1b\n"                                                                   \
-      MAKAR_FINISH_SUBTRACT MAKAR_FINISH_PART_1 MAKAR_FINISH_BLOCK                                        \
+      MAKAR_FINISH_PART_1 MAKAR_FINISH_BLOCK                                        \
       : [n] "+r"(blocks), [a] "+r"(a), [b] "+r"(b), [v] "+r"(values), [d] "+r"(d), [base] "+r"(base), [ahead] "+r"(ahead.at), \
         [y0] "+w"(y[0]), [y1] "+w"(y[1]), [y2] "+w"(y[2]), [y3] "+w"(y[3])                                \
       : [seed] "r"(kSeed), [stride] "r"(ahead.step), [step] "i"(group_bytes(F))                                                     \
       : "memory", "cc", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v12", "v13", "v14", "v15", "v16",     \
-        "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30")
+        "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v27", "v28", "v29", "v30")
 
 // y += the product of 4 rows of activations and the panel b of kFormWide or kFormInt8; blocks > 0.
 template <int Form>
@@ -102,7 +96,6 @@ inline void tile_of_four(int64_t blocks, const std::byte* a, const std::byte* b,
 #undef MAKAR_DOTS_0
 #undef MAKAR_DOTS_1
 #undef MAKAR_SEEDS
-#undef MAKAR_FINISH_SUBTRACT
 #undef MAKAR_FINISH_PART_1
 #undef MAKAR_FINISH_BLOCK
 #undef MAKAR_FLOAT_SCALES
