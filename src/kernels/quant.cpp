@@ -16,8 +16,8 @@ constexpr int64_t kSerial = 16384;                 // activations the caller qua
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
 constexpr int64_t kAsIs = 32;   // rows up to which int8 with f16 scales is not made wide; 16 bits never are
-constexpr int64_t kPanels = 4;  // panels at a time,
-constexpr int64_t kChunk = 32;  // blocks of 64 k at a time at most (half of 16 bits): both in the first cache
+constexpr int64_t kChunk = 32;  // blocks of 64 k at a time at most, and
+constexpr int64_t kPanels = 4;  // panels at a time: both in the first cache
 
 // Quantised rows in panels of `each` rows, dealt evenly.
 struct Activations {
@@ -67,9 +67,8 @@ void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1,
   const QuantForm& f = a.form;
   const bool as_is = used_as_is(b.form(), a.m);  // a copy would only change the scales
   const int wide = as_is ? b.form() : wide_form(f);
-  const int64_t longest = f.values == QuantValues::kInt16 ? kChunk / 2 : kChunk;
   const int64_t chunk =
-      ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, longest)), 4) * 4;  // even, whole groups
+      ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
   for (int64_t j = j0; j < j1; j += kPanels)
     for (int64_t k = 0; k < a.blocks; k += chunk) {
       const int64_t now = std::min(chunk, a.blocks - k), count = std::min(kPanels, j1 - j);

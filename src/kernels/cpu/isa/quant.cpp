@@ -265,6 +265,9 @@ void quant_expand(int form, int64_t blocks, const void* b, const int8_t* book, v
 
 void fill_quant(Table& table) {
   table.quant_product = quant_product;
+#if defined(MAKAR_ISA_neon)
+  table.int16_is_faster = true;
+#endif
   table.quant_expand = quant_expand;
 }
 
