@@ -48,7 +48,7 @@ const std::vector<Service::Route>& Service::routes() {
       {"POST", "/v1/batches/", Kind::kWorker, &S::batches},
       {"POST", "/v1/rerank", Kind::kModel, &S::rerank},
       {"POST", "/rerank", Kind::kModel, &S::rerank},
-      {"POST", "/v1/moderations", Kind::kModel, &S::moderations},
+      {"POST", "/v1/moderations", Kind::kClass, &S::moderations},
       {"POST", "/tokenize", Kind::kModel, &S::tokenize},
       {"POST", "/detokenize", Kind::kModel, &S::detokenize},
       {"POST", "/score", Kind::kModel, &S::score},
@@ -188,7 +188,13 @@ void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
   auto body = read_body(call->request.body);
   if (!body.ok()) return fail(*call, route.dialect, body.error());
   call->body = std::move(*body), call->request.body = {};
-  const auto name = text_field(call->body, "model");
+  auto name = text_field(call->body, "model");
+  if (name.ok() && name->empty() && route.kind == Kind::kClass) {
+    name = shelf_.classifier();
+    if (name->empty())
+      name = error_of(Error::Kind::kUnsupported, "model",
+                      "no model here classifies texts; one is served beside others with --add-model");
+  }
   if (!name.ok()) return fail(*call, route.dialect, name.error());
   const auto asked_on = std::this_thread::get_id();
   shelf_.ask(*name, [this, &route, call, asked_on](Result<ModelLease> model) {
