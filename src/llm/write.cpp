@@ -120,7 +120,7 @@ Result<WriteResult> Writing::finish() {
       options_.on_text(static_cast<int64_t>(i), out.answers[i].text);
   if (const auto* sample = dynamic_cast<const SampleJob*>(job_.get()))
     out.guessed = sample->guessed(), out.accepted = sample->accepted();
-  out.prompt_tokens = prompt_tokens_;
+  out.prompt_tokens = prompt_tokens_, out.reused = job_->reused.value_or(0);
   out.steps = engine_.stats().steps - steps_before_;
   return out;
 }

@@ -41,6 +41,7 @@ class Answering::PromptTask : public EngineTask {
     auto result = writing_->finish();
     if (!result.ok()) return owner_->failed(result.error());
     owner_->finished(prompt_, std::move(*result));
+    if (score_) result->reused = score_->reused.value_or(0);  // what follows reuses what this request read
   }
 
   void fail(const Error& why) override { owner_->failed(why); }
@@ -213,6 +214,7 @@ void Answering::finished(size_t prompt, WriteResult result) {
   for (size_t i = 0; i < result.answers.size(); ++i) {
     Line& line = lines_[first + i];
     WrittenText& answer = result.answers[i];
+  usage_.cached += result.reused;
     usage_.completion += static_cast<int64_t>(answer.tokens.size());
     if (!ask_.stream) {
       line.pending = std::move(answer.tokens);

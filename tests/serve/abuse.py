@@ -168,7 +168,7 @@ def injection(makar):
             usage = answer.get("usage", answer)
             found = [usage[k] for k in ("prompt_tokens", "input_tokens", "prompt_eval_count", "count") if k in usage]
             check(status == 200 and found, f"{route}: {status} {str(answer)[:200]}")
-            return found[0] if found else 0
+            return found[0] + usage.get("cache_read_input_tokens", 0) if found else 0
         def tool(text):
             return [{"type": "function", "function": {"name": "f", "description": text, "parameters": {"type": "object", "properties": {"a": {"type": "string", "description": text}}}}}]
         fields = [

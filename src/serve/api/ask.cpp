@@ -112,7 +112,8 @@ std::string utc(int64_t seconds) {
 Json usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt},
           {"completion_tokens", usage.completion},
-          {"total_tokens", usage.prompt + usage.completion}};
+          {"total_tokens", usage.prompt + usage.completion},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}};
 }
 
 std::string sse(const Json& data) { return "data: " + dump(data) + "\n\n"; }
