@@ -67,7 +67,7 @@ class Service : public HttpHandler {
     bool open() const { return kind == Kind::kOpen; }
     bool admitted() const { return kind != Kind::kOpen && kind != Kind::kAtOnce; }
   };
-  static const std::vector<Route>& routes();
+  static const std::vector<Route>& routes();  // in service_routes.cpp
   static const Route* find(const HttpRequest& request, bool& path_known);
 
   ApiError full() const;
@@ -78,7 +78,7 @@ class Service : public HttpHandler {
   AskContext context(const Call& call) const;
   void answer(Call& call, const Json& body) const;
 
-  void health(Call& call);
+  void health(Call& call);  // in service_status.cpp
   void ready(Call& call);
   void models(Call& call);
   void counters(Call& call);
