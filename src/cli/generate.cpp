@@ -93,6 +93,8 @@ Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& eng
       }
     } else if (key == "early_stopping") {
       MAKAR_TRY(o.early, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
+    } else if (key == "ignore_eos" && value.is_boolean()) {
+      o.ignore_eos = value.get<bool>();
     } else if (key == "mbr_metric" && value.is_string()) {
       MAKAR_CHECK_OK(read_mbr_metric(value.get<std::string>(), key, o));
     } else if (key == "mbr" && value.is_number_integer()) {

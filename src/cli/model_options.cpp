@@ -38,6 +38,7 @@ Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool, 
 
 void WritingOptions::declare(Options& options) {
   add_number_options<Decoding>(options, write, decoding_options());
+  options.add("--ignore-eos", &write.ignore_eos, "go on after the model's ending ids");
   options.add("--early-stopping", &early,
               "beams: yes ends when there are as many answers as beams, no when none is likely to be better, "
               "never when none can be",

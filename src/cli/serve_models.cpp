@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/resident.h"
 #include "base/shown.h"
+#include "models/family.h"
 
 namespace makar {
 namespace {
@@ -34,6 +35,19 @@ ShelfEntry named(const std::string& choice) {
 
 bool is_model(const fs::path& path) {
   return path.extension() == ".gguf" ? is_file(path.string()) : is_there((path / "config.json").string());
+}
+
+// How many labels a model gives to texts, by its configuration alone. One that cannot be read says why when
+// it is loaded.
+int64_t labels_of(const std::string& path) {
+  const auto spec = [&]() -> Result<ModelSpec> {
+    MAKAR_TRY(const Config config, Config::read(path));
+    MAKAR_TRY(const Family* family, find_family(config));
+    return family->read(config);
+  }();
+  const bool labels =
+      spec.ok() && spec->head.kind == HeadKind::kSequenceClass && !(spec->encoder && spec->decoder);
+  return labels ? spec->head.labels : 0;
 }
 
 Status add_folder(const std::string& folder, std::vector<ShelfEntry>& out) {
@@ -85,7 +99,8 @@ Result<std::vector<ShelfEntry>> ServedModelOptions::entries() const {
   if (!folder.empty()) MAKAR_CHECK_OK(add_folder(folder, out));
   std::set<std::string> names;
   const auto take = [&](const std::string& name) { return !name.empty() && names.insert(name).second; };
-  for (const ShelfEntry& entry : out) {
+  for (ShelfEntry& entry : out) {
+    if (is_there((fs::path(entry.path) / "config.json").string())) entry.labels = labels_of(entry.path);
     if (!take(entry.name))
       return error_at("--add-model", "the name {} is given twice; say NAME=PATH", shown(entry.name));
     for (const std::string& adapter : entry.adapters)

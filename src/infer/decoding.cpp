@@ -11,6 +11,8 @@ using O = Decoding;
 constexpr DecodingOption kOptions[] = {
     {"-n n_predict max_tokens max_new_tokens", &O::max_new_tokens, 1, 1 << 30, "N",
      "tokens to write at most"},
+    {"min_tokens min_new_tokens", &O::min_new_tokens, 0, 1 << 30, "N",
+     "tokens to write at least: no ending id before"},
     {"n num_return_sequences", &O::answers, 1, 1024, "N", "answers to write"},
     {"beams num_beams", &O::beams, 1, 256, "N", "beam search of this width; 1 means none"},
     {"beam_groups num_beam_groups", &O::beam_groups, 1, 256, "N",
@@ -34,6 +36,9 @@ std::span<const DecodingOption> decoding_options() { return kOptions; }
 Status check_decoding(const Decoding& o) {
   MAKAR_CHECK_OK(check_number_options(o, decoding_options()));
   MAKAR_CHECK_OK(check_sampler(o.sampler));
+  if (o.min_new_tokens > o.max_new_tokens)
+    return error_at("--min-tokens", "asks for {} tokens at least where {} are the most", o.min_new_tokens,
+                    o.max_new_tokens);
   if (o.beams > 1 && o.answers > o.beams)
     return error_at("--n", "asks for {} answers of {} beams; there are at most as many answers as beams",
                     o.answers, o.beams);
@@ -100,7 +105,11 @@ std::shared_ptr<WriteJob> make_job(const Model& model, const ContextOptions& con
   WriteRequest shared;
   shared.prompt = decoder_prompt(model, prompt);
   shared.max_new_tokens = o.max_new_tokens, shared.answers = o.answers, shared.logprobs = o.logprobs;
-  shared.sampler = o.sampler, shared.stop = std::move(stop);
+  shared.sampler = o.sampler;
+  if (!o.ignore_eos) shared.stop = std::move(stop);
+  if (o.min_new_tokens > 0)
+    shared.sampler.late = shared.stop,
+    shared.sampler.late_from = static_cast<int64_t>(shared.prompt.size()) + o.min_new_tokens;
   if (o.max_time > 0)
     shared.deadline = WriteRequest::Clock::now() + std::chrono::duration_cast<WriteRequest::Clock::duration>(
                                                        std::chrono::duration<double>(o.max_time));

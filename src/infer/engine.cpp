@@ -97,6 +97,7 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
+    if (!job.reused) job.reused = branch.cached;
     return true;
   }
   const size_t slot = cache_.add();
@@ -121,6 +122,7 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
     }
   }
   branch.slot = slot;
+  if (!job.reused) job.reused = 0;
   return true;
 }
 

@@ -50,10 +50,11 @@ class Job {
   void fail(KvCache& cache, Error why);
 
   std::vector<Branch> branches;
-  std::vector<int64_t> source;  // what the encoder of an encoder-decoder reads
-  std::string salt;             // jobs of different salts share no pages
-  int32_t adapter = -1;         // of those the model's layers offer; -1: none
-  int64_t priority = 0;         // higher ones go first
+  std::vector<int64_t> source;    // what the encoder of an encoder-decoder reads
+  std::string salt;               // jobs of different salts share no pages
+  int32_t adapter = -1;           // of those the model's layers offer; -1: none
+  int64_t priority = 0;           // higher ones go first
+  std::optional<int64_t> reused;  // tokens that were known when it was first given a place
   std::optional<Error> error;
 
  protected:

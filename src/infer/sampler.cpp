@@ -21,6 +21,7 @@ constexpr LogitStep kLogitSteps[] = {
     {[](const O& o) { return o.presence_penalty != 0 || o.frequency_penalty != 0; }, presence_and_frequency},
     {[](const O& o) { return o.dry_multiplier > 0; }, dry},
     {[](const O& o) { return o.no_repeat_ngram_size > 0; }, no_repeat_ngram},
+    {[](const O& o) { return o.late_from > 0; }, bar_late},
 };
 
 struct CandidateStep {

@@ -2,10 +2,10 @@
 //
 // On the logits of the whole vocabulary:
 //   1. logit bias               2. repetition penalty       3. presence and frequency penalties
-//   4. DRY                      5. no-repeat n-gram
+//   4. DRY                      5. no-repeat n-gram         6. no end before the least number of tokens
 // then greedily the best token when the temperature is 0, or on the candidates that are left:
-//   6. top-k    7. temperature  8. top-p    9. min-p        10. typical
-//  11. epsilon 12. eta         13. XTC     14. mirostat     and a draw.
+//   7. top-k    8. temperature  9. top-p   10. min-p        11. typical
+//  12. epsilon 13. eta         14. XTC     15. mirostat     and a draw.
 // Each truncation sees the probabilities renormalised over what the one before it left, and leaves one token
 // at least. This is the order of transformers; top-k stands before the temperature because it does not depend
 // on it.
@@ -45,6 +45,9 @@ struct SamplerOptions {
   std::vector<std::pair<int64_t, double>> logit_bias = {};  // (token, added to its logit)
   std::vector<int64_t> dry_breakers = {};                   // tokens over which DRY sees no repetition
   int64_t prompt_tokens = 0;  // presence and frequency count only what was written after these
+  // Tokens that are barred while there are fewer tokens than this, the prompt's included.
+  std::vector<int64_t> late = {};
+  int64_t late_from = 0;
 };
 
 class Candidates;

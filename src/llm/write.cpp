@@ -31,6 +31,9 @@ Status check_writing(const WriteOptions& o) {
     return error_at("--mbr", "compares drawn answers; --beams, --penalty-alpha and --best-of exclude it");
   if (o.mbr > 0 && o.mbr < o.answers)
     return error_at("--mbr", "draws {} answers where --n asks for {}", o.mbr, o.answers);
+  if (o.constraint && (o.ignore_eos || o.min_new_tokens > 0))
+    return error_at(o.ignore_eos ? "--ignore-eos" : "--min-tokens",
+                    "excludes grammars: an answer that obeys one ends where it is complete");
   if (o.constraint && (o.beams > 1 || o.penalty_alpha > 0))
     return error_at("options", "beams and contrastive search know no grammar; sample instead");
   return Done{};
@@ -120,7 +123,7 @@ Result<WriteResult> Writing::finish() {
       options_.on_text(static_cast<int64_t>(i), out.answers[i].text);
   if (const auto* sample = dynamic_cast<const SampleJob*>(job_.get()))
     out.guessed = sample->guessed(), out.accepted = sample->accepted();
-  out.prompt_tokens = prompt_tokens_;
+  out.prompt_tokens = prompt_tokens_, out.reused = job_->reused.value_or(0);
   out.steps = engine_.stats().steps - steps_before_;
   return out;
 }

@@ -42,7 +42,8 @@ struct WrittenText : Answer {
 
 struct WriteResult {
   std::vector<WrittenText> answers;
-  int64_t prompt_tokens = 0, steps = 0, guessed = 0, accepted = 0;
+  int64_t prompt_tokens = 0, reused = 0;  // of the prompt's, those that other requests had read before
+  int64_t steps = 0, guessed = 0, accepted = 0;
 };
 
 // A request on its way. Any number of them may be in one engine; whoever steps it brings all of them on.

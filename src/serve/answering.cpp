@@ -17,6 +17,7 @@ class Answering::PromptTask : public EngineTask {
     engine_ = &engine;
     const Ask& ask = owner_->ask_;
     const std::vector<int64_t>& ids = owner_->prompts_[prompt_];
+    owner_->reply_->count(static_cast<int64_t>(ids.size()), 0);
     if (ask.echo && ask.write.logprobs >= 0 && ids.size() > 1) {
       score_ = std::make_shared<ScoreJob>(ids, 1, ask.write.logprobs);
       score_->adapter = ask.write.adapter, score_->salt = ask.write.salt;
@@ -40,6 +41,7 @@ class Answering::PromptTask : public EngineTask {
     if (over_) return owner_->scored(prompt_);
     auto result = writing_->finish();
     if (!result.ok()) return owner_->failed(result.error());
+    if (score_) result->reused = score_->reused.value_or(0);  // what follows reuses what this request read
     owner_->finished(prompt_, std::move(*result));
   }
 
@@ -198,6 +200,8 @@ void Answering::echo(size_t prompt, const std::vector<Written>& tokens) {
 
 void Answering::token(size_t index, const Written& token) {
   reply_->first_token();
+  reply_->count(0, 1);
+  ++lines_[index].counted;
   if (ask_.stream && ask_.write.logprobs >= 0) lines_[index].pending.push_back(token);
 }
 
@@ -210,10 +214,13 @@ void Answering::text(size_t index, const std::string& text) {
 void Answering::finished(size_t prompt, WriteResult result) {
   if (over_) return;
   const size_t first = prompt * static_cast<size_t>(ask_.write.answers);
+  usage_.cached += result.reused;
   for (size_t i = 0; i < result.answers.size(); ++i) {
     Line& line = lines_[first + i];
     WrittenText& answer = result.answers[i];
-    usage_.completion += static_cast<int64_t>(answer.tokens.size());
+    const auto written = static_cast<int64_t>(answer.tokens.size());
+    usage_.completion += written;
+    reply_->count(0, written - line.counted);  // those that were chosen at the end
     if (!ask_.stream) {
       line.pending = std::move(answer.tokens);
       text(first + i, answer.text);
@@ -236,7 +243,6 @@ void Answering::scored(size_t prompt) {
 
 void Answering::prompt_done() {
   if (over_ || --left_ > 0) return;
-  reply_->count(usage_);
   if (ask_.stream) {
     emit(ask_.shape->done(usage_));
     over_ = true;
@@ -254,7 +260,6 @@ void Answering::failed(const Error& error) {
   if (over_) return;
   const ApiError told = ApiError::of(error);
   reply_->failed(error.text());
-  reply_->count(usage_);
   if (ask_.stream) {
     emit(ask_.shape->failed(told));
     reply_->end();

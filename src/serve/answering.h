@@ -21,6 +21,7 @@ class Answering : public std::enable_shared_from_this<Answering> {
     WholeAnswer whole;
     std::vector<Written> pending;  // tokens that are not told yet
     size_t text_bytes = 0, token_bytes = 0, characters = 0;
+    int64_t counted = 0;  // tokens, as they came
   };
 
   Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket);

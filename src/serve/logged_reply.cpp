@@ -60,7 +60,6 @@ LoggedReply::~LoggedReply() {
   int status = status_;
   if (status == 0 || (*gone_ && !complete_)) status = *gone_ ? kClientLeft : 500;
   metrics_.request(route_, status, seconds);
-  metrics_.tokens(prompt_, written_);
   if (limits_) limits_->charge(caller_, prompt_ + written_);
   if (!log_) return;
   Json line = {{"time", timestamp()},
@@ -107,6 +106,11 @@ void LoggedReply::on_gone(std::function<void()> call) {
     *gone = true;
     call();
   });
+}
+
+void LoggedReply::count(int64_t prompt, int64_t written) {
+  prompt_ += prompt, written_ += written;
+  metrics_.tokens(prompt, written);
 }
 
 void LoggedReply::first_token() {

@@ -30,7 +30,8 @@ class LoggedReply : public HttpReply {
   const std::string& id() const { return id_; }
   // Who asks, whose limits its tokens are taken from, and what the answer's head says of both.
   void set_caller(std::string caller, RateLimit& limits, HttpHeaders headers);
-  void count(const Usage& usage) { prompt_ = usage.prompt, written_ = usage.completion; }
+  // Tokens read and written since the last time.
+  void count(int64_t prompt, int64_t written);
   void first_token();
   void failed(const std::string& why);  // the reason goes into the log
 

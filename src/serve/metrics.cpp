@@ -31,16 +31,6 @@ void ServeMetrics::first_token(double seconds) {
   first_.add(seconds);
 }
 
-void ServeMetrics::tokens(int64_t prompt, int64_t written) {
-  const std::lock_guard lock(mutex_);
-  prompt_tokens_ += prompt, written_tokens_ += written;
-}
-
-std::pair<int64_t, int64_t> ServeMetrics::tokens_so_far() const {
-  const std::lock_guard lock(mutex_);
-  return {prompt_tokens_, written_tokens_};
-}
-
 std::string ServeMetrics::text(const EngineState& engine, int64_t inside) const {
   const std::lock_guard lock(mutex_);
   std::string out = "# HELP makar:requests_total Requests answered.\n# TYPE makar:requests_total counter\n";

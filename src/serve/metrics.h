@@ -1,6 +1,7 @@
 // Counters for Prometheus.
 #pragma once
 #include <array>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -13,9 +14,10 @@ class ServeMetrics {
  public:
   void request(const std::string& route, int status, double seconds);
   void first_token(double seconds);
-  void tokens(int64_t prompt, int64_t written);
+  // As they are read and written.
+  void tokens(int64_t prompt, int64_t written) { prompt_tokens_ += prompt, written_tokens_ += written; }
 
-  std::pair<int64_t, int64_t> tokens_so_far() const;  // of prompts, written
+  std::pair<int64_t, int64_t> tokens_so_far() const { return {prompt_tokens_, written_tokens_}; }
 
   // The text format of Prometheus; `waiting` requests wait among `inside`.
   std::string text(const EngineState& engine, int64_t inside) const;
@@ -32,7 +34,7 @@ class ServeMetrics {
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, int64_t> requests_;
   Histogram latency_, first_;
-  int64_t prompt_tokens_ = 0, written_tokens_ = 0;
+  std::atomic<int64_t> prompt_tokens_{0}, written_tokens_{0};
 };
 
 }  // namespace makar

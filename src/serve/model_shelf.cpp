@@ -32,6 +32,13 @@ std::optional<ModelShelf::Place> ModelShelf::find(const std::string& name) const
   return std::nullopt;
 }
 
+std::string ModelShelf::classifier() const {
+  for (const int64_t least : {2, 1})
+    for (const Entry& entry : entries_)
+      if (entry.entry.labels >= least) return entry.entry.name;
+  return {};
+}
+
 std::optional<ModelLease> ModelShelf::loaded(const Place& place) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[place.entry];

@@ -10,6 +10,7 @@ namespace makar {
 struct ShelfEntry {
   std::string name, path;
   std::vector<std::string> adapters;  // names of those that a request may ask for instead of the model
+  int64_t labels = 0;                 // that it gives to texts; 0: it is no classifier
 };
 
 struct ShelfState {
@@ -37,6 +38,9 @@ class ModelShelf {
 
   std::vector<ShelfState> list() const;
   const std::string& first() const { return entries_.front().entry.name; }
+  // One that classifies texts, for requests that name none; empty where there is none. A single label is a
+  // rank sooner than a class: such a model comes last.
+  std::string classifier() const;
   bool knows(const std::string& name) const { return find(name).has_value(); }
   EngineState state() const;  // of all engines together
   // The longest time that a step under way has taken so far.

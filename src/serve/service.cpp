@@ -15,70 +15,6 @@ constexpr int64_t kBatchShare = 4, kMostBatchLines = 16;  // lines of batches fo
 
 }  // namespace
 
-const std::vector<Service::Route>& Service::routes() {
-  using S = Service;
-  constexpr Dialect kAnthropic = Dialect::kAnthropic, kOllama = Dialect::kOllama;
-  static const std::vector<Route> table = {
-      {"GET", "/health", Kind::kOpen, &S::health},
-      {"GET", "/ready", Kind::kOpen, &S::ready},
-      {"GET", "/metrics", Kind::kAtOnce, &S::counters},
-      {"GET", "/", Kind::kOpen, &S::page_files},
-      {"GET", "/app.js", Kind::kOpen, &S::page_files},
-      {"GET", "/app.css", Kind::kOpen, &S::page_files},
-      {"GET", "/makar/engine", Kind::kAtOnce, &S::engine},
-      {"POST", "/makar/look", Kind::kModel, &S::look},
-      {"GET", "/makar/", Kind::kPage, &S::page},
-      {"POST", "/makar/", Kind::kPage, &S::page},
-      {"DELETE", "/makar/", Kind::kPage, &S::page},
-      {"GET", "/v1/models", Kind::kAtOnce, &S::models},
-      {"GET", "/v1/models/", Kind::kAtOnce, &S::models},
-      {"POST", "/v1/chat/completions", Kind::kWrite, nullptr, read_chat_completion},
-      {"POST", "/v1/completions", Kind::kWrite, nullptr, read_completion},
-      {"POST", "/v1/responses", Kind::kWrite, nullptr, read_response},
-      {"GET", "/v1/responses/", Kind::kAtOnce, &S::kept_response},
-      {"DELETE", "/v1/responses/", Kind::kAtOnce, &S::forget_response},
-      {"POST", "/v1/embeddings", Kind::kModel, &S::embeddings},
-      {"POST", "/v1/files", Kind::kWorker, &S::add_file},
-      {"GET", "/v1/files", Kind::kWorker, &S::files},
-      {"GET", "/v1/files/", Kind::kWorker, &S::files},
-      {"DELETE", "/v1/files/", Kind::kWorker, &S::files},
-      {"POST", "/v1/batches", Kind::kWorker, &S::add_batch},
-      {"GET", "/v1/batches", Kind::kWorker, &S::batches},
-      {"GET", "/v1/batches/", Kind::kWorker, &S::batches},
-      {"POST", "/v1/batches/", Kind::kWorker, &S::batches},
-      {"POST", "/v1/rerank", Kind::kModel, &S::rerank},
-      {"POST", "/rerank", Kind::kModel, &S::rerank},
-      {"POST", "/v1/moderations", Kind::kModel, &S::moderations},
-      {"POST", "/tokenize", Kind::kModel, &S::tokenize},
-      {"POST", "/detokenize", Kind::kModel, &S::detokenize},
-      {"POST", "/score", Kind::kModel, &S::score},
-      {"POST", "/v1/messages", Kind::kWrite, nullptr, read_message, kAnthropic},
-      {"POST", "/v1/messages/count_tokens", Kind::kModel, &S::count_tokens, nullptr, kAnthropic},
-      {"GET", "/api/tags", Kind::kWorker, &S::tags, nullptr, kOllama},
-      {"GET", "/api/ps", Kind::kWorker, &S::loaded_tags, nullptr, kOllama},
-      {"GET", "/api/version", Kind::kAtOnce, &S::version, nullptr, kOllama},
-      {"POST", "/api/show", Kind::kModel, &S::show, nullptr, kOllama},
-      {"POST", "/api/chat", Kind::kWrite, nullptr, read_ollama_chat, kOllama},
-      {"POST", "/api/generate", Kind::kWrite, nullptr, read_ollama_generate, kOllama},
-      {"POST", "/api/embed", Kind::kModel, &S::ollama_embed, nullptr, kOllama},
-  };
-  return table;
-}
-
-const Service::Route* Service::find(const HttpRequest& request, bool& path_known) {
-  path_known = false;
-  const std::string method = request.method == "HEAD" ? "GET" : request.method;
-  for (const Route& route : routes()) {
-    const std::string_view path = route.path;
-    const bool below = path.size() > 1 && path.ends_with('/');
-    const bool match = below ? request.path.starts_with(path) : request.path == path;
-    if (!match) continue;
-    path_known = true;
-    if (method == route.method) return &route;
-  }
-  return nullptr;
-}
-
 Service::Service(ModelShelf& shelf, ServeOptions options)
     : shelf_(shelf),
       options_(std::move(options)),
@@ -188,7 +124,13 @@ void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
   auto body = read_body(call->request.body);
   if (!body.ok()) return fail(*call, route.dialect, body.error());
   call->body = std::move(*body), call->request.body = {};
-  const auto name = text_field(call->body, "model");
+  auto name = text_field(call->body, "model");
+  if (name.ok() && name->empty() && route.kind == Kind::kClass) {
+    name = shelf_.classifier();
+    if (name->empty())
+      name = error_of(Error::Kind::kUnsupported, "model",
+                      "no model here classifies texts; one is served beside others with --add-model");
+  }
   if (!name.ok()) return fail(*call, route.dialect, name.error());
   const auto asked_on = std::this_thread::get_id();
   shelf_.ask(*name, [this, &route, call, asked_on](Result<ModelLease> model) {
@@ -251,51 +193,6 @@ void Service::write(const Route& route, Call& call) {
 void Service::answer(Call& call, const Json& body) const {
   HttpResponse response;
   response.body = dump(body) + "\n";
-  call.reply->send(std::move(response));
-}
-
-void Service::health(Call& call) {
-  const double seconds = shelf_.seconds_in_step();
-  if (seconds < options_.hung_after) return answer(call, {{"status", "ok"}});
-  call.reply->send(broken(503, fmt::format("the engine has been in one step for {:.0f} seconds", seconds)));
-}
-
-void Service::ready(Call& call) {
-  if (!draining_) return answer(call, {{"status", "ready"}});
-  call.reply->send(broken(503, "the server is stopping"));
-}
-
-void Service::models(Call& call) {
-  const std::string prefix = "/v1/models/";
-  const bool one = call.request.path.starts_with(prefix);
-  const std::string asked = one ? call.request.path.substr(prefix.size()) : "";
-  Json list = Json::array();
-  for (const ShelfState& state : shelf_.list()) {
-    const auto add = [&](const std::string& name, const Json& parent) {
-      if (one && name != asked && name + ":latest" != asked) return;
-      Json model = {{"id", name},
-                    {"object", "model"},
-                    {"created", created_},
-                    {"owned_by", "makar"},
-                    {"root", state.entry->name},
-                    {"parent", parent},
-                    {"loaded", state.active != nullptr}};
-      if (state.active) model["max_model_len"] = state.active->served.context_limit();
-      list.push_back(std::move(model));
-    };
-    add(state.entry->name, nullptr);
-    for (const std::string& adapter : state.entry->adapters) add(adapter, state.entry->name);
-  }
-  if (!one) return answer(call, {{"object", "list"}, {"data", std::move(list)}});
-  if (!list.empty()) return answer(call, list[0]);
-  fail(call, Dialect::kOpenAi,
-       error_of(Error::Kind::kNotFound, "model", "{} is not served here", shown(asked)));
-}
-
-void Service::counters(Call& call) {
-  HttpResponse response;
-  response.type = "text/plain; version=0.0.4";
-  response.body = metrics_.text(shelf_.state(), gate_.inside());
   call.reply->send(std::move(response));
 }
 

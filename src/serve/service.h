@@ -54,9 +54,9 @@ class Service : public HttpHandler {
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
   // Answered at once (kOpen: without a key, too), by a worker as it came (kWorker; kPage: and uncounted, for
-  // the page asks often), with its body read and its model at hand (kModel), or by what the model writes
-  // (kWrite).
-  enum class Kind { kOpen, kAtOnce, kWorker, kPage, kModel, kWrite };
+  // the page asks often), with its body read and its model at hand (kModel; kClass: a classifier where none
+  // is named), or by what the model writes (kWrite).
+  enum class Kind { kOpen, kAtOnce, kWorker, kPage, kModel, kClass, kWrite };
   struct Route {
     const char* method;
     const char* path;  // one that ends in '/' holds all below it
@@ -67,7 +67,7 @@ class Service : public HttpHandler {
     bool open() const { return kind == Kind::kOpen; }
     bool admitted() const { return kind != Kind::kOpen && kind != Kind::kAtOnce; }
   };
-  static const std::vector<Route>& routes();
+  static const std::vector<Route>& routes();  // in service_routes.cpp
   static const Route* find(const HttpRequest& request, bool& path_known);
 
   ApiError full() const;
@@ -78,7 +78,7 @@ class Service : public HttpHandler {
   AskContext context(const Call& call) const;
   void answer(Call& call, const Json& body) const;
 
-  void health(Call& call);
+  void health(Call& call);  // in service_status.cpp
   void ready(Call& call);
   void models(Call& call);
   void counters(Call& call);

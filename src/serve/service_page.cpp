@@ -25,7 +25,7 @@ void Service::look(Call& call) {
   }();
   if (!asked.ok()) return fail(call, Dialect::kOpenAi, asked.error());
   const auto held = std::make_shared<Call>(std::move(call));
-  held->reply->count({static_cast<int64_t>(asked->source.size() + asked->target.size()), 0});
+  held->reply->count(static_cast<int64_t>(asked->source.size() + asked->target.size()), 0);
   auto task = std::make_shared<LookTask>(*asked, held->model.served(), [this, held](Result<Json> found) {
     if (!found.ok()) return fail(*held, Dialect::kOpenAi, found.error());
     answer(*held, *found);

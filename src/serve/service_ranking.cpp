@@ -53,7 +53,7 @@ void Service::rerank(Call& call) {
   if (const Status fine = read(); !fine.ok()) return fail(call, Dialect::kOpenAi, fine.error());
   const int64_t tokens = count(texts);
   const auto held = std::make_shared<Call>(std::move(call));
-  held->reply->count({tokens, 0});
+  held->reply->count(tokens, 0);
   const auto told = [this, held, ask, tokens, pairs](const Result<std::vector<std::vector<float>>>& rows) {
     const auto scores = [&]() -> Result<std::vector<double>> {
       if (!rows.ok()) return rows.error();
@@ -89,7 +89,7 @@ void Service::moderations(Call& call) {
   };
   if (const Status fine = read(); !fine.ok()) return fail(call, Dialect::kOpenAi, fine.error());
   const auto held = std::make_shared<Call>(std::move(call));
-  held->reply->count({count(texts), 0});
+  held->reply->count(count(texts), 0);
   submit(std::make_shared<LabelTask>(std::move(texts),
                                      [this, held](const Result<std::vector<std::vector<float>>>& rows) {
                                        if (!rows.ok()) return fail(*held, Dialect::kOpenAi, rows.error());

@@ -130,7 +130,7 @@ void Service::embed(Call& call, Dialect dialect,
   int64_t tokens = 0;
   for (const auto& text : *texts) tokens += static_cast<int64_t>(text.size());
   const auto held = std::make_shared<Call>(std::move(call));
-  held->reply->count({tokens, 0});
+  held->reply->count(tokens, 0);
   auto task = std::make_shared<EmbedTask>(std::move(*texts), held->model.active->embed,
                                           [this, held, dialect, tokens, tell = std::move(tell)](
                                               const Result<std::vector<std::vector<float>>>& vectors) {
@@ -191,7 +191,7 @@ void Service::score(Call& call) {
   }();
   if (!text.ok()) return fail(call, Dialect::kOpenAi, text.error());
   const auto held = std::make_shared<Call>(std::move(call));
-  held->reply->count({static_cast<int64_t>(text->tokens.size()), 0});
+  held->reply->count(static_cast<int64_t>(text->tokens.size()), 0);
   const ScoredText scored = *text;
   auto task = std::make_shared<ScoreTask>(
       scored.tokens, scored.from, top,

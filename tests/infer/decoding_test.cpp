@@ -202,6 +202,39 @@ TEST_F(DecodingTest, AnUnsureTokenEndsTheAnswer) {
   EXPECT_EQ(got.finish, Finish::kUnsure);
 }
 
+TEST_F(DecodingTest, AnswersEndAfterTheirLeastLengthOrNotByAnId) {
+  Decoding o;
+  o.max_new_tokens = 24, o.sampler.temperature = 1;
+  const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();
+  const std::vector<int64_t> ends = {full[1], full[9]};
+  ASSERT_EQ(run(make_job(model_, {}, prompt_, o, ends))[0].finish, Finish::kStop);
+  // It goes on after what would have ended it, with the same tokens.
+  Decoding ignores = o;
+  ignores.ignore_eos = true;
+  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
+  ignores.min_new_tokens = 8;  // nothing is barred where nothing ends
+  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
+  const auto ended_late = [&](Decoding late, int64_t least) {
+    late.min_new_tokens = least;
+    for (const Answer& a : run(make_job(model_, {}, prompt_, late, ends))) {
+      const Ids ids = a.ids();
+      ASSERT_GE(static_cast<int64_t>(ids.size()), least);
+      for (size_t i = 0; i < ids.size(); ++i) {
+        const bool end = std::find(ends.begin(), ends.end(), ids[i]) != ends.end();
+        EXPECT_EQ(end, i + 1 == ids.size() && a.finish == Finish::kStop) << i;
+        if (end) EXPECT_GE(static_cast<int64_t>(i), least);
+      }
+    }
+  };
+  for (const int64_t least : {1, 2, 8, 24}) {
+    ended_late(o, least);
+    Decoding way = o;
+    way.answers = 3, ended_late(way, least);
+    way = o, way.sampler.temperature = 0, way.beams = 3, ended_late(way, least);
+    way = o, way.sampler.top_k = 4, way.penalty_alpha = 0.5, ended_late(way, least);
+  }
+}
+
 TEST_F(DecodingTest, TimeEndsAnswersWithWhatThereIs) {
   WriteRequest shared;
   shared.prompt = prompt_, shared.max_new_tokens = 30;
@@ -233,6 +266,8 @@ TEST_F(DecodingTest, WhatExcludesEachOtherIsSaid) {
   EXPECT_NE(refused([](Decoding& o) { o.best_of = 2, o.answers = 3; }), "");
   EXPECT_NE(refused([](Decoding& o) { o.max_time = -1; }), "");
   EXPECT_NE(refused([](Decoding& o) { o.stop_below = NAN; }), "");
+  EXPECT_NE(refused([](Decoding& o) { o.min_new_tokens = 65; }), "");
+  EXPECT_NE(refused([](Decoding& o) { o.min_new_tokens = -1; }), "");
 }
 
 }  // namespace

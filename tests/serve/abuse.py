@@ -8,15 +8,16 @@ import json
 import os
 import re
 import signal
+import statistics
 import sys
 import time
 
 import attacks
 from attacks import CHAT, NO_END, TEXT, USER
-from serving import SPECIAL, Server, check, failures, metric
+from serving import PATIENCE, SPECIAL, Server, check, failures, metric
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
-KEPT = 0.5 if SLOW else 0.3  # of their rate: 0.8 is what we hold to and print; other work on the machine comes on top
+KEPT = 0.8 if SLOW else 0.7  # of their rate; short windows say less
 
 
 def resident(s):
@@ -36,7 +37,7 @@ class Watched:
         return self
 
     def __exit__(self, *_):
-        s, end = self.s, time.time() + 15
+        s, end = self.s, time.time() + 15 * PATIENCE
         check(s.process.poll() is None, f"{self.what}: the server is there")
         if s.process.poll() is not None:
             return
@@ -50,19 +51,27 @@ class Watched:
         check(s.post(TEXT, {"prompt": "a", "max_tokens": 2})[0] == 200, f"{self.what}: others are served")
 
 
-def beside(s, what, attack, *args):
-    """The rate of good clients during an attack, beside the rates before and after it."""
-    seconds = 6 if SLOW else 2
-    before = attacks.good_rate(s, seconds)
-    with attacks.elsewhere(attack, s, *args) as process:
-        time.sleep(0.5)
-        during = attacks.good_rate(s, seconds)
-        process.join(600)
-        check(process.exitcode == 0, f"{what}: the attack ended with {process.exitcode}")
-    after = attacks.good_rate(s, seconds)
-    kept = during / ((before + after) / 2)
-    print(f"{what}: good clients kept {kept * 100:.0f} % of their rate ({before:.0f}, {during:.0f}, {after:.0f} a second)", flush=True)
-    check(kept >= KEPT, f"{what}: {kept:.2f}")
+def beside(s, what, attack):
+    """What good clients keep of their rate while `attack(seed)` goes on. Windows with and without it take turns, and each
+    is held against the two beside it: other work on the machine slows all three. It may come and go just as the windows
+    do, so there are three trials; an attack that costs too much spoils all of them."""
+    windows, seconds = (5, 2.0) if SLOW else (3, 0.8)
+    for trial in range(3):
+        shares, rates = [], [attacks.good_rate(s, seconds)]
+        for i in range(windows):
+            with attacks.elsewhere(attacks.again, attack, seconds + 0.5, 100 * (windows * trial + i)) as process:
+                time.sleep(0.5)
+                during = attacks.good_rate(s, seconds)
+                process.join(60 * PATIENCE)
+                check(process.exitcode == 0, f"{what}: the attack ended with {process.exitcode}")
+            rates += [during, attacks.good_rate(s, seconds)]
+            shares.append(2 * during / (rates[-3] + rates[-1]))
+        kept = statistics.median(shares)
+        print(f"{what}: good clients kept {kept * 100:.0f} % of their rate ({', '.join(f'{r:.0f}' for r in rates)} a second, "
+              "with the attack in every second window)", flush=True)
+        if kept >= KEPT:
+            return
+    check(False, f"{what}: good clients kept {kept:.2f} of their rate, less than {KEPT}")
 
 
 def malformed(makar):
@@ -71,19 +80,19 @@ def malformed(makar):
         counts = attacks.malformed(s, count, 1)
         print(f"malformed: {count} requests, by code {counts}", flush=True)
         check(500 not in counts and counts.get(400, 0) > count / 3, f"{counts}")
-        beside(s, "malformed", attacks.malformed, count // 5, 2, 0.005)
+        beside(s, "malformed", lambda seed: attacks.malformed(s, 30, seed, 0.005 * PATIENCE))
 
 
 def slow(makar):
     """More connections than there are places, for less than the time they may take."""
     with Server(makar, "-t", "1", "--client-time", "4") as s, Watched(s, "slow"):
-        beside(s, "slow", attacks.slow, 10 if SLOW else 4)
+        beside(s, "slow", lambda seed: attacks.slow(s, 1))
 
 
 def deaf(makar):
     with Server(makar, "-t", "1", "--client-time", "2") as s, Watched(s, "deaf", 128) as before:
         links = attacks.deaf(s, 32 if SLOW else 8)
-        end = time.time() + 180
+        end = time.time() + 180 * PATIENCE
         while time.time() < end and (metric(s, "num_requests_inside") or s.descriptors() > before.files + 2):
             time.sleep(0.1)
         check(metric(s, "num_requests_inside") == 0, "who never reads is let go")
@@ -95,11 +104,11 @@ def leaving(makar):
     with Server(makar, "-t", "1", "-np", "4", "--queue", "200") as s, Watched(s, "leaving"):
         attacks.leaving(s, 1000 if SLOW else 100, 1)
         start = time.time()
-        while metric(s, "num_requests_inside") and time.time() < start + 10:
+        while metric(s, "num_requests_inside") and time.time() < start + 10 * PATIENCE:
             time.sleep(0.01)
         print(f"leaving: the last one's place was free after {time.time() - start:.2f} s", flush=True)
-        check(time.time() - start < 5, "who left is out at once")
-        beside(s, "leaving", attacks.leaving, 300 if SLOW else 60, 2, 0.02)
+        check(time.time() - start < 5 * PATIENCE, "who left is out at once")
+        beside(s, "leaving", lambda seed: attacks.leaving(s, 10, seed, 0.02 * PATIENCE))
 
 
 def crowd(makar):
@@ -122,7 +131,7 @@ def crowd(makar):
 
 
 def drain(makar):
-    for patience, whole in ((60, True), (1, False)):
+    for patience, whole in ((60 * PATIENCE, True), (1, False)):
         with Server(makar, "-t", "1", "--drain-time", str(patience), "-np", "32") as s:
             ask = {"prompt": "a", "max_tokens": 300 if whole else 1900, "temperature": 0, **NO_END}
             with concurrent.futures.ThreadPoolExecutor(32) as many:
@@ -137,11 +146,11 @@ def drain(makar):
                         ends.append(g.result()[1][-1])
                     except Exception as e:  # cut off
                         ends.append(type(e).__name__)
-            code = s.process.wait(60)
+            code = s.process.wait(60 * PATIENCE)
             check(code == 0, f"the server ends well, not with {code}")
             took = time.monotonic() - start
             print(f"drain: 32 streams, {ends.count('[DONE]')} finished, {took:.1f} s of {patience} allowed", flush=True)
-            check(took < patience + 4, f"within its time: {took:.1f} s")
+            check(took < patience + 4 * PATIENCE, f"within its time: {took:.1f} s")
             check(not whole or ends == ["[DONE]"] * 32, f"all are finished: {set(map(str, ends))}")
 
 
@@ -168,7 +177,7 @@ def injection(makar):
             usage = answer.get("usage", answer)
             found = [usage[k] for k in ("prompt_tokens", "input_tokens", "prompt_eval_count", "count") if k in usage]
             check(status == 200 and found, f"{route}: {status} {str(answer)[:200]}")
-            return found[0] if found else 0
+            return found[0] + usage.get("cache_read_input_tokens", 0) if found else 0
         def tool(text):
             return [{"type": "function", "function": {"name": "f", "description": text, "parameters": {"type": "object", "properties": {"a": {"type": "string", "description": text}}}}}]
         fields = [

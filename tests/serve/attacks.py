@@ -208,10 +208,19 @@ def elsewhere(attack, *args):
         process.join()
 
 
+def again(attack, seconds, seed):
+    """One attack after the other for so long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        attack(seed)
+        seed += 1
+
+
 def good_rate(s, seconds, clients=2):
     """Requests a second of clients who do nothing wrong, one after the other each; every one must be answered."""
     import threading
-    done, end = [], time.monotonic() + seconds
+    done, start = [], time.monotonic()
+    end = start + seconds
     def one():
         count = 0
         while time.monotonic() < end:
@@ -224,4 +233,4 @@ def good_rate(s, seconds, clients=2):
         t.start()
     for t in threads:
         t.join()
-    return sum(done) / seconds
+    return sum(done) / (time.monotonic() - start)

@@ -173,7 +173,9 @@ async function anthropic(text) {
   const last = await stream.finalMessage();
   assert.equal(streamed, text);
   assert.equal(last.usage.output_tokens, whole.usage.output_tokens);
-  assert.equal((await client.messages.countTokens({ model, messages })).input_tokens, whole.usage.input_tokens);
+  const read = whole.usage.input_tokens + whole.usage.cache_read_input_tokens;
+  assert.equal((await client.messages.countTokens({ model, messages })).input_tokens, read);
+  assert.equal(last.usage.input_tokens + last.usage.cache_read_input_tokens, read);
   if (sensible) {  // this dialect has no logit_bias: blanks of a model that writes at random have no end
     const tools = [{ name: 'get_weather', description: 'Weather of a city', input_schema: parameters }];
     const called = await client.messages.stream({ ...ask, tools, tool_choice: { type: 'any' }, max_tokens: long }).finalMessage();

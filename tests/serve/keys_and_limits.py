@@ -48,12 +48,16 @@ def caches_apart(makar):
             return int(re.search(r"^makar:prefix_cache_tokens_total (\d+)$", text, re.M)[1])
 
         ask = dict(ASK, prompt="a prompt of some length " * 20)
-        counts = []
+        counts, told = [], []
         for key in ("one", "one", "two", "two"):
-            check(s.request("POST", TEXT, ask, bearer(key))[0] == 200, "answered")
-            counts.append(reused(key))
+            status, _, text = s.request("POST", TEXT, ask, bearer(key))
+            check(status == 200, "answered")
+            counts.append(reused(key)), told.append(json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"])
         check(counts[0] == 0 and counts[1] > 0 and counts[2] == counts[1] and counts[3] > counts[2],
               f"a key's prompts are found again by that key alone: {counts}")
+        check(told == [0, counts[1], 0, counts[1]], f"and a request is told how much: {told}")
+        echo = json.loads(s.request("POST", TEXT, dict(ask, echo=True, logprobs=0), bearer("one"))[2])["usage"]
+        check(echo["prompt_tokens_details"]["cached_tokens"] == 0, f"a prompt that is scored is read anew: {echo}")
 
 
 def request_limit(makar):

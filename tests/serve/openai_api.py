@@ -4,10 +4,11 @@
 usage: openai_api.py MAKAR
 """
 import concurrent.futures
+import http.client
 import json
 import sys
 
-from serving import Server, check, failures, quiet
+from serving import Server, check, failures, metric, quiet
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 USER = [{"role": "user", "content": "Say something."}]
@@ -85,6 +86,16 @@ def check_sampling(s):
     _, ended = s.post(CHAT, dict(ask, stop=[stop]))
     check(ended["choices"][0]["message"]["content"] == texts[0][:texts[0].index(stop)], "stop strings")
     check(ended["choices"][0]["finish_reason"] == "stop", "stop is the reason")
+    ends = dict(ask, temperature=0, logit_bias={"256": 1000})
+    for more, count, why in (({}, 1, "stop"), ({"min_tokens": 5}, 6, "stop"), ({"min_tokens": 12}, 12, "length"),
+                             ({"ignore_eos": True}, 12, "length"), ({"ignore_eos": False}, 1, "stop")):
+        _, answer = s.post(CHAT, dict(ends, **more))
+        got = (answer["usage"]["completion_tokens"], answer["choices"][0]["finish_reason"])
+        check(got == (count, why), f"{more} gives {got}")
+    for more, param in (({"min_tokens": 13}, "min_tokens"), ({"min_tokens": -1}, "min_tokens"), ({"ignore_eos": 1}, "ignore_eos"),
+                        ({"min_tokens": 2, "guided_regex": "a+"}, "min_tokens")):
+        status, error = s.post(CHAT, dict(ends, **more))
+        check(status == 400 and error["error"]["param"] == param, f"{more}: {error}")
     with concurrent.futures.ThreadPoolExecutor(16) as many:
         same = set(many.map(lambda i: s.post(CHAT, ask)[1]["choices"][0]["message"]["content"]
                             if i % 3 else s.post(TEXT, {"prompt": "x" * (i + 1), "max_tokens": i})[0] and texts[0],
@@ -156,9 +167,33 @@ def check_conversations(s):
     check(on["usage"]["prompt_tokens"] == new["usage"]["prompt_tokens"] - 2, "a message is continued")
 
 
+def check_counters(s):
+    """Tokens are counted as they come, and of those who leave, too."""
+    names = ("prompt_tokens_total", "generation_tokens_total")
+    before = [metric(s, n) for n in names]
+    body = json.dumps({"prompt": "x" * 50, "max_tokens": 1900, "stream": True, "logit_bias": {"256": -1000}})
+    link = http.client.HTTPConnection(s.host, s.port, timeout=60)
+    link.request("POST", TEXT, body, {"x-request-id": "who-leaves"})
+    answer = link.getresponse()
+    for _ in range(20):
+        answer.readline()
+    during = [metric(s, n) for n in names]
+    inside = metric(s, "num_requests_inside")
+    link.close(), answer.close()
+    check(inside == 1 and during[0] == before[0] + 50 and during[1] > before[1], f"counted while it is written: {before} {during}")
+    quiet(s)
+    after = metric(s, names[1])
+    line = next(one for one in s.lines() if one["id"] == "who-leaves")
+    check(line["status"] == 499 and line["prompt_tokens"] == 50 and line["completion_tokens"] == after - before[1] < 1900,
+          f"the log knows what was written: {line} {before[1]} {after}")
+    _, beams = s.post(TEXT, {"prompt": "a", "max_tokens": 5, "use_beam_search": True, "best_of": 3, "n": 2, "logit_bias": {"256": -1000}})
+    check(metric(s, names[1]) == after + beams["usage"]["completion_tokens"] == after + 10, "what is chosen at the end is counted then")
+
+
 def main():
     with Server(sys.argv[1], "-t", "1") as s:
-        for test in (check_basics, check_chat, check_sampling, check_completions, check_formats, check_conversations):
+        for test in (check_basics, check_chat, check_sampling, check_completions, check_formats, check_conversations,
+                     check_counters):
             test(s)
         check(quiet(s), "nobody is left inside")
         check(all("status" in line and "id" in line for line in s.lines()), "the log has a line a request")

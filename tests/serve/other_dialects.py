@@ -43,7 +43,13 @@ def check_anthropic(s):
     check(all(n == d["type"] for n, d in events), "events are named twice alike")
     check(events[-2][1]["usage"]["output_tokens"] == whole["usage"]["output_tokens"], "usage")
     _, counted = s.post("/v1/messages/count_tokens", {k: v for k, v in ask.items() if k != "max_tokens"})
-    check(counted == {"input_tokens": whole["usage"]["input_tokens"]}, f"count_tokens: {counted}")
+    used = whole["usage"]
+    check(counted == {"input_tokens": used["input_tokens"] + used["cache_read_input_tokens"]}, f"count_tokens: {counted}")
+    again = events_of(s.request("POST", "/v1/messages", dict(ask, system="Be brief. " * 12, stream=True))[2])[-2][1]["usage"]
+    once_more = s.post("/v1/messages", dict(ask, system="Be brief. " * 12))[1]["usage"]
+    total = again["input_tokens"] + again["cache_read_input_tokens"]
+    check(once_more["cache_read_input_tokens"] >= total // 2 and
+          once_more["input_tokens"] + once_more["cache_read_input_tokens"] == total, f"tokens of the cache: {again} {once_more}")
     stop = text[2:4]
     _, ended = s.post("/v1/messages", dict(ask, stop_sequences=[stop]))
     check(ended["stop_reason"] == "stop_sequence" and ended["stop_sequence"] == stop, "stop sequences")

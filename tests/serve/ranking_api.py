@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from serving import Server, byte_tokenizer, check, failures
+from serving import Server, byte_tokenizer, check, failures, make_model
 
 MODELS = pathlib.Path(__file__).parent.parent / "golden/models"
 TEXTS = ["Hello there.", "Something else entirely.", "hello"]
@@ -85,6 +85,24 @@ def check_classifier(makar, root):
         check(result["flagged"] == any(result["categories"].values()), "flagged")
 
 
+def check_chosen(makar, root):
+    """Moderations that name no model: the one that classifies, loaded for them; an error where there is none."""
+    chat = make_model(root / "chat")
+    classifier, rank = root / "bert-sequence-classification", golden("llama-reward", root)
+    with Server(makar, "-t", "1", "--add-model", str(rank), "--add-model", str(classifier), model=chat) as s:
+        status, answer = s.post("/v1/moderations", {"input": TEXTS[0]})
+        check(status == 200 and answer["model"] == classifier.name, f"a classifier is found: {answer}")
+        named = s.post("/v1/moderations", {"input": TEXTS[0], "model": classifier.name})[1]
+        check(named["results"] == answer["results"], "the same as by its name")
+        status, answer = s.post("/v1/moderations", {"input": TEXTS[0], "model": "chat"})
+        check(status == 400 and answer["error"]["param"] == "model", f"whoever names another gets it: {answer}")
+        check(s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[1]["model"] == "chat", "others go to the first")
+    with Server(makar, "-t", "1", model=chat) as s:
+        status, error = s.post("/v1/moderations", {"input": "a"})
+        check(status == 400 and error["error"]["param"] == "model" and "--add-model" in error["error"]["message"],
+              f"none classifies: {error}")
+
+
 def check_vectors(makar, root):
     model = golden("bert-embedding", root)
     with Server(makar, "-t", "1", model=model) as s:
@@ -113,7 +131,7 @@ def check_vectors(makar, root):
 
 def check_pairs(makar, root):
     """A model with one label reads query and document together."""
-    model = golden("llama-reward", root)
+    model = root / "llama-reward"
     with Server(makar, "-t", "1", model=model) as s:
         _, ranks = s.post("/v1/rerank", {"query": "hello ", "documents": TEXTS})
         for result in ranks["results"]:
@@ -162,6 +180,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
         check_classifier(makar, root)
+        check_chosen(makar, root)
         check_vectors(makar, root)
         check_pairs(makar, root)
         check_recorded(makar, root, assets)

@@ -39,7 +39,7 @@ def tokens(s, path, body):
     usage = answer.get("usage", answer)
     for key in ("prompt_tokens", "input_tokens", "prompt_eval_count", "count"):
         if key in usage:
-            return usage[key]
+            return usage[key] + usage.get("cache_read_input_tokens", 0)
     return None
 
 

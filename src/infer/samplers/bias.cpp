@@ -1,4 +1,6 @@
-// Logit bias: a number added to the logits of chosen tokens.
+// Logit bias: a number added to the logits of chosen tokens; and tokens that are barred at first.
+#include <limits>
+
 #include "infer/samplers/step.h"
 
 namespace makar {
@@ -7,6 +9,13 @@ void logit_bias(std::span<float> logits, const DrawContext& draw) {
   for (const auto& [id, bias] : draw.options.logit_bias)
     if (id >= 0 && static_cast<size_t>(id) < logits.size())
       logits[static_cast<size_t>(id)] += static_cast<float>(bias);
+}
+
+void bar_late(std::span<float> logits, const DrawContext& draw) {
+  if (static_cast<int64_t>(draw.tokens.size()) >= draw.options.late_from) return;
+  for (const int64_t id : draw.options.late)
+    if (id >= 0 && static_cast<size_t>(id) < logits.size())
+      logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
 }
 
 }  // namespace makar

@@ -15,6 +15,14 @@ Json stop_reason(const AnswerEnd& end) {
 
 Json stop_sequence(const AnswerEnd& end) { return end.stop_string.empty() ? Json() : Json(end.stop_string); }
 
+// Tokens from the cache stand beside the others, not among them. A stream knows of them at its end.
+Json told_usage(const Usage& usage) {
+  return {{"input_tokens", usage.prompt - usage.cached},
+          {"cache_creation_input_tokens", 0},
+          {"cache_read_input_tokens", usage.cached},
+          {"output_tokens", usage.completion}};
+}
+
 Json input_of(const ToolCall& call) {
   const auto parsed = parse_json(call.arguments, "arguments");
   return parsed.ok() ? *parsed : Json::object();
@@ -36,7 +44,7 @@ class MessageShape : public AnswerShape {
     Json out = head_;
     out["content"] = std::move(content);
     out["stop_reason"] = stop_reason(a.end), out["stop_sequence"] = stop_sequence(a.end);
-    out["usage"] = {{"input_tokens", usage.prompt}, {"output_tokens", usage.completion}};
+    out["usage"] = told_usage(usage);
     return dump(out);
   }
 
@@ -44,7 +52,7 @@ class MessageShape : public AnswerShape {
     Json message = head_;
     message["content"] = Json::array();
     message["stop_reason"] = nullptr, message["stop_sequence"] = nullptr;
-    message["usage"] = {{"input_tokens", usage.prompt}, {"output_tokens", 0}};
+    message["usage"] = told_usage(usage);
     return event({{"type", "message_start"}, {"message", std::move(message)}});
   }
   std::string piece(size_t, const AnswerPiece& piece) override {
@@ -72,7 +80,7 @@ class MessageShape : public AnswerShape {
   std::string done(const Usage& usage) override {
     return event({{"type", "message_delta"},
                   {"delta", {{"stop_reason", stop_reason(end_)}, {"stop_sequence", stop_sequence(end_)}}},
-                  {"usage", {{"input_tokens", usage.prompt}, {"output_tokens", usage.completion}}}}) +
+                  {"usage", told_usage(usage)}}) +
            event({{"type", "message_stop"}});
   }
   std::string failed(const ApiError& error) override {

@@ -37,6 +37,7 @@ Status read_writing(const Json& body, Ask& ask) {
     ask.max_given = true;
   }
   if (o.max_new_tokens == 0) o.max_new_tokens = 1, ask.only_score = true;
+  MAKAR_TRY(o.ignore_eos, flag_field(body, "ignore_eos", o.ignore_eos));
   MAKAR_TRY(o.answers, whole_field(body, "n", 1, kMostAnswers, 1));
   MAKAR_TRY(const int64_t best_of, whole_field(body, "best_of", 1, kMostAnswers, o.answers));
   MAKAR_TRY(const bool beams, flag_field(body, "use_beam_search"));
@@ -112,7 +113,8 @@ std::string utc(int64_t seconds) {
 Json usage_json(const Usage& usage) {
   return {{"prompt_tokens", usage.prompt},
           {"completion_tokens", usage.completion},
-          {"total_tokens", usage.prompt + usage.completion}};
+          {"total_tokens", usage.prompt + usage.completion},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}};
 }
 
 std::string sse(const Json& data) { return "data: " + dump(data) + "\n\n"; }

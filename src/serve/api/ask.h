@@ -37,6 +37,7 @@ struct WholeAnswer : AnswerPiece {
 
 struct Usage {
   int64_t prompt = 0, completion = 0;
+  int64_t cached = 0;  // of the prompt's, those that were known from earlier requests
 };
 
 class AnswerShape {

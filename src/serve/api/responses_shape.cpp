@@ -100,7 +100,7 @@ void ResponsesShape::complete(const AnswerEnd& end, const Usage& usage) {
   if (response_["status"] == "incomplete")
     response_["incomplete_details"] = {{"reason", "max_output_tokens"}};
   response_["usage"] = {{"input_tokens", usage.prompt},
-                        {"input_tokens_details", {{"cached_tokens", 0}}},
+                        {"input_tokens_details", {{"cached_tokens", usage.cached}}},
                         {"output_tokens", usage.completion},
                         {"output_tokens_details", {{"reasoning_tokens", 0}}},
                         {"total_tokens", usage.prompt + usage.completion}};
