@@ -7,8 +7,8 @@
 //   t' = fma(seed + x_1, s_1, t') of the block before, t = fma(seed + x_0, s_0, base) of this one, y += t' d
 // The sums t take turns in two sets of registers, so blocks go in pairs; an odd one goes first, through the
 // second half. Weights of the next run are loaded as soon as those of this one are used. Meanwhile up to 192
-// bytes of what is wanted next are asked for. 125 of the 159 GOP/s of dot products alone from the first cache,
-// 121 with rows from the second.
+// bytes of what is wanted next are asked for. 125 of the 159 GOP/s of dot products alone from the first
+// cache, 121 with rows from the second.
 #pragma once
 #include "kernels/cpu/isa/quant_neon.h"
 #include "kernels/quant_form.h"
