@@ -5,9 +5,10 @@ usage: LLAMA_CPP=FOLDER ./dev bench llama [--json] [--quick] [--rounds N] [--thr
 
 LLAMA_CPP names the folder with llama.cpp's programs (llama-bench, llama-batched-bench, llama-completion), built on
 this machine for this machine: cmake -B build -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON && cmake --build build.
-Cases: reading 512 tokens (pp), writing 128 alone (tg) and 32 in 8 and 16 sequences together; start: the seconds from
-the call to the first token; memory: the most that was resident. A ratio above 1 means that ours is better.
---quick reads 128 and writes 32 (8 together). --only keeps the cases that contain TEXT ("1.1b q8_0 t1").
+Cases: reading 512 tokens (pp), writing 128 alone (tg) and 64 in 8 and 16 sequences together after 128 tokens each
+(@ d128); start: the seconds from the call to the first token; memory: the most that was resident. A ratio above 1 means
+that ours is better. Each keeps keys and values as it does without being asked: f32 here, f16 there.
+--quick reads 128 and writes 32 (16 together). --only keeps the cases that contain TEXT ("1.1b q8_0 t1").
 The models are made once, in --models (build/bench-llama).
 """
 # builds: makar bench_llama_random_model
@@ -82,7 +83,7 @@ class Ours:
             return [json.loads(line)["ours"] for line in text.splitlines()]
 
         pp, tg = bench("-p", sizes.read, "-n", sizes.write + 1, "-b", 1)
-        together = bench("-p", 0, "-n", sizes.together + 1, *(x for n in TOGETHER for x in ("-b", n)))
+        together = bench("-p", 0, "-n", sizes.together + 1, "-d", sizes.depth, *(x for n in TOGETHER for x in ("-b", n)))
         return dict(zip(sizes.names(), [pp, tg, *together]))
 
     def start(self, path, threads):
@@ -97,8 +98,8 @@ class Theirs:
         text, _, _ = run([self.program("llama-bench"), "-m", path, "-t", str(threads), "-p", str(sizes.read), "-n", str(sizes.write),
                           "-r", "1", "-o", "json"])
         pp, tg = (case["avg_ts"] for case in json.loads(text))
-        text, _, _ = run([self.program("llama-batched-bench"), "-m", path, "-t", str(threads), "-npp", "1", "-ntg", str(sizes.together),
-                          "-npl", ",".join(map(str, TOGETHER)), "-c", str(max(TOGETHER) * (sizes.together + 16)),
+        text, _, _ = run([self.program("llama-batched-bench"), "-m", path, "-t", str(threads), "-npp", str(sizes.depth), "-ntg", str(sizes.together),
+                          "-npl", ",".join(map(str, TOGETHER)), "-c", str(max(TOGETHER) * (sizes.depth + sizes.together + 16)),
                           "--output-format", "jsonl"])
         together = [json.loads(line)["speed_tg"] for line in text.splitlines() if line.startswith("{")]
         return dict(zip(sizes.names(), [pp, tg, *together]))
@@ -110,10 +111,10 @@ class Theirs:
 
 class Sizes:
     def __init__(self, quick):
-        self.read, self.write, self.together = (128, 32, 8) if quick else (512, 128, 32)
+        self.read, self.write, self.together, self.depth = (128, 32, 16, 128) if quick else (512, 128, 64, 128)
 
     def names(self):
-        return [f"pp{self.read}", f"tg{self.write}", *(f"tg{self.together} x {n}" for n in TOGETHER)]
+        return [f"pp{self.read}", f"tg{self.write}", *(f"tg{self.together} @ d{self.depth} x {n}" for n in TOGETHER)]
 
 
 def spread(values):
@@ -160,7 +161,7 @@ def main():
             if a.json:
                 print(json.dumps(line), flush=True)
             else:
-                print(f"{line['case']:<24} {threads} threads  ours {line['ours']:>9.2f}  llama.cpp {line['theirs']:>9.2f} {line['unit']:<5}"
+                print(f"{line['case']:<30} {threads} threads  ours {line['ours']:>9.2f}  llama.cpp {line['theirs']:>9.2f} {line['unit']:<5}"
                       f"  {line['ratio']:>5.2f} times  +-{line['spread'] * 100:.0f} %", flush=True)
 
 

@@ -97,9 +97,9 @@ int main(int argc, char** argv) {
   if (!options.json) fmt::print("{}, {} threads\n", cpu().isa, pool.threads());
   const std::vector<std::pair<int64_t, int64_t>> shapes = {
       {2048, 2048}, {5632, 2048}, {768, 768}, {3072, 768}, {32000, 768}};
-  const DType types[] = {DType::kQ8_0, DType::kQ4_0,   DType::kQ4_K,   DType::kQ6_K,   DType::kF16,
-                         DType::kQ4_1, DType::kQ5_0,   DType::kQ5_1,   DType::kQ5_K,   DType::kQ3_K,
-                         DType::kQ2_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ2_XXS};
+  const DType types[] = {DType::kQ8_0,   DType::kQ4_0, DType::kQ4_K,   DType::kQ6_K,   DType::kF16,
+                         DType::kF16_64, DType::kQ4_1, DType::kQ5_0,   DType::kQ5_1,   DType::kQ5_K,
+                         DType::kQ3_K,   DType::kQ2_K, DType::kIQ4_NL, DType::kIQ4_XS, DType::kIQ2_XXS};
   for (const DType type : types)
     for (const int64_t m : {1, 4, 8, 16, 512})
       for (const auto& [n, k] : shapes)

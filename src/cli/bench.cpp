@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "cli/engine_flags.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "kernels/limits.h"
@@ -25,12 +26,14 @@ std::vector<int64_t> some_tokens(const Model& model, int64_t count, uint64_t sal
   return ids;
 }
 
-// Seconds from the first forward of `batch` requests to their last.
-double seconds(const Model& model, ThreadPool& pool, int64_t batch, int64_t prompt, int64_t written,
-               uint64_t salt) {
+// Seconds from the first forward of `batch` requests to their last; where they write, without reading their
+// prompts.
+double seconds(const Model& model, ThreadPool& pool, const CacheTypes& cache, int64_t batch, int64_t prompt,
+               int64_t written, uint64_t salt) {
   EngineOptions o;
+  o.cache = cache;
   o.share_prefixes = false;
-  o.step_tokens = std::max<int64_t>(512, batch);
+  o.step_tokens = std::max<int64_t>(512, batch * prompt);
   Engine engine(model, pool, o);
   for (int64_t i = 0; i < batch; ++i) {
     SampleRequest r;
@@ -38,7 +41,7 @@ double seconds(const Model& model, ThreadPool& pool, int64_t batch, int64_t prom
     r.max_new_tokens = written;
     engine.submit(std::make_shared<SampleJob>(std::move(r)));
   }
-  if (written > 1) engine.step();  // writing is timed from the second token on
+  if (written > 1) engine.step();  // all prompts; writing is timed from the second token on
   const auto begin = Clock::now();
   engine.run();
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -90,22 +93,30 @@ Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt
 
 int run_bench(const std::vector<std::string>& arguments) {
   ModelOptions model;
-  int64_t prompt = 512, written = 128, rounds = 3;
+  EngineFlags engine;
+  int64_t prompt = 512, written = 128, depth = 0, rounds = 3;
   std::vector<std::string> batches;
   bool json = false;
   Options options("bench",
                   "Tokens per second on this machine: reading a prompt (pp), writing (tg), several together.",
-                  "makar bench -m MODEL -p 512 -n 128 -b 1 -b 8");
+                  "makar bench -m MODEL -p 512 -n 128 -d 128 -b 1 -b 8");
   model.declare(options);
   options.add("-p --n-prompt", &prompt, "tokens of the prompt; 0 leaves the case out", "N");
   options.add("-n --n-gen", &written, "tokens to write; 0 leaves the case out", "N");
+  options.add("-d --n-depth", &depth, "tokens of each request that stand before those it writes", "N");
+  engine.declare_cache(options);
   options.add("-b --batch", &batches, "requests written together; may be repeated; 1, 4, 8 and 16 without it",
               "N");
   options.add("-r --repetitions", &rounds, "rounds of each case", "N");
   options.add("--json", &json, "one JSON object a case");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (rounds < 1 || prompt < 0 || written < 0 || prompt > 1000000 || written > 1000000)
-    return report(error_at("bench", "-r must be at least 1, -p and -n 0 to 1000000")), 2;
+  const auto odd = [](int64_t n) { return n < 0 || n > 1000000; };
+  if (rounds < 1 || odd(prompt) || odd(written) || odd(depth))
+    return report(error_at("bench", "-r must be at least 1, -p, -n and -d 0 to 1000000")), 2;
+  depth = std::max<int64_t>(depth, 1);
+  const auto within = engine.budget();
+  if (!within.ok()) return report(within.error()), 2;
+  const CacheTypes cache = within->cache;
   if (batches.empty()) batches = {"1", "4", "8", "16"};
   ThreadPool pool(static_cast<int>(model.threads));
   const auto start = Clock::now();
@@ -116,9 +127,9 @@ int run_bench(const std::vector<std::string>& arguments) {
   if (!m.spec().decoder || m.spec().encoder)
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "bench runs decoder-only models, this is a {}", m.spec().architecture));
-  if (m.spec().max_positions > 0 && std::max(prompt, written + 1) > m.spec().max_positions)
+  if (m.spec().max_positions > 0 && std::max(prompt, depth + written) > m.spec().max_positions)
     return report(error_of(Error::Kind::kLimit, "bench",
-                           "the model has {} positions; ask for less with -p and -n",
+                           "the model has {} positions; ask for less with -p, -n and -d",
                            m.spec().max_positions)),
            2;
   loaded->model->pack(pool);
@@ -159,15 +170,16 @@ int run_bench(const std::vector<std::string>& arguments) {
   if (prompt > 0)
     show(fmt::format("pp{}", prompt),
          measure(rounds, static_cast<double>(prompt),
-                 [&](uint64_t salt) { return seconds(m, pool, 1, prompt, 1, salt); }),
+                 [&](uint64_t salt) { return seconds(m, pool, cache, 1, prompt, 1, salt); }),
          1);
   for (const std::string& text : batches) {
     const int64_t batch = std::atoll(text.c_str());
     if (batch < 1 || batch > 1024) return report(error_at("--batch", "must be 1 to 1024, got '{}'", text)), 2;
     if (written < 2) break;
-    show(fmt::format("tg{}{}", written, batch > 1 ? fmt::format(" x {}", batch) : ""),
+    show(fmt::format("tg{}{}{}", written, depth > 1 ? fmt::format(" @ d{}", depth) : "",
+                     batch > 1 ? fmt::format(" x {}", batch) : ""),
          measure(rounds, static_cast<double>(batch * (written - 1)),
-                 [&](uint64_t salt) { return seconds(m, pool, batch, 1, written, salt); }),
+                 [&](uint64_t salt) { return seconds(m, pool, cache, batch, depth, written, salt); }),
          batch);
   }
   return 0;

@@ -7,10 +7,7 @@ namespace makar {
 void EngineFlags::declare(Options& options) {
   options.add("--mem-budget", &mem_budget,
               "megabytes the process may hold: weights, cache, working memory; 0 means no bound", "MB");
-  options.add("--cache-type", &cache_type,
-              "keys and values are kept in f32, f16 (half the memory) or q8_0 (about a quarter)", "TYPE");
-  options.add("-ctk --cache-type-k", &cache_type_k, "the same for keys alone", "TYPE");
-  options.add("-ctv --cache-type-v", &cache_type_v, "the same for values alone", "TYPE");
+  declare_cache(options);
   options.add("-c --ctx-size --max-model-len", &context.size,
               "tokens in sight at most; 0 means the model's positions", "N");
   options.add("--context-policy", &policy,
@@ -18,6 +15,13 @@ void EngineFlags::declare(Options& options) {
               "the rest again) or sinks (keep the first ones and a window)",
               "POLICY");
   options.add("--sinks", &context.sinks, "first tokens that stay in sight with sinks", "K");
+}
+
+void EngineFlags::declare_cache(Options& options) {
+  options.add("--cache-type", &cache_type,
+              "keys and values are kept in f32, f16 (half the memory) or q8_0 (about a quarter)", "TYPE");
+  options.add("-ctk --cache-type-k", &cache_type_k, "the same for keys alone", "TYPE");
+  options.add("-ctv --cache-type-v", &cache_type_v, "the same for values alone", "TYPE");
 }
 
 Result<MemoryBudget> EngineFlags::budget() const {

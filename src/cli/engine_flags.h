@@ -13,6 +13,7 @@ struct EngineFlags {
   ContextOptions context;
 
   void declare(Options& options);
+  void declare_cache(Options& options);  // the types of keys and values alone
   // Errors: an unknown name, a number out of bounds.
   Result<MemoryBudget> budget() const;
   // The engine within the budget, when all models are loaded. `beside`: bytes that another cache takes for

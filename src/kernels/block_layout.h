@@ -43,6 +43,10 @@ struct BlockIQ4_NL {  // d * kIq4Values[q]
   uint8_t qs[16];
 };
 
+struct BlockF16_64 {
+  Half values[64];
+};
+
 // Super-blocks of 256: parts of 16 or 32 with small integer scales of their own.
 struct BlockQ2_K {  // d * scale * q - dmin * min; scale and min are the nibbles of scales
   uint8_t scales[16], qs[64];

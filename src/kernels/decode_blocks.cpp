@@ -207,6 +207,7 @@ void decode_blocks(DType type, const void* blocks, int64_t count, float* out) {
       std::memcpy(out, blocks, static_cast<size_t>(count) * 4);
       return;
     case DType::kF16:
+    case DType::kF16_64:
       return decode_f16(blocks, count, out);
     case DType::kBF16:
       return decode_bf16(blocks, count, out);

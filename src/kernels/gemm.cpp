@@ -373,4 +373,10 @@ void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, 
   }
 }
 
+void gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products) {
+  if (std::all_of(products.begin(), products.end(), [](const auto& p) { return p.b->quant().defined(); }))
+    return quant_gemm(pool, m, a, products);
+  for (const PackedProduct& p : products) gemm(pool, m, a, *p.b, p.out);
+}
+
 }  // namespace makar::kernels

@@ -3,6 +3,7 @@
 // The bits of an output do not depend on the other rows and columns, on blocking, or on threads.
 #pragma once
 #include <memory>
+#include <span>
 
 #include "base/thread_pool.h"
 #include "kernels/kernels.h"
@@ -58,5 +59,12 @@ struct GemmOutput {
 void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
           const GemmOutput& out, const Table& table = cpu());
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out);
+
+// Several products with one A: the bits of each alone, with fewer times that threads wait for each other.
+struct PackedProduct {
+  const PackedMatrix* b;
+  GemmOutput out;
+};
+void gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products);
 
 }  // namespace makar::kernels

@@ -163,6 +163,7 @@ struct Table {
   void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
 
   // --- matrix product on quantised weights (quant.h drives these) ---
+  bool int16_is_faster = false;  // for f16 weights than converting them to f32
   void (*quant_product)(const QuantProduct&) = nullptr;
   // `blocks` blocks of a panel into its wide form.
   void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* book, void* out) = nullptr;

@@ -3,6 +3,7 @@
 #include "kernels/quant.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/gemm.h"
 #include "kernels/quant_form.h"
@@ -14,7 +15,7 @@ namespace {
 constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
-constexpr int64_t kAsIs = 32;   // rows up to which int8 with f16 scales is not made wide
+constexpr int64_t kAsIs = 32;   // rows up to which int8 with f16 scales is not made wide; 16 bits never are
 constexpr int64_t kChunk = 32;  // blocks of 64 k at a time at most, and
 constexpr int64_t kPanels = 4;  // panels at a time: both in the first cache
 
@@ -46,6 +47,8 @@ struct Activations {
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
 
+bool used_as_is(int form, int64_t rows) { return form == kFormInt16 || (form == kFormInt8 && rows <= kAsIs); }
+
 // Panels [j0, j1) by the only panel of rows, read as they lie.
 void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {
   const int64_t col = j0 * kQuantCols;
@@ -62,7 +65,7 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
 void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1, int64_t j0, int64_t j1,
              const GemmOutput& out, std::byte* room) {
   const QuantForm& f = a.form;
-  const bool as_is = b.form() == kFormInt8 && a.m <= kAsIs;  // a copy that only changes the scales
+  const bool as_is = used_as_is(b.form(), a.m);  // a copy would only change the scales
   const int wide = as_is ? b.form() : wide_form(f);
   const int64_t chunk =
       ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
@@ -94,36 +97,58 @@ void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1,
   add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
 }
 
-void few_rows(ThreadPool& pool, const Activations& a, const QuantMatrix& b, const GemmOutput& out) {
-  const int64_t panels = ceil_div(b.n(), kQuantCols);
-  const int64_t each =
-      std::clamp<int64_t>(static_cast<int64_t>(b.bytes()) / pool.threads() / kStream, 1, kTasksPerThread);
-  const int64_t tasks = std::min(panels, pool.threads() * each);
-  pool.run(tasks, [&](int64_t i) { direct(a, b, panels * i / tasks, panels * (i + 1) / tasks, out); });
+// Matrices of one form, their panels numbered through.
+struct Part {
+  const QuantMatrix* b;
+  GemmOutput out;
+  int64_t panels() const { return ceil_div(b->n(), kQuantCols); }
+};
+using Parts = std::vector<Part>;
+
+// The panels [begin, end) of all, part by part; each part counts `unit` panels as one.
+template <class Body>
+void each_part(const Parts& parts, int64_t unit, int64_t begin, int64_t end, const Body& body) {
+  for (const Part& part : parts) {
+    const int64_t count = ceil_div(part.panels(), unit);
+    if (begin < count && end > 0)
+      body(part, std::max<int64_t>(begin, 0) * unit, std::min(part.panels(), std::min(end, count) * unit));
+    begin -= count, end -= count;
+  }
 }
 
-void many_rows(ThreadPool& pool, const Activations& a, const QuantMatrix& b, const GemmOutput& out) {
-  const int64_t panels = ceil_div(b.n(), kQuantCols), groups = ceil_div(panels, kPanels);
-  const int64_t most = std::clamp<int64_t>(kRowBytes / std::max<int64_t>(b.k(), 1), 32, kMostRows);
-  const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(a.panels, row_tasks);
-  const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
-  const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks) * kPanels;
-  pool.run(row_tasks * col_tasks, [&](int64_t task) {
-    const int64_t p0 = task / col_tasks * rows, j0 = task % col_tasks * cols;
-    const int64_t p1 = std::min(a.panels, p0 + rows), j1 = std::min(panels, j0 + cols);
-    if (p0 >= p1 || j0 >= j1) return;
-    const Scratch room(b.form() == kFormInt8 && a.m <= kAsIs
-                           ? 0
-                           : kPanels * kChunk * group_bytes(kQuantForms[wide_form(a.form)]));
-    blocked(a, b, p0, p1, j0, j1, out, room.get());
+void few_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
+  int64_t panels = 0, bytes = 0;
+  for (const Part& part : parts) panels += part.panels(), bytes += static_cast<int64_t>(part.b->bytes());
+  const int64_t each = std::clamp<int64_t>(bytes / pool.threads() / kStream, 1, kTasksPerThread);
+  const int64_t tasks = std::min(panels, pool.threads() * each);
+  pool.run(tasks, [&](int64_t i) {
+    each_part(parts, 1, panels * i / tasks, panels * (i + 1) / tasks,
+              [&](const Part& part, int64_t j0, int64_t j1) { direct(a, *part.b, j0, j1, part.out); });
   });
 }
 
-}  // namespace
+void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
+  int64_t groups = 0;
+  for (const Part& part : parts) groups += ceil_div(part.panels(), kPanels);
+  const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
+  const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMostRows);
+  const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(a.panels, row_tasks);
+  const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
+  const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);
+  const bool as_is = used_as_is(parts[0].b->form(), a.m);
+  pool.run(row_tasks * col_tasks, [&](int64_t task) {
+    const int64_t p0 = task / col_tasks * rows, p1 = std::min(a.panels, p0 + rows);
+    if (p0 >= p1) return;
+    const Scratch room(as_is ? 0 : kPanels * kChunk * group_bytes(kQuantForms[wide_form(a.form)]));
+    const int64_t first = task % col_tasks * cols;
+    each_part(parts, kPanels, first, first + cols, [&](const Part& part, int64_t j0, int64_t j1) {
+      blocked(a, *part.b, p0, p1, j0, j1, part.out, room.get());
+    });
+  });
+}
 
-void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix& b, const GemmOutput& out) {
-  check(a.type == DType::kF32, "the left side of a matrix product is f32");
-  if (m <= 0 || b.n() <= 0) return;
+void products(ThreadPool& pool, int64_t m, const Operand& a, const Parts& parts) {
+  const QuantMatrix& b = *parts[0].b;
   Operand rows = a;
   const Scratch copy(a.k_stride == 1 ? 0 : m * b.k() * 4);
   if (a.k_stride != 1) {
@@ -135,9 +160,32 @@ void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix
   }
   const Activations quantised(pool, m, rows, b);
   if (m <= kQuantRows)
-    few_rows(pool, quantised, b, out);
+    few_rows(pool, quantised, parts);
   else
-    many_rows(pool, quantised, b, out);
+    many_rows(pool, quantised, parts);
+}
+
+}  // namespace
+
+void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix& b, const GemmOutput& out) {
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  if (m > 0 && b.n() > 0) products(pool, m, a, {{&b, out}});
+}
+
+void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> all) {
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  Parts left, now;
+  for (const PackedProduct& p : all)
+    if (m > 0 && p.b->n() > 0) left.push_back({&p.b->quant(), p.out});
+  while (!left.empty()) {
+    const QuantMatrix& b = *left[0].b;
+    const auto alike = [&](const Part& p) { return p.b->form() == b.form() && p.b->unit() == b.unit(); };
+    const auto others = std::stable_partition(left.begin(), left.end(), alike);
+    now.assign(left.begin(), others);
+    for (const Part& p : now) check(p.b->k() == b.k(), "products with one A have one k");
+    products(pool, m, a, now);
+    left.erase(left.begin(), others);
+  }
 }
 
 }  // namespace makar::kernels

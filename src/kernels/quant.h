@@ -1,7 +1,10 @@
-// Matrix products on quantised weights: int8 activations, exact integer dot products inside a part of 16 or
-// 32 k, f32 across parts in one order. The bits of an output depend on its row and column only, not on the
-// batch, the threads or the instruction set. quant_form.h has the layouts, cpu/isa/quant.cpp the order.
+// Matrix products on quantised weights: int8 activations (16 bits beside f16 weights), exact integer dot
+// products inside a part of 16, 32 or 64 k, f32 across parts in one order. The bits of an output depend on
+// its row and column only, not on the batch, the threads or the instruction set. quant_form.h has the
+// layouts, cpu/isa/quant.cpp the order.
 #pragma once
+#include <span>
+
 #include "base/thread_pool.h"
 #include "kernels/kernels.h"
 #include "tensor/tensor.h"
@@ -10,10 +13,12 @@ namespace makar::kernels {
 
 struct Operand;
 struct GemmOutput;
+struct PackedProduct;
 
-// Weights [n, k] of a block type, laid out for the kernels without loss. Bytes a weight, beside the file's:
-// as there for Q8_0, Q4_0, Q4_1 and IQ4_NL; Q4_K 1.03, IQ4_XS 1.01, Q5_0 1.18, Q5_1 1.17, Q5_K 1.20, Q6_K
-// 1.30, Q3_K 1.33, Q2_K 1.19, IQ2_XXS 2.09 times.
+// Weights [n, k] of a block type, laid out for the kernels without loss (F16: below 2^-16 of the largest of
+// 64). Bytes a weight, beside the file's:
+// as there for Q8_0, Q4_0, Q4_1 and IQ4_NL; F16 1.02, Q4_K 1.03, IQ4_XS 1.01, Q5_0 1.18, Q5_1 1.17,
+// Q5_K 1.20, Q6_K 1.30, Q3_K 1.33, Q2_K 1.19, IQ2_XXS 2.09 times.
 class QuantMatrix {
  public:
   QuantMatrix() = default;
@@ -45,7 +50,9 @@ class QuantMatrix {
   int64_t n_ = 0, k_ = 0, blocks_ = 0, panel_bytes_ = 0;
 };
 
-// The product of gemm.h. The rows of A are quantised first: see cpu/isa/quant_rows.cpp for how.
+// The products of gemm.h. The rows of A are quantised first, once for all matrices of a form: see
+// cpu/isa/quant_rows.cpp for how.
 void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix& b, const GemmOutput& out);
+void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products);
 
 }  // namespace makar::kernels

@@ -15,7 +15,7 @@ constexpr int64_t kAhead = 512;          // bytes of each row
 // One block of 64 k: 16 steps of int8 in the form's own bytes.
 void store_values(QuantValues values, const uint8_t (&steps)[kSteps][16], std::byte* to) {
   auto* __restrict out = reinterpret_cast<uint8_t*>(to);
-  if (values == QuantValues::kInt8) {
+  if (values == QuantValues::kInt8 || values == QuantValues::kInt16) {
     std::memcpy(out, steps, sizeof steps);
   } else if (values == QuantValues::kInt6) {
     for (int run = 0; run < 4; ++run, out += 48)
@@ -92,12 +92,32 @@ struct Packer {
     __builtin_prefetch(from + kAhead);  // four rows at once are more than the processor foresees
     split(from, out);
   }
+  // A group of 16-bit values: for each of its blocks the high bytes, then the low ones.
+  void store_wide(int64_t first, int64_t block, std::byte* to) const {
+    std::byte* values = to + scale_bytes(form);
+    SplitBlock columns[kQuantCols];
+    for (int i = 0; i < blocks_of(form); ++i) {
+      for (int c = 0; c < kQuantCols; ++c) {
+        get(first + c, block + i, columns[c]);
+        store_half(to + (i * kQuantCols + c) * 2, columns[c].d);
+      }
+      for (int half = 0; half < 2; ++half, values += kQuantBlock * kQuantCols) {
+        const int at = half * kQuantBlock;
+        store_block(form, {columns[0].q + at, columns[1].q + at, columns[2].q + at, columns[3].q + at},
+                    values);
+      }
+    }
+  }
   void panel(int64_t first, int64_t blocks, std::byte* to) const {
     SplitBlock columns[kQuantCols];
     for (int64_t b = 0; b < blocks; b += blocks_of(form), to += group_bytes(form)) {
       if (form.scales == QuantScales::kSuper) {
         for (int c = 0; c < kQuantCols; ++c) get(first + c, b / blocks_of(form), columns[c]);
         store_super(form, columns, to);
+        continue;
+      }
+      if (form.values == QuantValues::kInt16) {
+        store_wide(first, b, to);
         continue;
       }
       int8_t q[kQuantCols][kQuantBlock];
@@ -116,8 +136,8 @@ struct Packer {
 
 size_t QuantMatrix::bytes_for(DType type, int64_t n, int64_t k) {
   const QuantForm& f = kQuantForms[holding_of(type).form];
-  const int64_t blocks = (k + kQuantBlock - 1) / kQuantBlock, panels = (n + kQuantCols - 1) / kQuantCols;
-  return static_cast<size_t>(panels * (blocks / blocks_of(f) * group_bytes(f)));
+  const int64_t panels = (n + kQuantCols - 1) / kQuantCols;
+  return static_cast<size_t>(panels * (blocks_for(f, k) / blocks_of(f) * group_bytes(f)));
 }
 
 QuantMatrix QuantMatrix::pack(ThreadPool& pool, DType type, const void* blocks, int64_t n, int64_t k,
@@ -127,7 +147,7 @@ QuantMatrix QuantMatrix::pack(ThreadPool& pool, DType type, const void* blocks, 
   const QuantForm& f = kQuantForms[held.form];
   QuantMatrix m;
   m.table_ = &table, m.type_ = type, m.form_ = held.form, m.unit_ = held.unit, m.book_ = held.book;
-  m.n_ = n, m.k_ = k, m.blocks_ = (k + kQuantBlock - 1) / kQuantBlock;
+  m.n_ = n, m.k_ = k, m.blocks_ = blocks_for(f, k);
   m.panel_bytes_ = m.blocks_ / blocks_of(f) * group_bytes(f);
   const int64_t panels = (n + kQuantCols - 1) / kQuantCols;
   m.data_ = Tensor::empty({panels, m.panel_bytes_}, DType::kU8);

@@ -132,6 +132,33 @@ void split(const BlockIQ2_XXS& b, SplitBlock& o) {
   o.d = b.d.bits();
 }
 
+// 64 weights as integers with one power of two: the largest keeps all its bits, and all that are not below a
+// sixteenth of it; the others lose what is below 2^-16 of it. High bytes first, then low ones.
+void split(const BlockF16_64& b, SplitBlock& o) {
+  constexpr int kCount = 64, kMost = 127 * 256 + 127;
+  uint16_t bits[kCount];
+  std::memcpy(bits, b.values, sizeof bits);
+  uint16_t most = 0;
+  for (const uint16_t w : bits) most = std::max<uint16_t>(most, w & 0x7fffu);
+  std::memset(o.q, 0, 2 * kCount);
+  if (most >= 0x7c00u || most == 0) {  // an infinity or a NaN shows in the result
+    o.d = most ? 0x7e00u : 0;
+    return;
+  }
+  const int top = std::max(most >> 10, 1);  // 2^(top - 15) <= the largest, unless it is subnormal
+  const int largest = ((most & 1023) | (most >= 1024 ? 1024 : 0)) << 4;
+  const int down = largest > kMost ? 13 : 14;
+  const float scale = std::bit_cast<float>(static_cast<uint32_t>(127 + down + 15 - top) << 23);
+  for (int i = 0; i < kCount; ++i) {
+    const uint32_t w = bits[i];
+    const float small = std::bit_cast<float>((w & 0x7fffu) << 13 | (w & 0x8000u) << 16);  // w 2^-112
+    const uint32_t v = std::bit_cast<uint32_t>(small * 0x1p112f * scale + 0x1.8p23f);
+    o.q[i] = static_cast<int8_t>((v + 128) >> 8);
+    o.q[kCount + i] = static_cast<int8_t>(v);
+  }
+  o.d = to_f16(std::bit_cast<float>(static_cast<uint32_t>(127 - down - 15 + top + 12) << 23));
+}
+
 template <class Block>
 void split_as(const void* block, SplitBlock& out) {
   split(*static_cast<const Block*>(block), out);
@@ -167,6 +194,8 @@ SplitBlockFn split_block_of(DType type) {
       return split_as<BlockIQ4_XS>;
     case DType::kIQ2_XXS:
       return split_as<BlockIQ2_XXS>;
+    case DType::kF16_64:
+      return split_as<BlockF16_64>;
     default:
       check(false, "not a block type: " + name(type));
   }
@@ -200,6 +229,8 @@ QuantHolding holding_of(DType type) {
       return plain(kFormBook4);
     case DType::kIQ4_XS:
       return plain(kFormSuperBook4);
+    case DType::kF16_64:
+      return plain(kFormInt16);
     case DType::kIQ2_XXS:
       return {kFormSuperBook4, 8, kIq2Book};
     default:

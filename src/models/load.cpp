@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "kernels/decode_blocks.h"
+#include "kernels/kernels.h"
 #include "models/match.h"
 #include "models/source.h"
 #include "models/tokenizer_hash.h"
@@ -27,6 +28,12 @@ bool keeps_type(const Parameter& p, DType type) {
   return type == DType::kF16 || type == DType::kBF16 || is_block(type);
 }
 
+// What a GGUF file has in f16 is computed with as its other types are, in integers, where that is faster.
+bool taken_as_integers(const Tensor& t) {
+  return t.dtype() == DType::kF16 && kernels::cpu().int16_is_faster &&
+         t.dim(-1) % layout_of(DType::kF16_64).elements == 0;
+}
+
 Tensor widened(const Tensor& t) {
   if (!is_block(t.dtype())) return t.to(DType::kF32);
   Tensor out = Tensor::empty(t.shape());
@@ -41,7 +48,9 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
   for (size_t i = 0; i < parts.size(); ++i) {
     Parameter& p = *slice.ours[i];
     Tensor t = parts[i];
-    if (options.trainable || !keeps_type(p, t.dtype())) t = widened(t);
+    const bool kept = !options.trainable && keeps_type(p, t.dtype());
+    if (!kept) t = widened(t);
+    if (kept && files.gguf() && taken_as_integers(t)) t = t.viewed_as(DType::kF16_64);
     // A tensor that may be written to must not be a view of the file.
     if (options.trainable && t.raw() == whole.raw()) t = t.clone();
     p.value = t;

@@ -25,7 +25,8 @@ ops::AttentionOptions Attention::options(int64_t window) const {
 Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
                        int64_t window) const {
   Context& ctx = f.ops;
-  Tensor query = q(ctx, x), key = k(ctx, x), value = v(ctx, x);
+  std::vector<Tensor> three = Linear::together(ctx, x, {&q, &k, &v});
+  Tensor query = std::move(three[0]), key = std::move(three[1]), value = std::move(three[2]);
   if (q_norm_.defined()) {
     const int64_t rows = x.dim(0), dim = spec_.head_dim;
     const auto by_head = [&](const Norm& norm, const Tensor& t, int64_t heads) {

@@ -27,9 +27,9 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t wid
 }
 
 Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const {
-  const Tensor wide = spec.gated ? ops::gated(ctx, gate(ctx, x), up(ctx, x), spec.activation)
-                                 : ops::activate(ctx, up(ctx, x), spec.activation);
-  return down(ctx, wide);
+  if (!spec.gated) return down(ctx, ops::activate(ctx, up(ctx, x), spec.activation));
+  const std::vector<Tensor> two = Linear::together(ctx, x, {&gate, &up});
+  return down(ctx, ops::gated(ctx, two[0], two[1], spec.activation));
 }
 
 Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {

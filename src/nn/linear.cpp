@@ -19,7 +19,27 @@ void Linear::offer(size_t number, std::shared_ptr<const Adapter> adapter) {
 }
 
 Tensor Linear::operator()(Context& ctx, const Tensor& x) const {
-  Tensor y = with_attached(ctx, x);
+  return with_offered(ctx, x, with_attached(ctx, x));
+}
+
+std::vector<Tensor> Linear::together(Context& ctx, const Tensor& x,
+                                     std::initializer_list<const Linear*> all) {
+  std::vector<Tensor> out;
+  std::vector<ops::PackedLayer> layers;
+  for (const Linear* l : all)
+    if (!ctx.tape && !ctx.observer && l->packed_ && !l->adapter_)
+      layers.push_back({l->bias_ ? l->bias_->value : Tensor(), l->packed_.get()});
+  if (layers.size() == all.size()) {
+    out = ops::linears(ctx, x, layers);
+    size_t i = 0;
+    for (const Linear* l : all) out[i] = l->with_offered(ctx, x, out[i]), ++i;
+  } else {
+    for (const Linear* l : all) out.push_back((*l)(ctx, x));
+  }
+  return out;
+}
+
+Tensor Linear::with_offered(Context& ctx, const Tensor& x, Tensor y) const {
   if (ctx.row_adapters.empty() || offered_.empty()) return y;
   check(!ctx.tape && static_cast<int64_t>(ctx.row_adapters.size()) == x.dim(0),
         "a row each, outside of training");

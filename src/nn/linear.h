@@ -26,6 +26,9 @@ class Linear {
 
   bool defined() const { return weight_ != nullptr; }
   Tensor operator()(Context& ctx, const Tensor& x) const;
+  // Several layers on one x, as each of them gives alone.
+  static std::vector<Tensor> together(Context& ctx, const Tensor& x,
+                                      std::initializer_list<const Linear*> all);
   Parameter* weight() const { return weight_; }
   Parameter* bias() const { return bias_; }
   int64_t in() const { return weight_->shape[1]; }
@@ -48,6 +51,7 @@ class Linear {
 
  private:
   Tensor with_attached(Context& ctx, const Tensor& x) const;
+  Tensor with_offered(Context& ctx, const Tensor& x, Tensor y) const;
   Tensor with_magnitude(Context& ctx, const Tensor& x) const;
   Parameter *weight_ = nullptr, *bias_ = nullptr;
   std::shared_ptr<Adapter> adapter_;

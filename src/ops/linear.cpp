@@ -99,6 +99,24 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
   return y;
 }
 
+std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers) {
+  const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
+  std::vector<Tensor> out;
+  std::vector<kernels::PackedProduct> products;
+  for (const PackedLayer& layer : layers) {
+    const int64_t width = layer.packed->n();
+    check(layer.packed->k() == in, "linear: x and w disagree");
+    check(!layer.bias.defined() || layer.bias.count() == width, "linear: the bias has another width");
+    Shape shape = x.shape();
+    shape[-1] = width;
+    out.push_back(Tensor::empty(shape));
+    const float* bias = layer.bias.defined() ? layer.bias.f32() : nullptr;
+    products.push_back({layer.packed, {out.back().f32(), width, false, bias}});
+  }
+  kernels::gemm(ctx.pool, m, along_columns(x, in), products);
+  return out;
+}
+
 Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) {
   check(a.rank() == 2 && b.rank() == 2, "matmul takes matrices");
   const int64_t m = a.dim(0), k = a.dim(1), n = transpose_b ? b.dim(0) : b.dim(1);

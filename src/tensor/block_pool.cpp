@@ -12,21 +12,19 @@
 namespace makar {
 namespace {
 
-constexpr size_t kAlign = 64, kSmall = size_t{64} << 10;
-constexpr size_t kHugePage = size_t{2} << 20, kHuge = 2 * kHugePage;
-
-// Sizes are rounded to sixteenths of their power of two, so that nearly equal blocks are shared.
-size_t rounded(size_t bytes) {
-  if (bytes < kSmall) return std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
-  size_t step = kSmall / 16;
-  while (step * 32 <= bytes) step *= 2;
-  return (bytes + step - 1) / step * step;
-}
+constexpr size_t kLine = 64, kHugePage = size_t{2} << 20, kHuge = 2 * kHugePage;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kKeepsSmall = false;  // the sanitizer sees what comes after a block is freed
+#elif defined(__has_feature)
+constexpr bool kKeepsSmall = !__has_feature(address_sanitizer);
+#else
+constexpr bool kKeepsSmall = true;
+#endif
 
 std::byte* allocate(size_t bytes) {
   const bool huge = bytes >= kHuge;
   void* block = nullptr;
-  if (posix_memalign(&block, huge ? kHugePage : kAlign, bytes) != 0) throw std::bad_alloc();
+  if (posix_memalign(&block, huge ? kHugePage : kLine, bytes) != 0) throw std::bad_alloc();
   // Weights are walked with strides of kilobytes: pages of 4 KiB would miss the translation cache at each
   // step.
   if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a wish: where it is refused nothing is lost
@@ -42,6 +40,14 @@ BlockPool& BlockPool::shared() {
 
 BlockPool::~BlockPool() { trim(); }
 
+// Sizes are rounded to sixteenths of their power of two, so that nearly equal blocks are shared.
+size_t BlockPool::rounded(size_t bytes) {
+  if (bytes <= kSmall - kAlign) return std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  size_t step = kSmall / 16;
+  while (step * 32 <= bytes) step *= 2;
+  return (bytes + step - 1) / step * step;
+}
+
 std::byte* BlockPool::take(size_t bytes) {
   if (bytes > std::numeric_limits<size_t>::max() / 4) throw std::bad_alloc();
   const size_t size = rounded(bytes);
@@ -49,6 +55,12 @@ std::byte* BlockPool::take(size_t bytes) {
     std::lock_guard lock(mutex_);
     used_ += size;
     peak_ = std::max(peak_, used_);
+    if (size < kSmall && !small_[size / kAlign].empty()) {
+      std::byte* block = small_[size / kAlign].back();
+      small_[size / kAlign].pop_back();
+      small_bytes_ -= size;
+      return block;
+    }
     if (size >= kSmall) {
       // The smallest free block that fits with at most a quarter wasted.
       if (auto it = free_.lower_bound(size); it != free_.end() && it->first <= size + size / 4) {
@@ -75,7 +87,12 @@ void BlockPool::give(std::byte* block, size_t bytes) {
   std::lock_guard lock(mutex_);
   if (size < kSmall) {
     used_ -= size;
-    std::free(block);
+    if (kKeepsSmall && small_bytes_ + size <= kSmallKept) {
+      small_[size / kAlign].push_back(block);
+      small_bytes_ += size;
+    } else {
+      std::free(block);
+    }
     return;
   }
   const auto it = sizes_.find(block);
@@ -109,6 +126,11 @@ void BlockPool::trim() {
   for (const auto& [size, block] : free_) std::free(block);
   free_.clear();
   free_bytes_ = 0;
+  for (auto& shelf : small_) {
+    for (std::byte* block : shelf) std::free(block);
+    shelf.clear();
+  }
+  small_bytes_ = 0;
 }
 
 size_t BlockPool::used() const {

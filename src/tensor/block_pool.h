@@ -1,10 +1,13 @@
 // Recycles large blocks of memory: a training step frees and takes the same sizes again and again, and fresh
-// pages from the system cost more than the arithmetic on them. Blocks under 64 KiB go straight to malloc.
+// pages from the system cost more than the arithmetic on them. Of blocks under 64 KiB a few of each size are
+// kept, for a token is written in hundreds of them.
 #pragma once
+#include <array>
 #include <cstddef>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace makar {
 
@@ -25,9 +28,13 @@ class BlockPool {
   ~BlockPool();
 
  private:
+  static constexpr size_t kAlign = 64, kSmall = size_t{64} << 10, kSmallKept = size_t{1} << 20;
   mutable std::mutex mutex_;
-  std::multimap<size_t, std::byte*> free_;                   // by size
-  std::unordered_map<std::byte*, size_t> sizes_;             // of the large blocks handed out
+  std::array<std::vector<std::byte*>, kSmall / kAlign> small_;  // free ones, by size
+  size_t small_bytes_ = 0;                                      // of them, kSmallKept at most
+  std::multimap<size_t, std::byte*> free_;                      // by size
+  std::unordered_map<std::byte*, size_t> sizes_;                // of the large blocks handed out
+  static size_t rounded(size_t bytes);
   void shrink(size_t most);                                  // of the unused blocks, the largest first
   size_t free_bytes_ = 0, used_ = 0, peak_ = 0, bound_ = 0;  // bound_ 0: none
 };

@@ -8,7 +8,8 @@
 namespace makar {
 
 // After the plain types come the block types of GGUF, under ggml's names: a run of elements along a row
-// shares scales.
+// shares scales. The last one has the bytes of kF16, taken 64 at a time: what a GGUF file's f16 matrices are
+// computed with (kernels/quant.h).
 enum class DType : uint8_t {
   kF32,
   kF16,
@@ -32,7 +33,8 @@ enum class DType : uint8_t {
   kQ6_K,
   kIQ4_NL,
   kIQ4_XS,
-  kIQ2_XXS
+  kIQ2_XXS,
+  kF16_64
 };
 
 struct TypeLayout {
@@ -42,11 +44,11 @@ struct TypeLayout {
 };
 
 inline constexpr TypeLayout kTypeLayouts[] = {
-    {"f32", 1, 4},      {"f16", 1, 2},        {"bf16", 1, 2},       {"f64", 1, 8},      {"i64", 1, 8},
-    {"i32", 1, 4},      {"i16", 1, 2},        {"i8", 1, 1},         {"u8", 1, 1},       {"bool", 1, 1},
-    {"q4_0", 32, 18},   {"q4_1", 32, 20},     {"q5_0", 32, 22},     {"q5_1", 32, 24},   {"q8_0", 32, 34},
-    {"q2_k", 256, 84},  {"q3_k", 256, 110},   {"q4_k", 256, 144},   {"q5_k", 256, 176}, {"q6_k", 256, 210},
-    {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"iq2_xxs", 256, 66},
+    {"f32", 1, 4},      {"f16", 1, 2},        {"bf16", 1, 2},       {"f64", 1, 8},       {"i64", 1, 8},
+    {"i32", 1, 4},      {"i16", 1, 2},        {"i8", 1, 1},         {"u8", 1, 1},        {"bool", 1, 1},
+    {"q4_0", 32, 18},   {"q4_1", 32, 20},     {"q5_0", 32, 22},     {"q5_1", 32, 24},    {"q8_0", 32, 34},
+    {"q2_k", 256, 84},  {"q3_k", 256, 110},   {"q4_k", 256, 144},   {"q5_k", 256, 176},  {"q6_k", 256, 210},
+    {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"iq2_xxs", 256, 66}, {"f16_64", 64, 128},
 };
 
 constexpr const TypeLayout& layout_of(DType type) { return kTypeLayouts[static_cast<size_t>(type)]; }

@@ -95,6 +95,11 @@ Tensor Tensor::clone() const {
   return t;
 }
 
+Tensor Tensor::viewed_as(DType type) const {
+  check(count() % layout_of(type).elements == 0 && bytes_of(type, count()) == bytes(), "another size");
+  return make(node_->storage, node_->data, shape(), type);
+}
+
 Tensor Tensor::to(DType type) const {
   if (type == dtype()) return *this;
   Tensor out = empty(shape(), type);

@@ -72,6 +72,8 @@ class Tensor {
   // Rows [begin, end) of the first dimension, sharing storage.
   Tensor slice(int64_t begin, int64_t end) const;
   Tensor clone() const;
+  // The same bytes under another type that takes as many.
+  Tensor viewed_as(DType type) const;
   Tensor to(DType type) const;  // converts between float types (and i64/i32 to float)
   // True when this handle (with `handles` - 1 other copies of it) is all that refers to the storage.
   bool exclusive(long handles = 1) const {

@@ -58,7 +58,8 @@ class Quant : public testing::TestWithParam<DType> {
 INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(block_types()), named);
 
 // The activations as the kernel sees them: d * round(x / d), in double.
-std::vector<double> rounded(const std::vector<float>& x, int64_t k, std::vector<double>& steps) {
+std::vector<double> rounded(const std::vector<float>& x, int64_t k, float levels,
+                            std::vector<double>& steps) {
   std::vector<double> out(x.size());
   for (size_t row = 0; row < x.size(); row += static_cast<size_t>(k))
     for (int64_t b = 0; b < k; b += 64) {
@@ -66,15 +67,18 @@ std::vector<double> rounded(const std::vector<float>& x, int64_t k, std::vector<
       float most = 0;
       for (int64_t i = b; i < end; ++i) most = std::max(most, std::fabs(x[row + i]));
       for (int64_t i = b; i < end; ++i)
-        out[row + i] = std::nearbyint(static_cast<double>(x[row + i]) * (127.0f / most)) *
-                       static_cast<double>(most / 127.0f);
-      steps.push_back(most / 127.0);
+        out[row + i] = std::nearbyint(static_cast<double>(x[row + i]) * (levels / most)) *
+                       static_cast<double>(most / levels);
+      steps.push_back(most / static_cast<double>(levels));
     }
   return out;
 }
 
 // With x' the rounded activations: |y - x' W| is rounding of f32 alone, and |y - x W| adds at most half a
-// step of its block for each activation: sum over k of step / 2 * |w|.
+// step of its block for each activation: sum over k of step / 2 * |w|. Where two parts are summed on a seed,
+// a unit of the weights (an eighth of the largest or less) is lost with each block. Of 16-bit weights there
+// is one more loss: a weight is rounded to 2^-15 of the largest of its 64 at most, and the product of two low
+// bytes is left out: a step times 2^14 units of the weight, which are 2^-14 of that largest or less.
 TEST_P(Quant, IsTheProductOfTheRoundedActivations) {
   ThreadPool pool(2);
   for (const int64_t k : {unit(), unit() * 3, int64_t{2304}}) {
@@ -82,20 +86,28 @@ TEST_P(Quant, IsTheProductOfTheRoundedActivations) {
     const Weights w(GetParam(), n, k);
     const auto x = random_floats(m * k, 9);
     std::vector<double> steps;
-    const auto seen = rounded(x, k, steps);
+    const bool wide = GetParam() == DType::kF16_64;
+    const auto seen = rounded(x, k, wide ? 127.0f * 256.0f : 127.0f, steps);
     const auto y = product(pool, x, m, w.pack(pool));
     const int64_t blocks = (k + 63) / 64;
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
-        double exact = 0, want = 0, size = 0, noise = 0;
+        double exact = 0, want = 0, size = 0, noise = 0, lost = 0, most = 0;
         for (int64_t p = 0; p < k; ++p) {
-          const double weight = w.wide[j * k + p];
+          const double weight = w.wide[j * k + p], step = steps[i * blocks + p / 64];
+          if (p % 64 == 0) {
+            most = 0;
+            for (int64_t q = p; q < std::min(k, p + 64); ++q)
+              most = std::max<double>(most, std::fabs(w.wide[j * k + q]));
+            lost += step * most * 0.5;
+          }
+          if (wide) lost += most * (0x1p-15 * std::fabs(seen[i * k + p]) + step);
           exact += x[i * k + p] * weight, want += seen[i * k + p] * weight;
           size += std::fabs(seen[i * k + p] * weight);
-          noise += steps[i * blocks + p / 64] * 0.5 * std::fabs(weight);
+          noise += step * 0.5 * std::fabs(weight);
         }
         // Forms with mins lose digits between scale * q and the min, twice `size` at most.
-        const double rounding = size * 4e-6 + 1e-6, got = y[i * n + j];
+        const double rounding = size * 4e-6 + 1e-6 + lost, got = y[i * n + j];
         EXPECT_LE(std::fabs(got - want), rounding) << k << ' ' << i << ' ' << j;
         EXPECT_LE(std::fabs(got - exact), noise * 1.0001 + rounding) << k << ' ' << i << ' ' << j;
       }
@@ -157,6 +169,52 @@ TEST_P(Quant, PackedMatrixTakesBlockTypes) {
   std::vector<float> z(y.size());
   gemm(pool, 3, {turned.data(), DType::kF32, 1, 3}, packed, {z.data(), w.n});
   EXPECT_TRUE(same_bits(y, z));
+}
+
+// Several matrices with one A, of forms that differ: each as it is alone.
+TEST(QuantTogether, IsEachAlone) {
+  const int64_t k = 768;
+  const Weights parts[] = {{DType::kQ4_K, 70, k},   {DType::kQ8_0, 37, k}, {DType::kQ4_K, 9, k},
+                           {DType::kF16_64, 21, k}, {DType::kQ4_K, 1, k},  {DType::kIQ2_XXS, 50, k}};
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    std::vector<PackedMatrix> packed;
+    for (const Weights& w : parts)
+      packed.push_back(PackedMatrix::pack(pool, {w.blocks.data(), w.type, k, 1}, w.n, k));
+    for (const int64_t m : {1, 4, 5, 40}) {
+      const auto x = random_floats(m * k, 3), bias = random_floats(70, 5);
+      std::vector<std::vector<float>> together;
+      std::vector<PackedProduct> products;
+      for (const PackedMatrix& p : packed) together.emplace_back(static_cast<size_t>(m * p.n()));
+      for (size_t i = 0; i < packed.size(); ++i)
+        products.push_back({&packed[i], {together[i].data(), packed[i].n(), false, bias.data()}});
+      gemm(pool, m, {x.data(), DType::kF32, k, 1}, products);
+      for (size_t i = 0; i < packed.size(); ++i)
+        EXPECT_TRUE(same_bits(together[i], product(pool, x, m, packed[i].quant(), bias.data())))
+            << i << ' ' << m;
+    }
+  }
+}
+
+// Small weights beside large ones, subnormal ones, the largest there is, and what is not a number.
+TEST(QuantHalves, EveryF16) {
+  ThreadPool pool(1);
+  std::vector<float> x(64, 0.0f);
+  x[5] = 1.0f;
+  for (uint32_t bits = 0; bits < 0x10000; bits += 3) {
+    std::vector<uint16_t> w(64, 0);
+    w[5] = static_cast<uint16_t>(bits);
+    const auto alone = product(pool, x, 1, QuantMatrix::pack(pool, DType::kF16_64, w.data(), 1, 64));
+    w[9] = static_cast<uint16_t>((bits & 0x7fff) < 0x7000 ? bits + 0x0c00 : bits);  // 8 times as large
+    const auto beside = product(pool, x, 1, QuantMatrix::pack(pool, DType::kF16_64, w.data(), 1, 64));
+    const float value = from_f16(w[5]);
+    if (std::isfinite(value)) {
+      EXPECT_NEAR(alone[0], value, std::fabs(value) * 1e-6f) << bits;
+      EXPECT_NEAR(beside[0], value, std::fabs(value) * 1e-6f) << bits;
+    } else {
+      EXPECT_TRUE(std::isnan(alone[0]) && std::isnan(beside[0])) << bits;
+    }
+  }
 }
 
 // What is not a number shows in its row and nowhere else; tiny and zero blocks are zero.

@@ -59,12 +59,17 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   const int few_rows = few ? static_cast<int>(a.rows) : 0;
   if (!few) t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
   if (!few && a.q_sinks) t.pack_a(a.q_sinks, a.q_stride, 1, a.rows, a.dim, sink_panels);
+  // Few rows read a cache of f16 as it stands too: widening it first would take longer than they do.
+  const bool cached = a.cache.pages != nullptr;
+  const auto in_place = [&](DType type) { return few && cached && type == DType::kF16; };
+  const DType k_type = in_place(a.cache.k_type) ? DType::kF16 : DType::kF32,
+              v_type = in_place(a.cache.v_type) ? DType::kF16 : DType::kF32;
   // Rows of a block, in panels or as they stand, by the first n keys of a tile.
-  const auto score = [&](const float* q, const float* panels, int64_t rows, int64_t n, const float* keys) {
+  const auto score = [&](const float* q, const float* panels, int64_t rows, int64_t n, const void* keys) {
     if (few)
-      t.rows(DType::kF32, few_rows, n, a.dim, q, a.q_stride, keys, a.dim * t.nr, scores, kKeyTile, false);
+      t.rows(k_type, few_rows, n, a.dim, q, a.q_stride, keys, a.dim * t.nr, scores, kKeyTile, false);
     else
-      t.product(rows, n, a.dim, panels, keys, scores, kKeyTile, false);
+      t.product(rows, n, a.dim, panels, static_cast<const float*>(keys), scores, kKeyTile, false);
   };
   std::fill_n(m, a.rows, -INFINITY);
   std::fill_n(l, a.rows, 0.0f);
@@ -72,9 +77,8 @@ void attention_forward(const AttentionHead& a, float* scratch) {
 
   for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
     const int64_t tile = std::min(kKeyTile, a.keys - j0);
-    const bool cached = a.cache.pages != nullptr;
     const int64_t depth = cached ? kKeyTile : tile;  // keys a V panel holds
-    const float *keys = k_panels, *values = v_panels;
+    const void *keys = k_panels, *values = v_panels;
     bool ready = false;
     for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
       const int64_t rows = std::min(layout.block, a.rows - i0);
@@ -84,8 +88,11 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees furthest
         const int64_t most = a.causal ? std::min(tile, last + 1 - j0) : tile;
         const std::byte* page = a.cache.pages[j0 / kKeyTile];
-        keys = read_keys(t, a.cache.k_type, page + a.cache.k_offset, a.dim, most, k_panels);
-        values = read_values(t, a.cache.v_type, page + a.cache.v_offset, a.dim, most, v_panels);
+        keys = page + a.cache.k_offset, values = page + a.cache.v_offset;
+        if (k_type != a.cache.k_type)
+          keys = read_keys(t, a.cache.k_type, page + a.cache.k_offset, a.dim, most, k_panels);
+        if (v_type != a.cache.v_type)
+          values = read_values(t, a.cache.v_type, page + a.cache.v_offset, a.dim, most, v_panels);
       } else if (!ready) {
         t.pack_b(a.k + j0 * a.kv_stride, a.kv_stride, 1, tile, a.dim, k_panels);
         t.pack_b(a.v + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, v_panels);
@@ -104,13 +111,14 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
       }
       if (few) {
-        t.rows(DType::kF32, few_rows, a.dim, seen, scores, kKeyTile, values, depth * t.nr, a.out,
-               a.out_stride, true);
+        t.rows(v_type, few_rows, a.dim, seen, scores, kKeyTile, values, depth * t.nr, a.out, a.out_stride,
+               true);
         continue;
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
       // A product over the first `seen` of a panel's keys needs the panel's own stride.
-      product_panels(t, rows, a.dim, seen, depth, p_panels, values, a.out + i0 * a.out_stride, a.out_stride);
+      product_panels(t, rows, a.dim, seen, depth, p_panels, static_cast<const float*>(values),
+                     a.out + i0 * a.out_stride, a.out_stride);
     }
   }
   for (int64_t i = 0; i < a.rows; ++i) {

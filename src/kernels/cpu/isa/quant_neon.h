@@ -19,7 +19,14 @@ inline Ints zero_ints() {
   asm volatile("ldr %q0, %1" : "=w"(v) : "m"(kSeed));
   return v;
 }
+inline Floats on_seed(Ints x) { return vreinterpretq_f32_s32(x); }
 inline Floats to_floats(Ints x) { return vsubq_f32(vreinterpretq_f32_s32(x), vdupq_n_f32(0x1.8p23f)); }
+
+// Sums beyond 2^22.
+inline Ints plain_zero_ints() { return vdupq_n_s32(0); }
+inline Ints times_256(Ints x) { return vshlq_n_s32(x, 8); }
+inline Ints sum(Ints a, Ints b) { return vaddq_s32(a, b); }
+inline Floats rounded(Ints x) { return vcvtq_f32_s32(x); }
 
 inline Bytes load_bytes(const std::byte* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
 inline void store_bytes(std::byte* p, Bytes x) { vst1q_s8(reinterpret_cast<int8_t*>(p), x); }
@@ -53,6 +60,8 @@ inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
 inline Floats zero_floats() { return vdupq_n_f32(0); }
 inline Floats load_floats(const float* p) { return vld1q_f32(p); }
 inline void store_floats(float* p, Floats x) { vst1q_f32(p, x); }
+inline Floats all_floats(float x) { return vdupq_n_f32(x); }
+inline Floats add(Floats a, Floats b) { return vaddq_f32(a, b); }
 inline Floats mul(Floats a, Floats b) { return vmulq_f32(a, b); }
 inline Floats fma(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, b); }
 inline Floats fma(Floats a, float b, Floats c) { return vfmaq_n_f32(c, a, b); }

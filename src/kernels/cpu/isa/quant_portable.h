@@ -37,6 +37,22 @@ inline Floats to_floats(Ints x) {
   return each_float([&](int i) { return static_cast<float>(x.v[i]); });
 }
 
+// 1.5 * 2^23 + x.
+inline Floats on_seed(Ints x) {
+  return each_float([&](int i) { return static_cast<float>(x.v[i] + (3 << 22)); });
+}
+
+inline Ints plain_zero_ints() { return {}; }
+inline Ints times_256(Ints x) {
+  for (int32_t& v : x.v) v *= 256;
+  return x;
+}
+inline Ints sum(Ints a, Ints b) {
+  for (int i = 0; i < 4; ++i) a.v[i] += b.v[i];
+  return a;
+}
+inline Floats rounded(Ints x) { return to_floats(x); }
+
 inline Bytes load_bytes(const std::byte* p) {
   Bytes x;
   std::memcpy(x.v, p, 16);
@@ -83,6 +99,12 @@ inline Floats load_floats(const float* p) {
   return x;
 }
 inline void store_floats(float* p, Floats x) { std::memcpy(p, x.v, 16); }
+inline Floats all_floats(float x) {
+  return each_float([&](int) { return x; });
+}
+inline Floats add(Floats a, Floats b) {
+  return each_float([&](int i) { return a.v[i] + b.v[i]; });
+}
 inline Floats mul(Floats a, Floats b) {
   return each_float([&](int i) { return a.v[i] * b.v[i]; });
 }

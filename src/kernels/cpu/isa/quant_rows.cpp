@@ -1,5 +1,6 @@
 // Activations to int8, a block of 64 k at a time: scale d = absmax / 127, value = x * (127 / absmax) rounded
-// once to the nearest integer, ties to even. A row's values depend on that row alone. A block with an
+// once to the nearest integer, ties to even. Beside 16-bit weights 32512 takes the place of 127, and a value
+// is 256 high + low, each a byte. A row's values depend on that row alone. A block with an
 // infinity or a NaN gets the scale NaN, so that it shows in the result; one that is everywhere below 2^-100
 // counts as zero.
 #include <algorithm>
@@ -28,6 +29,33 @@ inline uint32_t absmax(const float* x) {
     for (int i = 0; i < kLanes; ++i)
       most[i] = std::max(most[i], std::bit_cast<uint32_t>(x[k + i]) & 0x7fffffffu);
   return *std::max_element(most, most + kLanes);
+}
+
+// 16 values in 16 bits: their high bytes, and their low ones.
+struct TwoBytes {
+  Bytes high, low;
+};
+inline TwoBytes sixteen_wide(const float* x, float inverse) {
+#if defined(MAKAR_ISA_neon)
+  int8x8_t high[2];
+  uint8x16_t words[2];
+  for (int i = 0; i < 2; ++i) {
+    const Floats a = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8), inverse),
+                 b = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8 + 4), inverse);
+    const uint16x8_t v = vuzp1q_u16(vreinterpretq_u16_f32(a), vreinterpretq_u16_f32(b));
+    high[i] = vrshrn_n_s16(vreinterpretq_s16_u16(v), 8);
+    words[i] = vreinterpretq_u8_u16(v);
+  }
+  return {vcombine_s8(high[0], high[1]), vreinterpretq_s8_u8(vuzp1q_u8(words[0], words[1]))};
+#else
+  alignas(16) int8_t high[16], low[16];
+  for (int i = 0; i < 16; ++i) {
+    const uint32_t v = std::bit_cast<uint32_t>(std::fma(x[i], inverse, kRound));
+    high[i] = static_cast<int8_t>((v + 128) >> 8), low[i] = static_cast<int8_t>(v);
+  }
+  return {load_bytes(reinterpret_cast<const std::byte*>(high)),
+          load_bytes(reinterpret_cast<const std::byte*>(low))};
+#endif
 }
 
 // 16 values.
@@ -66,18 +94,37 @@ struct Block {
   float* d;  // the scale, then the sums, each `rows` after the one before
 };
 
+void wide_block(const Block& b, float inverse, int rows) {
+  auto* high = reinterpret_cast<std::byte*>(b.q);
+  std::byte* low = high + rows * kQuantBlock;
+  if (inverse == 0.0f) {
+    std::memset(high, 0, kQuantBlock), std::memset(low, 0, kQuantBlock);
+    return;
+  }
+  for (int k = 0; k < kQuantBlock; k += kQuantRun) {
+    const TwoBytes q = sixteen_wide(b.x + k, inverse);
+    store_bytes(high + k, q.high), store_bytes(low + k, q.low);
+  }
+}
+
 void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, int count) {
+  const bool wide = f.values == QuantValues::kInt16;
+  const float levels = wide ? 127.0f * 256.0f : 127.0f;
   float inverse[kTogether];
   for (int i = 0; i < count; ++i) {
     const uint32_t most = absmax(blocks[i].x);
     const bool plain = most < kInfinity && most >= kTiny;
     const float size = plain ? std::bit_cast<float>(most) : 1.0f;
-    inverse[i] = plain ? 127.0f / size : 0.0f;
+    inverse[i] = plain ? levels / size : 0.0f;
     const float odd = most >= kInfinity ? std::numeric_limits<float>::quiet_NaN() : 0.0f;
-    *blocks[i].d = plain ? size / 127.0f / static_cast<float>(unit) : odd;  // unit is a power of two
+    *blocks[i].d = plain ? size / levels / static_cast<float>(unit) : odd;  // unit is a power of two
   }
   for (int i = 0; i < count; ++i) {
     int32_t sum[kQuantBlock / kQuantRun] = {};
+    if (wide) {
+      wide_block(blocks[i], inverse[i], rows);
+      continue;
+    }
     if (inverse[i] == 0.0f)
       std::memset(blocks[i].q, 0, kQuantBlock);
     else
@@ -100,17 +147,17 @@ void quant_rows(int form, int unit, const float* x, int64_t row_stride, int rows
   auto* to = static_cast<std::byte*>(out);
   Block some[kTogether];
   int count = 0;
-  float rest[kQuantRows][kQuantBlock] = {};
+  float rest[kQuantRows][kQuantBlock];
   for (int64_t b = 0; b < blocks; ++b, to += step) {
-    const int64_t left = k - b * kQuantBlock;
+    const int64_t left = std::max<int64_t>(k - b * kQuantBlock, 0);
     for (int i = 0; i < rows; ++i) {
-      const float* from = x + i * row_stride + b * kQuantBlock;
+      const float* from = x + i * row_stride + (k - left);
       if (left < kQuantBlock) {
-        std::memcpy(rest[i], from, sizeof(float) * static_cast<size_t>(left));
+        std::fill_n(std::copy_n(from, left, rest[i]), kQuantBlock - left, 0.0f);
         from = rest[i];
       }
       some[count++] = {from, reinterpret_cast<int8_t*>(to) + i * kQuantBlock,
-                       reinterpret_cast<float*>(to + rows * kQuantBlock) + i};
+                       reinterpret_cast<float*>(to + rows * activation_values(f)) + i};
       if (count == kTogether) some_blocks(f, unit, rows, some, std::exchange(count, 0));
     }
   }

@@ -13,11 +13,18 @@ using Ints = __m256i;  // two partial sums a column
 using Floats = __m128;
 
 inline Ints zero_ints() { return _mm256_setzero_si256(); }
-inline Floats to_floats(Ints x) {
+inline __m128i columns(Ints x) {
   const __m256i pairs = _mm256_hadd_epi32(x, x);  // columns 0 1 0 1 | 2 3 2 3
-  return _mm_cvtepi32_ps(
-      _mm_unpacklo_epi64(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1)));
+  return _mm_unpacklo_epi64(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256(pairs, 1));
 }
+inline Floats to_floats(Ints x) { return _mm_cvtepi32_ps(columns(x)); }
+// 1.5 * 2^23 + x.
+inline Floats on_seed(Ints x) { return _mm_cvtepi32_ps(_mm_add_epi32(columns(x), _mm_set1_epi32(3 << 22))); }
+
+inline Ints plain_zero_ints() { return zero_ints(); }
+inline Ints times_256(Ints x) { return _mm256_slli_epi32(x, 8); }
+inline Ints sum(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+inline Floats rounded(Ints x) { return to_floats(x); }
 
 inline Bytes load_bytes(const std::byte* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
 inline void store_bytes(std::byte* p, Bytes x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), x); }
@@ -46,6 +53,8 @@ inline Bytes gather_six(Bytes a, Bytes b, Bytes c) {
 inline Floats zero_floats() { return _mm_setzero_ps(); }
 inline Floats load_floats(const float* p) { return _mm_loadu_ps(p); }
 inline void store_floats(float* p, Floats x) { _mm_storeu_ps(p, x); }
+inline Floats all_floats(float x) { return _mm_set1_ps(x); }
+inline Floats add(Floats a, Floats b) { return _mm_add_ps(a, b); }
 inline Floats mul(Floats a, Floats b) { return _mm_mul_ps(a, b); }
 inline Floats fma(Floats a, Floats b, Floats c) { return _mm_fmadd_ps(a, b, c); }
 inline Floats fma(Floats a, float b, Floats c) { return _mm_fmadd_ps(a, _mm_set1_ps(b), c); }
