@@ -47,7 +47,7 @@ std::optional<ModelLease> ModelShelf::loaded(const Place& place) {
   return ModelLease{entry.active, place.name, place.adapter};
 }
 
-void ModelShelf::ask(const std::string& name, Then then) {
+void ModelShelf::ask(const std::string& name, const Then& then) {
   const auto place = find(name);
   if (!place) {
     std::string known;

@@ -32,7 +32,7 @@ class ModelShelf {
   using Then = std::function<void(Result<ModelLease> lease)>;
   // Calls `then` at once where the model is loaded or unknown, otherwise on the loader's thread when it is.
   // No name: the first one.
-  void ask(const std::string& name, Then then);
+  void ask(const std::string& name, const Then& then);
   // Loads the first one now.
   Status open_first();
 

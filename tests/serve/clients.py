@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from serving import Server, byte_tokenizer, make_model
+from serving import PATIENCE, Server, byte_tokenizer, make_model
 
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "golden/models"
@@ -62,7 +62,7 @@ def main():
             model, classifier = (real_models if sensible else lambda _, root: tiny_models(root))(weights, pathlib.Path(folder))
             with Server(sys.argv[1], "--add-model", str(classifier), model=model) as s:
                 ask = ["node", str(HERE / "clients.mjs"), f"http://{s.host}:{s.port}", s.name, classifier.name, str(int(sensible))]
-                done = subprocess.run(ask, timeout=600)
+                done = subprocess.run(ask, timeout=600 * PATIENCE)
                 code = done.returncode or s.stop()
                 if code:
                     return code

@@ -66,7 +66,8 @@ void HttpConnection::write_next() {
     std::string all;
     all.reserve(unsent_bytes_);
     for (const std::string& piece : unsent_) all += piece;
-    unsent_.assign(1, std::move(all));
+    unsent_.clear();
+    unsent_.push_back(std::move(all));
   }
   writing_ = true;
   if (phase_ == Phase::kAnswer) deadline_ = Clock::now() + shared_->options.write_time;
