@@ -9,7 +9,7 @@
 #define MAKAR_PAGE_FILE(symbol, name)                                                            \
   __asm__(".section .rodata\n.global " #symbol "\n.global " #symbol "_end\n" #symbol             \
           ":\n.incbin \"" MAKAR_PAGE_DIR "/" name "\"\n" #symbol "_end:\n.byte 0\n.previous\n"); \
-  extern "C" const char symbol[], symbol##_end[];
+  extern "C" const char(symbol)[], symbol##_end[];
 
 MAKAR_PAGE_FILE(makar_page_html, "index.html.gz")
 MAKAR_PAGE_FILE(makar_page_js, "app.js.gz")
