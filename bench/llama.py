@@ -8,7 +8,7 @@ this machine for this machine: cmake -B build -DCMAKE_BUILD_TYPE=Release -DGGML_
 Cases: reading 512 tokens (pp), writing 128 alone (tg) and 64 in 8 and 16 sequences together after 128 tokens each
 (@ d128); start: the seconds from the call to the first token; memory: the most that was resident. A ratio above 1 means
 that ours is better. Each keeps keys and values as it does without being asked: f32 here, f16 there.
---quick reads 128 and writes 32 (16 together). --only keeps the cases that contain TEXT ("1.1b q8_0 t1").
+--quick reads 128 and writes 32 (16 together, after 32). --only keeps the cases that contain TEXT ("1.1b q8_0 t1").
 The models are made once, in --models (build/bench-llama).
 """
 # builds: makar bench_llama_random_model
@@ -111,7 +111,7 @@ class Theirs:
 
 class Sizes:
     def __init__(self, quick):
-        self.read, self.write, self.together, self.depth = (128, 32, 16, 128) if quick else (512, 128, 64, 128)
+        self.read, self.write, self.together, self.depth = (128, 32, 16, 32) if quick else (512, 128, 64, 128)
 
     def names(self):
         return [f"pp{self.read}", f"tg{self.write}", *(f"tg{self.together} @ d{self.depth} x {n}" for n in TOGETHER)]
