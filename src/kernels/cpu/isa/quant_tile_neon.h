@@ -7,8 +7,8 @@
 //   t' = fma(seed + x_1, s_1, t') of the block before, t = fma(seed + x_0, s_0, base) of this one, y += t' d
 // The sums t take turns in two sets of registers, so blocks go in pairs; an odd one goes first, through the
 // second half. Weights of the next run are loaded as soon as those of this one are used. Meanwhile up to 192
-// bytes of what is wanted next are asked for. 125 of the 159 GOP/s of dot products alone from the first cache,
-// 121 with rows from the second.
+// bytes of what is wanted next are asked for. 125 of the 159 GOP/s of dot products alone from the first
+// cache, 121 with rows from the second.
 #pragma once
 #include "kernels/cpu/isa/quant_neon.h"
 #include "kernels/quant_form.h"
@@ -32,13 +32,14 @@ namespace makar::kernels::MAKAR_ISA {
 // Loaded, because loads are free here and moves between registers are not.
 #define MAKAR_SEEDS(x0, x1, x2, x3)                                                                       \
   "ldr " x0 ", [%[seed]]\n ldr " x1 ", [%[seed]]\n ldr " x2 ", [%[seed]]\n ldr " x3 ", [%[seed]]\n"
-// The scales: s_0 to v27, base = -seed (s_0 + s_1) to memory; and, once v29 is used, s_1 to v29.
+// The scales: s_0 to v27, base = -seed (s_0 + s_1) to memory; and, once v29 is used, s_1 to v29. Halves are
+// converted a block ahead, right after the bunch.
 #define MAKAR_FLOAT_SCALES "ldr q27, [%[b]]\n add %[base], %[b], #32\n"
 #define MAKAR_FLOAT_SECOND "ldr q29, [%[b], #16]\n"
-#define MAKAR_HALF_SCALES                                                                                 \
-  "ldr q27, [%[b]]\n ldr q28, [%[base], #32]\n fcvtl2 v30.4s, v27.8h\n fcvtl v27.4s, v27.4h\n"            \
+#define MAKAR_HALF_SCALES(from)                                                                           \
+  "ldr q28, [%[base], #32]\n ldur q27, [" from "]\n fcvtl2 v30.4s, v27.8h\n fcvtl v27.4s, v27.4h\n"       \
   "str q30, [%[base], #16]\n fadd v30.4s, v27.4s, v30.4s\n fmul v30.4s, v30.4s, v28.4s\n str q30, [%[base]]\n"
-#define MAKAR_HALF_SECOND "ldr q29, [%[base], #16]\n"
+#define MAKAR_HALF_SECOND "ldr q29, [%[base], #16]\n" MAKAR_HALF_SCALES("%[next], #-16")
 #define MAKAR_PART_1(t0, t1, t2, t3)                                                                      \
   "fmla " t0 ".4s, v16.4s, v29.4s\n fmla " t1 ".4s, v17.4s, v29.4s\n"                                     \
   "fmla " t2 ".4s, v18.4s, v29.4s\n fmla " t3 ".4s, v19.4s, v29.4s\n ldr q28, [%[d]]\n"
@@ -64,8 +65,8 @@ namespace makar::kernels::MAKAR_ISA {
   MAKAR_RUN("48", "%[next], #(0", "", "v16", "v17", "v18", "v19")                                         \
   "add %[d], %[a], #256\n add %[a], %[a], #272\n add %[b], %[b], %[step]\n mov %[v], %[next]\n"
 #define MAKAR_LAST(before) MAKAR_PART_1(before) MAKAR_ADD(before)
-#define MAKAR_PANEL(scales, second)                                                                       \
-  asm volatile(                                                                                           \
+#define MAKAR_PANEL(start, scales, second)                                                                \
+  asm volatile(start                                                                                      \
       "movi v4.4s, #0\n movi v5.4s, #0\n movi v6.4s, #0\n movi v7.4s, #0\n"                               \
       "movi v10.4s, #0\n movi v11.4s, #0\n movi v26.4s, #0\n movi v31.4s, #0\n movi v29.4s, #0\n"         \
       MAKAR_SEEDS("q16", "q17", "q18", "q19")                                                             \
@@ -93,15 +94,16 @@ inline void tile_of_four(int64_t blocks, const std::byte* a, const std::byte* b,
                          Ahead ahead) {
   constexpr QuantForm F = kQuantForms[Form];
   static_assert(F.values == QuantValues::kInt8 && F.part == 32 && !F.mins && activation_bytes(F, 4) == 272);
+  static_assert(F.scales == QuantScales::kFloat || scale_bytes(F) == 16);
   // The scales of the rows before the first block; base, s_1 and -seed where scales are halves.
   alignas(16) const float none[4] = {};
   alignas(16) float scratch[12] = {0, 0, 0, 0, 0, 0, 0, 0, -0x1.8p23f, -0x1.8p23f, -0x1.8p23f, -0x1.8p23f};
   const float *d = none, *base = scratch;
   const std::byte *values = b + scale_bytes(F), *next;
   if constexpr (F.scales == QuantScales::kFloat)
-    MAKAR_PANEL(MAKAR_FLOAT_SCALES, MAKAR_FLOAT_SECOND);
+    MAKAR_PANEL("", MAKAR_FLOAT_SCALES, MAKAR_FLOAT_SECOND);
   else
-    MAKAR_PANEL(MAKAR_HALF_SCALES, MAKAR_HALF_SECOND);
+    MAKAR_PANEL(MAKAR_HALF_SCALES("%[b], #0"), "", MAKAR_HALF_SECOND);
 }
 
 #undef MAKAR_ROWS
