@@ -123,9 +123,7 @@ void Service::count_tokens(Call& call) {
 // Vectors go to `tell` as the dialect would have them.
 void Service::embed(Call& call, Dialect dialect,
                     std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell) {
-  const auto texts = [&]() -> Result<std::vector<std::vector<int64_t>>> {
-    return read_inputs(call.body, call.model.served(), call.model.active->embed);
-  }();
+  auto texts = read_inputs(call.body, call.model.served(), call.model.active->embed);
   if (!texts.ok()) return fail(call, dialect, texts.error());
   int64_t tokens = 0;
   for (const auto& text : *texts) tokens += static_cast<int64_t>(text.size());
@@ -192,7 +190,7 @@ void Service::score(Call& call) {
   if (!text.ok()) return fail(call, Dialect::kOpenAi, text.error());
   const auto held = std::make_shared<Call>(std::move(call));
   held->reply->count(static_cast<int64_t>(text->tokens.size()), 0);
-  const ScoredText scored = *text;
+  const ScoredText& scored = *text;
   auto task = std::make_shared<ScoreTask>(
       scored.tokens, scored.from, top,
       [this, held, scored, &model](const Result<std::vector<Logprobs>>& scores) {

@@ -17,6 +17,8 @@ from attacks import CHAT, NO_END, TEXT, USER
 from serving import PATIENCE, SPECIAL, Server, check, failures, metric
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
+if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # which keeps 256 MB of what was given back: here memory is measured
+    os.environ["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":quarantine_size_mb=16"
 KEPT = 0.8 if SLOW else 0.7  # of their rate; short windows say less
 
 
