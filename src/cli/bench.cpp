@@ -72,11 +72,12 @@ struct Cost {
 Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt) {
   MAKAR_TRY(const Inspection i, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
   Cost c;
-  bool head = false;
+  bool head = false, sixteen = false;
   double table = 0;
   for (const auto& p : model.parameters().all()) {
     c.bytes += static_cast<double>(p->value.bytes());
     c.int8 = c.int8 || is_block(p->value.dtype());
+    sixteen = sixteen || p->value.dtype() == DType::kF16_64;
     head = head || p->name == "head.lm.weight";
     if (p->name.find(".embed.") != p->name.npos) table += static_cast<double>(p->value.bytes());
   }
@@ -86,6 +87,7 @@ Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt
   // Of a prompt only the last token asks for logits.
   const double logits = 2.0 * static_cast<double>(model.spec().main().width * model.spec().vocab);
   c.operations = i.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
+  if (sixteen) c.operations *= 3;  // high by high, high by low, low by high
   return c;
 }
 
@@ -143,7 +145,7 @@ int run_bench(const std::vector<std::string>& arguments) {
     fmt::print(
         "{}, {:.1f} MB of weights, {} threads, ready in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
         "{:.0f} "
-        "GOP/s in {}\n{:<14} {:>12}  {:>8}\n",
+        "GOP/s in {}\n{:<20} {:>12}  {:>8}\n",
         m.spec().architecture, cost->bytes * 1e-6, pool.threads(), load, limits.bytes * 1e-9, peak * 1e-9,
         int8 ? "int8" : "f32", "case", "tokens/s", "+-");
   const auto show = [&](const std::string& name, const Figure& f, int64_t batch) {
@@ -163,7 +165,7 @@ int run_bench(const std::vector<std::string>& arguments) {
                              .dump());
       return;
     }
-    fmt::print("{:<14} {:>12.2f}  {:>8.2f}  {:.1f} {}, {:.0f} % of the limit\n", name, f.mean, f.deviation,
+    fmt::print("{:<20} {:>12.2f}  {:>8.2f}  {:.1f} {}, {:.0f} % of the limit\n", name, f.mean, f.deviation,
                rate * 1e-9, reading ? "GOP/s" : "GB/s of weights", share * 100);
     std::fflush(stdout);
   };

@@ -6,8 +6,9 @@
 // forms of most files, take two operations instead of three, with S = 1.5 * 2^23 and base = -S (s_0 + s_1):
 //   t = fma(S + x_0, s_0, base), t = fma(S + x_1, s_1, t)
 // That rounds t to about a unit of the integer sums, where rounding 64 activations to int8 has moved them by
-// a hundred; sums of nothing are nothing. Of 16-bit weights and activations, 256 h + l each, x is 256 sum h
-// h' + sum (h l' + l h'): what the low bytes give together is below 2^-16 of it.
+// a hundred; sums of nothing stay nothing where s_0 + s_1 is exact, as with halves of like size. Of 16-bit
+// weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'): what the low bytes give
+// together is below 2^-16 of it.
 #include <array>
 #include <cstring>
 #include <utility>

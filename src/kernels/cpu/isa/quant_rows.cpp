@@ -147,7 +147,7 @@ void quant_rows(int form, int unit, const float* x, int64_t row_stride, int rows
   auto* to = static_cast<std::byte*>(out);
   Block some[kTogether];
   int count = 0;
-  float rest[kQuantRows][kQuantBlock];
+  float rest[kQuantRows][kQuantBlock];  // of the one block that k does not fill
   for (int64_t b = 0; b < blocks; ++b, to += step) {
     const int64_t left = std::max<int64_t>(k - b * kQuantBlock, 0);
     for (int i = 0; i < rows; ++i) {
