@@ -1,6 +1,6 @@
-// A region is one word: its number and how many chunks nobody has taken yet. A thread takes a chunk by
-// lowering that word, which fails once the region is over; so a worker that wakes late harms nothing and
-// nobody waits for it.
+// Each thread owns a range of a region's chunks and takes them from its front; one that has none left takes from
+// the back of the others'. So a thread reads on where it stopped, and all end together. A chunk that is taken keeps its
+// region from ending, so what is read after taking it belongs to it, however late the thread is.
 #include "base/thread_pool.h"
 
 #include <algorithm>
@@ -48,8 +48,33 @@ constexpr std::chrono::microseconds kAwake{100};  // a worker sleeps after this 
 constexpr std::chrono::microseconds kPatient{
     200};  // a caller becomes polite after waiting this long for the last chunks
 
-constexpr uint64_t number(uint64_t region) { return region >> 32; }
-constexpr uint64_t left(uint64_t region) { return region & 0xffffffffu; }
+// The chunks of a range that nobody has taken: first << 32 | end.
+class alignas(64) Chunks {
+ public:
+  void set(int64_t first, int64_t end) {
+    word_.store(static_cast<uint64_t>(first) << 32 | static_cast<uint64_t>(end), std::memory_order_release);
+  }
+  // One of them, or -1.
+  int64_t take(bool front) {
+    uint64_t now = word_.load(std::memory_order_acquire);
+    while (first(now) < end(now)) {
+      const uint64_t rest = front ? now + (uint64_t{1} << 32) : now - 1;
+      if (word_.compare_exchange_weak(now, rest, std::memory_order_acq_rel, std::memory_order_acquire))
+        return front ? first(now) : end(now) - 1;
+    }
+    return -1;
+  }
+  // All of them; how many they were.
+  int64_t take_all() {
+    const uint64_t now = word_.exchange(0, std::memory_order_acq_rel);
+    return end(now) - first(now);
+  }
+
+ private:
+  static int64_t first(uint64_t word) { return static_cast<int64_t>(word >> 32); }
+  static int64_t end(uint64_t word) { return static_cast<int64_t>(word & 0xffffffffu); }
+  std::atomic<uint64_t> word_{0};
+};
 
 thread_local bool inside_region = false;  // only to run nested regions inline
 
@@ -58,9 +83,9 @@ thread_local bool inside_region = false;  // only to run nested regions inline
 struct ThreadPool::State {
   using Body = std::function<void(int64_t)>;
 
-  alignas(64) std::atomic<uint64_t> region{0};  // number << 32 | chunks left
+  alignas(64) std::atomic<uint64_t> region{0};  // how many have begun
   std::atomic<const Body*> body{nullptr};
-  std::atomic<int64_t> count{0};
+  std::vector<Chunks> chunks;  // of each thread
   alignas(64) std::atomic<int64_t> unfinished{0};  // chunks
   alignas(64) std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
@@ -73,23 +98,19 @@ struct ThreadPool::State {
   std::vector<std::thread> workers;
   bool crowded = false;  // more threads than cores
 
-  // Takes chunks of region `mine` until none are left.
-  void work(uint64_t mine) {
+  // Takes chunks until none are left: those of thread `self`, then the others'.
+  void work(size_t self) {
     int64_t done = 0;
-    uint64_t now = region.load(std::memory_order_acquire);
-    while (number(now) == mine && left(now) > 0) {
-      // Valid if the exchange succeeds: the region still runs then, and these change between regions only.
-      const Body* call = body.load(std::memory_order_relaxed);
-      const int64_t chunk = count.load(std::memory_order_relaxed) - static_cast<int64_t>(left(now));
-      if (!region.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel, std::memory_order_acquire))
-        continue;
-      try {
-        (*call)(chunk);
-      } catch (...) {
-        done += fail();
+    for (size_t i = 0; i < chunks.size(); ++i) {
+      Chunks& from = chunks[(self + i) % chunks.size()];
+      for (int64_t chunk = from.take(i == 0); chunk >= 0; chunk = from.take(i == 0)) {
+        try {
+          (*body.load(std::memory_order_relaxed))(chunk);
+        } catch (...) {
+          done += fail();
+        }
+        ++done;
       }
-      ++done;
-      now = region.load(std::memory_order_acquire);
     }
     if (done > 0) unfinished.fetch_sub(done, std::memory_order_acq_rel);
   }
@@ -100,26 +121,24 @@ struct ThreadPool::State {
       std::lock_guard lock(error_mutex);
       if (!error) error = std::current_exception();
     }
-    uint64_t now = region.load(std::memory_order_acquire);
-    while (!region.compare_exchange_weak(now, now - left(now), std::memory_order_acq_rel,
-                                         std::memory_order_acquire)) {
-    }
-    return static_cast<int64_t>(left(now));
+    int64_t taken = 0;
+    for (Chunks& c : chunks) taken += c.take_all();
+    return taken;
   }
 
-  void worker() {
+  void worker(size_t self) {
     inside_region = true;
     uint64_t seen = 0;
     while (!stop.load(std::memory_order_acquire)) {
-      const auto ready = [&] { return number(region.load(std::memory_order_seq_cst)) != seen; };
+      const auto ready = [&] { return region.load(std::memory_order_seq_cst) != seen; };
       if (!spin(ready, kAwake, crowded)) {
         std::unique_lock lock(sleep_mutex);
         sleeping.fetch_add(1, std::memory_order_seq_cst);
         wake.wait(lock, ready);
         sleeping.fetch_sub(1, std::memory_order_seq_cst);
       }
-      seen = number(region.load(std::memory_order_acquire));
-      work(seen);
+      seen = region.load(std::memory_order_acquire);
+      work(self);
     }
   }
 
@@ -134,13 +153,15 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   threads_ = std::max(1, threads);
   state_->crowded = threads_ > static_cast<int>(std::thread::hardware_concurrency());
-  for (int i = 1; i < threads_; ++i) state_->workers.emplace_back([s = state_.get()] { s->worker(); });
+  state_->chunks = std::vector<Chunks>(static_cast<size_t>(threads_));
+  for (size_t i = 1; i < state_->chunks.size(); ++i)
+    state_->workers.emplace_back([s = state_.get(), i] { s->worker(i); });
 }
 
 ThreadPool::~ThreadPool() {
   State& s = *state_;
   s.stop.store(true, std::memory_order_release);
-  s.region.store((number(s.region.load()) + 1) << 32, std::memory_order_seq_cst);
+  s.region.fetch_add(1, std::memory_order_seq_cst);
   s.wake_workers();
   for (auto& worker : s.workers) worker.join();
 }
@@ -154,13 +175,13 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& body) {
   State& s = *state_;
   std::lock_guard turn(s.one_region);
   s.body.store(&body, std::memory_order_relaxed);
-  s.count.store(count, std::memory_order_relaxed);
   s.unfinished.store(count, std::memory_order_relaxed);
-  const uint64_t mine = (number(s.region.load(std::memory_order_relaxed)) + 1) & 0xffffffffu;
-  s.region.store(mine << 32 | static_cast<uint64_t>(count), std::memory_order_seq_cst);
+  for (int64_t t = 0; t < threads_; ++t)
+    s.chunks[static_cast<size_t>(t)].set(count * t / threads_, count * (t + 1) / threads_);
+  s.region.fetch_add(1, std::memory_order_seq_cst);
   s.wake_workers();
   inside_region = true;
-  s.work(mine);
+  s.work(0);
   inside_region = false;
   const auto finished = [&] { return s.unfinished.load(std::memory_order_acquire) == 0; };
   if (!spin(finished, kPatient, s.crowded))

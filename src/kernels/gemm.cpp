@@ -194,8 +194,7 @@ void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix&
   constexpr int64_t kGroup = 4;  // the most panels the kernel takes together
   const int64_t groups = ceil_div(panels, kGroup);
   const int64_t bytes = n * k * static_cast<int64_t>(size_of(b.type()));
-  const int64_t each = std::clamp<int64_t>(bytes / pool.threads() / kStream, 1, kTasksPerThread);
-  const int64_t tasks = std::min(groups, pool.threads() * each);
+  const int64_t tasks = std::min(groups, stream_tasks(pool, bytes));
   pool.run(tasks, [&](int64_t task) {
     const int64_t first = groups * task / tasks * kGroup,
                   last = std::min(panels, groups * (task + 1) / tasks * kGroup);

@@ -116,6 +116,8 @@ struct QuantProduct {
   const void* a = nullptr;  // one panel of activations
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
   int64_t b_panel = 0;
+  const float* scales = nullptr;  // what Table::quant_scales made of each panel, scale_panel floats apart, or
+  int64_t scale_panel = 0;        // nullptr
   const int8_t* book = nullptr;  // 16 values, for the forms that look values up; 16 readable bytes for all
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
@@ -167,6 +169,10 @@ struct Table {
   void (*quant_product)(const QuantProduct&) = nullptr;
   // `blocks` blocks of a panel into its wide form.
   void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* book, void* out) = nullptr;
+  // The scales of `blocks` blocks of a kFormInt8 panel as its products want them, quant_scale_floats floats a
+  // block; nullptr where they take them as they are.
+  void (*quant_scales)(int64_t blocks, const void* b, float* out) = nullptr;
+  int64_t quant_scale_floats = 0;
   // x[rows, k], rows row_stride apart, into one panel of activations for `form`, filled up with zeros to
   // `blocks` blocks; weights are read as `unit` times themselves.
   void (*quant_rows)(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k,

@@ -49,6 +49,9 @@ struct Activations {
 
 bool used_as_is(int form, int64_t rows) { return form == kFormInt16 || (form == kFormInt8 && rows <= kAsIs); }
 
+// Whether panels that are used as they are have their scales made ready first.
+bool scales_apart(const QuantMatrix& b) { return b.form() == kFormInt8 && b.table().quant_scales; }
+
 // Panels [j0, j1) by the only panel of rows, read as they lie.
 void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {
   const int64_t col = j0 * kQuantCols;
@@ -65,7 +68,9 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
 void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1, int64_t j0, int64_t j1,
              const GemmOutput& out, std::byte* room) {
   const QuantForm& f = a.form;
+  const Table& t = b.table();
   const bool as_is = used_as_is(b.form(), a.m);  // a copy would only change the scales
+  const bool apart = as_is && scales_apart(b);
   const int wide = as_is ? b.form() : wide_form(f);
   const int64_t chunk =
       ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
@@ -73,16 +78,22 @@ void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1,
     for (int64_t k = 0; k < a.blocks; k += chunk) {
       const int64_t now = std::min(chunk, a.blocks - k), count = std::min(kPanels, j1 - j);
       const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * group_bytes(kQuantForms[wide]);
-      for (int64_t i = 0; i < count && !as_is; ++i)
-        b.table().quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
       QuantProduct q;
+      for (int64_t i = 0; i < count && !as_is; ++i)
+        t.quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
+      if (apart) {
+        auto* scales = reinterpret_cast<float*>(room);
+        q.scales = scales, q.scale_panel = now * t.quant_scale_floats;
+        for (int64_t i = 0; i < count; ++i)
+          t.quant_scales(now, b.panel(j + i) + from, scales + i * q.scale_panel);
+      }
       q.form = wide, q.blocks = now, q.book = b.book();
       q.b = as_is ? b.panel(j) + from : room, q.b_panel = as_is ? b.panel_bytes() : step;
       q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
       q.accumulate = out.accumulate || k > 0;
       const std::byte* next = k + chunk < a.blocks ? b.panel(j) + (k + chunk) / blocks_of(f) * group_bytes(f)
-                              : j + kPanels < j1   ? b.panel(j + kPanels)
-                                                   : nullptr;
+                              : (j + kPanels) * kQuantCols < b.n() ? b.panel(j + kPanels)  // of the next task
+                                                                   : nullptr;
       if (next) q.ahead_panel = b.panel_bytes(), q.ahead_step = group_bytes(f) / blocks_of(f) / (p1 - p0);
       for (int64_t p = p0; p < p1; ++p) {
         if (next) q.ahead = next + (p - p0) * now * q.ahead_step;
@@ -91,7 +102,7 @@ void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1,
         q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
         if (q.accumulate && p + 1 < p1)  // the next rows of C come while these are computed
           for (int i = 0; i < a.count(p + 1); ++i) __builtin_prefetch(q.c + (a.each + i) * out.ldc, 1);
-        b.table().quant_product(q);
+        t.quant_product(q);
       }
     }
   add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
@@ -119,8 +130,7 @@ void each_part(const Parts& parts, int64_t unit, int64_t begin, int64_t end, con
 void few_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
   int64_t panels = 0, bytes = 0;
   for (const Part& part : parts) panels += part.panels(), bytes += static_cast<int64_t>(part.b->bytes());
-  const int64_t each = std::clamp<int64_t>(bytes / pool.threads() / kStream, 1, kTasksPerThread);
-  const int64_t tasks = std::min(panels, pool.threads() * each);
+  const int64_t tasks = std::min(panels, stream_tasks(pool, bytes));
   pool.run(tasks, [&](int64_t i) {
     each_part(parts, 1, panels * i / tasks, panels * (i + 1) / tasks,
               [&](const Part& part, int64_t j0, int64_t j1) { direct(a, *part.b, j0, j1, part.out); });
@@ -136,10 +146,11 @@ void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
   const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
   const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);
   const bool as_is = used_as_is(parts[0].b->form(), a.m);
+  const int64_t scales = parts[0].b->table().quant_scale_floats * int64_t{sizeof(float)};
   pool.run(row_tasks * col_tasks, [&](int64_t task) {
     const int64_t p0 = task / col_tasks * rows, p1 = std::min(a.panels, p0 + rows);
     if (p0 >= p1) return;
-    const Scratch room(as_is ? 0 : kPanels * kChunk * group_bytes(kQuantForms[wide_form(a.form)]));
+    const Scratch room(kPanels * kChunk * (as_is ? scales : group_bytes(kQuantForms[wide_form(a.form)])));
     const int64_t first = task % col_tasks * cols;
     each_part(parts, kPanels, first, first + cols, [&](const Part& part, int64_t j0, int64_t j1) {
       blocked(a, *part.b, p0, p1, j0, j1, part.out, room.get());
@@ -159,7 +170,7 @@ void products(ThreadPool& pool, int64_t m, const Operand& a, const Parts& parts)
     rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
   }
   const Activations quantised(pool, m, rows, b);
-  if (m <= kQuantRows)
+  if (m < kQuantRows || (m == kQuantRows && !scales_apart(b)))
     few_rows(pool, quantised, parts);
   else
     many_rows(pool, quantised, parts);

@@ -1,18 +1,26 @@
 // What the products have in common: memory for one call, how their work is cut into tasks, the bias at the
 // end.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
+#include "base/thread_pool.h"
 #include "kernels/gemm.h"
 #include "tensor/block_pool.h"
 
 namespace makar::kernels {
 
-constexpr int64_t kStream = int64_t{1} << 20;  // bytes of weights that are worth a task of their own
 constexpr int64_t kTasksPerThread = 6;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Tasks that read `bytes` of weights once, in order: small ones, so that all threads end together.
+inline int64_t stream_tasks(const ThreadPool& pool, int64_t bytes) {
+  constexpr int64_t kTask = int64_t{64} << 10;
+  const int64_t threads = pool.threads();
+  return threads == 1 ? 1 : threads * std::max<int64_t>(1, bytes / threads / kTask);
+}
 
 class Scratch {
  public:

@@ -167,31 +167,54 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
 // Where the instruction set has a tile of its own.
 #if defined(MAKAR_ISA_neon)
 template <int Form, int R>
-constexpr bool has_tile = R == 4 && (Form == kFormWide || Form == kFormInt8 || Form == kFormInt16);
+constexpr bool has_tile = R == 4 && (Form == kFormWide || Form == kFormInt8);
+template <int Form, int R>
+constexpr bool has_wide_tile = R == 4 && Form == kFormInt16;
+
+// What the tile wants of a panel of kFormInt8.
+void quant_scales(int64_t blocks, const void* panel, float* out) {
+  const auto* b = static_cast<const std::byte*>(panel);
+  for (; blocks > 0; --blocks, b += group_bytes(kQuantForms[kFormInt8]), out += kTileScales) {
+    const Floats s0 = load_halves(b), s1 = load_halves(b + 8);
+    store_floats(out, s0), store_floats(out + 4, s1), store_floats(out + 8, seed_base(s0, s1));
+  }
+}
+
+// All blocks but an odd last one, and how many they are; `scales` are those of quant_scales.
+template <int Form>
+inline int64_t pairs_of_blocks(int64_t blocks, const std::byte* a, const std::byte* b, const float* scales,
+                               Floats (&acc)[4], Ahead ahead) {
+  constexpr QuantForm F = kQuantForms[Form];
+  const int64_t even = blocks / 2 * 2;
+  if (even == 0 || (Form == kFormInt8 && !scales)) return 0;
+  const Stepped inside{b, group_bytes(F)},
+      apart{reinterpret_cast<const std::byte*>(scales), kTileScales * int64_t{sizeof(float)}};
+  tile_of_four(even, a, {b + scale_bytes(F), group_bytes(F)}, Form == kFormInt8 ? apart : inside, acc, ahead);
+  return even;
+}
 #else
 template <int Form, int R>
 constexpr bool has_tile = false;
+template <int Form, int R>
+constexpr bool has_wide_tile = false;
 #endif
 
 // R rows by one panel.
 template <int Form, int R>
-inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, Bytes book, float* c,
-                      int64_t ldc, bool accumulate, Ahead ahead) {
+inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, const float* scales, Bytes book,
+                      float* c, int64_t ldc, bool accumulate, Ahead ahead) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int kBlocks = blocks_of(F);
   Floats acc[R];
   for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
-  if constexpr (has_tile<Form, R>) {
-    if constexpr (Form == kFormInt16)
-      tile16_of_four(blocks, a, b, acc, ahead);
-    else
-      tile_of_four<Form>(blocks, a, b, acc, ahead);
-  } else {
-    for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
-      const Scales<Form> scales(b);
-      for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))
-        one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
-    }
+  int64_t done = 0;
+  if constexpr (has_wide_tile<Form, R>) tile16_of_four(blocks, a, b, acc, ahead), done = blocks;
+  if constexpr (has_tile<Form, R>) done = pairs_of_blocks<Form>(blocks, a, b, scales, acc, ahead);
+  a += done * activation_bytes(F, R), b += done / kBlocks * group_bytes(F);
+  for (int64_t g = done; g < blocks; g += kBlocks, b += group_bytes(F)) {
+    const Scales<Form> at(b);
+    for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))
+      one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), at, block, book, acc);
   }
   for (int i = 0; i < R; ++i) store_floats(c + i * ldc, acc[i]);
 }
@@ -201,18 +224,20 @@ void panels(const QuantProduct& q) {
   const auto* a = static_cast<const std::byte*>(q.a);
   const auto* b = static_cast<const std::byte*>(q.b);
   const Bytes book = load_bytes(reinterpret_cast<const std::byte*>(q.book));
+  const float* scales = q.scales;
   Ahead ahead{q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead_step};
   for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead.at += q.ahead_panel) {
     float* c = q.c + col;
     if (q.cols - col >= kQuantCols) {
-      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate, ahead);
-      continue;
+      one_panel<Form, R>(q.blocks, a, b, scales, book, c, q.ldc, q.accumulate, ahead);
+    } else {
+      const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
+      float buffer[R * kQuantCols] = {};
+      for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
+      one_panel<Form, R>(q.blocks, a, b, scales, book, buffer, kQuantCols, q.accumulate, ahead);
+      for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
     }
-    const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
-    float buffer[R * kQuantCols] = {};
-    for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
-    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate, ahead);
-    for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
+    if (scales) scales += q.scale_panel;
   }
 }
 
@@ -268,6 +293,7 @@ void fill_quant(Table& table) {
   table.quant_product = quant_product;
 #if defined(MAKAR_ISA_neon)
   table.int16_is_faster = true;
+  table.quant_scales = quant_scales, table.quant_scale_floats = kTileScales;
 #endif
   table.quant_expand = quant_expand;
 }
