@@ -6,8 +6,6 @@
 namespace makar::kernels {
 namespace {
 
-int64_t padded(int64_t dim, const Table& t) { return (dim + t.nr - 1) / t.nr * t.nr; }
-
 uint16_t half(float x) {
   constexpr float kMost = 65504.0f;
   return to_f16(x > kMost ? kMost : x < -kMost ? -kMost : x);
@@ -34,15 +32,12 @@ uint16_t quantize(const float* x, int64_t n, Put&& put) {
 
 }  // namespace
 
-int64_t key_tile_bytes(DType type, int64_t dim, const Table&) {
+int64_t key_tile_bytes(DType type, int64_t dim) {
   if (type == DType::kQ8_0) return kKeyTile * (dim + 2 * key_blocks(dim));
   return kKeyTile * dim * static_cast<int64_t>(size_of(type));
 }
 
-int64_t value_tile_bytes(DType type, int64_t dim, const Table& t) {
-  if (type == DType::kQ8_0) return kKeyTile * (dim + 2 * key_blocks(dim));
-  return kKeyTile * padded(dim, t) * static_cast<int64_t>(size_of(type));
-}
+int64_t value_tile_bytes(DType type, int64_t dim) { return key_tile_bytes(type, dim); }
 
 void store_key(DType type, const float* k, int64_t dim, int64_t at, std::byte* tile, const Table& t) {
   const int64_t panel = at / t.nr, lane = at % t.nr, place = panel * dim * t.nr + lane;
@@ -62,21 +57,17 @@ void store_key(DType type, const float* k, int64_t dim, int64_t at, std::byte* t
   }
 }
 
-void store_value(DType type, const float* v, int64_t dim, int64_t at, std::byte* tile, const Table& t) {
-  if (type == DType::kQ8_0) {
+void store_value(DType type, const float* v, int64_t dim, int64_t at, std::byte* tile) {
+  if (type == DType::kF32) {
+    std::copy_n(v, dim, reinterpret_cast<float*>(tile) + at * dim);
+  } else if (type == DType::kF16) {
+    std::transform(v, v + dim, reinterpret_cast<uint16_t*>(tile) + at * dim, half);
+  } else {
     int8_t* to = reinterpret_cast<int8_t*>(tile) + at * dim;
     uint16_t* scales = reinterpret_cast<uint16_t*>(tile + kKeyTile * dim) + at * key_blocks(dim);
     for (int64_t d = 0; d < dim; d += kQuantKeyBlock)
       scales[d / kQuantKeyBlock] =
           quantize(v + d, std::min(kQuantKeyBlock, dim - d), [&](int64_t i, int8_t q) { to[d + i] = q; });
-    return;
-  }
-  for (int64_t d = 0; d < dim; d += t.nr) {
-    const int64_t n = std::min<int64_t>(t.nr, dim - d), place = d * kKeyTile + at * t.nr;
-    if (type == DType::kF32)
-      std::copy_n(v + d, n, reinterpret_cast<float*>(tile) + place);
-    else
-      std::transform(v + d, v + d + n, reinterpret_cast<uint16_t*>(tile) + place, half);
   }
 }
 

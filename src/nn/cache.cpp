@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kRowGrain = 16;  // rows worth a task
+constexpr int64_t kRowGrain = 2;  // rows worth a task: writing a key touches a line for each dimension
 
 }  // namespace
 

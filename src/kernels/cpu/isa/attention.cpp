@@ -5,10 +5,12 @@
 // decode.
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/cpu/isa/attention_block.h"
 #include "kernels/cpu/isa/key_tiles.h"
 #include "kernels/cpu/isa/parts.h"
+#include "kernels/cpu/isa/weigh.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
@@ -49,7 +51,8 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   float* q_panels = scratch;
   float* k_panels = q_panels + layout.q_panels;
   float* v_panels = k_panels + layout.k_panels;
-  float* scores = v_panels + layout.v_panels;
+  float* v_rows = v_panels + layout.v_panels;
+  float* scores = v_rows + layout.v_rows;
   float* p_panels = scores + layout.block * kKeyTile;
   float* m = p_panels + layout.p_panels;
   float* l = m + a.rows;
@@ -64,6 +67,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   const auto in_place = [&](DType type) { return few && cached && type == DType::kF16; };
   const DType k_type = in_place(a.cache.k_type) ? DType::kF16 : DType::kF32,
               v_type = in_place(a.cache.v_type) ? DType::kF16 : DType::kF32;
+  const int64_t v_stride = cached ? a.dim : a.kv_stride;
   // Rows of a block, in panels or as they stand, by the first n keys of a tile.
   const auto score = [&](const float* q, const float* panels, int64_t rows, int64_t n, const void* keys) {
     if (few)
@@ -77,8 +81,8 @@ void attention_forward(const AttentionHead& a, float* scratch) {
 
   for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
     const int64_t tile = std::min(kKeyTile, a.keys - j0);
-    const int64_t depth = cached ? kKeyTile : tile;  // keys a V panel holds
-    const void *keys = k_panels, *values = v_panels;
+    int64_t depth = tile;  // keys a V panel holds
+    const void *keys = k_panels, *values = a.v + j0 * a.kv_stride;
     bool ready = false;
     for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
       const int64_t rows = std::min(layout.block, a.rows - i0);
@@ -86,16 +90,19 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       if (seen <= 0) continue;
       if (!ready && cached) {
         const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees furthest
-        const int64_t most = a.causal ? std::min(tile, last + 1 - j0) : tile;
+        if (a.causal) depth = std::min(tile, last + 1 - j0);
         const std::byte* page = a.cache.pages[j0 / kKeyTile];
         keys = page + a.cache.k_offset, values = page + a.cache.v_offset;
         if (k_type != a.cache.k_type)
-          keys = read_keys(t, a.cache.k_type, page + a.cache.k_offset, a.dim, most, k_panels);
+          keys = read_keys(t, a.cache.k_type, page + a.cache.k_offset, a.dim, depth, k_panels);
         if (v_type != a.cache.v_type)
-          values = read_values(t, a.cache.v_type, page + a.cache.v_offset, a.dim, most, v_panels);
+          values = read_values(t, a.cache.v_type, page + a.cache.v_offset, a.dim, depth, v_rows);
       } else if (!ready) {
         t.pack_b(a.k + j0 * a.kv_stride, a.kv_stride, 1, tile, a.dim, k_panels);
-        t.pack_b(a.v + j0 * a.kv_stride, 1, a.kv_stride, a.dim, tile, v_panels);
+      }
+      if (!ready && !few) {
+        t.pack_b(static_cast<const float*>(values), 1, v_stride, a.dim, depth, v_panels);
+        values = v_panels;
       }
       ready = true;
       score(a.q, q_panels + i0 * a.dim, rows, seen, keys);
@@ -111,8 +118,10 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         if (alpha != 1.0f) scale_row(a.out + (i0 + i) * a.out_stride, a.dim, alpha);
       }
       if (few) {
-        t.rows(v_type, few_rows, a.dim, seen, scores, kKeyTile, values, depth * t.nr, a.out, a.out_stride,
-               true);
+        const auto weighed = [&](const auto* v) {
+          weigh(a.rows, Weighed<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out, a.out_stride}, a.dim);
+        };
+        v_type == DType::kF16 ? weighed(static_cast<const Half*>(values)) : weighed(static_cast<const float*>(values));
         continue;
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
@@ -134,7 +143,7 @@ void attention_weights(const AttentionHead& a, float* scratch) {
   const Layout layout(a, t);
   float* q_panels = scratch;
   float* k_panels = q_panels + layout.q_panels;
-  float* scores = k_panels + layout.k_panels + layout.v_panels;
+  float* scores = k_panels + layout.k_panels + layout.v_panels + layout.v_rows;
   t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
   for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
     const int64_t tile = std::min(kKeyTile, a.keys - j0);

@@ -17,17 +17,18 @@ inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; 
 // Sizes of the scratch pieces, in floats.
 struct Layout {
   int64_t block;  // q rows a block: a multiple of mr near 32
-  int64_t q_panels, k_panels, v_panels, p_panels, rows, sinks;
+  int64_t q_panels, k_panels, v_panels, v_rows, p_panels, rows, sinks;
   Layout(const AttentionHead& a, const Table& t)
       : block(std::max<int64_t>(1, 32 / t.mr) * t.mr),
         q_panels(round_up(a.rows, block) * a.dim),
         k_panels(round_up(kKeyTile, t.nr) * a.dim),
         v_panels(kKeyTile * round_up(a.dim, t.nr)),
+        v_rows(a.cache.pages ? kKeyTile * a.dim : 0),
         p_panels(block * kKeyTile),
         rows(a.rows),
         sinks(a.q_sinks ? q_panels : 0) {}
   int64_t forward_floats() const {
-    return q_panels + k_panels + v_panels + block * kKeyTile + p_panels + 2 * rows + sinks;
+    return q_panels + k_panels + v_panels + v_rows + block * kKeyTile + p_panels + 2 * rows + sinks;
   }
 };
 

@@ -1,5 +1,5 @@
-// Reading a tile of a cache: f32 panels as they stand, f16 and q8_0 widened into scratch that the products
-// then find in the nearest cache. key_pages.h has the layouts.
+// Reading a tile of a cache: f32 as it stands, f16 and q8_0 widened into scratch that the products then find in
+// the nearest cache. key_pages.h has the layouts.
 #pragma once
 #include <algorithm>
 
@@ -30,30 +30,25 @@ inline const float* read_keys(const Table& t, DType type, const std::byte* tile,
   return panels;
 }
 
-// Panels [dim / nr, rounded up][kKeyTile][nr] with the first `seen` values of a tile.
+// The first `seen` values of a tile as f32 [seen][dim].
 inline const float* read_values(const Table& t, DType type, const std::byte* tile, int64_t dim, int64_t seen,
-                                float* panels) {
+                                float* out) {
   if (type == DType::kF32) return reinterpret_cast<const float*>(tile);
   if (type == DType::kF16) {
-    const uint16_t* from = reinterpret_cast<const uint16_t*>(tile);
-    for (int64_t at = 0; at < kKeyTile * dim; at += kKeyTile * kNr)
-      t.widen(type, from + at, seen * kNr, panels + at);
-    return panels;
+    t.widen(type, reinterpret_cast<const uint16_t*>(tile), seen * dim, out);
+    return out;
   }
   const int8_t* q = reinterpret_cast<const int8_t*>(tile);
   const Half* scales = reinterpret_cast<const Half*>(tile + kKeyTile * dim);
+  float* to = out;
   for (int64_t j = 0; j < seen; ++j)
-    for (int64_t d = 0; d < dim; ++scales) {
+    for (int64_t d = 0; d < dim; d += kQuantKeyBlock, ++scales) {
       const float scale = quad_one(scales);
-      const int64_t end = std::min(dim, d + kQuantKeyBlock);
-      while (d < end) {  // as far as both the panel and the block go
-        const int64_t n = std::min(end - d, kNr - d % kNr);
-        float* out = panels + d / kNr * kKeyTile * kNr + j * kNr + d % kNr;
-        for (int64_t i = 0; i < n; ++i) out[i] = scale * static_cast<float>(q[i]);
-        q += n, d += n;
-      }
+      const int64_t n = std::min(kQuantKeyBlock, dim - d);
+      for (int64_t i = 0; i < n; ++i) to[i] = scale * static_cast<float>(q[i]);
+      q += n, to += n;
     }
-  return panels;
+  return out;
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

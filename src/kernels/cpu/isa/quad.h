@@ -1,4 +1,4 @@
-// Four floats: loads from every storage type and the 4 x 4 transpose that packing is made of.
+// Four floats: loads from every storage type, the 4 x 4 transpose that packing is made of, sums of rows.
 #pragma once
 #include <cstdint>
 
@@ -15,6 +15,7 @@ inline Quad quad_load(const BFloat* x) {
   return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(x)), 16));
 }
 inline void quad_store(float* x, Quad v) { vst1q_f32(x, v); }
+inline Quad quad_fma(Quad acc, Quad v, float x) { return vfmaq_n_f32(acc, v, x); }
 inline void quad_store_low(float* x, Quad v) { vst1_f32(x, vget_low_f32(v)); }
 inline void quad_transpose(Quad (&v)[4]) {
   const float32x4_t t0 = vtrn1q_f32(v[0], v[1]), t1 = vtrn2q_f32(v[0], v[1]);
@@ -37,6 +38,7 @@ inline Quad quad_load(const BFloat* x) {
   return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(bits), 16));
 }
 inline void quad_store(float* x, Quad v) { _mm_storeu_ps(x, v); }
+inline Quad quad_fma(Quad acc, Quad v, float x) { return _mm_fmadd_ps(v, _mm_set1_ps(x), acc); }
 inline void quad_store_low(float* x, Quad v) { _mm_storel_pi(reinterpret_cast<__m64*>(x), v); }
 inline void quad_transpose(Quad (&v)[4]) { _MM_TRANSPOSE4_PS(v[0], v[1], v[2], v[3]); }
 #else
@@ -50,6 +52,10 @@ inline Quad quad_load(const T* x) {
 }
 inline void quad_store(float* x, Quad v) {
   for (int i = 0; i < 4; ++i) x[i] = v.v[i];
+}
+inline Quad quad_fma(Quad acc, Quad v, float x) {
+  for (int i = 0; i < 4; ++i) acc.v[i] = std::fma(v.v[i], x, acc.v[i]);
+  return acc;
 }
 inline void quad_store_low(float* x, Quad v) { x[0] = v.v[0], x[1] = v.v[1]; }
 inline void quad_transpose(Quad (&v)[4]) {

@@ -1,0 +1,60 @@
+// Few rows of weights by the rows they weigh, values[k][dim] as they stand: out[i] += sum over k in sequence of
+// weights[i][k] values[k]. Values are read once, in the order of memory.
+#pragma once
+#include <algorithm>
+
+#include "kernels/cpu/isa/math.h"
+#include "kernels/cpu/isa/quad.h"
+
+namespace makar::kernels::MAKAR_ISA {
+
+template <class T>
+struct Weighed {
+  const float* weights;
+  int64_t weights_stride, keys;
+  const T* values;
+  int64_t values_stride;
+  float* out;
+  int64_t out_stride;
+};
+
+// M rows by 4 W columns from `at` on.
+template <int M, int W, class T>
+inline void weigh_columns(const Weighed<T>& w, int64_t at) {
+  Quad acc[M][W];
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < W; ++j) acc[i][j] = quad_load(w.out + i * w.out_stride + at + 4 * j);
+  const T* v = w.values + at;
+  for (int64_t k = 0; k < w.keys; ++k, v += w.values_stride) {
+    Quad row[W];
+    for (int j = 0; j < W; ++j) row[j] = quad_load(v + 4 * j);
+    for (int i = 0; i < M; ++i)
+      for (int j = 0; j < W; ++j) acc[i][j] = quad_fma(acc[i][j], row[j], w.weights[i * w.weights_stride + k]);
+  }
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < W; ++j) quad_store(w.out + i * w.out_stride + at + 4 * j, acc[i][j]);
+}
+
+template <int M, class T>
+inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
+  constexpr int kMost = M == 1 ? 16 : M == 2 ? 8 : 4;  // what the registers hold
+  int64_t at = 0;
+  for (; at + 4 * kMost <= dim; at += 4 * kMost) weigh_columns<M, kMost>(w, at);
+  for (; at + 4 <= dim; at += 4) weigh_columns<M, 1>(w, at);
+  for (; at < dim; ++at)
+    for (int i = 0; i < M; ++i) {
+      float& out = w.out[i * w.out_stride + at];
+      for (int64_t k = 0; k < w.keys; ++k)
+        out = madd(w.weights[i * w.weights_stride + k], quad_one(w.values + k * w.values_stride + at), out);
+    }
+}
+
+template <class T>
+inline void weigh(int64_t rows, Weighed<T> w, int64_t dim) {
+  const auto next = [&](int64_t n) { w.weights += n * w.weights_stride, w.out += n * w.out_stride, rows -= n; };
+  for (; rows >= 4; next(4)) weigh_rows<4>(w, dim);
+  if (rows >= 2) weigh_rows<2>(w, dim), next(2);
+  if (rows == 1) weigh_rows<1>(w, dim);
+}
+
+}  // namespace makar::kernels::MAKAR_ISA
