@@ -225,6 +225,8 @@ struct CachedItem {
   int64_t head, heads, row, rows;
 };
 
+constexpr int64_t kTasksEach = 16;  // of a thread
+
 std::vector<CachedItem> cached_items(const std::vector<SequenceRows>& sequences, const AttentionOptions& o) {
   constexpr int64_t kRows = 192;
   std::vector<CachedItem> items;
@@ -254,8 +256,7 @@ Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
   const std::vector<CachedItem> items = cached_items(sequences, o);
   const auto& t = kernels::cpu();
   const int64_t group = o.heads / o.kv_heads;
-  ctx.pool.run(static_cast<int64_t>(items.size()), [&](int64_t i) {
-    const CachedItem& item = items[static_cast<size_t>(i)];
+  const auto head = [&](const CachedItem& item) {
     AttentionHead a = plan.head(item.sequence, item.head, q.f32(), nullptr, nullptr);
     const int64_t kv_head = item.head / group;
     a.cache = {cache.pages[item.sequence], cache.k_offset + kv_head * cache.k_head,
@@ -271,8 +272,19 @@ Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
       a.q_stride = a.out_stride = o.head_dim;
       a.bias_stride = plan.bias.row();
     }
-    Tensor scratch = Tensor::empty({t.attention_scratch(a)});
-    t.attention_forward(a, scratch.f32());
+    return a;
+  };
+  const int64_t tasks = std::min<int64_t>(static_cast<int64_t>(items.size()), ctx.pool.threads() * kTasksEach);
+  ctx.pool.run(tasks, [&](int64_t task) {
+    const int64_t count = static_cast<int64_t>(items.size());
+    const auto begin = static_cast<size_t>(count * task / tasks), end = static_cast<size_t>(count * (task + 1) / tasks);
+    Tensor scratch;
+    for (size_t i = begin; i < end; ++i) {
+      const AttentionHead a = head(items[i]);
+      const int64_t floats = t.attention_scratch(a);
+      if (!scratch.defined() || scratch.count() < floats) scratch = Tensor::empty({floats});
+      t.attention_forward(a, scratch.f32());
+    }
   });
   return out;
 }

@@ -15,6 +15,10 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
+constexpr int64_t kFewRows = 16;  // the heads of one token that share a key, as a rule; not above a block
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // One q row's step of the online softmax over the visible part of a tile; s becomes the weights.
 // Not inlined: among its caller's variables the constants of exp would not fit the registers.
 [[gnu::noinline]] void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l,
@@ -58,8 +62,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   float* l = m + a.rows;
   float* sink_panels = l + a.rows;
 
-  const bool few = a.rows <= t.rows_max;  // what decoding has: read as they stand
-  const int few_rows = few ? static_cast<int>(a.rows) : 0;
+  const bool few = a.rows <= kFewRows;  // what decoding has: read as they stand
   if (!few) t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
   if (!few && a.q_sinks) t.pack_a(a.q_sinks, a.q_stride, 1, a.rows, a.dim, sink_panels);
   // Few rows read a cache of f16 as it stands too: widening it first would take longer than they do.
@@ -70,9 +73,12 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   const int64_t v_stride = cached ? a.dim : a.kv_stride;
   // Rows of a block, in panels or as they stand, by the first n keys of a tile.
   const auto score = [&](const float* q, const float* panels, int64_t rows, int64_t n, const void* keys) {
-    if (few)
-      t.rows(k_type, few_rows, n, a.dim, q, a.q_stride, keys, a.dim * t.nr, scores, kKeyTile, false);
-    else
+    for (int64_t i = 0, parts = ceil_div(rows, t.rows_max); few && i < parts; ++i) {
+      const int64_t from = rows * i / parts, to = rows * (i + 1) / parts;
+      t.rows(k_type, static_cast<int>(to - from), n, a.dim, q + from * a.q_stride, a.q_stride, keys,
+             a.dim * t.nr, scores + from * kKeyTile, kKeyTile, false);
+    }
+    if (!few)
       t.product(rows, n, a.dim, panels, static_cast<const float*>(keys), scores, kKeyTile, false);
   };
   std::fill_n(m, a.rows, -INFINITY);
