@@ -108,12 +108,13 @@ struct AdamStep {
   float grad_scale;
 };
 
-// Up to 4 rows of quantised activations by panels of quantised weights (quant_form.h has the layouts):
+// Up to 4 rows of quantised activations, or 8, by panels of quantised weights (quant_form.h has the layouts):
 // c[i*ldc + j] = (accumulate ? c : 0) + the product, i < rows, j < cols.
 struct QuantProduct {
   int form = 0, rows = 0;
   int64_t blocks = 0;       // of 64 k
-  const void* a = nullptr;  // one panel of activations
+  const void* a = nullptr;  // one panel of activations; of 8 rows the second half, a_panel bytes further
+  int64_t a_panel = 0;
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
   int64_t b_panel = 0;
   const float* scales = nullptr;  // what Table::quant_scales made of each panel, scale_panel floats apart, or
@@ -169,10 +170,10 @@ struct Table {
   void (*quant_product)(const QuantProduct&) = nullptr;
   // `blocks` blocks of a panel into its wide form.
   void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* book, void* out) = nullptr;
-  // The scales of `blocks` blocks of a kFormInt8 panel as its products want them, quant_scale_floats floats a
-  // block; nullptr where they take them as they are.
-  void (*quant_scales)(int64_t blocks, const void* b, float* out) = nullptr;
-  int64_t quant_scale_floats = 0;
+  // Whether products on a form take 8 rows, as well as up to 4. Those on a form that is not wide want its scales
+  // made ready first: wide_scales() floats for each of `blocks` blocks of a panel.
+  bool (*quant_eight)(int form) = nullptr;
+  void (*quant_scales)(int form, int64_t blocks, const void* b, float* out) = nullptr;
   // x[rows, k], rows row_stride apart, into one panel of activations for `form`, filled up with zeros to
   // `blocks` blocks; weights are read as `unit` times themselves.
   void (*quant_rows)(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k,

@@ -47,10 +47,26 @@ struct Activations {
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
 
-bool used_as_is(int form, int64_t rows) { return form == kFormInt16 || (form == kFormInt8 && rows <= kAsIs); }
-
-// Whether panels that are used as they are have their scales made ready first.
-bool scales_apart(const QuantMatrix& b) { return b.form() == kFormInt8 && b.table().quant_scales; }
+// How many rows read a panel: as it is or made wide.
+struct Way {
+  bool as_is, eight;  // rows in eights
+  int form;           // what the product then reads
+  Way(const Activations& a, const QuantMatrix& b) {
+    const Table& t = b.table();
+    const auto by_eight = [&](int f) { return a.each == kQuantRows && a.m >= 8 && t.quant_eight && t.quant_eight(f); };
+    const int form = b.form();
+    const bool bytes = a.form.values == QuantValues::kInt8;
+    as_is = form == kFormInt16 || (by_eight(form) && (bytes || a.m <= kAsIs)) || (form == kFormInt8 && a.m <= kAsIs);
+    this->form = as_is ? form : wide_form(a.form);
+    eight = by_eight(this->form);
+  }
+  bool scales() const { return as_is && eight; }  // made ready first
+  // Bytes of a block of a panel that is made wide, or of its scales.
+  int64_t room() const {
+    if (as_is) return scales() ? wide_scales(kQuantForms[form]) * int64_t{sizeof(float)} : 0;
+    return group_bytes(kQuantForms[form]);
+  }
+};
 
 // Panels [j0, j1) by the only panel of rows, read as they lie.
 void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {
@@ -64,44 +80,45 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
   add_bias(out, 0, a.m, j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
 }
 
-// Row panels [p0, p1) by panels [j0, j1): a few panels and a piece of k at a time, made wide in `room`.
-void blocked(const Activations& a, const QuantMatrix& b, int64_t p0, int64_t p1, int64_t j0, int64_t j1,
-             const GemmOutput& out, std::byte* room) {
+// Row panels [p0, p1) by panels [j0, j1): a few panels and a piece of k at a time, made ready in `room`.
+void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t p0, int64_t p1, int64_t j0,
+             int64_t j1, const GemmOutput& out, std::byte* room) {
   const QuantForm& f = a.form;
   const Table& t = b.table();
-  const bool as_is = used_as_is(b.form(), a.m);  // a copy would only change the scales
-  const bool apart = as_is && scales_apart(b);
-  const int wide = as_is ? b.form() : wide_form(f);
   const int64_t chunk =
       ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
   for (int64_t j = j0; j < j1; j += kPanels)
     for (int64_t k = 0; k < a.blocks; k += chunk) {
       const int64_t now = std::min(chunk, a.blocks - k), count = std::min(kPanels, j1 - j);
-      const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * group_bytes(kQuantForms[wide]);
-      QuantProduct q;
-      for (int64_t i = 0; i < count && !as_is; ++i)
-        t.quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
-      if (apart) {
-        auto* scales = reinterpret_cast<float*>(room);
-        q.scales = scales, q.scale_panel = now * t.quant_scale_floats;
-        for (int64_t i = 0; i < count; ++i)
-          t.quant_scales(now, b.panel(j + i) + from, scales + i * q.scale_panel);
+      const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * way.room();
+      for (int64_t i = 0; i < count; ++i) {
+        if (way.scales())
+          t.quant_scales(way.form, now, b.panel(j + i) + from, reinterpret_cast<float*>(room + i * step));
+        else if (!way.as_is)
+          t.quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
       }
-      q.form = wide, q.blocks = now, q.book = b.book();
-      q.b = as_is ? b.panel(j) + from : room, q.b_panel = as_is ? b.panel_bytes() : step;
+      QuantProduct q;
+      q.form = way.form, q.blocks = now, q.book = b.book();
+      q.b = way.as_is ? b.panel(j) + from : room, q.b_panel = way.as_is ? b.panel_bytes() : step;
+      q.a_panel = a.panel_bytes(kQuantRows);
+      q.scale_panel = step / int64_t{sizeof(float)};
       q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
       q.accumulate = out.accumulate || k > 0;
       const std::byte* next = k + chunk < a.blocks ? b.panel(j) + (k + chunk) / blocks_of(f) * group_bytes(f)
                               : (j + kPanels) * kQuantCols < b.n() ? b.panel(j + kPanels)  // of the next task
                                                                    : nullptr;
-      if (next) q.ahead_panel = b.panel_bytes(), q.ahead_step = group_bytes(f) / blocks_of(f) / (p1 - p0);
-      for (int64_t p = p0; p < p1; ++p) {
-        if (next) q.ahead = next + (p - p0) * now * q.ahead_step;
-        q.rows = a.count(p);
-        q.a = a.panel(p) + k * activation_bytes(f, q.rows);
+      const int64_t ahead = group_bytes(f) / blocks_of(f) / (p1 - p0);  // for one panel of rows
+      if (next) q.ahead_panel = b.panel_bytes();
+      for (int64_t p = p0, taken; p < p1; p += taken) {
+        taken = way.eight && p + 1 < p1 && a.count(p + 1) == kQuantRows ? 2 : 1;
+        q.rows = taken == 2 ? 8 : a.count(p);
+        q.scales = way.scales() && taken == 2 ? reinterpret_cast<const float*>(room) : nullptr;
+        if (next) q.ahead_step = ahead * taken, q.ahead = next + (p - p0) * now * ahead;
+        q.a = a.panel(p) + k * activation_bytes(f, a.count(p));
         q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
-        if (q.accumulate && p + 1 < p1)  // the next rows of C come while these are computed
-          for (int i = 0; i < a.count(p + 1); ++i) __builtin_prefetch(q.c + (a.each + i) * out.ldc, 1);
+        if (q.accumulate && p + taken < p1)  // the next rows of C come while these are computed
+          for (int64_t i = 0; i < taken * a.count(p + taken); ++i)
+            __builtin_prefetch(q.c + (taken * a.each + i) * out.ldc, 1);
         t.quant_product(q);
       }
     }
@@ -142,18 +159,17 @@ void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
   for (const Part& part : parts) groups += ceil_div(part.panels(), kPanels);
   const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
   const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMostRows);
-  const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(a.panels, row_tasks);
+  const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
   const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
   const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);
-  const bool as_is = used_as_is(parts[0].b->form(), a.m);
-  const int64_t scales = parts[0].b->table().quant_scale_floats * int64_t{sizeof(float)};
+  const Way way(a, *parts[0].b);
   pool.run(row_tasks * col_tasks, [&](int64_t task) {
     const int64_t p0 = task / col_tasks * rows, p1 = std::min(a.panels, p0 + rows);
     if (p0 >= p1) return;
-    const Scratch room(kPanels * kChunk * (as_is ? scales : group_bytes(kQuantForms[wide_form(a.form)])));
+    const Scratch room(kPanels * kChunk * way.room());
     const int64_t first = task % col_tasks * cols;
     each_part(parts, kPanels, first, first + cols, [&](const Part& part, int64_t j0, int64_t j1) {
-      blocked(a, *part.b, p0, p1, j0, j1, part.out, room.get());
+      blocked(a, *part.b, way, p0, p1, j0, j1, part.out, room.get());
     });
   });
 }
@@ -170,7 +186,7 @@ void products(ThreadPool& pool, int64_t m, const Operand& a, const Parts& parts)
     rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
   }
   const Activations quantised(pool, m, rows, b);
-  if (m < kQuantRows || (m == kQuantRows && !scales_apart(b)))
+  if (m <= kQuantRows)
     few_rows(pool, quantised, parts);
   else
     many_rows(pool, quantised, parts);

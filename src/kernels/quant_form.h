@@ -101,13 +101,17 @@ constexpr int64_t value_bytes(const QuantForm& f) {
                                                          : 4;
   return kQuantBlock * kQuantCols * bits / 8;
 }
-// Scales of a group. kHalf: f16 [blocks][parts][4], mins likewise. kFloat: the same in f32, then -1.5 * 2^23
-// times their sum over the first two parts (a kernel's sums start from that number). kSuper: f16 d[4] (min
+// Floats of a block's scales in wide forms: [parts][4], mins likewise, then -1.5 * 2^23 times the sum of the
+// scales (a kernel's sums start from that number).
+constexpr int64_t wide_scales(const QuantForm& f) {
+  return (int64_t{f.mins ? 2 : 1} * parts_of(f) + 1) * kQuantCols;
+}
+// Scales of a group. kHalf: f16 [blocks][parts][4], mins likewise. kFloat: wide_scales(). kSuper: f16 d[4] (min
 // d[4]), then a byte for each part and column (with bias 128 where there are no mins), mins likewise.
 constexpr int64_t scale_bytes(const QuantForm& f) {
   const int kinds = f.mins ? 2 : 1, parts = parts_of(f);
   if (f.scales == QuantScales::kHalf) return int64_t{kinds} * blocks_of(f) * parts * kQuantCols * 2;
-  if (f.scales == QuantScales::kFloat) return (int64_t{kinds} * parts + 1) * kQuantCols * 4;
+  if (f.scales == QuantScales::kFloat) return wide_scales(f) * 4;
   return int64_t{kinds} * (kQuantCols * 2 + 4 * parts * kQuantCols);
 }
 constexpr int64_t group_bytes(const QuantForm& f) { return scale_bytes(f) + blocks_of(f) * value_bytes(f); }

@@ -1,14 +1,12 @@
 // Products of quantised weights. Inside a part (16 or 32 k) the dot product is exact in integers; across
 // parts and blocks of 64 k the sums are f32 in one order, whatever the form, the rows and the instruction
-// set:
-//   t = x_0 s_0, t = fma(x_p, s_p, t), with mins t = fma(min_p, sum_p, t) after each part; y = fma(t, d, y)
-// where x is the integer dot product, s the weight's scale, d the activation's. Two parts without mins, the
-// forms of most files, take two operations instead of three, with S = 1.5 * 2^23 and base = -S (s_0 + s_1):
-//   t = fma(S + x_0, s_0, base), t = fma(S + x_1, s_1, t)
-// That rounds t to about a unit of the integer sums, where rounding 64 activations to int8 has moved them by
-// a hundred; sums of nothing stay nothing where s_0 + s_1 is exact, as with halves of like size. Of 16-bit
-// weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'): what the low bytes give
-// together is below 2^-16 of it.
+// set. With x_p the integer dot product of part p, s_p the weight's scale, d the activation's, S = 1.5 * 2^23 and
+// base = -S (s_0 + s_1 + ...):
+//   t = fma(S + x_p, s_p, t) from t = base on; with mins t = fma(min_p, sum_p, t); y = fma(t, d, y)
+// S + x is what the bits of a sum mean that starts from those of S: nothing is converted. It rounds t to a few
+// units of the integer sums, where rounding 64 activations to int8 has moved them by a hundred. Of 16-bit
+// weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'), as it is: what the low bytes
+// give together is below 2^-16 of it.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -122,7 +120,12 @@ inline void one_wide_block(const std::byte* a, const std::byte* values, Floats s
   for (int i = 0; i < R; ++i) acc[i] = fma(mul(rounded(sum(times_256(x[i]), y[i])), scale), d[i], acc[i]);
 }
 
-inline Floats seed_base(Floats a, Floats b) { return mul(add(a, b), all_floats(-0x1.8p23f)); }
+template <int P>
+inline Floats seed_base(const Floats (&scale)[P]) {
+  Floats sum = scale[0];
+  for (int p = 1; p < P; ++p) sum = add(sum, scale[p]);
+  return mul(sum, all_floats(-0x1.8p23f));
+}
 
 template <int Form, int R>
 inline void one_block(const std::byte* a, const std::byte* values, const Scales<Form>& scales, int block,
@@ -133,8 +136,7 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
   Floats scale[P], min[P], t[R];
   scales.read(block, scale, min);
   if constexpr (F.values == QuantValues::kInt16) return one_wide_block<R>(a, values, scale[0], acc);
-  constexpr bool kOnSeed = P == 2 && !F.mins;
-  const Floats base = kOnSeed ? seed_base(scale[0], scale[P - 1]) : zero_floats();
+  const Floats base = seed_base(scale);
   MAKAR_UNROLLED
   for (int p = 0; p < P; ++p) {
     Ints x[R];
@@ -151,70 +153,31 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
         x[i] = dot<3>(x[i], w[3], row);
       }
     }
-    for (int i = 0; i < R; ++i) {
-      if constexpr (kOnSeed) {
-        t[i] = fma(on_seed(x[i]), scale[p], p == 0 ? base : t[i]);
-        continue;
-      }
-      const Floats whole = to_floats(x[i]);
-      t[i] = p == 0 ? mul(whole, scale[p]) : fma(whole, scale[p], t[i]);
-      if constexpr (F.mins) t[i] = fma(min[p], d[(1 + p) * R + i], t[i]);
-    }
+    for (int i = 0; i < R; ++i) t[i] = fma(on_seed(x[i]), scale[p], p == 0 ? base : t[i]);
   }
+  for (int p = 0; p < P && F.mins; ++p)
+    for (int i = 0; i < R; ++i) t[i] = fma(min[p], d[(1 + p) * R + i], t[i]);
   for (int i = 0; i < R; ++i) acc[i] = fma(t[i], d[i], acc[i]);
 }
 
-// Where the instruction set has a tile of its own.
-#if defined(MAKAR_ISA_neon)
-template <int Form, int R>
-constexpr bool has_tile = R == 4 && (Form == kFormWide || Form == kFormInt8);
-template <int Form, int R>
-constexpr bool has_wide_tile = R == 4 && Form == kFormInt16;
-
-// What the tile wants of a panel of kFormInt8.
-void quant_scales(int64_t blocks, const void* panel, float* out) {
-  const auto* b = static_cast<const std::byte*>(panel);
-  for (; blocks > 0; --blocks, b += group_bytes(kQuantForms[kFormInt8]), out += kTileScales) {
-    const Floats s0 = load_halves(b), s1 = load_halves(b + 8);
-    store_floats(out, s0), store_floats(out + 4, s1), store_floats(out + 8, seed_base(s0, s1));
-  }
-}
-
-// All blocks but an odd last one, and how many they are; `scales` are those of quant_scales.
-template <int Form>
-inline int64_t pairs_of_blocks(int64_t blocks, const std::byte* a, const std::byte* b, const float* scales,
-                               Floats (&acc)[4], Ahead ahead) {
-  constexpr QuantForm F = kQuantForms[Form];
-  const int64_t even = blocks / 2 * 2;
-  if (even == 0 || (Form == kFormInt8 && !scales)) return 0;
-  const Stepped inside{b, group_bytes(F)},
-      apart{reinterpret_cast<const std::byte*>(scales), kTileScales * int64_t{sizeof(float)}};
-  tile_of_four(even, a, {b + scale_bytes(F), group_bytes(F)}, Form == kFormInt8 ? apart : inside, acc, ahead);
-  return even;
-}
-#else
-template <int Form, int R>
-constexpr bool has_tile = false;
-template <int Form, int R>
-constexpr bool has_wide_tile = false;
-#endif
-
 // R rows by one panel.
 template <int Form, int R>
-inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, const float* scales, Bytes book,
-                      float* c, int64_t ldc, bool accumulate, Ahead ahead) {
+inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, Bytes book, float* c,
+                      int64_t ldc, bool accumulate, Ahead ahead) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int kBlocks = blocks_of(F);
   Floats acc[R];
   for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
-  int64_t done = 0;
-  if constexpr (has_wide_tile<Form, R>) tile16_of_four(blocks, a, b, acc, ahead), done = blocks;
-  if constexpr (has_tile<Form, R>) done = pairs_of_blocks<Form>(blocks, a, b, scales, acc, ahead);
-  a += done * activation_bytes(F, R), b += done / kBlocks * group_bytes(F);
-  for (int64_t g = done; g < blocks; g += kBlocks, b += group_bytes(F)) {
-    const Scales<Form> at(b);
+#if defined(MAKAR_ISA_neon)
+  if constexpr (R == 4 && Form == kFormInt16) {
+    tile16_of_four(blocks, a, b, acc, ahead);
+    blocks = 0;
+  }
+#endif
+  for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
+    const Scales<Form> scales(b);
     for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))
-      one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), at, block, book, acc);
+      one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
   }
   for (int i = 0; i < R; ++i) store_floats(c + i * ldc, acc[i]);
 }
@@ -224,38 +187,42 @@ void panels(const QuantProduct& q) {
   const auto* a = static_cast<const std::byte*>(q.a);
   const auto* b = static_cast<const std::byte*>(q.b);
   const Bytes book = load_bytes(reinterpret_cast<const std::byte*>(q.book));
-  const float* scales = q.scales;
   Ahead ahead{q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead_step};
   for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead.at += q.ahead_panel) {
     float* c = q.c + col;
     if (q.cols - col >= kQuantCols) {
-      one_panel<Form, R>(q.blocks, a, b, scales, book, c, q.ldc, q.accumulate, ahead);
-    } else {
-      const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
-      float buffer[R * kQuantCols] = {};
-      for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
-      one_panel<Form, R>(q.blocks, a, b, scales, book, buffer, kQuantCols, q.accumulate, ahead);
-      for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
+      one_panel<Form, R>(q.blocks, a, b, book, c, q.ldc, q.accumulate, ahead);
+      continue;
     }
-    if (scales) scales += q.scale_panel;
+    const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
+    float buffer[R * kQuantCols] = {};
+    for (int i = 0; i < R && q.accumulate; ++i) std::memcpy(buffer + i * kQuantCols, c + i * q.ldc, bytes);
+    one_panel<Form, R>(q.blocks, a, b, book, buffer, kQuantCols, q.accumulate, ahead);
+    for (int i = 0; i < R; ++i) std::memcpy(c + i * q.ldc, buffer + i * kQuantCols, bytes);
   }
+}
+
+// Scales of a block as floats: those of the parts, mins likewise, base.
+template <int Form>
+inline void store_scales(const Scales<Form>& scales, int block, float* to) {
+  constexpr QuantForm F = kQuantForms[Form];
+  constexpr int P = parts_of(F);
+  Floats scale[P], min[P];
+  scales.read(block, scale, min);
+  for (int p = 0; p < P; ++p) {
+    store_floats(to + p * 4, scale[p]);
+    if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
+  }
+  store_floats(to + (F.mins ? 2 : 1) * P * 4, seed_base(scale));
 }
 
 template <int Form>
 void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
   constexpr QuantForm F = kQuantForms[Form], W = kQuantForms[wide_form(F)];
-  constexpr int P = parts_of(F);
   for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
     const Scales<Form> scales(b);
     for (int block = 0; block < blocks_of(F); ++block, out += group_bytes(W)) {
-      Floats scale[P], min[P];
-      scales.read(block, scale, min);
-      auto* to = reinterpret_cast<float*>(out);
-      for (int p = 0; p < P; ++p) {
-        store_floats(to + p * 4, scale[p]);
-        if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
-      }
-      store_floats(to + (F.mins ? 2 : 1) * P * 4, seed_base(scale[0], scale[1]));
+      store_scales(scales, block, reinterpret_cast<float*>(out));
       MAKAR_UNROLLED
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
         Bytes w[kSteps];
@@ -265,6 +232,48 @@ void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
     }
   }
 }
+
+#if defined(MAKAR_ISA_neon)
+template <int Form>
+void scales_apart(int64_t blocks, const std::byte* b, float* out) {
+  constexpr QuantForm F = kQuantForms[Form];
+  for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
+    const Scales<Form> scales(b);
+    for (int block = 0; block < blocks_of(F); ++block, out += wide_scales(F)) store_scales(scales, block, out);
+  }
+}
+
+// Eight rows by panels.
+template <int Form>
+void eight(const QuantProduct& q) {
+  constexpr QuantForm F = kQuantForms[Form];
+  const auto* b = static_cast<const std::byte*>(q.b);
+  EightRows r;
+  r.blocks = q.blocks, r.group = blocks_of(F), r.gap = scale_bytes(F);
+  r.a = static_cast<const std::byte*>(q.a), r.other = r.a + q.a_panel;
+  r.scale_step = q.scales ? wide_scales(F) * int64_t{sizeof(float)} : group_bytes(F);
+  r.ahead = {q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead_step};
+  alignas(16) float y[8 * kQuantCols] = {};
+  r.y = y;
+  const float* scales = q.scales;
+  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, r.ahead.at += q.ahead_panel) {
+    const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
+    const bool whole = q.cols - col >= kQuantCols;
+    for (int i = 0; i < 8; ++i) {
+      float* c = q.c + i * q.ldc + col;
+      if (!q.accumulate || !whole) store_floats(y + i * kQuantCols, zero_floats());
+      if (q.accumulate) whole ? store_floats(y + i * kQuantCols, load_floats(c)) : void(std::memcpy(y + i * kQuantCols, c, bytes));
+    }
+    r.values = b + scale_bytes(F), r.scales = scales ? reinterpret_cast<const std::byte*>(scales) : b;
+    eight_rows_by_panel<Form>(r);
+    for (int i = 0; i < 8; ++i) {
+      float* c = q.c + i * q.ldc + col;
+      whole ? store_floats(c, load_floats(y + i * kQuantCols)) : void(std::memcpy(c, y + i * kQuantCols, bytes));
+    }
+    if (scales) scales += q.scale_panel;
+  }
+}
+#endif
 
 using PanelsFn = void (*)(const QuantProduct&);
 using ExpandFn = void (*)(int64_t, const std::byte*, Bytes, std::byte*);
@@ -277,10 +286,35 @@ template <int... F>
 constexpr std::array<ExpandFn, sizeof...(F)> expand_table(std::integer_sequence<int, F...>) {
   return {expand<F>...};
 }
+#if defined(MAKAR_ISA_neon)
+using ScalesFn = void (*)(int64_t, const std::byte*, float*);
+template <int Form>
+constexpr PanelsFn eight_of() {
+  if constexpr (takes_eight(kQuantForms[Form]))
+    return eight<Form>;
+  else
+    return nullptr;
+}
+template <int... F>
+constexpr std::array<PanelsFn, sizeof...(F)> eight_table(std::integer_sequence<int, F...>) {
+  return {eight_of<F>()...};
+}
+template <int... F>
+constexpr std::array<ScalesFn, sizeof...(F)> scales_table(std::integer_sequence<int, F...>) {
+  return {scales_apart<F>...};
+}
+constexpr auto kEight = eight_table(std::make_integer_sequence<int, kQuantFormCount>());
+constexpr auto kScales = scales_table(std::make_integer_sequence<int, kFormWide>());
+#endif
 constexpr auto kPanels = panels_table(std::make_integer_sequence<int, kQuantFormCount>());
 constexpr auto kExpand = expand_table(std::make_integer_sequence<int, kFormWide>());
 
-void quant_product(const QuantProduct& q) { kPanels[q.form][q.rows - 1](q); }
+void quant_product(const QuantProduct& q) {
+#if defined(MAKAR_ISA_neon)
+  if (q.rows == 8) return kEight[q.form](q);
+#endif
+  kPanels[q.form][q.rows - 1](q);
+}
 
 void quant_expand(int form, int64_t blocks, const void* b, const int8_t* book, void* out) {
   kExpand[form](blocks, static_cast<const std::byte*>(b),
@@ -291,11 +325,14 @@ void quant_expand(int form, int64_t blocks, const void* b, const int8_t* book, v
 
 void fill_quant(Table& table) {
   table.quant_product = quant_product;
+  table.quant_expand = quant_expand;
 #if defined(MAKAR_ISA_neon)
   table.int16_is_faster = true;
-  table.quant_scales = quant_scales, table.quant_scale_floats = kTileScales;
+  table.quant_eight = [](int form) { return takes_eight(kQuantForms[form]); };
+  table.quant_scales = [](int form, int64_t blocks, const void* b, float* out) {
+    kScales[form](blocks, static_cast<const std::byte*>(b), out);
+  };
 #endif
-  table.quant_expand = quant_expand;
 }
 
 }  // namespace makar::kernels::MAKAR_ISA
