@@ -282,8 +282,8 @@ Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
     for (size_t i = begin; i < end; ++i) {
       const AttentionHead a = head(items[i]);
       const int64_t floats = t.attention_scratch(a);
-      if (!scratch.defined() || scratch.count() < floats) scratch = Tensor::empty({floats});
-      t.attention_forward(a, scratch.f32());
+      if (floats > (scratch.defined() ? scratch.count() : 0)) scratch = Tensor::empty({floats});
+      t.attention_forward(a, scratch.defined() ? scratch.f32() : nullptr);
     }
   });
   return out;

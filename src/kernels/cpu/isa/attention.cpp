@@ -15,8 +15,6 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-constexpr int64_t kFewRows = 16;  // the heads of one token that share a key, as a rule; not above a block
-
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // One q row's step of the online softmax over the visible part of a tile; s becomes the weights.
@@ -45,6 +43,7 @@ void scale_row(float* row, int64_t n, float factor) {
 }  // namespace
 
 int64_t attention_scratch(const AttentionHead& a) {
+  if (nothing_is_copied(a)) return 0;
   const Layout layout(a, table());
   return layout.forward_floats();
 }
@@ -52,6 +51,8 @@ int64_t attention_scratch(const AttentionHead& a) {
 void attention_forward(const AttentionHead& a, float* scratch) {
   const Table& t = table();
   const Layout layout(a, t);
+  alignas(64) float own[Layout::kLittle];
+  if (nothing_is_copied(a)) scratch = own;
   float* q_panels = scratch;
   float* k_panels = q_panels + layout.q_panels;
   float* v_panels = k_panels + layout.k_panels;

@@ -14,8 +14,17 @@ struct Span {
 
 inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
 
+constexpr int64_t kFewRows = 16;  // such as the heads of one token that share a key
+
+// Few rows by a cache of floats: all that is made are their scores.
+inline bool nothing_is_copied(const AttentionHead& a) {
+  const auto floats = [](DType type) { return type == DType::kF32 || type == DType::kF16; };
+  return a.rows <= kFewRows && a.cache.pages && floats(a.cache.k_type) && floats(a.cache.v_type);
+}
+
 // Sizes of the scratch pieces, in floats.
 struct Layout {
+  static constexpr int64_t kLittle = kFewRows * (kKeyTile + 2);  // where nothing is copied
   int64_t block;  // q rows a block: a multiple of mr near 32
   int64_t q_panels, k_panels, v_panels, v_rows, p_panels, rows, sinks;
   Layout(const AttentionHead& a, const Table& t)
@@ -26,7 +35,9 @@ struct Layout {
         v_rows(a.cache.pages ? kKeyTile * a.dim : 0),
         p_panels(block * kKeyTile),
         rows(a.rows),
-        sinks(a.q_sinks ? q_panels : 0) {}
+        sinks(a.q_sinks ? q_panels : 0) {
+    if (nothing_is_copied(a)) block = kFewRows, q_panels = k_panels = v_panels = v_rows = p_panels = sinks = 0;
+  }
   int64_t forward_floats() const {
     return q_panels + k_panels + v_panels + v_rows + block * kKeyTile + p_panels + 2 * rows + sinks;
   }
