@@ -1,6 +1,7 @@
-// Each thread owns a range of a region's chunks and takes them from its front; one that has none left takes from
-// the back of the others'. So a thread reads on where it stopped, and all end together. A chunk that is taken keeps its
-// region from ending, so what is read after taking it belongs to it, however late the thread is.
+// Each thread owns a range of a region's chunks and takes them from its front; one that has none left takes
+// from the back of the others'. So a thread reads on where it stopped, and all end together. A chunk that is
+// taken keeps its region from ending, so what is read after taking it belongs to it, however late the thread
+// is.
 #include "base/thread_pool.h"
 
 #include <algorithm>
@@ -85,7 +86,7 @@ struct ThreadPool::State {
 
   alignas(64) std::atomic<uint64_t> region{0};  // how many have begun
   std::atomic<const Body*> body{nullptr};
-  std::vector<Chunks> chunks;  // of each thread
+  std::vector<Chunks> chunks;                      // of each thread
   alignas(64) std::atomic<int64_t> unfinished{0};  // chunks
   alignas(64) std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};

@@ -119,7 +119,7 @@ struct QuantProduct {
   int64_t b_panel = 0;
   const float* scales = nullptr;  // what Table::quant_scales made of each panel, scale_panel floats apart, or
   int64_t scale_panel = 0;        // nullptr
-  const int8_t* book = nullptr;  // 16 values, for the forms that look values up; 16 readable bytes for all
+  const int8_t* book = nullptr;   // 16 values, for the forms that look values up; 16 readable bytes for all
   float* c = nullptr;
   int64_t ldc = 0, cols = 0;
   bool accumulate = false;
@@ -170,9 +170,10 @@ struct Table {
   void (*quant_product)(const QuantProduct&) = nullptr;
   // `blocks` blocks of a panel into its wide form.
   void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* book, void* out) = nullptr;
-  // Whether products on a form take 8 rows, as well as up to 4. Those on a form that is not wide want its scales
-  // made ready first: wide_scales() floats for each of `blocks` blocks of a panel.
-  bool (*quant_eight)(int form) = nullptr;
+  // Whether products on a form take 8 rows, as well as up to 4. Those on a form that is not wide want its
+  // scales made ready first: wide_scales() floats for each of `blocks` blocks of a panel.
+  bool (*quant_takes_eight)(int form) = nullptr;
+  void (*quant_eight)(const QuantProduct&) = nullptr;
   void (*quant_scales)(int form, int64_t blocks, const void* b, float* out) = nullptr;
   // x[rows, k], rows row_stride apart, into one panel of activations for `form`, filled up with zeros to
   // `blocks` blocks; weights are read as `unit` times themselves.

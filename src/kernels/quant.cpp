@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kSerial = 16384;                 // activations the caller quantises alone
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // of activations that stay in the second cache
 constexpr int64_t kMostRows = 256;
-constexpr int64_t kAsIs = 32;   // rows up to which int8 with f16 scales is not made wide; 16 bits never are
+constexpr int64_t kAsIs = 32;   // rows up to which what can be used as it is is not made wide
 constexpr int64_t kChunk = 32;  // blocks of 64 k at a time at most, and
 constexpr int64_t kPanels = 4;  // panels at a time: both in the first cache
 
@@ -47,18 +47,21 @@ struct Activations {
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
 
-// How many rows read a panel: as it is or made wide.
+// How many rows read a panel: as it is or made wide, eight at a time or up to four.
 struct Way {
-  bool as_is, eight;  // rows in eights
-  int form;           // what the product then reads
-  Way(const Activations& a, const QuantMatrix& b) {
-    const Table& t = b.table();
-    const auto by_eight = [&](int f) { return a.each == kQuantRows && a.m >= 8 && t.quant_eight && t.quant_eight(f); };
-    const int form = b.form();
-    const bool bytes = a.form.values == QuantValues::kInt8;
-    as_is = form == kFormInt16 || (by_eight(form) && (bytes || a.m <= kAsIs)) || (form == kFormInt8 && a.m <= kAsIs);
-    this->form = as_is ? form : wide_form(a.form);
-    eight = by_eight(this->form);
+  const Table& table;
+  bool few, as_is, eight;
+  int form;  // what the product reads
+
+  Way(const Activations& a, const QuantMatrix& b)
+      : table(b.table()),
+        few(a.m <= kAsIs),
+        as_is(b.form() == kFormInt16 || (few && b.form() == kFormInt8) ||
+              (takes_eight(a, b.form()) && (few || a.form.values == QuantValues::kInt8))),
+        eight(takes_eight(a, as_is ? b.form() : wide_form(a.form))),
+        form(as_is ? b.form() : wide_form(a.form)) {}
+  bool takes_eight(const Activations& a, int f) const {
+    return a.each == kQuantRows && a.m >= 8 && table.quant_takes_eight && table.quant_takes_eight(f);
   }
   bool scales() const { return as_is && eight; }  // made ready first
   // Bytes of a block of a panel that is made wide, or of its scales.
@@ -119,7 +122,7 @@ void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t
         if (q.accumulate && p + taken < p1)  // the next rows of C come while these are computed
           for (int64_t i = 0; i < taken * a.count(p + taken); ++i)
             __builtin_prefetch(q.c + (taken * a.each + i) * out.ldc, 1);
-        t.quant_product(q);
+        taken == 2 ? t.quant_eight(q) : t.quant_product(q);
       }
     }
   add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));

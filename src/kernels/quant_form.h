@@ -106,8 +106,8 @@ constexpr int64_t value_bytes(const QuantForm& f) {
 constexpr int64_t wide_scales(const QuantForm& f) {
   return (int64_t{f.mins ? 2 : 1} * parts_of(f) + 1) * kQuantCols;
 }
-// Scales of a group. kHalf: f16 [blocks][parts][4], mins likewise. kFloat: wide_scales(). kSuper: f16 d[4] (min
-// d[4]), then a byte for each part and column (with bias 128 where there are no mins), mins likewise.
+// Scales of a group. kHalf: f16 [blocks][parts][4], mins likewise. kFloat: wide_scales(). kSuper: f16 d[4]
+// (min d[4]), then a byte for each part and column (with bias 128 where there are no mins), mins likewise.
 constexpr int64_t scale_bytes(const QuantForm& f) {
   const int kinds = f.mins ? 2 : 1, parts = parts_of(f);
   if (f.scales == QuantScales::kHalf) return int64_t{kinds} * blocks_of(f) * parts * kQuantCols * 2;

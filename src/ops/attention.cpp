@@ -274,10 +274,12 @@ Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
     }
     return a;
   };
-  const int64_t tasks = std::min<int64_t>(static_cast<int64_t>(items.size()), ctx.pool.threads() * kTasksEach);
+  const int64_t tasks =
+      std::min<int64_t>(static_cast<int64_t>(items.size()), ctx.pool.threads() * kTasksEach);
   ctx.pool.run(tasks, [&](int64_t task) {
     const int64_t count = static_cast<int64_t>(items.size());
-    const auto begin = static_cast<size_t>(count * task / tasks), end = static_cast<size_t>(count * (task + 1) / tasks);
+    const auto begin = static_cast<size_t>(count * task / tasks),
+               end = static_cast<size_t>(count * (task + 1) / tasks);
     Tensor scratch;
     for (size_t i = begin; i < end; ++i) {
       const AttentionHead a = head(items[i]);

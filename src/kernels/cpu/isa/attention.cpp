@@ -79,8 +79,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       t.rows(k_type, static_cast<int>(to - from), n, a.dim, q + from * a.q_stride, a.q_stride, keys,
              a.dim * t.nr, scores + from * kKeyTile, kKeyTile, false);
     }
-    if (!few)
-      t.product(rows, n, a.dim, panels, static_cast<const float*>(keys), scores, kKeyTile, false);
+    if (!few) t.product(rows, n, a.dim, panels, static_cast<const float*>(keys), scores, kKeyTile, false);
   };
   std::fill_n(m, a.rows, -INFINITY);
   std::fill_n(l, a.rows, 0.0f);
@@ -126,9 +125,12 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       }
       if (few) {
         const auto weighed = [&](const auto* v) {
-          weigh(a.rows, Weighed<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out, a.out_stride}, a.dim);
+          weigh(a.rows,
+                Weighed<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out, a.out_stride},
+                a.dim);
         };
-        v_type == DType::kF16 ? weighed(static_cast<const Half*>(values)) : weighed(static_cast<const float*>(values));
+        v_type == DType::kF16 ? weighed(static_cast<const Half*>(values))
+                              : weighed(static_cast<const float*>(values));
         continue;
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);

@@ -1,5 +1,5 @@
-// Reading a tile of a cache: f32 as it stands, f16 and q8_0 widened into scratch that the products then find in
-// the nearest cache. key_pages.h has the layouts.
+// Reading a tile of a cache: f32 as it stands, f16 and q8_0 widened into scratch that the products then find
+// in the nearest cache. key_pages.h has the layouts.
 #pragma once
 #include <algorithm>
 

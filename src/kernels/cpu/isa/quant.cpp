@@ -1,96 +1,24 @@
 // Products of quantised weights. Inside a part (16 or 32 k) the dot product is exact in integers; across
 // parts and blocks of 64 k the sums are f32 in one order, whatever the form, the rows and the instruction
-// set. With x_p the integer dot product of part p, s_p the weight's scale, d the activation's, S = 1.5 * 2^23 and
-// base = -S (s_0 + s_1 + ...):
+// set. With x_p the integer dot product of part p, s_p the weight's scale, d the activation's, S = 1.5 * 2^23
+// and base = -S (s_0 + s_1 + ...):
 //   t = fma(S + x_p, s_p, t) from t = base on; with mins t = fma(min_p, sum_p, t); y = fma(t, d, y)
-// S + x is what the bits of a sum mean that starts from those of S: nothing is converted. It rounds t to a few
-// units of the integer sums, where rounding 64 activations to int8 has moved them by a hundred. Of 16-bit
-// weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'), as it is: what the low bytes
-// give together is below 2^-16 of it.
+// S + x is what the bits of a sum mean that starts from those of S: nothing is converted. It rounds t to a
+// few units of the integer sums, where rounding 64 activations to int8 has moved them by a hundred. Of 16-bit
+// weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'), as it is: what the low
+// bytes give together is below 2^-16 of it.
 #include <array>
 #include <cstring>
 #include <utility>
 
 #include "kernels/cpu/isa/parts.h"
-#include "kernels/cpu/isa/quant_lanes.h"
-#include "kernels/quant_form.h"
+#include "kernels/cpu/isa/quant_parts.h"
 #if defined(MAKAR_ISA_neon)
 #include "kernels/cpu/isa/quant_tile16_neon.h"
-#include "kernels/cpu/isa/quant_tile_neon.h"
-#endif
-
-// Plain code is the reference: unrolled it would only compile longer.
-#if defined(MAKAR_ISA_portable)
-#define MAKAR_UNROLLED
-#else
-#define MAKAR_UNROLLED _Pragma("clang loop unroll(full)")
 #endif
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
-
-constexpr int kSteps = 4;  // of a run
-
-// The four steps of run `run` (0..3) of a block.
-template <QuantValues V>
-inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[kSteps]) {
-  if constexpr (V == QuantValues::kInt8) {
-    for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(block + (run * kSteps + s) * 16);
-  } else if constexpr (V == QuantValues::kInt6) {
-    const std::byte* at = block + run * 48;
-    const Bytes a = load_bytes(at), b = load_bytes(at + 16), c = load_bytes(at + 32);
-    out[0] = upper_six(a), out[1] = upper_six(b), out[2] = upper_six(c), out[3] = gather_six(a, b, c);
-  } else if constexpr (V == QuantValues::kUnsigned2) {
-    const Bytes w = load_bytes(block + run * 16);
-    out[0] = two_bits<0>(w), out[1] = two_bits<2>(w), out[2] = two_bits<4>(w), out[3] = two_bits<6>(w);
-  } else {
-    for (int s = 0; s < kSteps; ++s) {
-      const Bytes w = load_bytes(block + (run / 2 * kSteps + s) * 16);
-      const bool low = run % 2 == 0;
-      if constexpr (V == QuantValues::kSigned4)
-        out[s] = low ? low_nibbles_16(w) : high_nibbles_16(w);
-      else if constexpr (V == QuantValues::kUnsigned4)
-        out[s] = low ? low_nibbles(w) : high_nibbles(w);
-      else
-        out[s] = look_up(book, low ? low_nibbles(w) : high_nibbles(w));
-    }
-  }
-}
-
-// The scales of a group; read() gives those of one of its blocks.
-template <int Form>
-struct Scales {
-  static constexpr QuantForm F = kQuantForms[Form];
-  static constexpr int P = parts_of(F);
-  const std::byte* at;
-  Floats d, min_d;
-
-  explicit Scales(const std::byte* group) : at(group) {
-    if constexpr (F.scales == QuantScales::kSuper) {
-      d = load_halves(group);
-      if constexpr (F.mins) min_d = load_halves(group + 8);
-    }
-  }
-  void read(int block, Floats (&scale)[P], Floats (&min)[P]) const {
-    for (int p = 0; p < P; ++p) {
-      if constexpr (F.scales == QuantScales::kHalf) {
-        scale[p] = load_halves(at + (block * P + p) * 8);
-        if constexpr (F.mins) min[p] = load_halves(at + (P + p) * 8);
-      } else if constexpr (F.scales == QuantScales::kFloat) {
-        scale[p] = load_floats(reinterpret_cast<const float*>(at) + p * 4);
-        if constexpr (F.mins) min[p] = load_floats(reinterpret_cast<const float*>(at) + (P + p) * 4);
-      } else if (p % 2 == 0) {
-        const std::byte* bytes = at + (F.mins ? 16 : 8) + (block * P + p) * 4;
-        const TwoFloats two = F.mins ? scaled_bytes(bytes, d) : scaled_biased_bytes(bytes, d);
-        scale[p] = two.low, scale[p + 1] = two.high;
-        if constexpr (F.mins) {
-          const TwoFloats low = scaled_bytes(bytes + 4 * P * 4, min_d);
-          min[p] = low.low, min[p + 1] = low.high;
-        }
-      }
-    }
-  }
-};
 
 template <int R>
 inline void dots(Ints (&x)[R], const std::byte* w, const std::byte* a) {
@@ -118,13 +46,6 @@ inline void one_wide_block(const std::byte* a, const std::byte* values, Floats s
   dots<R>(y, values, low_a);
   dots<R>(y, low, a);
   for (int i = 0; i < R; ++i) acc[i] = fma(mul(rounded(sum(times_256(x[i]), y[i])), scale), d[i], acc[i]);
-}
-
-template <int P>
-inline Floats seed_base(const Floats (&scale)[P]) {
-  Floats sum = scale[0];
-  for (int p = 1; p < P; ++p) sum = add(sum, scale[p]);
-  return mul(sum, all_floats(-0x1.8p23f));
 }
 
 template <int Form, int R>
@@ -202,20 +123,6 @@ void panels(const QuantProduct& q) {
   }
 }
 
-// Scales of a block as floats: those of the parts, mins likewise, base.
-template <int Form>
-inline void store_scales(const Scales<Form>& scales, int block, float* to) {
-  constexpr QuantForm F = kQuantForms[Form];
-  constexpr int P = parts_of(F);
-  Floats scale[P], min[P];
-  scales.read(block, scale, min);
-  for (int p = 0; p < P; ++p) {
-    store_floats(to + p * 4, scale[p]);
-    if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
-  }
-  store_floats(to + (F.mins ? 2 : 1) * P * 4, seed_base(scale));
-}
-
 template <int Form>
 void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
   constexpr QuantForm F = kQuantForms[Form], W = kQuantForms[wide_form(F)];
@@ -233,48 +140,6 @@ void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
   }
 }
 
-#if defined(MAKAR_ISA_neon)
-template <int Form>
-void scales_apart(int64_t blocks, const std::byte* b, float* out) {
-  constexpr QuantForm F = kQuantForms[Form];
-  for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
-    const Scales<Form> scales(b);
-    for (int block = 0; block < blocks_of(F); ++block, out += wide_scales(F)) store_scales(scales, block, out);
-  }
-}
-
-// Eight rows by panels.
-template <int Form>
-void eight(const QuantProduct& q) {
-  constexpr QuantForm F = kQuantForms[Form];
-  const auto* b = static_cast<const std::byte*>(q.b);
-  EightRows r;
-  r.blocks = q.blocks, r.group = blocks_of(F), r.gap = scale_bytes(F);
-  r.a = static_cast<const std::byte*>(q.a), r.other = r.a + q.a_panel;
-  r.scale_step = q.scales ? wide_scales(F) * int64_t{sizeof(float)} : group_bytes(F);
-  r.ahead = {q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead_step};
-  alignas(16) float y[8 * kQuantCols] = {};
-  r.y = y;
-  const float* scales = q.scales;
-  for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, r.ahead.at += q.ahead_panel) {
-    const size_t bytes = sizeof(float) * static_cast<size_t>(q.cols - col);
-    const bool whole = q.cols - col >= kQuantCols;
-    for (int i = 0; i < 8; ++i) {
-      float* c = q.c + i * q.ldc + col;
-      if (!q.accumulate || !whole) store_floats(y + i * kQuantCols, zero_floats());
-      if (q.accumulate) whole ? store_floats(y + i * kQuantCols, load_floats(c)) : void(std::memcpy(y + i * kQuantCols, c, bytes));
-    }
-    r.values = b + scale_bytes(F), r.scales = scales ? reinterpret_cast<const std::byte*>(scales) : b;
-    eight_rows_by_panel<Form>(r);
-    for (int i = 0; i < 8; ++i) {
-      float* c = q.c + i * q.ldc + col;
-      whole ? store_floats(c, load_floats(y + i * kQuantCols)) : void(std::memcpy(c, y + i * kQuantCols, bytes));
-    }
-    if (scales) scales += q.scale_panel;
-  }
-}
-#endif
-
 using PanelsFn = void (*)(const QuantProduct&);
 using ExpandFn = void (*)(int64_t, const std::byte*, Bytes, std::byte*);
 template <int... F>
@@ -286,35 +151,10 @@ template <int... F>
 constexpr std::array<ExpandFn, sizeof...(F)> expand_table(std::integer_sequence<int, F...>) {
   return {expand<F>...};
 }
-#if defined(MAKAR_ISA_neon)
-using ScalesFn = void (*)(int64_t, const std::byte*, float*);
-template <int Form>
-constexpr PanelsFn eight_of() {
-  if constexpr (takes_eight(kQuantForms[Form]))
-    return eight<Form>;
-  else
-    return nullptr;
-}
-template <int... F>
-constexpr std::array<PanelsFn, sizeof...(F)> eight_table(std::integer_sequence<int, F...>) {
-  return {eight_of<F>()...};
-}
-template <int... F>
-constexpr std::array<ScalesFn, sizeof...(F)> scales_table(std::integer_sequence<int, F...>) {
-  return {scales_apart<F>...};
-}
-constexpr auto kEight = eight_table(std::make_integer_sequence<int, kQuantFormCount>());
-constexpr auto kScales = scales_table(std::make_integer_sequence<int, kFormWide>());
-#endif
 constexpr auto kPanels = panels_table(std::make_integer_sequence<int, kQuantFormCount>());
 constexpr auto kExpand = expand_table(std::make_integer_sequence<int, kFormWide>());
 
-void quant_product(const QuantProduct& q) {
-#if defined(MAKAR_ISA_neon)
-  if (q.rows == 8) return kEight[q.form](q);
-#endif
-  kPanels[q.form][q.rows - 1](q);
-}
+void quant_product(const QuantProduct& q) { kPanels[q.form][q.rows - 1](q); }
 
 void quant_expand(int form, int64_t blocks, const void* b, const int8_t* book, void* out) {
   kExpand[form](blocks, static_cast<const std::byte*>(b),
@@ -328,10 +168,6 @@ void fill_quant(Table& table) {
   table.quant_expand = quant_expand;
 #if defined(MAKAR_ISA_neon)
   table.int16_is_faster = true;
-  table.quant_eight = [](int form) { return takes_eight(kQuantForms[form]); };
-  table.quant_scales = [](int form, int64_t blocks, const void* b, float* out) {
-    kScales[form](blocks, static_cast<const std::byte*>(b), out);
-  };
 #endif
 }
 

@@ -2,11 +2,11 @@
 //
 // On Neoverse-N1 a multiplication between dot products takes the place of two of them, because its result
 // comes a cycle or two later and meets theirs at the end of the pipe; multiplications in a row take one each.
-// So the float work of a block of two parts, 24 operations beside 128 dot products (40 with mins), is done in one
-// bunch at its end, in an order in which nothing waits; of four parts each has its bunch. What is wanted next,
-// weights, rows, starts of sums, is loaded (and unpacked) as soon as its register is free, one load after each
-// instruction: in a row they would keep the pipes waiting. The sums of the rows stand in memory between the
-// blocks. 125 of the 159 GOP/s of dot products alone with int8, 114 with 4 bits as they are.
+// So the float work of a block of two parts, 24 operations beside 128 dot products (40 with mins), is done in
+// one bunch at its end, in an order in which nothing waits; of four parts each has its bunch. What is wanted
+// next, weights, rows, starts of sums, is loaded (and unpacked) as soon as its register is free, one load
+// after each instruction: in a row they would keep the pipes waiting. The sums of the rows stand in memory
+// between the blocks. 125 of the 159 GOP/s of dot products alone with int8, 114 with 4 bits as they are.
 #pragma once
 #include "kernels/cpu/isa/quant_neon.h"
 #include "kernels/quant_form.h"

@@ -19,6 +19,7 @@ const Table& table() {
     fill_pack(made);
     fill_quant(made);
     fill_quant_rows(made);
+    fill_quant_eight(made);
     fill_limits(made);
     return made;
   }();

@@ -1,5 +1,5 @@
-// Few rows of weights by the rows they weigh, values[k][dim] as they stand: out[i] += sum over k in sequence of
-// weights[i][k] values[k]. Values are read once, in the order of memory.
+// Few rows of weights by the rows they weigh, values[k][dim] as they stand: out[i] += sum over k in sequence
+// of weights[i][k] values[k]. Values are read once, in the order of memory.
 #pragma once
 #include <algorithm>
 
@@ -29,7 +29,8 @@ inline void weigh_columns(const Weighed<T>& w, int64_t at) {
     Quad row[W];
     for (int j = 0; j < W; ++j) row[j] = quad_load(v + 4 * j);
     for (int i = 0; i < M; ++i)
-      for (int j = 0; j < W; ++j) acc[i][j] = quad_fma(acc[i][j], row[j], w.weights[i * w.weights_stride + k]);
+      for (int j = 0; j < W; ++j)
+        acc[i][j] = quad_fma(acc[i][j], row[j], w.weights[i * w.weights_stride + k]);
   }
   for (int i = 0; i < M; ++i)
     for (int j = 0; j < W; ++j) quad_store(w.out + i * w.out_stride + at + 4 * j, acc[i][j]);
@@ -51,7 +52,9 @@ inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
 
 template <class T>
 inline void weigh(int64_t rows, Weighed<T> w, int64_t dim) {
-  const auto next = [&](int64_t n) { w.weights += n * w.weights_stride, w.out += n * w.out_stride, rows -= n; };
+  const auto next = [&](int64_t n) {
+    w.weights += n * w.weights_stride, w.out += n * w.out_stride, rows -= n;
+  };
   for (; rows >= 4; next(4)) weigh_rows<4>(w, dim);
   if (rows >= 2) weigh_rows<2>(w, dim), next(2);
   if (rows == 1) weigh_rows<1>(w, dim);

@@ -1,0 +1,99 @@
+// What products of quantised weights read of a panel: values in runs of 16 k, scales, the start of the sums.
+#pragma once
+#include "kernels/cpu/isa/quant_lanes.h"
+#include "kernels/quant_form.h"
+
+// Plain code is the reference: unrolled it would only compile longer.
+#if defined(MAKAR_ISA_portable)
+#define MAKAR_UNROLLED
+#else
+#define MAKAR_UNROLLED _Pragma("clang loop unroll(full)")
+#endif
+
+namespace makar::kernels::MAKAR_ISA {
+
+constexpr int kSteps = 4;  // of a run
+
+// The four steps of run `run` (0..3) of a block.
+template <QuantValues V>
+inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[kSteps]) {
+  if constexpr (V == QuantValues::kInt8) {
+    for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(block + (run * kSteps + s) * 16);
+  } else if constexpr (V == QuantValues::kInt6) {
+    const std::byte* at = block + run * 48;
+    const Bytes a = load_bytes(at), b = load_bytes(at + 16), c = load_bytes(at + 32);
+    out[0] = upper_six(a), out[1] = upper_six(b), out[2] = upper_six(c), out[3] = gather_six(a, b, c);
+  } else if constexpr (V == QuantValues::kUnsigned2) {
+    const Bytes w = load_bytes(block + run * 16);
+    out[0] = two_bits<0>(w), out[1] = two_bits<2>(w), out[2] = two_bits<4>(w), out[3] = two_bits<6>(w);
+  } else {
+    for (int s = 0; s < kSteps; ++s) {
+      const Bytes w = load_bytes(block + (run / 2 * kSteps + s) * 16);
+      const bool low = run % 2 == 0;
+      if constexpr (V == QuantValues::kSigned4)
+        out[s] = low ? low_nibbles_16(w) : high_nibbles_16(w);
+      else if constexpr (V == QuantValues::kUnsigned4)
+        out[s] = low ? low_nibbles(w) : high_nibbles(w);
+      else
+        out[s] = look_up(book, low ? low_nibbles(w) : high_nibbles(w));
+    }
+  }
+}
+
+// The scales of a group; read() gives those of one of its blocks.
+template <int Form>
+struct Scales {
+  static constexpr QuantForm F = kQuantForms[Form];
+  static constexpr int P = parts_of(F);
+  const std::byte* at;
+  Floats d, min_d;
+
+  explicit Scales(const std::byte* group) : at(group) {
+    if constexpr (F.scales == QuantScales::kSuper) {
+      d = load_halves(group);
+      if constexpr (F.mins) min_d = load_halves(group + 8);
+    }
+  }
+  void read(int block, Floats (&scale)[P], Floats (&min)[P]) const {
+    for (int p = 0; p < P; ++p) {
+      if constexpr (F.scales == QuantScales::kHalf) {
+        scale[p] = load_halves(at + (block * P + p) * 8);
+        if constexpr (F.mins) min[p] = load_halves(at + (P + p) * 8);
+      } else if constexpr (F.scales == QuantScales::kFloat) {
+        scale[p] = load_floats(reinterpret_cast<const float*>(at) + p * 4);
+        if constexpr (F.mins) min[p] = load_floats(reinterpret_cast<const float*>(at) + (P + p) * 4);
+      } else if (p % 2 == 0) {
+        const std::byte* bytes = at + (F.mins ? 16 : 8) + (block * P + p) * 4;
+        const TwoFloats two = F.mins ? scaled_bytes(bytes, d) : scaled_biased_bytes(bytes, d);
+        scale[p] = two.low, scale[p + 1] = two.high;
+        if constexpr (F.mins) {
+          const TwoFloats low = scaled_bytes(bytes + 4 * P * 4, min_d);
+          min[p] = low.low, min[p + 1] = low.high;
+        }
+      }
+    }
+  }
+};
+
+template <int P>
+inline Floats seed_base(const Floats (&scale)[P]) {
+  Floats sum = scale[0];
+  for (int p = 1; p < P; ++p) sum = add(sum, scale[p]);
+  return mul(sum, all_floats(-0x1.8p23f));
+}
+
+// Scales of a block as floats: those of the parts, mins likewise, base.
+template <int Form>
+inline void store_scales(const Scales<Form>& scales, int block, float* to) {
+  constexpr QuantForm F = kQuantForms[Form];
+  constexpr int P = parts_of(F);
+  Floats scale[P], min[P];
+  scales.read(block, scale, min);
+  for (int p = 0; p < P; ++p) {
+    store_floats(to + p * 4, scale[p]);
+    if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
+  }
+  store_floats(to + (F.mins ? 2 : 1) * P * 4, seed_base(scale));
+}
+
+}  // namespace makar::kernels::MAKAR_ISA
