@@ -88,7 +88,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
     const int64_t tile = std::min(kKeyTile, a.keys - j0);
     int64_t depth = tile;  // keys a V panel holds
-    const void *keys = k_panels, *values = a.v + j0 * a.kv_stride;
+    const void *keys = k_panels, *values = cached ? nullptr : a.v + j0 * a.kv_stride;
     bool ready = false;
     for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
       const int64_t rows = std::min(layout.block, a.rows - i0);

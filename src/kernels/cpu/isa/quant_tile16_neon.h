@@ -97,8 +97,8 @@ inline void tile16_of_four(int64_t blocks, const std::byte* a, const std::byte* 
       "add %[d], %[a], #1040\n add %[a], %[a], #1056\n add %[b], %[b], #1040\n"
       "subs %[n], %[n], #1\n b.ne 1b\n"
       MAKAR_FINISH("[%[d]]", "v29", "v0", "v1", "v2", "v3")
-      : [n] "+r"(groups), [a] "+r"(a), [b] "+r"(b), [d] "+r"(d), [ahead] "+r"(ahead.at), [y0] "+w"(y[0]),
-        [y1] "+w"(y[1]), [y2] "+w"(y[2]), [y3] "+w"(y[3])
+      : [n] "+&r"(groups), [a] "+&r"(a), [b] "+&r"(b), [d] "+&r"(d), [ahead] "+&r"(ahead.at), [y0] "+&w"(y[0]),
+        [y1] "+&w"(y[1]), [y2] "+&w"(y[2]), [y3] "+&w"(y[3])
       : [stride] "r"(ahead.step)
       : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",
         "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v27", "v28", "v29");

@@ -146,8 +146,8 @@ struct EightRows {
   MAKAR_EIGHT(MAKAR_EACH, MAKAR_STORE_F) MAKAR_EIGHT(MAKAR_EACH, MAKAR_SEED_F)
 #define MAKAR_TILE(start, body, bytes)                                                                    \
   asm volatile(start "1:\n" MAKAR_NEXT(bytes) body MAKAR_GO_ON                                            \
-      : [n] "+r"(r.blocks), [a] "+r"(r.a), [e] "+r"(r.other), [v] "+r"(r.values), [s] "+r"(r.scales),     \
-        [an] "=&r"(a), [en] "=&r"(other), [next] "=&r"(next), [ahead] "+r"(r.ahead.at), [g] "+r"(left)    \
+      : [n] "+&r"(r.blocks), [a] "+&r"(r.a), [e] "+&r"(r.other), [v] "+&r"(r.values), [s] "+&r"(r.scales),     \
+        [an] "=&r"(a), [en] "=&r"(other), [next] "=&r"(next), [ahead] "+&r"(r.ahead.at), [g] "+&r"(left)    \
       : [seed] "r"(kSeed), [stride] "r"(r.ahead.step), [step] "r"(value_bytes(F)), [group] "r"(r.group),  \
         [gap] "r"(r.gap), [scale_step] "r"(r.scale_step), [y] "r"(r.y), [mask] "r"(mask)                  \
       : "memory", "cc", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12",  \

@@ -50,14 +50,20 @@ inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
     }
 }
 
+// As many rows as are left, M at a time.
+template <int M, class T>
+inline void weigh_some(int64_t& rows, Weighed<T>& w, int64_t dim) {
+  while (rows >= M) {
+    weigh_rows<M>(w, dim);
+    w.weights += M * w.weights_stride, w.out += M * w.out_stride, rows -= M;
+  }
+}
+
 template <class T>
 inline void weigh(int64_t rows, Weighed<T> w, int64_t dim) {
-  const auto next = [&](int64_t n) {
-    w.weights += n * w.weights_stride, w.out += n * w.out_stride, rows -= n;
-  };
-  for (; rows >= 4; next(4)) weigh_rows<4>(w, dim);
-  if (rows >= 2) weigh_rows<2>(w, dim), next(2);
-  if (rows == 1) weigh_rows<1>(w, dim);
+  weigh_some<4>(rows, w, dim);
+  weigh_some<2>(rows, w, dim);
+  weigh_some<1>(rows, w, dim);
 }
 
 }  // namespace makar::kernels::MAKAR_ISA
