@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace makar {
@@ -39,6 +40,22 @@ TEST(ThreadPool, RethrowsAndSurvives) {
   std::atomic<int> count{0};
   pool.run(64, [&](int64_t) { ++count; });
   EXPECT_EQ(count.load(), 64);
+}
+
+// Whoever has the first index keeps it until all others are done, its own further ones too.
+TEST(ThreadPool, TakesWhatASlowThreadHasNotBegun) {
+  for (const int threads : {2, 3, 5}) {
+    ThreadPool pool(threads);
+    constexpr int kCount = 60;
+    std::atomic<int> others{0};
+    pool.run(kCount, [&](int64_t i) {
+      if (i > 0)
+        ++others;
+      else
+        while (others.load() < kCount - 1) std::this_thread::yield();
+    });
+    EXPECT_EQ(others.load(), kCount - 1);
+  }
 }
 
 TEST(ThreadPool, NestedRegionRunsInline) {
