@@ -1,5 +1,6 @@
 // The driver of products on quantised weights. Few rows read the panels as they lie, as one stream a thread;
-// many rows have each panel made wide once for a block of rows. All ways give the same bits.
+// many rows have each panel made wide once for a block of rows, or its scales alone. All ways give the same
+// bits.
 #include "kernels/quant.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ constexpr int64_t kAsIs = 32;   // rows up to which what can be used as it is is
 constexpr int64_t kChunk = 32;  // blocks of 64 k at a time at most, and
 constexpr int64_t kPanels = 4;  // panels at a time: both in the first cache
 
-// Quantised rows in panels of `each` rows, dealt evenly.
+// Quantised rows in panels of `each` rows, few ones dealt evenly.
 struct Activations {
   const QuantForm& form;
   int64_t m, panels, each, blocks;
@@ -29,7 +30,7 @@ struct Activations {
       : form(kQuantForms[b.form()]),
         m(rows),
         panels(ceil_div(rows, kQuantRows)),
-        each(ceil_div(rows, panels)),
+        each(rows >= 8 ? kQuantRows : ceil_div(rows, panels)),  // eights where they can be
         blocks(b.blocks()),
         data((panels = ceil_div(rows, each)) * panel_bytes(static_cast<int>(each))) {
     const auto quantise = [&](int64_t begin, int64_t end) {
@@ -47,7 +48,7 @@ struct Activations {
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
 
-// How many rows read a panel: as it is or made wide, eight at a time or up to four.
+// The way in which many rows read a panel: as it is or made wide, eight at a time or up to four.
 struct Way {
   const Table& table;
   bool few, as_is, eight;
@@ -108,8 +109,9 @@ void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t
       q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
       q.accumulate = out.accumulate || k > 0;
       const std::byte* next = k + chunk < a.blocks ? b.panel(j) + (k + chunk) / blocks_of(f) * group_bytes(f)
-                              : (j + kPanels) * kQuantCols < b.n() ? b.panel(j + kPanels)  // of the next task
-                                                                   : nullptr;
+                              : (j + kPanels) * kQuantCols < b.n()
+                                  ? b.panel(j + kPanels)  // or of the next task
+                                  : nullptr;
       const int64_t ahead = group_bytes(f) / blocks_of(f) / (p1 - p0);  // for one panel of rows
       if (next) q.ahead_panel = b.panel_bytes();
       for (int64_t p = p0, taken; p < p1; p += taken) {
@@ -120,7 +122,7 @@ void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t
         q.a = a.panel(p) + k * activation_bytes(f, a.count(p));
         q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
         if (q.accumulate && p + taken < p1)  // the next rows of C come while these are computed
-          for (int64_t i = 0; i < taken * a.count(p + taken); ++i)
+          for (int64_t i = 0; i < std::min(taken * a.each, a.m - (p + taken) * a.each); ++i)
             __builtin_prefetch(q.c + (taken * a.each + i) * out.ldc, 1);
         taken == 2 ? t.quant_eight(q) : t.quant_product(q);
       }

@@ -22,7 +22,7 @@ enum class QuantValues : uint8_t {
   kUnsigned4,  // the same for 0..15
   kBook4,      // the same, an index into 16 values
   kInt6,       // 3 bytes for 4: the upper six bits of each, the fourth in the lower two; read as 4 times
-  kUnsigned2,  // a byte for 4: the steps of a run from the lowest bits up
+  kUnsigned2,  // a byte for 4: the steps of a run from the lowest bits up; read as 16 times the value
   kInt16,      // 256 high + low, both signed bytes: the high ones of a block, then the low ones
 };
 enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
@@ -78,10 +78,11 @@ inline constexpr QuantForm kQuantForms[kQuantFormCount] = {
 
 // What the kernels read a value as: this many times itself. The activations carry the inverse in their scale.
 constexpr int unit_of(const QuantForm& f) {
-  return f.values == QuantValues::kSigned4 ? 16
-         : f.values == QuantValues::kInt6  ? 4
-         : f.values == QuantValues::kInt16 ? 16  // scales 4096 times, for f16 to hold; sums a 256th
-                                           : 1;
+  return f.values == QuantValues::kSigned4     ? 16
+         : f.values == QuantValues::kUnsigned2 ? 16  // for the rounding of sums to be small beside them
+         : f.values == QuantValues::kInt6      ? 4
+         : f.values == QuantValues::kInt16     ? 16  // scales 4096 times, for f16 to hold; sums a 256th
+                                               : 1;
 }
 constexpr int parts_of(const QuantForm& f) { return kQuantBlock / f.part; }
 constexpr int blocks_of(const QuantForm& f) {

@@ -219,13 +219,13 @@ Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
 
 namespace {
 
-// The work of one task on a cache: rows of one head, or all heads of a token that share a key/value head.
+// A piece of work on a cache: rows of one head, or all heads of a token that share a key/value head.
 struct CachedItem {
   size_t sequence;
   int64_t head, heads, row, rows;
 };
 
-constexpr int64_t kTasksEach = 16;  // of a thread
+constexpr int64_t kTasksEach = 16;  // for each thread
 
 std::vector<CachedItem> cached_items(const std::vector<SequenceRows>& sequences, const AttentionOptions& o) {
   constexpr int64_t kRows = 192;

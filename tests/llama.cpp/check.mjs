@@ -92,6 +92,6 @@ while (same < b.greedy.length && a.greedy[same] === b.greedy[same]) ++same;
 const tie = same < b.greedy.length && a.margins[same] < 0.02;
 const near = a.perplexity.toPrecision(3) === b.perplexity.toPrecision(3) ||
   Math.abs(a.perplexity / b.perplexity - 1) < 5e-4;
-console.log(JSON.stringify({file: path.basename(file), tokens: scored, perplexity_llama_cpp: a.perplexity,
+console.log(JSON.stringify({file: path.basename(file), scored, perplexity_llama_cpp: a.perplexity,
   perplexity: b.perplexity, greedy_same: same, of: b.greedy.length, tie}));
 process.exit(near && (same === b.greedy.length || tie) ? 0 : 1);

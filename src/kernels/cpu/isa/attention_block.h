@@ -25,7 +25,7 @@ inline bool nothing_is_copied(const AttentionHead& a) {
 // Sizes of the scratch pieces, in floats.
 struct Layout {
   static constexpr int64_t kLittle = kFewRows * (kKeyTile + 2);  // where nothing is copied
-  int64_t block;                                                 // q rows a block: a multiple of mr near 32
+  int64_t block;  // q rows a block: a multiple of mr near 32, or kFewRows
   int64_t q_panels, k_panels, v_panels, v_rows, p_panels, rows, sinks;
   Layout(const AttentionHead& a, const Table& t)
       : block(std::max<int64_t>(1, 32 / t.mr) * t.mr),

@@ -4,9 +4,9 @@
 // and base = -S (s_0 + s_1 + ...):
 //   t = fma(S + x_p, s_p, t) from t = base on; with mins t = fma(min_p, sum_p, t); y = fma(t, d, y)
 // S + x is what the bits of a sum mean that starts from those of S: nothing is converted. It rounds t to a
-// few units of the integer sums, where rounding 64 activations to int8 has moved them by a hundred. Of 16-bit
-// weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'), as it is: what the low
-// bytes give together is below 2^-16 of it.
+// few units of the integer sums, where rounding 64 activations to int8 has moved them by twenty and more. Of
+// 16-bit weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'), as it is: what the
+// low bytes give together is below 2^-16 of it.
 #include <array>
 #include <cstring>
 #include <utility>

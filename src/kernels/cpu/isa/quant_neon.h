@@ -12,7 +12,7 @@ using Ints = int32x4_t;  // 4 columns
 using Floats = float32x4_t;
 
 // Integers are summed on top of the bits of 1.5 * 2^23: read as floats they are that number plus the sum,
-// exactly, as long as the sum stays below 2^22. Converting costs one subtraction instead of two slots.
+// exactly, as long as the sum stays below 2^22. Converting would cost two slots.
 alignas(16) inline constexpr int32_t kSeed[4] = {0x4B400000, 0x4B400000, 0x4B400000, 0x4B400000};
 inline Ints zero_ints() {
   Ints v;  // loaded each time: a load is free here, a move between registers is not
@@ -20,7 +20,6 @@ inline Ints zero_ints() {
   return v;
 }
 inline Floats on_seed(Ints x) { return vreinterpretq_f32_s32(x); }
-inline Floats to_floats(Ints x) { return vsubq_f32(vreinterpretq_f32_s32(x), vdupq_n_f32(0x1.8p23f)); }
 
 // Sums beyond 2^22.
 inline Ints plain_zero_ints() { return vdupq_n_s32(0); }
@@ -40,13 +39,12 @@ inline Bytes low_nibbles_16(Bytes w) { return vshlq_n_s8(w, 4); }
 inline Bytes high_nibbles_16(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xf0))); }
 inline Bytes low_nibbles(Bytes w) { return vandq_s8(w, vdupq_n_s8(15)); }
 inline Bytes high_nibbles(Bytes w) { return vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w), 4)); }
-// Two bits of each byte, from bit `At` up.
+// Two bits of each byte, from bit `At` up, times 16.
 template <int At>
 inline Bytes two_bits(Bytes w) {
-  if constexpr (At == 0)
-    return vandq_s8(w, vdupq_n_s8(3));
-  else
-    return vandq_s8(vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w), At)), vdupq_n_s8(3));
+  if constexpr (At < 4) w = vshlq_n_s8(w, 4 - At);
+  if constexpr (At > 4) w = vreinterpretq_s8_u8(vshrq_n_u8(vreinterpretq_u8_s8(w), At - 4));
+  return vandq_s8(w, vdupq_n_s8(0x30));
 }
 inline Bytes look_up(Bytes book, Bytes index) { return vqtbl1q_s8(book, vreinterpretq_u8_s8(index)); }
 inline Bytes upper_six(Bytes w) { return vandq_s8(w, vdupq_n_s8(static_cast<int8_t>(0xfc))); }

@@ -80,7 +80,7 @@ inline Bytes high_nibbles(Bytes w) {
 }
 template <int At>
 inline Bytes two_bits(Bytes w) {
-  return each_byte([&](int i) { return static_cast<uint8_t>(w.v[i]) >> At & 3; });
+  return each_byte([&](int i) { return static_cast<uint8_t>(w.v[i]) >> At << 4 & 0x30; });
 }
 inline Bytes look_up(Bytes book, Bytes index) {
   return each_byte([&](int i) { return book.v[index.v[i]]; });

@@ -62,7 +62,7 @@ namespace makar::kernels::MAKAR_ISA {
   "prfm pldl2keep, [%[ahead]]\n prfm pldl2keep, [%[ahead], #64]\n prfm pldl2keep, [%[ahead], #128]\n"     \
   "add %[ahead], %[ahead], %[stride]\n"
 // One block whose weights stand at w and activations at a; `other` finishes the one before, `next` has the
-// high weights of the one after.
+// high weights of the one after, `at` of `from` its rows.
 #define MAKAR_BLOCK(w, a, next, from, at, other, ...)                                                        \
   MAKAR_NOTHING(__VA_ARGS__)                                                                              \
   MAKAR_RUN_1(w " + 64", MAKAR_NO, MAKAR_HIGH_ROWS("%[a]", a " + 16"), __VA_ARGS__)                       \

@@ -41,7 +41,10 @@ inline Bytes low_nibbles(Bytes w) { return both(w, 15); }
 inline Bytes high_nibbles(Bytes w) { return both(_mm_srli_epi16(w, 4), 15); }
 template <int At>
 inline Bytes two_bits(Bytes w) {
-  return both(_mm_srli_epi16(w, At), 3);
+  if constexpr (At < 4)
+    return both(_mm_slli_epi16(w, 4 - At), 0x30);
+  else
+    return both(_mm_srli_epi16(w, At - 4), 0x30);
 }
 inline Bytes look_up(Bytes book, Bytes index) { return _mm_shuffle_epi8(book, index); }
 inline Bytes upper_six(Bytes w) { return both(w, 0xfc); }

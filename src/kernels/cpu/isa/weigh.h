@@ -1,8 +1,7 @@
 // Few rows of weights by the rows they weigh, values[k][dim] as they stand: out[i] += sum over k in sequence
-// of weights[i][k] values[k]. Values are read once, in the order of memory.
+// of weights[i][k] values[k]. Values are read in the order of memory, once for up to four rows, 64 columns at
+// a time where there is one row.
 #pragma once
-#include <algorithm>
-
 #include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/isa/quad.h"
 
