@@ -58,6 +58,8 @@ struct RopeRow {
 // 32, 48).
 constexpr int64_t kKeyTile = 96;
 
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // Keys and values of a cache: a page holds a tile of keys, laid out as the products want them (key_pages.h),
 // in f32, f16 or q8_0. Keys stand at pages[t] + k_offset, values at pages[t] + v_offset, in bytes. Pages out
 // of sight are never touched.

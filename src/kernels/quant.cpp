@@ -88,7 +88,7 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
 void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t p0, int64_t p1, int64_t j0,
              int64_t j1, const GemmOutput& out, std::byte* room) {
   const QuantForm& f = a.form;
-  const Table& t = b.table();
+  const Table& t = way.table;
   const int64_t chunk =
       ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
   for (int64_t j = j0; j < j1; j += kPanels)

@@ -13,8 +13,6 @@ namespace makar::kernels {
 
 constexpr int64_t kTasksPerThread = 6;
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Tasks that read `bytes` of weights once, in order: small ones, so that all threads end together.
 inline int64_t stream_tasks(const ThreadPool& pool, int64_t bytes) {
   constexpr int64_t kTask = int64_t{64} << 10;

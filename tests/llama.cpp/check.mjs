@@ -13,6 +13,10 @@ import path from "node:path";
 import {pathToFileURL} from "node:url";
 
 const [makar, file, idsFile, promptTokens = "16"] = process.argv.slice(2);
+if (!idsFile) {
+  console.log("usage: node tests/llama.cpp/check.mjs MAKAR MODEL.gguf IDS.txt [PROMPT_TOKENS]");
+  process.exit(2);
+}
 const cache = process.env.MAKAR_LLAMA_CPP ?? path.join(os.homedir(), ".cache", "makar-llama.cpp");
 const entry = path.join(cache, "node_modules", "node-llama-cpp", "dist", "index.js");
 if (!fs.existsSync(entry)) {

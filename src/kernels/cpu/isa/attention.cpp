@@ -15,8 +15,6 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // One q row's step of the online softmax over the visible part of a tile; s becomes the weights.
 // Not inlined: among its caller's variables the constants of exp would not fit the registers.
 [[gnu::noinline]] void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l,

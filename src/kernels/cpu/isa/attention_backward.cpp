@@ -21,7 +21,7 @@ struct Sizes : Layout {
   int64_t b_rows;  // one block of rows as B panels
   int64_t blocks;
   Sizes(const AttentionHead& a, const Table& t)
-      : Layout(a, t), b_rows(block * round_up(a.dim, t.nr)), blocks((a.rows + block - 1) / block) {}
+      : Layout(a, t), b_rows(block * round_up(a.dim, t.nr)), blocks(ceil_div(a.rows, block)) {}
   int64_t panel() const { return std::max(round_up(kKeyTile, 16) * round_up(block, 16), p_panels) * 2; }
   int64_t total() const {
     return 2 * q_panels + 2 * blocks * b_rows + 2 * k_panels + v_panels + 2 * block * kKeyTile + panel() +

@@ -12,7 +12,7 @@ struct Span {
   int64_t begin, end;
 };
 
-inline int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+inline int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
 constexpr int64_t kFewRows = 16;  // such as the heads of one token that share a key
 
