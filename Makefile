@@ -1,13 +1,15 @@
 # make demo, make test, make build: install what is missing, configure, build, run. `make help` lists them.
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
 
-.PHONY: help packages configure build test demo clean
+.PHONY: help packages configure build test demo install clean
 .DEFAULT_GOAL := build
 
 help:
 	@echo 'make build     the program, at build/makar (also plain make)'
 	@echo 'make test      the program and every test'
 	@echo 'make demo      build, then train a tiny model and write with it'
+	@echo 'make install   build, then copy the program to $$(PREFIX)/bin (default /usr/local; DESTDIR for packages)'
 	@echo 'make packages  install the missing Debian packages of packages.txt (as root, or through sudo)'
 	@echo 'make clean     remove build folders'
 	@echo 'JOBS=N limits the number of parallel jobs; all cores without it.'
@@ -32,6 +34,10 @@ test: configure
 
 demo: build
 	@./build/makar demo
+
+install: build
+	@install -D -m 755 build/makar '$(DESTDIR)$(PREFIX)/bin/makar'
+	@echo 'makar: installed $(DESTDIR)$(PREFIX)/bin/makar'
 
 clean:
 	rm -rf build build-*

@@ -1,4 +1,4 @@
-// BLAS libraries loaded side by side with dlopen, so that several peers live in one run.
+// BLAS libraries loaded with dlopen, so that several peers can be measured in one run.
 #pragma once
 #include <dlfcn.h>
 #include <glob.h>
@@ -46,8 +46,8 @@ inline void load_blas(std::vector<Blas>& into, const std::string& name,
 }
 
 inline std::vector<Blas> load_peers(int threads) {
-  // Their idle threads spin long after a product and would slow the next library down: about a millisecond
-  // here, which keeps them awake between products of one batch.
+  // Idle threads of these libraries spin long after a product and would slow down the next library. About a
+  // millisecond keeps them awake between the products of one batch.
   setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
   setenv("GOMP_SPINCOUNT", "200000", 0);
   std::vector<Blas> peers;

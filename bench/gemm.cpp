@@ -1,11 +1,11 @@
-// f32 matrix products at transformer shapes against OpenBLAS and BLIS, all in one run.
+// f32 matrix products at transformer shapes against OpenBLAS and BLIS, measured in one run.
 // Y[m, n] = X[m, k] W[n, k]^T; a case is MxNxK and a form:
-// - cold, warm: W packed once (inference); cold walks copies of W larger than the last cache, as decoding
-// does
+// - cold, warm: W packed once (inference); cold cycles through copies of W larger than the last-level cache,
+// as decoding does
 // - packed: the same for many rows
-// - plain: W as it stands (training, forward)
+// - plain: W not packed (forward pass in training)
 // - dx, dw: the gradients dX[m, k] = dY W and dW[n, k] += dY^T X
-#include "kernels/gemm.h"
+#include "kernels/cpu/gemm.h"
 
 #include <cstdio>
 #include <cstring>
@@ -23,7 +23,7 @@ struct Run {
   const bench::RunOptions& options;
   ThreadPool& pool;
   const std::vector<bench::Blas>& peers;
-  std::vector<double> versus_best;  // ratio to the better peer, a case each
+  std::vector<double> versus_best;  // ratio to the better peer, one per case
 
   void compare(const std::string& name, double flops, const std::function<void()>& ours,
                const std::function<void(const bench::Blas&)>& theirs) {
@@ -88,7 +88,7 @@ void few(Run& run, int64_t m, int64_t n, int64_t k, bool cold) {
       },
       [&](const bench::Blas& peer) {
         const float* w = plain[turn()].f32();
-        // For one row a matrix-vector product is what a user of BLAS would call.
+        // For one row a user of BLAS would call the matrix-vector product.
         if (m == 1)
           peer.sgemv(kRow, kNo, n, k, 1, w, k, x.f32(), 1, 0, y.f32(), 1);
         else
@@ -152,7 +152,7 @@ int main(int argc, char** argv) {
   if (!options.json) {
     std::printf("%s, %d threads\n%-24s %8s", cpu().isa, pool.threads(), "GFLOP/s", "ours");
     for (const auto& peer : peers) std::printf(" %10s", peer.name.c_str());
-    std::printf("   to the better\n");
+    std::printf("   vs. the better peer\n");
   }
   const std::vector<std::pair<int64_t, int64_t>> shapes = {
       {384, 384}, {1536, 384}, {384, 1536}, {768, 768}, {3072, 768}, {768, 3072}, {2304, 768}, {5632, 2048}};

@@ -1,8 +1,8 @@
-// Time of a grammar's masks at a real vocabulary, one JSON object a line: random documents are written
-// through masks, token by token, and the time of mask and accept is divided by the tokens.
+// Time of grammar masks with a real vocabulary, one JSON object per line: random documents are generated
+// through the masks, token by token, and the time of mask and accept is divided by the number of tokens.
 //   grammar TOKENIZER [--documents N] [--peer NAME --theirs MICROSECONDS]
-// "ours" is microseconds a token with everything the caches begin with included; "first" is the first
-// document alone, "worst" the longest single mask.
+// "ours" is microseconds per token including the cost of filling the caches; "first" is the first document
+// alone, "worst" the slowest single mask.
 #include "infer/grammar/grammar.h"
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ struct Run {
   size_t tokens = 0;
 };
 
-// The choice is uniform among the tokens allowed, so the documents are as odd as the grammar lets them be.
+// Chooses uniformly among the allowed tokens, so the documents are as unusual as the grammar permits.
 Run write(const Grammar& grammar, const TokenTrie& trie, const std::vector<std::string>& bytes,
           uint64_t seed) {
   constexpr size_t kLongest = 400;

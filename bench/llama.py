@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Ours beside llama.cpp on the same GGUF files, in turns: Llama shapes with random weights.
+"""makar against llama.cpp on the same GGUF files, in alternating rounds: Llama shapes with random weights.
 
 usage: LLAMA_CPP=FOLDER ./dev bench llama [--json] [--quick] [--rounds N] [--threads 1,2] [--only TEXT] [--models FOLDER]
 
-LLAMA_CPP names the folder with llama.cpp's programs (llama-bench, llama-batched-bench, llama-completion), built on
-this machine for this machine: cmake -B build -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON && cmake --build build.
-Cases: reading 512 tokens (pp), writing 128 alone (tg) and 64 in 8 and 16 sequences together after 128 tokens each
-(@ d128); start: the seconds from the call to the first token; memory: the most that was resident. A ratio above 1 means
-that ours is better. Each keeps keys and values as it does without being asked: f32 here, f16 there.
---quick reads 128 and writes 32 (16 together, after 32). --only keeps the cases that contain TEXT ("1.1b q8_0 t1").
-The models are made once, in --models (build/bench-llama).
+LLAMA_CPP is the folder with llama.cpp's programs (llama-bench, llama-batched-bench, llama-completion), built natively on
+this machine: cmake -B build -DCMAKE_BUILD_TYPE=Release -DGGML_NATIVE=ON && cmake --build build.
+Cases: prefill of 512 tokens (pp), decoding of 128 tokens in one sequence (tg), and of 64 tokens in batches of 8 and 16
+sequences after 128 tokens each (@ d128); start: seconds from the call to the first token; memory: peak resident size. A
+ratio above 1 means that makar is better. Each uses its default type for keys and values: f32 here, f16 in llama.cpp.
+--quick: prefill of 128, decoding of 32 (16 in batches, after 32). --only keeps the cases that contain TEXT ("1.1b q8_0 t1").
+The models are created once, in --models (build/bench-llama).
 """
 # builds: makar bench_llama_random_model
 import argparse
@@ -44,7 +44,7 @@ def peer():
 
 
 def run(command):
-    """What a program prints, its seconds and its largest resident size in MB."""
+    """The output of a program, its run time in seconds and its peak resident size in MB."""
     begin = time.perf_counter()
     with tempfile.TemporaryFile("w+", errors="replace") as complaint:
         child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=complaint, stdin=subprocess.DEVNULL, text=True, errors="replace")
@@ -59,16 +59,16 @@ def run(command):
 
 
 def make_models(folder, wanted):
-    """The file of each (shape, type): F16 from nothing, the others by our own quantize."""
+    """The file of each (shape, type): F16 with random weights, the others made by makar quantize."""
     os.makedirs(folder, exist_ok=True)
     paths = {(s, t): os.path.join(folder, f"{s}-{t}.gguf") for s in SHAPES for t in TYPES}
     for shape, kind in wanted:
         plain, path = paths[shape, "f16"], paths[shape, kind]
         if not os.path.exists(plain):
-            print(f"making {plain}", file=sys.stderr)
+            print(f"creating {plain}", file=sys.stderr)
             run([os.path.join(BUILD, "bench_llama_random_model"), shape, plain])
         if not os.path.exists(path):
-            print(f"making {path}", file=sys.stderr)
+            print(f"creating {path}", file=sys.stderr)
             run([os.path.join(BUILD, "makar"), "quantize", plain, path, "--type", kind])
     return paths
 
@@ -125,7 +125,7 @@ def spread(values):
 
 
 def compare(name, threads, path, sides, sizes, rounds):
-    """Rounds of both in turn; a line for each case."""
+    """Alternating rounds of both; one line per case."""
     got = {}
     for _ in range(rounds):
         for who, side in sides.items():
@@ -143,7 +143,7 @@ def compare(name, threads, path, sides, sizes, rounds):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--json", action="store_true", help="one JSON object a line")
+    p.add_argument("--json", action="store_true", help="one JSON object per line")
     p.add_argument("--quick", action="store_true", help="shorter texts")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", default=",".join(str(t) for t in sorted({1, os.cpu_count() or 1})))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The largest batch that trains inside a memory budget: `makar pretrain` with checkpointed blocks beside PyTorch (Debian's
+"""The largest batch that trains inside a memory budget: `makar pretrain` with checkpointed blocks against PyTorch (Debian's
 python3-torch) as its users write a GPT. 6 layers, width 384, 6 heads, context 512, the vocabulary of GPT-2. Sequences are
 doubled until the peak resident size of the process passes the budget, ours up to `--most` times theirs.
 
@@ -48,7 +48,7 @@ def main():
     p.add_argument("--json", action="store_true")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--budget", type=int, default=3000, help="MB")
-    p.add_argument("--most", type=int, default=16, help="times the peer's batch")
+    p.add_argument("--most", type=int, default=16, help="largest multiple of the peer's batch")
     p.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
     p.add_argument("--data", default=os.path.join(assets, "train/tinyshakespeare.txt.gz"))
     p.add_argument("--tokenizer", default=os.path.join(assets, "tokenizers/hf/gpt2/tokenizer.json.gz"), help="may be .gz")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""recipes/shakespeare_char.yaml through `makar pretrain`, beside the same setting in PyTorch (Debian's python3-torch), in
-turns: 4 layers, 4 heads, width 128, context 64, batch 12. Ours includes reading data, logging and checkpoints.
+"""recipes/shakespeare_char.yaml with `makar pretrain`, against the same setting in PyTorch (Debian's python3-torch), in
+alternating rounds: 4 layers, 4 heads, width 128, context 64, batch 12. makar's time includes reading data, logging and
+checkpoints.
 
 usage: ./dev bench pretrain [--json] [--threads N] [--rounds N] [--steps N] [--data FILE]
 """

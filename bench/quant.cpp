@@ -1,13 +1,13 @@
-// Products on quantised weights at Llama shapes, beside what the machine can do, measured in the same run.
-// Y[m, n] = X[m, k] W[n, k]^T; a case is TYPE MxNxK. One row: GB/s of the weights as the file stores them,
-// walking copies larger than the last cache, beside a plain read of memory. More rows: GOP/s beside the peak
-// of 8-bit dot products.
+// Products with quantized weights at Llama shapes, compared with the limits of the machine, measured in the
+// same run. Y[m, n] = X[m, k] W[n, k]^T; a case is TYPE MxNxK. One row: GB/s of the stored weights, cycling
+// through copies larger than the last-level cache, compared with a plain memory read. More rows: GOP/s
+// compared with the peak of 8-bit dot products.
 #include <cstdio>
 
 #include "base/rng.h"
 #include "bench/run.h"
-#include "kernels/gemm.h"
-#include "kernels/limits.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/limits.h"
 
 using namespace makar;
 using namespace makar::kernels;
@@ -22,7 +22,7 @@ struct Run {
   std::vector<bench::Times> time(const std::vector<std::function<void()>>& calls) const {
     return options.time(calls, pool.threads());
   }
-  // `work` and `limit_work` are billions of bytes or operations a call.
+  // `work` and `limit_work` are billions of bytes or operations per call.
   void report(const std::string& name, const char* unit, const char* peer, double work, double limit_work,
               const std::vector<bench::Times>& times) const {
     const bench::Line line{"quant",
@@ -43,12 +43,12 @@ struct Run {
   }
 };
 
-// Random blocks: every byte pattern is a value; an f16 scale of any size costs the same to multiply with.
+// Random blocks: every byte pattern is valid; the cost does not depend on the size of an f16 scale.
 Tensor weights(DType type, int64_t n, int64_t k, uint64_t seed) {
   Tensor w = Tensor::empty({n, k}, type);
   const Rng rng(seed, Purpose::kSynthetic);
   auto* to = reinterpret_cast<uint16_t*>(w.raw());
-  for (size_t i = 0; i < w.bytes() / 2; ++i)  // no infinity, whatever the place
+  for (size_t i = 0; i < w.bytes() / 2; ++i)  // avoid infinity at every offset
     to[i] = static_cast<uint16_t>(rng.bits(i)[0] & 0xbbff);
   return w;
 }
@@ -89,7 +89,8 @@ int main(int argc, char** argv) {
   bench::RunOptions options;
   options.rounds = 7, options.batch_ms = 20;
   if (const auto code = bench::parse(
-          options, "bench_quant", "Products on quantised weights beside the machine's limits.", argc, argv))
+          options, "bench_quant", "Products with quantized weights, compared with the limits of the machine.",
+          argc, argv))
     return *code;
   ThreadPool pool(static_cast<int>(options.threads));
   const MemoryStream stream(pool, int64_t{256} << 20);

@@ -1,8 +1,8 @@
-// Small parallel regions: our pool against OpenMP, in one run.
+// Small parallel regions: makar's thread pool against OpenMP, in one run.
 //   bench_regions [--json] [--threads N] [--rounds N] [--patience S]
-// `empty`: a region of one chunk a thread that does nothing. `work N`: chunks of about N microseconds each.
-// `gap N`: empty regions with N microseconds of serial work between them.
-// `product M`: the same tiles of M x 384 x 384 handed out by both.
+// `empty`: a region of one empty chunk per thread. `work N`: chunks of about N microseconds each.
+// `gap N`: empty regions with N microseconds of serial work in between.
+// `product M`: the same tiles of M x 384 x 384 scheduled by both.
 #include <omp.h>
 
 #include <cstdio>
@@ -10,7 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "bench/timing.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 using namespace makar;
 

@@ -1,4 +1,4 @@
-// What the benchmarks of kernels share: their options, and a line of results.
+// Shared by the kernel benchmarks: their options, and one line of results.
 #pragma once
 #include <fmt/format.h>
 
@@ -19,23 +19,22 @@ struct RunOptions {
   std::string only;
 
   bool wants(const std::string& name) const { return name.find(only) != std::string::npos; }
-  // With one thread the clock is processor time.
+  // With one thread, CPU time is measured.
   std::vector<Times> time(const std::vector<std::function<void()>>& calls, int pool_threads) const {
     return interleave(calls, static_cast<int>(rounds), batch_ms * 1e-3, patience, pool_threads == 1);
   }
 };
 
-// Reads the command line into `o`; the exit code where there is nothing to run.
+// Parses the command line into `o`; returns the exit code when there is nothing to run.
 inline std::optional<int> parse(RunOptions& o, const std::string& program, const std::string& summary,
                                 int argc, char** argv) {
   Options options(program, summary, program + " --threads 1 --only 5632x2048");
-  options.add("--json", &o.json, "one JSON object a case");
+  options.add("--json", &o.json, "one JSON object per case");
   options.add("--threads", &o.threads, "threads; 0 means all cores", "N");
   options.add("--rounds", &o.rounds, "rounds of each case", "N");
-  options.add("--batch-ms", &o.batch_ms, "milliseconds of a round", "N");
-  options.add("--patience", &o.patience, "seconds a case may wait for quiet moments on a shared machine",
-              "S");
-  options.add("--only", &o.only, "cases that contain TEXT", "TEXT");
+  options.add("--batch-ms", &o.batch_ms, "milliseconds per round", "N");
+  options.add("--patience", &o.patience, "seconds a case may wait for an idle machine", "S");
+  options.add("--only", &o.only, "only cases whose name contains TEXT", "TEXT");
   const Status parsed = options.parse({argv + 1, argv + argc});
   if (parsed.ok() && options.help_asked()) return fmt::print("{}", options.help()), 0;
   if (!parsed.ok()) return fmt::print(stderr, "{}\n", parsed.error().text()), 2;
@@ -43,7 +42,7 @@ inline std::optional<int> parse(RunOptions& o, const std::string& program, const
   return std::nullopt;
 }
 
-// A case beside one peer. Rates: more is better.
+// One case against one peer. Rates: more is better.
 struct Line {
   std::string bench, name, peer, unit;
   int threads = 1;

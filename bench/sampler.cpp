@@ -1,5 +1,5 @@
-// Time of one draw at a vocabulary of 128,256, one JSON object a line. The peer is the plain way:
-// probabilities by std::exp and a full std::sort of all tokens.
+// Time of one draw with a vocabulary of 128,256, one JSON object per line. The peer is the straightforward
+// method: probabilities with std::exp and a full std::sort of all tokens.
 //   sampler [--json]
 #include "infer/sampler.h"
 
@@ -58,7 +58,7 @@ int main() {
       {"typical 0.9", [](SamplerOptions& o) { o.typical_p = 0.9; }},
       {"mirostat 2", [](SamplerOptions& o) { o.mirostat = 2; }},
   };
-  for (const float scale : {1.0f, 4.0f}) {  // flat as of random weights, and steep as of trained ones
+  for (const float scale : {1.0f, 4.0f}) {  // flat like random weights, and peaked like trained ones
     std::vector<float> logits(kVocab);
     for (size_t i = 0; i < kVocab; ++i) logits[i] = rng.normal(i) * scale;
     uint64_t index = 0;

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Many streams at once: makar serve beside llama.cpp's server, on the same GGUF file with random weights.
+"""Concurrent streams: makar serve against llama.cpp's server, on the same GGUF file with random weights.
 
 usage: LLAMA_CPP=FOLDER ./dev bench serve [--json] [--quick] [--rounds N] [--streams 1,8,32,64] [--threads N] [--models FOLDER]
 
-LLAMA_CPP names the folder with llama.cpp's llama-server, built on this machine for this machine (bench/llama.py has how).
-Each stream reads 32 tokens of its own and writes 64, greedily, whatever they are; all of a case start together, and each
-case is taken in rounds of both servers in turn. Both servers run all the time; who is not measured is idle.
-  tok/s     all written tokens by the time from the first request to the last byte
+LLAMA_CPP is the folder with llama.cpp's llama-server, built natively on this machine (bench/llama.py says how). Each
+stream has its own prompt of 32 tokens and generates 64 tokens greedily; all streams of a case start together, and each
+case is measured in alternating rounds of both servers. Both servers run all the time; the one not measured is idle.
+  tok/s     all generated tokens divided by the time from the first request to the last byte
   p50, p95  seconds from a request to its last byte; first: to its first token (p50)
-Then: 1,000 equal requests, half greedy and half drawn with a seed, among other load: each half gives one text.
-Last, on the 1.1B shape: seconds from the call until /health says ok, and the largest resident size.
-A ratio above 1 means that ours is better. Failed requests end the run.
+Then: 1,000 equal requests, half greedy and half sampled with a seed, under other load: each half must give one text.
+Last, on the 1.1B shape: seconds from the call until /health returns ok, and the peak resident size.
+A ratio above 1 means that makar is better. Failed requests end the run.
 """
 # builds: makar bench_llama_random_model
 import argparse
@@ -35,7 +35,7 @@ NO_BYTES = {str(i): -100 for i in range(WORDS)}
 
 
 class Server:
-    """A program that listens; its address, and what it answers."""
+    """A server process, its address and its responses."""
 
     def __init__(self, name, command, port=0):
         self.name, self.log = name, tempfile.TemporaryFile("w+", errors="replace")
@@ -64,7 +64,7 @@ class Server:
             return False
 
     def resident(self):
-        """The largest resident size in MB."""
+        """The peak resident size in MB."""
         with open(f"/proc/{self.process.pid}/status") as f:
             return int(re.search(r"VmHWM:\s+(\d+)", f.read())[1]) / 1024
 
@@ -91,7 +91,7 @@ def theirs(path, threads, streams):
 
 
 class Stream:
-    """One request, streamed; only its bytes are looked at, so that the client costs little."""
+    """One streamed request; the client only scans bytes, so that it costs little."""
 
     def __init__(self, server, body, poll):
         data = json.dumps(dict(body, stream=True))
@@ -127,7 +127,7 @@ class Stream:
 
 
 def together(server, bodies):
-    """Streams that start together; when all are over, the streams and the seconds they took."""
+    """Runs streams that start together; returns the streams and the seconds they took."""
     poll = selectors.DefaultSelector()
     begin = time.perf_counter()
     streams = [Stream(server, body, poll) for body in bodies]
@@ -143,13 +143,13 @@ def together(server, bodies):
 
 
 def body_of(chance, **more):
-    """A prompt of its own. Neither the end comes nor tokens of single bytes: llama-server fails where they are no text."""
+    """A unique prompt. The end token and single-byte tokens are excluded: llama-server fails on invalid text."""
     ids = [chance.randrange(WORDS, VOCABULARY) for _ in range(PROMPT)]
     return {"prompt": ids, "max_tokens": WRITE, "temperature": 0, "logit_bias": NO_BYTES, "stream_options": {"include_usage": True}, **more}
 
 
 def measure(server, streams, chance, seconds):
-    """One round: as many waves of streams as fit the time, at least one."""
+    """One round: as many waves of streams as fit into the time, at least one."""
     rates, whole, first, end = [], [], [], time.perf_counter() + seconds
     while not rates or time.perf_counter() < end:
         done, took = together(server, [body_of(chance) for _ in range(streams)])
@@ -170,7 +170,7 @@ def lines(case, threads, got):
 
 
 def equal_requests(server, count, chance):
-    """Equal requests among others that come and go: the texts of each kind."""
+    """Equal requests under other load: the texts of each kind."""
     kinds = [body_of(random.Random(7), max_tokens=WRITE),
              body_of(random.Random(7), temperature=0.9, top_k=50, top_p=0.95, seed=11)]
     texts = [set(), set()]
@@ -185,7 +185,7 @@ def equal_requests(server, count, chance):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("--json", action="store_true", help="one JSON object a line")
+    p.add_argument("--json", action="store_true", help="one JSON object per line")
     p.add_argument("--quick", action="store_true", help="shorter rounds, 100 equal requests")
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--streams", default="1,8,32,64")
@@ -208,7 +208,7 @@ def main():
     sides = {"ours": ours(paths["110m", "q8_0"], a.threads, max(counts)), "theirs": theirs(paths["110m", "q8_0"], a.threads, max(counts))}
     try:
         for side in sides.values():
-            measure(side, min(counts), chance, 0)  # what is done once
+            measure(side, min(counts), chance, 0)  # warm-up
         for count in counts:
             got = {}
             for _ in range(a.rounds):
@@ -223,7 +223,7 @@ def main():
         same = equal_requests(sides["ours"], 100 if a.quick else 1000, chance)
         if same != [1, 1]:
             fail(f"equal requests gave {same[0]} greedy and {same[1]} drawn texts")
-        print("equal requests: one greedy and one drawn text", file=sys.stderr)
+        print("equal requests: one greedy and one sampled text", file=sys.stderr)
     finally:
         for side in sides.values():
             side.stop()

@@ -1,5 +1,5 @@
-// Competitors timed in turn, round after round, so that a noisy machine disturbs all of them alike; batches
-// during which our threads had to wait for a core are set aside.
+// Times competitors in alternating rounds, so that noise affects all of them alike; batches in which threads
+// of this process waited for a core are discarded.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -17,8 +17,7 @@ inline double seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// Seconds of processor time of this process: what a single-threaded call costs whatever else the machine
-// does.
+// CPU time of this process in seconds: the cost of a single-threaded call independent of other load.
 inline double cpu_seconds() {
   timespec t{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -32,12 +31,12 @@ inline double quantile(std::vector<double> v, double q) {
   return v[low] + (v[high] - v[low]) * (at - static_cast<double>(low));
 }
 inline double median(const std::vector<double>& v) { return quantile(v, 0.5); }
-// Half the distance of the quartiles, relative to the median.
+// Half the interquartile range, relative to the median.
 inline double spread(const std::vector<double>& v) {
   return (quantile(v, 0.75) - quantile(v, 0.25)) / 2 / median(v);
 }
 
-// Seconds that runnable threads of this process have waited for a core so far (Linux; 0 elsewhere).
+// Seconds that runnable threads of this process have waited for a core (Linux; 0 elsewhere).
 inline double waited_for_cores() {
   double sum = 0;
   std::error_code error;
@@ -49,8 +48,7 @@ inline double waited_for_cores() {
   return sum;
 }
 
-// On a shared machine: waits until the cores stand nearly idle, at most `patience` seconds in all (it is used
-// up).
+// On a shared machine: waits until the cores are nearly idle, at most `patience` seconds in total.
 inline void wait_for_quiet(double& patience) {
   const auto read = [](double& idle, double& all) {
     std::ifstream file("/proc/stat");
@@ -72,12 +70,12 @@ inline void wait_for_quiet(double& patience) {
 }
 
 struct Times {
-  std::vector<double> each;  // seconds a call, a batch each
-  bool quiet = true;         // false when too few undisturbed batches were found and all were kept
+  std::vector<double> each;  // seconds per call, one value per batch
+  bool quiet = true;         // false when there were too few undisturbed batches and all were kept
 };
 
-// A batch repeats a call for at least batch_s. Goes on until every competitor has `rounds` quiet batches, for
-// at most three times as many rounds. cpu_time: for calls that run on one thread.
+// A batch repeats a call for at least batch_s. Runs until every competitor has `rounds` undisturbed batches,
+// for at most three times as many rounds. cpu_time: for single-threaded calls.
 inline std::vector<Times> interleave(const std::vector<std::function<void()>>& calls, int rounds,
                                      double batch_s, double patience = 0, bool cpu_time = false) {
   const auto clock = [&] { return cpu_time ? cpu_seconds() : seconds(); };
@@ -87,10 +85,11 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
     return std::all_of(quiet.begin(), quiet.end(),
                        [&](const auto& q) { return static_cast<int>(q.size()) >= rounds; });
   };
-  for (int round = -1; round < rounds * 3 && !enough(); ++round) {  // round -1 warms up and sizes the batches
+  for (int round = -1; round < rounds * 3 && !enough();
+       ++round) {  // round -1 is the warm-up and sizes the batches
     wait_for_quiet(patience);
     for (size_t i = 0; i < calls.size(); ++i) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // let the others' threads fall asleep
+      std::this_thread::sleep_for(std::chrono::milliseconds(3));  // let the threads of the others fall asleep
       for (const double end = clock() + batch_s / 4; clock() < end;) calls[i]();
       const double waited = waited_for_cores(), begin = clock();
       long done = 0;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training step: ours beside PyTorch (Debian's python3-torch) on the same machine, in turns.
+"""Training step: makar against PyTorch (Debian's python3-torch) on the same machine, in alternating rounds.
 
 usage: ./dev bench train [--json] [--threads N] [--rounds N] [--cases char-gpt,gpt2-124m]
 """
@@ -17,7 +17,7 @@ CASES = {"char-gpt": (6, 384, 6, 256, 12, 65), "gpt2-124m": (12, 768, 12, 64, 4,
 
 
 def python_with_torch(script):
-    """The interpreter that has PyTorch: this one or Debian's."""
+    """An interpreter with PyTorch: this one or Debian's."""
     for python in (sys.executable, "/usr/bin/python3"):
         if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
             return python
@@ -25,7 +25,7 @@ def python_with_torch(script):
 
 
 def pytorch(case, threads, steps):
-    """GPT-2 as its users write it: nn.Linear, LayerNorm, GELU, AdamW (foreach where it exists), clipping."""
+    """GPT-2 in the usual form: nn.Linear, LayerNorm, GELU, AdamW (foreach where it exists), clipping."""
     import torch
     import torch.nn as nn
     import torch.nn.functional as F
@@ -104,7 +104,7 @@ def main():
         tokens = context * sequences
         rates = {"ours": [], "theirs": []}
         peak = {}
-        for _ in range(a.rounds):  # in turns, so that a noisy machine disturbs both alike
+        for _ in range(a.rounds):  # alternating, so that noise affects both alike
             for who, command in (("ours", [a.program, "--case", case, "--threads", str(a.threads), "--steps", str(a.steps)]),
                                  ("theirs", [python, os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps)])):
                 got = json.loads(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)

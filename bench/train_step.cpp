@@ -1,5 +1,5 @@
-// A training step of two models, ours: forward, backward, clipping, AdamW. bench/train.py runs it beside
-// PyTorch. Prints one JSON object: seconds of each step after warm-up, losses, peak memory.
+// One training step of two models with makar: forward, backward, clipping, AdamW. bench/train.py runs it
+// against PyTorch. Prints one JSON object: seconds of each step after warm-up, losses, peak memory.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "bench/timing.h"
+#include "kernels/cpu_device.h"
 #include "models/load.h"
 #include "train/step.h"
 
@@ -42,7 +43,7 @@ int main(int argc, char** argv) {
     auto made = make_model(*config);
     Model& model = *made->model;
     initialize(model, 1);
-    ThreadPool pool(threads);
+    CpuDevice device(threads);
     OptimizerOptions o;
     o.weight_decay = 0.1, o.beta2 = 0.95;
     auto optimizer = Optimizer::make(model.parameters(), o);
@@ -61,7 +62,7 @@ int main(int argc, char** argv) {
     std::vector<double> times, losses;
     for (int step = 0; step < steps + 2; ++step) {
       const double start = bench::seconds();
-      const StepResult r = train_step(model, *optimizer, pool, batch, targets, {3e-4, 1.0});
+      const StepResult r = train_step(model, *optimizer, device, batch, targets, {3e-4, 1.0});
       if (step >= 2) times.push_back(bench::seconds() - start);
       losses.push_back(r.loss);
     }
@@ -70,7 +71,7 @@ int main(int argc, char** argv) {
     fmt::print(
         "{{\"case\": \"{}\", \"threads\": {}, \"tokens\": {}, \"seconds\": [{:.5f}], \"first_loss\": {:.5f}, "
         "\"last_loss\": {:.5f}, \"peak_mb\": {}}}\n",
-        c.name, pool.threads(), c.sequences * c.context, fmt::join(times, ", "), losses.front(),
+        c.name, device.threads(), c.sequences * c.context, fmt::join(times, ", "), losses.front(),
         losses.back(), usage.ru_maxrss / 1024);
     return 0;
   }

@@ -1,4 +1,4 @@
-// Any bytes as a config.json: every accessor on every key answers with a value within bounds or an Error.
+// Any bytes as a config.json: every accessor on every key returns a value within bounds or an Error.
 #include "formats/config.h"
 
 #include <algorithm>

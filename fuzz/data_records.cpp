@@ -1,5 +1,5 @@
-// Any bytes as a dataset in every format (the first byte picks it): records or counted faults, never a crash,
-// messages bounded.
+// Any bytes as a dataset in every format (selected by the first byte): records or counted errors, no crash,
+// bounded messages.
 #include "data/record_reader.h"
 #include "data/schema.h"
 
@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check(record.value.is_object(), "a record is an object");
     if (const auto schema = detect_schema(record.value)) (void)to_messages(record.value, *schema).ok();
   }
-  check(bad.told.size() <= BadRecords::kTold, "a few are told");
-  for (const auto& line : bad.told) check(line.size() < 4000, "a bounded message");
+  check(bad.reported.size() <= BadRecords::kReported, "a few are reported");
+  for (const auto& line : bad.reported) check(line.size() < 4000, "a bounded message");
   return 0;
 }

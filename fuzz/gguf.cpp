@@ -1,4 +1,4 @@
-// Any bytes as a GGUF file: an Error, or a file whose every value and tensor can be read to its last byte.
+// Any bytes as a GGUF file: an Error, or a file in which every value and tensor can be read to the last byte.
 #include "formats/gguf.h"
 
 #include <cstring>
@@ -18,17 +18,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& [key, value] : (*file)->fields().list()) {
     value.integer(), value.number(), value.flag(), value.text();
     value.integers(), value.numbers(), value.texts();
-    check(value.shown().size() < 500, "a value is shown in bounds");
+    check(value.shown().size() < 500, "a bounded text of a value");
   }
-  // As the first of several files, and joined with itself: only a file without tensors goes with its twin.
+  // As the first of several files, and joined with itself: only a file without tensors can be joined with
+  // itself.
   const auto others = gguf_split_paths((*file)->fields(), "/nowhere/x-00001-of-00002.gguf");
-  check(!others.ok() || others->empty(), "no file lies nowhere");
+  check(!others.ok() || others->empty(), "a file in memory has no other files");
   const auto twice = Gguf::join({*file, *file});
-  check(!twice.ok() || (*file)->tensors().empty(), "tensors of one name are not joined");
+  check(!twice.ok() || (*file)->tensors().empty(), "files with equal tensor names are not joined");
   for (const GgufTensor& t : (*file)->tensors()) {
     check((*file)->find(t.name) == &t, "a listed tensor is found");
-    const Tensor view = (*file)->view(t), copy = view.clone();  // touches every byte
-    check(copy.bytes() == t.end - t.begin, "a tensor has its bytes");
+    const Tensor view = (*file)->view(t), copy = view.clone();  // reads every byte
+    check(copy.bytes() == t.end - t.begin, "a tensor has the size of its range");
   }
   return 0;
 }

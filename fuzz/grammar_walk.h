@@ -1,5 +1,5 @@
-// Writes a text through the masks of a grammar, choosing by the bytes of the input, and checks on the way
-// that a token is allowed exactly when its bytes are accepted.
+// Generates a text with the masks of a grammar, choosing by the bytes of the input, and checks that a token
+// is allowed exactly when its bytes are accepted.
 #pragma once
 #include <string>
 #include <vector>
@@ -37,13 +37,13 @@ inline void walk_grammar(const Result<Grammar>& grammar, const uint8_t* data, si
       GrammarState next = state;
       const bool accepted = next.accept(tokens[id]);
       if (next.limit()) return;
-      check(accepted == bit, "the mask says what accept does");
+      check(accepted == bit, "the mask agrees with accept");
       if (bit) allowed.push_back(id);
     }
-    check(bool(mask[0] & 1) == state.may_end(), "the end token stands for the end");
+    check(bool(mask[0] & 1) == state.may_end(), "the end token is allowed exactly at an end");
     if (allowed.empty()) return;
     const size_t pick = size ? data[i * 7 % size] + i : i;
-    check(state.accept(tokens[allowed[pick % allowed.size()]]), "what was allowed is accepted");
+    check(state.accept(tokens[allowed[pick % allowed.size()]]), "an allowed token is accepted");
   }
 }
 

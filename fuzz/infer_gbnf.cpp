@@ -1,4 +1,4 @@
-// Any bytes as a grammar: an Error, or a grammar whose masks and moves agree.
+// Any bytes as a GBNF grammar: an Error, or a grammar whose masks and transitions agree.
 #include "grammar_walk.h"
 
 using namespace makar;

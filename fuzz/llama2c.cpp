@@ -1,5 +1,5 @@
-// Any bytes as a llama2.c checkpoint and as its tokenizer: an Error, or tensors that can be read to their
-// last byte.
+// Any bytes as a llama2.c checkpoint and as its tokenizer: an Error, or tensors that can be read to the last
+// byte.
 #include "formats/llama2c.h"
 
 using namespace makar;
@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto file = parse_llama2c(bytes, std::make_shared<int>(0), "fuzz");
   if (file.ok())
     for (const GgufTensor& t : (*file)->tensors())
-      check((*file)->view(t).clone().defined(), "a tensor is copied");
+      check((*file)->view(t).clone().defined(), "a tensor can be copied");
   const auto tokenizer = parse_llama2c_tokenizer(bytes, size > 0 ? data[0] : 3, "fuzz");
   check(tokenizer.ok() || tokenizer.error().text().size() < 500, "an error has a bounded message");
   return 0;

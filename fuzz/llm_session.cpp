@@ -1,4 +1,4 @@
-// Saved conversations: an error or messages of known roles that are read again as they were written.
+// Any bytes as a saved conversation: an Error, or messages with known roles that round-trip.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -1,4 +1,4 @@
-// Any bytes as a safetensors file: an Error, or a file whose every tensor can be read to its last byte.
+// Any bytes as a safetensors file: an Error, or a file in which every tensor can be read to the last byte.
 #include "formats/safetensors.h"
 
 #include <cstring>
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const auto& name : (*file)->names()) {
     const auto tensor = (*file)->tensor(name);
     check(tensor.ok(), "a listed tensor opens");
-    const auto copy = tensor->clone();  // touches every byte
+    const auto copy = tensor->clone();  // reads every byte
     check(copy.bytes() == 0 || std::memcmp(copy.raw(), tensor->raw(), copy.bytes()) == 0,
           "the bytes are stable");
     total += copy.bytes();

@@ -1,5 +1,5 @@
-// Bytes of a client through the connection's own reading and answering, without a socket: they come whole and
-// byte by byte, and both times the same requests must be seen and whole answers given.
+// Any bytes from a client through the connection's parser and writer, without a socket: sent at once and byte
+// by byte, both must give the same requests and complete responses.
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/beast/http/parser.hpp>
@@ -19,7 +19,7 @@ struct Wire {
   std::string input, output;
   size_t slice = 0, read = 0;
   bool finished = false, closed = false;
-  std::function<void()> at_end;  // a read that waits at the input's end
+  std::function<void()> at_end;  // a read that waits at the end of the input
 };
 
 class WireTransport : public Transport {
@@ -41,10 +41,11 @@ class WireTransport : public Transport {
       told({}, count);
     });
   }
-  void write(net::const_buffer all, Told told) override {
+  void write(std::vector<net::const_buffer> all, Told told) override {
     if (wire_.finished || wire_.closed) std::abort();
-    wire_.output.append(static_cast<const char*>(all.data()), all.size());
-    net::post(io_, [told, size = all.size()] { told({}, size); });
+    for (const net::const_buffer& one : all)
+      wire_.output.append(static_cast<const char*>(one.data()), one.size());
+    net::post(io_, [told, size = net::buffer_size(all)] { told({}, size); });
   }
   void finish_sending() override { wire_.finished = true; }
   void close() override {
@@ -69,6 +70,12 @@ class Handler : public HttpHandler {
     if (request.body.size() > 512) std::abort();
     if (request.path == "/drop") return;
     if (request.path == "/throw") throw std::runtime_error("thrown");
+    if (request.path == "/pieces" || request.path == "/known") {  // of unknown length, and of a known one
+      HttpResponse response{200, "first"};
+      if (request.path == "/known") response.more_bytes = 10;
+      response.more = [left = 3](const GivePiece& give) mutable { give(left-- > 0 ? "piece" : ""); };
+      return reply->send(std::move(response));
+    }
     if (request.path != "/stream") return reply->send({200, request.body});
     reply->begin({200, "first", "text/event-stream"});
     reply->write(request.body);
@@ -78,7 +85,7 @@ class Handler : public HttpHandler {
   std::vector<std::string> seen;
 };
 
-// Whole answers, one after the other.
+// Complete responses, one after the other.
 void check_answers(const std::string& output) {
   std::string_view left = output;
   while (!left.empty()) {
@@ -88,7 +95,7 @@ void check_answers(const std::string& output) {
     boost::system::error_code code;
     const size_t taken = parser.put(net::buffer(left.data(), left.size()), code);
     if (code && code != http::error::need_more) std::abort();
-    if (!parser.is_done()) {  // the old way: to the end of the connection
+    if (!parser.is_done()) {  // HTTP/1.0: up to the end of the connection
       parser.put_eof(code);
       if (code) std::abort();
       return;
@@ -99,11 +106,12 @@ void check_answers(const std::string& output) {
 
 std::vector<std::string> serve(const std::string& input, size_t slice) {
   net::io_context io;
-  Wire wire{input, "", slice};
+  Wire wire{input, "", slice, 0, false, false, {}};
   Handler handler;
   HttpOptions options;
   options.max_headers = 1024, options.max_body = 512, options.max_unsent = 1 << 16;
-  const auto shared = std::make_shared<HttpShared>(HttpShared{handler, options});
+  const auto shared = std::make_shared<HttpShared>(handler, options);
+  shared->evict = [](const std::string&, HttpConnection::Clock::time_point) { return false; };
   int closed = 0;
   shared->closed = [&](HttpConnection&) { ++closed; };
   {
@@ -117,8 +125,8 @@ std::vector<std::string> serve(const std::string& input, size_t slice) {
       io.run();
     }
   }
-  if (closed != 1 || !wire.closed || shared->body_bytes != 0) std::abort();
-  // What a HEAD is answered has a length and no body: nobody can tell without the question.
+  if (closed != 1 || !wire.closed || shared->bodies.held() != 0) std::abort();
+  // The response to HEAD has a length and no body: this cannot be seen without the request.
   if (input.find("HEAD") == input.npos) check_answers(wire.output);
   return handler.seen;
 }

@@ -1,5 +1,5 @@
-// Forms: an error, or parts that lie inside of the body and are found again when the form is put together
-// anew.
+// Any bytes as a multipart form: an Error, or parts inside the body that are found again when the form is
+// rebuilt.
 #include <cstdint>
 #include <cstdlib>
 
@@ -8,7 +8,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace makar;
   const std::string text(reinterpret_cast<const char*>(data), size);
-  // The first line is the content-type, what follows is the body.
+  // The first line is the content-type, the rest is the body.
   const size_t line = text.find('\n');
   const auto boundary = form_boundary(text.substr(0, line));
   if (!boundary.ok() || line == std::string::npos) return 0;

@@ -1,5 +1,5 @@
-// Any bytes as text for a byte-level BPE tokenizer: the bytes come back, and the short way agrees with the
-// pipeline.
+// Any bytes as text for a byte-level BPE tokenizer: decoding restores the bytes, and the fast path agrees
+// with the pipeline.
 #include "base/json.h"
 #include "text/byte_alphabet.h"
 #include "text/read/build_json.h"
@@ -41,11 +41,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const Tokenizer& tokenizer : tokenizers) {
     EncodeOptions options;
     const auto fast = tokenizer.encode(text, options);
-    options.short_ways = false;
+    options.fast_paths = false;
     const auto slow = tokenizer.encode(text, options);
-    check(fast.ok() && slow.ok(), "any bytes encode");
-    check(fast->ids == slow->ids && fast->offsets == slow->offsets, "the short way agrees");
-    check(tokenizer.decode_bytes(fast->ids) == text, "the bytes come back");
+    check(fast.ok() && slow.ok(), "any bytes can be encoded");
+    check(fast->ids == slow->ids && fast->offsets == slow->offsets, "the fast path agrees");
+    check(tokenizer.decode_bytes(fast->ids) == text, "decoding restores the bytes");
     check(is_valid_utf8(tokenizer.decode(fast->ids)), "decoded text is UTF-8");
     for (const uint32_t id : fast->ids) check(id != 300, "plain text gives no control id");
     StreamDecoder stream(tokenizer);

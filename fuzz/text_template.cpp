@@ -1,19 +1,19 @@
-// Any bytes as a chat template, rendered with a small conversation: an Error or a rendering whose segments
-// add up, in which no byte of the conversation's alphabet of marks is called the template's.
+// Any bytes as a chat template, rendered with a small conversation: an Error, or a rendering whose segments
+// cover the text, in which no marked byte of the conversation is attributed to the template.
 #include "text/template/chat_template.h"
 
 using namespace makar;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   TemplateLimits limits;
-  limits.work = 20'000;  // keeps the fuzzer quick
+  limits.work = 20'000;  // keeps the fuzzer fast
   limits.memory = 1 << 20;
   auto t = ChatTemplate::parse({reinterpret_cast<const char*>(data), size}, "fuzz", limits);
   if (!t.ok()) return 0;
   t->set_token("bos_token", "<s>");
   t->set_token("eos_token", "</s>");
   ChatInput input;
-  // U+E000 marks the content. A template that spells the character itself is not judged.
+  // U+E000 marks the content. A template that contains the character itself is not checked.
   const std::string mark = "\xEE\x80\x80";
   input.messages = {{{"role", "system"}, {"content", mark}},
                     {{"role", "user"}, {"content", mark + " " + mark}, {"n", 3}},
@@ -36,7 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check(!s.text.empty(), "no empty segments");
     check(spelled || s.content || s.text.find(mark) == std::string::npos, "content is marked as content");
     if (i)
-      check(s.content != r->segments[i - 1].content || s.assistant != r->segments[i - 1].assistant,
+      check(s.content != r->segments[i - 1].content || s.assistant != r->segments[i - 1].assistant ||
+                s.reply != r->segments[i - 1].reply,
             "neighbours differ");
   }
   input.add_generation_prompt = false;

@@ -23,9 +23,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     options.add_special = true;
     const auto encoding = tokenizer->encode(text, options);
     if (!encoding.ok()) continue;
-    check(encoding->ids.size() == encoding->offsets.size(), "an offset for each id");
+    check(encoding->ids.size() == encoding->offsets.size(), "one offset per id");
     for (const Span span : encoding->offsets)
-      check(span.begin <= span.end && span.end <= text.size(), "offsets lie in the text");
+      check(span.begin <= span.end && span.end <= text.size(), "offsets are inside the text");
     check(is_valid_utf8(tokenizer->decode(encoding->ids)), "decoded text is UTF-8");
   }
   return 0;

@@ -1,5 +1,5 @@
-// Any bytes as a corpus and a few settings: training ends with a typed error or with a tokenizer that loads,
-// keeps to its size, encodes its corpus and is the same at another thread count and memory bound.
+// Any bytes as a corpus and a few settings: training gives a typed error or a tokenizer that loads, has at
+// most the requested size, encodes its corpus, and is the same for another thread count and memory limit.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -56,14 +56,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
   const auto one = train(settings, jsonl, 1);
   if (!one.ok()) {
-    check(!one.error().message.empty(), "an error says why");
+    check(!one.error().message.empty(), "an error has a message");
     return 0;
   }
-  settings.max_memory = size_t{64} << 20;  // the least there is
+  settings.max_memory = size_t{64} << 20;  // the minimum
   const auto two = train(settings, jsonl, 2);
   check(two.ok() && one->tokenizer.dump() == two->tokenizer.dump(), "the same at any thread count and bound");
   const auto tokenizer = Tokenizer::from_json(one->tokenizer, "trained");
-  check(tokenizer.ok(), "what was trained loads");
+  check(tokenizer.ok(), "the trained tokenizer loads");
   const auto encoding = tokenizer->encode(text);
   if (encoding.ok() && tokenizer->byte_level() && settings.model == Model::kBpe)
     check(is_valid_utf8(tokenizer->decode(encoding->ids)), "decoded text is UTF-8");

@@ -1,10 +1,10 @@
-// build.mjs FOLDER: the page's script and style, bundled and made small.
+// build.mjs FOLDER: bundles and minifies the page's script, its style, and the script that reads PDF files.
 import { build } from "esbuild";
 import { copyFile } from "node:fs/promises";
 
 const out = process.argv[2];
 await build({
-  entryPoints: { app: "src/main.tsx" },
+  entryPoints: { app: "src/main.tsx", pdf: "src/pdf/worker.ts" },
   outdir: out,
   bundle: true,
   minify: true,
@@ -14,5 +14,6 @@ await build({
   jsxImportSource: "preact",
   legalComments: "none",
   logLevel: "warning",
+  logOverride: { "empty-import-meta": "silent" },
 });
 await copyFile("src/index.html", `${out}/index.html`);

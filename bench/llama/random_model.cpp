@@ -1,6 +1,6 @@
-// A Llama of a given shape with random weights, as a GGUF file in F16: what `./dev bench llama` measures on.
+// A Llama of a given shape with random weights, as a GGUF file in F16, for `./dev bench llama`.
 //   bench_llama_random_model 110m|1.1b OUT.gguf
-// The vocabulary is made up: 32000 tokens of SentencePiece's kind, so that both programs read a prompt.
+// The vocabulary is artificial: 32000 SentencePiece tokens, so that both programs can tokenize a prompt.
 #include <fmt/format.h>
 
 #include "base/rng.h"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Ours and the peers on the same texts, in turns; called by ./dev bench tokenize.
+"""makar and its peers on the same texts, in alternating rounds; called by ./dev bench tokenize.
 
 One thread: MB per second of processor time, which a shared machine does not disturb. More: of the clock. The token
 counts of all sides must be equal where a peer runs the same tokenizer; a peer that differs is named.
@@ -19,9 +19,9 @@ from training import BUILD, DATA, HERE, PEERS
 
 NPM = {"tiktoken": "1.0.22", "gpt-tokenizer": "^3", "tokenizers": "0.23.2", "@huggingface/tokenizers": "^0.2"}
 ASSETS = os.environ.get("MAKAR_ASSETS", "../shared/assets")
-OTHERS = ("repeat", "train")  # cases beside the tokenizers
+OTHERS = ("repeat", "train")  # cases besides the tokenizers
 
-# name: the tokenizer's source, then what each peer calls it ("json": our own tokenizer.json of it)
+# name: the source of the tokenizer, then its name in each peer ("json": makar's tokenizer.json of it)
 CASES = {
     "gpt2": (f"{ASSETS}/tokenizers/hf/gpt2/tokenizer.json", {"tiktoken": "gpt2", "gpt-tokenizer": "gpt2", "hf": "json"}),
     "llama3": (f"{ASSETS}/tokenizers/hf/llama3_2/tokenizer.json", {"hf": "json"}),

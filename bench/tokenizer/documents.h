@@ -1,5 +1,5 @@
-// A text as documents of about 4 KB that end with a line: what a data loader hands over. Every side of the
-// benchmark cuts the same way.
+// Splits a text into documents of about 4 KB that end with a line, as a data loader would. All programs of
+// the benchmark split the same way.
 #pragma once
 #include <algorithm>
 #include <string>

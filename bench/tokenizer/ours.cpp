@@ -1,7 +1,7 @@
-// Our side of the tokenizer benchmark, with the words every side speaks:
+// makar's program of the tokenizer benchmark; all programs use the same protocol:
 //   ours TOKENIZER TEXT THREADS
-// says {"ready"} with the seconds that loading took; then each line on standard input is one pass over the
-// text, cut into documents, answered by {"wall","cpu","tokens"}.
+// prints {"ready"} with the seconds of loading; then each line on standard input starts one pass over the
+// text, split into documents, and prints {"wall","cpu","tokens"}.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -17,7 +17,7 @@ using namespace makar;
 
 namespace {
 
-// Ids alone, as the peers give them; each thread takes its share of the documents.
+// Only ids, as in the peers; each thread encodes its share of the documents.
 size_t pass(const Tokenizer& tokenizer, const std::vector<std::string_view>& documents, ThreadPool& pool) {
   EncodeOptions options;
   options.special_text = SpecialText::kParse;

@@ -1,4 +1,4 @@
-// SentencePiece's side of the tokenizer benchmark (its own C++ library); arguments and answers as in
+// SentencePiece's program of the tokenizer benchmark (its own C++ library); arguments and output as in
 // ours.cpp.
 #include <sentencepiece_processor.h>
 

@@ -1,4 +1,4 @@
-"""10 MB each of English, code and mixed scripts, made once below build/ from what the machine has."""
+"""10 MB each of English, code and mixed scripts, created once below build/ from files on this machine."""
 import glob
 import html
 import os
@@ -23,7 +23,7 @@ def english(folder):
 
 
 def code(folder):
-    """C and C++ headers, Python and JavaScript, in turns."""
+    """C and C++ headers, Python and JavaScript, alternating."""
     kinds = [sorted(glob.glob(pattern, recursive=True)) for pattern in
              ("/usr/include/**/*.h", "/usr/include/c++/**/*.*", "/usr/lib/python3/**/*.py", folder + "/../peers/node_modules/**/*.ts")]
     parts, size = [], 0
@@ -38,7 +38,7 @@ def code(folder):
 
 
 def mixed(folder):
-    """The Debian handbook in ten languages and seven scripts, page by page in turns."""
+    """The Debian handbook in ten languages and seven scripts, page by page alternating."""
     if not glob.glob(f"{folder}/{HANDBOOK}*.deb"):
         subprocess.run(["apt-get", "download", "-qq", HANDBOOK], cwd=folder, check=True, stderr=subprocess.DEVNULL)
     if not os.path.isdir(folder + "/usr"):

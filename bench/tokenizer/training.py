@@ -1,4 +1,4 @@
-"""Our trainers beside the Hugging Face one and spm_train: seconds, and peak memory beside the bound it was given.
+"""makar's trainers against those of Hugging Face and spm_train: seconds, and peak memory compared with its limit.
 
 The npm package of the Hugging Face library trains 30,000 tokens and no other number. Its progress bar tells how far it
 is: the time of its last report below 8,000 tokens is taken for those, a little less than it needs.

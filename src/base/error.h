@@ -1,4 +1,4 @@
-// Errors as values for what comes from outside (Result<T>), and check() for broken contracts inside.
+// Errors as values for input from outside (Result<T>), and check() for broken contracts inside.
 #pragma once
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace makar {
 
-// What went wrong with an input. `message` says what was expected, what was found and the cure when it is
+// What is wrong with an input. `message` says what was expected, what was found and the cure when it is
 // known; `place` says where: a file, and an offset, line or field inside it.
 struct Error {
   enum class Kind { kInvalid, kNotFound, kIo, kUnsupported, kLimit };
@@ -18,7 +18,7 @@ struct Error {
   std::string message;
 
   std::string text() const { return place.empty() ? message : place + ": " + message; }
-  // Prefixes the place, as an error travels up from a field to its file.
+  // Adds an outer place in front, as an error passes from a field up to its file.
   Error in(const std::string& outer) const {
     return {kind, place.empty() ? outer : outer + ": " + place, message};
   }
@@ -35,12 +35,12 @@ Error error_of(Error::Kind kind, std::string place, fmt::format_string<Args...> 
   return {kind, std::move(place), fmt::format(format, std::forward<Args>(args)...)};
 }
 
-// A broken contract: a bug of ours, not of the input. Caught only in cli/main, the server and the tests.
+// A broken contract: a bug in makar, not in the input. Caught only in cli/main, the server and the tests.
 struct ContractError : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// Where a check stands in the source (clang 14 lacks SourcePlace's builtin).
+// The source location of a check (clang 14 lacks the builtin that std::source_location needs).
 struct SourcePlace {
   const char* file;
   int line;
@@ -81,14 +81,14 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
   const Error& error() const {
-    check(!ok(), "error() of a good Result");
+    check(!ok(), "error() called on a successful Result");
     return std::get<1>(state_);
   }
 
  private:
   void require() const {
     if (!ok()) [[unlikely]]
-      fail_check("value() of a failed Result: " + std::get<1>(state_).text(), SourcePlace::current());
+      fail_check("value() called on a failed Result: " + std::get<1>(state_).text(), SourcePlace::current());
   }
   std::variant<T, Error> state_;
 };

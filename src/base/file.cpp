@@ -12,6 +12,7 @@
 #include <mutex>
 
 #include "base/file_writer.h"
+#include "base/lost_pages.h"
 
 namespace makar {
 Error io_error(const std::string& path, std::string_view doing) {
@@ -29,7 +30,7 @@ struct Descriptor {
   }
 };
 
-// Where the mapped files lie. Never destroyed: a map may outlive every static.
+// The address ranges of all mapped files. Never destroyed: a map may outlive every static.
 struct Maps {
   std::mutex mutex;
   std::map<const std::byte*, size_t> sizes;
@@ -44,16 +45,17 @@ Result<size_t> open_regular(const std::string& path, Descriptor& file) {
   if (file.fd < 0) {
     const int code = errno;
     if (code == ENOENT && is_there(path))
-      return error_of(Error::Kind::kNotFound, path,
-                      "is a link to a file that does not exist; fetch that file or the model again");
+      return error_of(
+          Error::Kind::kNotFound, path,
+          "is a symbolic link to a file that does not exist; download that file or the model again");
     errno = code;
     return io_error(path, "open");
   }
   struct stat info {};
   if (::fstat(file.fd, &info) != 0) return io_error(path, "stat");
-  if (S_ISDIR(info.st_mode)) return error_at(path, "is a folder where a file is expected");
+  if (S_ISDIR(info.st_mode)) return error_at(path, "expected a file, found a folder");
   if (!S_ISREG(info.st_mode))
-    return error_at(path, "is a pipe, socket or device where a regular file is expected");
+    return error_at(path, "expected a regular file, found a pipe, socket or device");
   return static_cast<size_t>(info.st_size);
 }
 
@@ -71,6 +73,7 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
     map->data_ = static_cast<const std::byte*>(data);
     const std::lock_guard lock(maps().mutex);
     maps().sizes[map->data_] = size;
+    register_map(map->data_, size);
   }
   return std::shared_ptr<const MappedFile>(map);
 }
@@ -79,23 +82,24 @@ MappedFile::~MappedFile() {
   if (!data_) return;
   const std::lock_guard lock(maps().mutex);
   maps().sizes.erase(data_);
+  forget_map(data_);
   ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-bool MappedFile::holds(const std::byte* byte) {
+bool MappedFile::is_mapped(const std::byte* byte) {
   const std::lock_guard lock(maps().mutex);
   const auto after = maps().sizes.upper_bound(byte);
   return after != maps().sizes.begin() && byte < std::prev(after)->first + std::prev(after)->second;
 }
 
-void MappedFile::put_aside(std::span<const std::byte> bytes) {
+void MappedFile::release_pages(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
   const std::lock_guard lock(maps().mutex);
   auto it = maps().sizes.upper_bound(bytes.data());
   if (it == maps().sizes.begin()) return;
   const auto& [begin, size] = *--it;
   if (bytes.data() + bytes.size() > begin + size) return;
-  // Whole pages only; the map itself begins on one.
+  // Whole pages only; the map itself starts on a page boundary.
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   const size_t first = (static_cast<size_t>(bytes.data() - begin) + page - 1) / page * page;
   const size_t last = static_cast<size_t>(bytes.data() + bytes.size() - begin) / page * page;
@@ -106,7 +110,7 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
   Descriptor file;
   MAKAR_TRY(const size_t size, open_regular(path, file));
   if (size > limit)
-    return error_of(Error::Kind::kLimit, path, "has {} bytes; at most {} are read from such a file", size,
+    return error_of(Error::Kind::kLimit, path, "has {} bytes; the limit for this kind of file is {}", size,
                     limit);
   std::string text(size, '\0');
   size_t done = 0;
@@ -127,13 +131,13 @@ Status write_file(const std::string& path, std::string_view bytes) {
   return writer.commit();
 }
 
-Result<int> open_nameless(const std::string& folder) {
+Result<int> open_unnamed_file(const std::string& folder) {
   int fd = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (fd >= 0) return fd;
-  // A file system that has no such files: one with a name, which it loses at once.
+  // The file system does not support O_TMPFILE: create a named file and unlink it at once.
   std::string name = folder + "/.makar-XXXXXX";
   fd = ::mkostemp(name.data(), O_CLOEXEC);
-  if (fd < 0) return io_error(folder, "make a temporary file");
+  if (fd < 0) return io_error(folder, "create a temporary file");
   ::unlink(name.c_str());
   return fd;
 }

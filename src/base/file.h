@@ -10,7 +10,7 @@
 
 namespace makar {
 
-// What errno says of the last call that failed: "cannot open: No space left on device".
+// The error of the last system call that failed, from errno: "cannot open: No space left on device".
 Error io_error(const std::string& path, std::string_view doing);
 
 // A read-only memory map; the bytes live as long as the object.
@@ -23,11 +23,11 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
-  // For bytes that will not be read soon: if they lie in a mapped file, their pages leave this process (they
-  // come back from the system's cache when they are read again). Other bytes are left alone.
-  static void put_aside(std::span<const std::byte> bytes);
-  // Whether the byte lies in a mapped file.
-  static bool holds(const std::byte* byte);
+  // Drops the pages of `bytes` from this process if they are part of a mapped file; the next read brings them
+  // back from the page cache. Other memory is not touched.
+  static void release_pages(std::span<const std::byte> bytes);
+  // Whether the byte is part of a mapped file.
+  static bool is_mapped(const std::byte* byte);
 
  private:
   MappedFile() = default;
@@ -36,20 +36,21 @@ class MappedFile {
   std::string path_;
 };
 
-// The whole file as text; kLimit when it is larger than `limit` bytes.
+// The whole file as text; an error of kind kLimit when it is larger than `limit` bytes.
 Result<std::string> read_file(const std::string& path, size_t limit = size_t{1} << 30);
 
-// Writes to a temporary file beside `path`, syncs, renames: a reader sees the old bytes or the new ones.
+// Writes to a temporary file next to `path`, syncs and renames it: a reader sees the old bytes or the new
+// ones.
 Status write_file(const std::string& path, std::string_view bytes);
 
-// A file without a name in `folder`, for reading and writing: it goes with its descriptor, which the caller
-// closes, so nothing is left behind and nobody else can change it.
-Result<int> open_nameless(const std::string& folder);
+// A file without a name in `folder`, for reading and writing. The caller closes the descriptor, which deletes
+// the file; no other process can open it.
+Result<int> open_unnamed_file(const std::string& folder);
 
 Status make_folder(const std::string& path);
 bool is_file(const std::string& path);
 bool is_folder(const std::string& path);
-// Something stands there: a file, a folder, a pipe, even a link to nothing.
+// Whether anything has this name: a file, a folder, a pipe, even a dangling symbolic link.
 bool is_there(const std::string& path);
 
 }  // namespace makar

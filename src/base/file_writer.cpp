@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-// Makes the rename itself durable. Some file systems cannot sync a folder; the file is in place all the same.
+// Makes the rename itself durable. Some file systems cannot sync a folder; the file is in place even then.
 void sync_folder_of(const std::string& path) {
   const auto parent = std::filesystem::path(path).parent_path().string();
   const int fd = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
@@ -44,7 +44,7 @@ FileWriter::~FileWriter() {
 
 Status FileWriter::write(std::span<const std::byte> bytes) {
   check(fd_ >= 0, "write() after commit()");
-  constexpr size_t kMost = size_t{1} << 30;  // Linux writes at most 2 GiB a call
+  constexpr size_t kMost = size_t{1} << 30;  // Linux writes at most 2 GiB per call
   while (!bytes.empty()) {
     const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kMost));
     if (n < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// A file written piece by piece and put in place at once: a temporary file beside the target, synced,
+// A file written in pieces and replaced atomically: a temporary file next to the target, synced, then
 // renamed.
 #pragma once
 #include <cstddef>
@@ -10,7 +10,8 @@
 
 namespace makar {
 
-// Until commit() succeeds a reader sees the old file; a writer dropped before that leaves nothing behind.
+// Until commit() succeeds a reader sees the old file; a writer destroyed before that removes its temporary
+// file.
 class FileWriter {
  public:
   static Result<FileWriter> open(const std::string& path);

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-// Builds the value while watching depth and duplicate keys, without recursion.
+// Builds the value without recursion and checks depth and duplicate keys.
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Builder(std::string place, const JsonLimits& limits) : place_(std::move(place)), limits_(limits) {}
@@ -33,7 +33,8 @@ class Builder : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception& e) override {
     std::string why = e.what();
     if (const auto colon = why.find("] "); colon != std::string::npos) why = why.substr(colon + 2);
-    if (why.size() > 300) why = why.substr(0, 300) + "...";  // it may quote a whole token, of any bytes
+    if (why.size() > 300)
+      why = why.substr(0, 300) + "...";  // the parser may quote a whole token, of any length
     std::replace_if(
         why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x7f; }, '?');
     error_ = error_at(fmt::format("{}: byte {}", place_, offset), "not valid JSON: {}", why);
@@ -45,14 +46,14 @@ class Builder : public nlohmann::json_sax<Json> {
 
  private:
   bool fail(const std::string& why) {
-    error_ = error_at(place_, "not acceptable JSON: {}", why);
+    error_ = error_at(place_, "JSON is refused: {}", why);
     return false;
   }
   Json* place(Json value) {
     if (stack_.empty()) return &(root_ = std::move(value));
     Json& top = *stack_.back();
     if (top.is_array()) return &top.get_ref<Json::array_t&>().emplace_back(std::move(value));
-    // Appended without the linear search of ordered_json; close() finds keys given twice.
+    // Appended without the linear search of ordered_json; close() finds duplicate keys.
     auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(top.get_ref<Json::object_t&>());
     return &fields.emplace_back(key_, std::move(value)).second;
   }
@@ -70,7 +71,7 @@ class Builder : public nlohmann::json_sax<Json> {
     const std::string* twice = key_given_twice(closed.get_ref<const Json::object_t&>());
     return !twice || fail("the key " + shown(*twice) + " is given twice");
   }
-  // By a table of hashes: vocabularies have 100,000 keys and more. Keys made to collide are sorted instead.
+  // With a hash table: vocabularies have 100,000 keys and more. Keys chosen to collide are sorted instead.
   static const std::string* key_given_twice(const Json::object_t& fields) {
     size_t size = 4, steps = 0;
     while (size < fields.size() * 2) size *= 2;
@@ -107,11 +108,11 @@ class Builder : public nlohmann::json_sax<Json> {
 
 Result<Json> parse_json(std::string_view text, const std::string& place, const JsonLimits& limits) {
   if (text.size() > limits.bytes)
-    return error_of(Error::Kind::kLimit, place, "has {} bytes of JSON; at most {} are read", text.size(),
+    return error_of(Error::Kind::kLimit, place, "has {} bytes of JSON; the limit is {}", text.size(),
                     limits.bytes);
-  // The parser would take a zero byte for the end and never see what follows it.
+  // The parser would treat a zero byte as the end and ignore what follows it.
   if (const size_t zero = text.find('\0'); zero != text.npos)
-    return error_at(fmt::format("{}: byte {}", place, zero), "not valid JSON: a zero byte");
+    return error_at(fmt::format("{}: byte {}", place, zero), "not valid JSON: found a zero byte");
   Builder builder(place, limits);
   if (!Json::sax_parse(text.begin(), text.end(), &builder)) return builder.error();
   return builder.take();

@@ -1,4 +1,4 @@
-// JSON behind one header of ours: parsing with limits and located errors, typed access to fields.
+// JSON behind one header: parsing with limits and located errors.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,14 +8,15 @@
 
 namespace makar {
 
-using Json = nlohmann::ordered_json;  // keeps the order of keys, so files are written back as they came
+using Json =
+    nlohmann::ordered_json;  // keeps the order of keys, so that a file read and written again keeps its order
 
 struct JsonLimits {
   size_t bytes = size_t{256} << 20;
   int depth = 64;
 };
 
-// Parses one JSON value. Errors carry `place` and the byte offset; a key given twice is an error.
+// Parses one JSON value. Errors carry `place` and the byte offset; a duplicate key is an error.
 Result<Json> parse_json(std::string_view text, const std::string& place, const JsonLimits& limits = {});
 Result<Json> read_json(const std::string& path, const JsonLimits& limits = {});
 

@@ -28,7 +28,8 @@ std::string nearest(const std::string& name, const std::vector<std::string>& kno
   std::string best;
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   for (const auto& candidate : known) {
-    // The distance is at least the difference of lengths: skipping also keeps hostile long names cheap.
+    // The distance is at least the difference in length: skipping early also keeps very long hostile names
+    // cheap.
     if (candidate.size() >= name.size() + best_distance || name.size() >= candidate.size() + best_distance)
       continue;
     const size_t distance = edit_distance(name, candidate);

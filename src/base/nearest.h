@@ -1,4 +1,4 @@
-// The nearest known name to an unknown one, for "did you mean" answers.
+// The known name nearest to an unknown one, for "did you mean" messages.
 #pragma once
 #include <string>
 #include <vector>

@@ -24,27 +24,30 @@ std::string text_of(const Options::Target& target) {
   return std::visit(Visitor{}, target);
 }
 
-const std::string& main_name(const Options::Option& option) {
-  for (const auto& name : option.names)
-    if (name.starts_with("--")) return name;
-  return option.names.front();
-}
-
-// --top-k becomes MAKAR_TOP_K
-std::string environment_name(const Options::Option& option) {
-  std::string name = "MAKAR_";
-  for (const char c : main_name(option).substr(2))
-    name += c == '-' ? '_' : static_cast<char>(std::toupper(c));
-  return name;
-}
-
 template <class T>
 bool parse_number(const std::string& text, T& value) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   return code == std::errc() && end == text.data() + text.size();
 }
 
+bool takes_many(const Options::Option& option) {
+  return std::holds_alternative<std::vector<std::string>*>(option.target);
+}
+
 }  // namespace
+
+std::string environment_name(std::string_view flag) {
+  std::string name = "MAKAR_";
+  for (const char c : flag.substr(2))
+    name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return name;
+}
+
+const std::string& Options::Option::main_name() const {
+  for (const auto& name : names)
+    if (name.starts_with("--")) return name;
+  return names.front();
+}
 
 Options::Options(std::string command, std::string summary, std::string example)
     : command_(std::move(command)), summary_(std::move(summary)), example_(std::move(example)) {}
@@ -57,11 +60,18 @@ Options::Option& Options::add(std::string_view names, Target target, std::string
   option.help = std::move(help);
   option.value = std::move(value);
   option.default_text = text_of(target);
+  option.group = group_;
   return options_.emplace_back(std::move(option));
 }
 
 Options::Option& Options::positional(std::string name, Target target, std::string help) {
-  Option option{{std::move(name)}, target, std::move(help), "", true, true, false, text_of(target)};
+  Option option;
+  option.names = {name};
+  option.target = target;
+  option.help = std::move(help);
+  option.positional = option.required = true;
+  option.group = group_;
+  option.place = std::move(name);
   return options_.emplace_back(std::move(option));
 }
 
@@ -72,17 +82,17 @@ Options::Option* Options::find(std::string_view name) {
   return nullptr;
 }
 
-Status Options::assign(Option& option, const std::string& text, const std::string& shown) {
+Status Options::assign(Option& option, const std::string& text, const std::string& name) {
   option.seen = true;
   if (auto** v = std::get_if<bool*>(&option.target)) {
     if (text == "1" || text == "true" || text == "on" || text == "yes") return **v = true, Done{};
     if (text == "0" || text == "false" || text == "off" || text == "no") return **v = false, Done{};
-    return error_at(shown, "expects on or off, got '{}'", text);
+    return error_at(name, "expects on or off, got '{}'", text);
   }
   if (auto** v = std::get_if<int64_t*>(&option.target)) {
-    if (!parse_number(text, **v)) return error_at(shown, "expects a whole number, got '{}'", text);
+    if (!parse_number(text, **v)) return error_at(name, "expects a whole number, got '{}'", text);
   } else if (auto** d = std::get_if<double*>(&option.target)) {
-    if (!parse_number(text, **d)) return error_at(shown, "expects a number, got '{}'", text);
+    if (!parse_number(text, **d)) return error_at(name, "expects a number, got '{}'", text);
   } else if (auto** s = std::get_if<std::string*>(&option.target)) {
     **s = text;
   } else {
@@ -91,16 +101,41 @@ Status Options::assign(Option& option, const std::string& text, const std::strin
   return Done{};
 }
 
-Status Options::parse(const std::vector<std::string>& arguments) {
+Status Options::read_environment() {
   for (auto& option : options_) {
     if (option.positional) continue;
-    if (const char* value = std::getenv(environment_name(option).c_str()))
-      MAKAR_CHECK_OK(assign(option, value, environment_name(option)));
+    for (const std::string& name : option.names) {
+      if (!name.starts_with("--")) continue;
+      const char* value = std::getenv(environment_name(name).c_str());
+      if (!value) continue;
+      MAKAR_CHECK_OK(assign(option, value, environment_name(name)));
+      break;
+    }
   }
-  size_t next_positional = 0;
+  return Done{};
+}
+
+Status Options::assign_words(const std::vector<std::string>& words, const std::vector<const Option*>& flags) {
   std::vector<Option*> places;
   for (auto& option : options_)
-    if (option.positional) places.push_back(&option);
+    if (!option.place.empty() && std::find(flags.begin(), flags.end(), &option) == flags.end())
+      places.push_back(&option);
+  // A word replaces the environment's value only where no place is left empty by that.
+  if (words.size() < places.size()) std::erase_if(places, [](const Option* o) { return o->seen; });
+  size_t next = 0;
+  for (const std::string& word : words) {
+    if (next >= places.size()) return error_at("makar " + command_, "unexpected argument '{}'", word);
+    Option& place = *places[next];
+    MAKAR_CHECK_OK(assign(place, word, place.place));
+    if (!takes_many(place)) ++next;
+  }
+  return Done{};
+}
+
+Status Options::parse(const std::vector<std::string>& arguments) {
+  MAKAR_CHECK_OK(read_environment());
+  std::vector<std::string> words;
+  std::vector<const Option*> flags;
   bool only_words = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string word = arguments[i];
@@ -109,13 +144,10 @@ Status Options::parse(const std::vector<std::string>& arguments) {
       only_words = true;
       continue;
     }
-    const bool flag = !only_words && word.size() > 1 && word[0] == '-' && !std::isdigit(word[1]);
+    const bool flag = !only_words && word.size() > 1 && word[0] == '-' &&
+                      !std::isdigit(static_cast<unsigned char>(word[1]));
     if (!flag) {
-      if (next_positional >= places.size())
-        return error_at("makar " + command_, "unexpected argument '{}'", word);
-      Option& place = *places[next_positional];
-      MAKAR_CHECK_OK(assign(place, word, place.names[0]));
-      if (!std::holds_alternative<std::vector<std::string>*>(place.target)) ++next_positional;
+      words.push_back(std::move(word));
       continue;
     }
     std::string value;
@@ -127,7 +159,8 @@ Status Options::parse(const std::vector<std::string>& arguments) {
     if (!option) {
       std::vector<std::string> known;
       for (const auto& o : options_) known.insert(known.end(), o.names.begin(), o.names.end());
-      return error_at("makar " + command_, "unknown option '{}'{}", word, did_you_mean(word, known));
+      return error_at("makar " + command_, "unknown option '{}'{}; makar {} --help lists the options", word,
+                      did_you_mean(word, known), command_);
     }
     if (!has_value && std::holds_alternative<bool*>(option->target)) {
       value = "on";
@@ -136,10 +169,13 @@ Status Options::parse(const std::vector<std::string>& arguments) {
       value = arguments[++i];
     }
     MAKAR_CHECK_OK(assign(*option, value, word));
+    flags.push_back(option);
   }
+  MAKAR_CHECK_OK(assign_words(words, flags));
   for (const auto& option : options_)
     if (option.required && !option.seen)
-      return error_at("makar " + command_, "{} is missing; try: {}", option.names[0], example_);
+      return error_at("makar " + command_, "{} is missing; try: {}",
+                      option.place.empty() ? option.main_name() : option.place, example_);
   return Done{};
 }
 
@@ -148,22 +184,6 @@ bool Options::given(std::string_view name) const {
     for (const std::string& one : option.names)
       if (one == name) return option.seen;
   return false;
-}
-
-std::string Options::help() const {
-  std::string out = fmt::format("{}\n\nusage: makar {}", summary_, command_);
-  for (const auto& option : options_)
-    if (option.positional) out += option.required ? " " + option.names[0] : " [" + option.names[0] + "]";
-  out += " [options]\n\n";
-  for (const auto& option : options_) {
-    std::string left = fmt::format("{}", fmt::join(option.names, " "));
-    if (!option.value.empty()) left += " " + option.value;
-    std::string right = option.help;
-    if (!option.default_text.empty()) right += fmt::format(" (default {})", option.default_text);
-    out += fmt::format("  {:<32} {}\n", left, right);
-  }
-  out += fmt::format("  {:<32} {}\n\nexample: {}\n", "--help -h", "show this text", example_);
-  return out;
 }
 
 }  // namespace makar

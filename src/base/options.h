@@ -1,5 +1,5 @@
-// Options declared once: name, default, help. The declaration drives the command line, the MAKAR_*
-// environment twin, --help and (through visit) files and documentation.
+// Options declared once: name, default, help, group. The declaration drives the command line, the MAKAR_*
+// environment variables, --help and, through all(), recipes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,40 +13,54 @@ namespace makar {
 
 class Options {
  public:
-  // Where a value lands. The value it holds when declared is the default.
+  // Where a value is stored. Its value at declaration is the default.
   using Target = std::variant<bool*, int64_t*, double*, std::string*, std::vector<std::string>*>;
 
   struct Option {
-    std::vector<std::string> names;  // "--model", "-m", aliases
+    std::vector<std::string> names;  // "--model", "-m", aliases; or the word of a positional argument
     Target target;
     std::string help;
-    std::string value;  // the word shown for the value in --help
+    std::string value;  // the word for the value in --help
     bool positional = false;
     bool required = false;
-    bool seen = false;
+    bool seen = false;  // on the command line or in the environment
     std::string default_text;
+    std::string group;  // the heading in --help
+    std::string place;  // not empty: the option may be given by position too, and this is its word
+
+    // The first long name: shown first in --help, names the environment variable.
+    const std::string& main_name() const;
   };
 
   Options(std::string command, std::string summary, std::string example);
 
-  // Names as "-m --model --checkpoint": the longest first `--name` is the main one.
+  // The heading of the options declared from here on.
+  void group(std::string name) { group_ = std::move(name); }
+  // Names as "-m --model --checkpoint": the first `--name` is the main one.
   Option& add(std::string_view names, Target target, std::string help, std::string value = "");
   Option& positional(std::string name, Target target, std::string help);
 
   // Reads the environment, then the arguments. A failure is bad usage (exit code 2).
   Status parse(const std::vector<std::string>& arguments);
   bool help_asked() const { return help_; }
-  bool given(std::string_view name) const;  // whether it was set, be it to its default
-  std::string help() const;
+  bool given(std::string_view name) const;  // whether it was set, even to its default
+  // The text of --help, wrapped to `width` columns.
+  std::string help(size_t width = 80) const;
   const std::vector<Option>& all() const { return options_; }
 
  private:
   Option* find(std::string_view name);
-  Status assign(Option& option, const std::string& text, const std::string& shown);
+  Status assign(Option& option, const std::string& text, const std::string& name);
+  Status read_environment();
+  // Positional words, in the order of declaration; options given by their flag take no word.
+  Status assign_words(const std::vector<std::string>& words, const std::vector<const Option*>& flags);
 
-  std::string command_, summary_, example_;
+  std::string command_, summary_, example_, group_;
   std::vector<Option> options_;
   bool help_ = false;
 };
+
+// MAKAR_TOP_K for --top-k.
+std::string environment_name(std::string_view flag);
 
 }  // namespace makar

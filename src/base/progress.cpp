@@ -23,7 +23,7 @@ void Progress::show(const std::string& name, uint64_t done, uint64_t total, cons
     if (open_) fmt::print(stderr, "\n");
     name_ = name, begin_ = now, open_ = false;
   }
-  // A terminal is redrawn ten times a second; a pipe gets a line every five seconds.
+  // A terminal is redrawn ten times per second; a pipe gets one line every five seconds.
   if (!fresh &&
       now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000)) &&
       (done < total || total == 0))

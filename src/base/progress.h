@@ -1,5 +1,5 @@
-// Progress for people: one line redrawn on a terminal, a plain line now and then in a pipe. Goes to standard
-// error.
+// A progress display on standard error: one line redrawn on a terminal, a plain line every few seconds in a
+// pipe.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -11,8 +11,8 @@ class Progress {
  public:
   explicit Progress(bool quiet = false);
   ~Progress();
-  // Shows `done` of `total` under a name, or `done` alone where the total is not known (0); `note` is
-  // appended. Cheap to call often.
+  // Shows `done` of `total` under a name, or `done` alone when the total is unknown (0); `note` is appended.
+  // Cheap to call often.
   void show(const std::string& name, uint64_t done, uint64_t total, const std::string& note = "");
 
  private:

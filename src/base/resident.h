@@ -1,11 +1,11 @@
-// How much memory this process holds, as the system counts it.
+// The resident memory of this process, as the kernel counts it.
 #pragma once
 #include <cstdint>
 
 namespace makar {
 
 struct ResidentMemory {
-  int64_t now = 0, peak = 0;  // bytes, pages of mapped files included; 0 where the system does not say
+  int64_t now = 0, peak = 0;  // bytes, including pages of mapped files; 0 where the system does not report it
 };
 ResidentMemory resident_memory();
 

@@ -7,7 +7,7 @@
 
 namespace makar {
 
-// What a stream of draws is for; streams of different purposes never meet.
+// The purpose of a stream of draws; streams of different purposes never overlap.
 enum class Purpose : uint32_t {
   kInit = 1,
   kDropout,
@@ -20,11 +20,11 @@ enum class Purpose : uint32_t {
 
 class Rng {
  public:
-  Rng(uint64_t seed, Purpose purpose, uint64_t step = 0)
+  constexpr Rng(uint64_t seed, Purpose purpose, uint64_t step = 0)
       : seed_(seed), purpose_(static_cast<uint32_t>(purpose)), step_(step) {}
 
   // Four independent 32-bit draws at `index`.
-  std::array<uint32_t, 4> bits(uint64_t index) const {
+  constexpr std::array<uint32_t, 4> bits(uint64_t index) const {
     std::array<uint32_t, 4> c = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                                  static_cast<uint32_t>(step_),
                                  purpose_ ^ static_cast<uint32_t>(step_ >> 32) << 8};
@@ -40,7 +40,7 @@ class Rng {
   }
 
   // Uniform in [0, 1) with 24 bits.
-  float uniform(uint64_t index) const { return static_cast<float>(bits(index)[0] >> 8) * 0x1p-24f; }
+  constexpr float uniform(uint64_t index) const { return static_cast<float>(bits(index)[0] >> 8) * 0x1p-24f; }
   double uniform_double(uint64_t index) const {
     const auto b = bits(index);
     return static_cast<double>((uint64_t{b[0]} << 21) ^ (b[1] >> 11)) * 0x1p-53;

@@ -43,7 +43,7 @@ void Sha256::block(const uint8_t* p) {
 }
 
 void Sha256::add(std::span<const std::byte> bytes) {
-  if (bytes.empty()) return;  // which may have no address
+  if (bytes.empty()) return;  // data() may be null
   const auto* p = reinterpret_cast<const uint8_t*>(bytes.data());
   size_t left = bytes.size();
   bytes_ += left;

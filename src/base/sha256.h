@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4), for manifests and checkpoints: what was read and what was written, by content.
+// SHA-256 (FIPS 180-4), for manifests and checkpoints.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,7 +15,7 @@ class Sha256 {
  public:
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text) { add(std::as_bytes(std::span(text.data(), text.size()))); }
-  std::string hex();  // ends the message; 64 characters
+  std::string hex();  // finishes the message; 64 characters
 
  private:
   void block(const uint8_t* p);

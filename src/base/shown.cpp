@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace makar {
 
 std::string shown(std::string_view text, size_t limit) {
   const bool cut = text.size() > limit;
   if (cut) {
-    while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xC0) == 0x80)
-      --limit;  // whole characters
+    while (limit > 0 && is_utf8_continuation(text[limit])) --limit;  // cut at a character boundary
     text = text.substr(0, limit);
   }
   std::string out = "'";

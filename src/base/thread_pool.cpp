@@ -1,7 +1,7 @@
-// Each thread owns a range of a region's chunks and takes them from its front; one that has none left takes
-// from the back of the others'. So a thread reads on where it stopped, and all end together. A chunk that is
-// taken keeps its region from ending, so what is read after taking it belongs to it, however late the thread
-// is.
+// Work stealing: each thread owns a range of a region's chunks and takes them from the front; a thread whose
+// range is empty steals from the back of the others' ranges. So each thread reads contiguous memory and all
+// finish together. A region cannot end while a taken chunk is unfinished, so the body a thread loads after
+// taking a chunk is the one of that chunk's region, however late the thread is.
 #include "base/thread_pool.h"
 
 #include <algorithm>
@@ -19,43 +19,42 @@ namespace {
 
 inline void pause_cpu() {
 #if defined(__aarch64__)
-  asm volatile("isb" ::: "memory");  // "yield" returns at once on the cores we know
+  asm volatile("isb" ::: "memory");  // "yield" returns immediately on the cores we measured
 #elif defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
-// Waits for `ready`, at most `most`; `polite` offers the core to others meanwhile. A polite thread on a
-// crowded machine loses its core for milliseconds, so it is for pools with more threads than cores, and for
+// Waits for `ready`, for at most `limit`. With `yields` the thread gives up its core while it waits. On a
+// busy machine that can cost milliseconds, so it is used when the pool has more threads than cores, and for
 // long waits.
 template <class Ready>
-bool spin(const Ready& ready, std::chrono::microseconds most, bool polite) {
+bool spin(const Ready& ready, std::chrono::microseconds limit, bool yields) {
   for (int i = 0; i < 200; ++i) {
     if (ready()) return true;
     pause_cpu();
   }
-  const auto end = std::chrono::steady_clock::now() + most;
+  const auto end = std::chrono::steady_clock::now() + limit;
   do {
     for (int i = 0; i < 20; ++i) {
       if (ready()) return true;
       pause_cpu();
     }
-    if (polite) std::this_thread::yield();
+    if (yields) std::this_thread::yield();
   } while (std::chrono::steady_clock::now() < end);
   return ready();
 }
 
-constexpr std::chrono::microseconds kAwake{100};  // a worker sleeps after this long without work
-constexpr std::chrono::microseconds kPatient{
-    200};  // a caller becomes polite after waiting this long for the last chunks
+constexpr std::chrono::microseconds kSpinBeforeSleep{100};  // an idle worker sleeps after this long
+constexpr std::chrono::microseconds kSpinBeforeYield{200};  // a caller waits this long for the last chunks
 
-// The chunks of a range that nobody has taken: first << 32 | end.
+// The chunks of a range that no thread has taken: first << 32 | end.
 class alignas(64) Chunks {
  public:
   void set(int64_t first, int64_t end) {
     word_.store(static_cast<uint64_t>(first) << 32 | static_cast<uint64_t>(end), std::memory_order_release);
   }
-  // One of them, or -1.
+  // Takes one chunk; -1 when none are left.
   int64_t take(bool front) {
     uint64_t now = word_.load(std::memory_order_acquire);
     while (first(now) < end(now)) {
@@ -65,7 +64,7 @@ class alignas(64) Chunks {
     }
     return -1;
   }
-  // All of them; how many they were.
+  // Takes all remaining chunks and returns how many there were.
   int64_t take_all() {
     const uint64_t now = word_.exchange(0, std::memory_order_acq_rel);
     return end(now) - first(now);
@@ -77,29 +76,29 @@ class alignas(64) Chunks {
   std::atomic<uint64_t> word_{0};
 };
 
-thread_local bool inside_region = false;  // only to run nested regions inline
+thread_local bool inside_region = false;  // set while a body runs, so that nested regions run inline
 
 }  // namespace
 
 struct ThreadPool::State {
   using Body = std::function<void(int64_t)>;
 
-  alignas(64) std::atomic<uint64_t> region{0};  // how many have begun
+  alignas(64) std::atomic<uint64_t> region{0};  // how many regions have started
   std::atomic<const Body*> body{nullptr};
-  std::vector<Chunks> chunks;                      // of each thread
-  alignas(64) std::atomic<int64_t> unfinished{0};  // chunks
+  std::vector<Chunks> chunks;                      // one range per thread
+  alignas(64) std::atomic<int64_t> unfinished{0};  // chunks not yet finished
   alignas(64) std::atomic<int> sleeping{0};
   std::atomic<bool> stop{false};
 
-  std::mutex one_region;  // callers take turns
+  std::mutex one_region;  // one region at a time
   std::mutex sleep_mutex;
   std::condition_variable wake;
   std::mutex error_mutex;
   std::exception_ptr error;
   std::vector<std::thread> workers;
-  bool crowded = false;  // more threads than cores
+  bool oversubscribed = false;  // more threads than cores
 
-  // Takes chunks until none are left: those of thread `self`, then the others'.
+  // Takes chunks until none are left: first those of thread `self`, then the others'.
   void work(size_t self) {
     int64_t done = 0;
     for (size_t i = 0; i < chunks.size(); ++i) {
@@ -116,7 +115,7 @@ struct ThreadPool::State {
     if (done > 0) unfinished.fetch_sub(done, std::memory_order_acq_rel);
   }
 
-  // Keeps the first exception and takes all chunks that are left, without running them.
+  // Stores the first exception and takes all remaining chunks without running them.
   int64_t fail() {
     {
       std::lock_guard lock(error_mutex);
@@ -132,7 +131,7 @@ struct ThreadPool::State {
     uint64_t seen = 0;
     while (!stop.load(std::memory_order_acquire)) {
       const auto ready = [&] { return region.load(std::memory_order_seq_cst) != seen; };
-      if (!spin(ready, kAwake, crowded)) {
+      if (!spin(ready, kSpinBeforeSleep, oversubscribed)) {
         std::unique_lock lock(sleep_mutex);
         sleeping.fetch_add(1, std::memory_order_seq_cst);
         wake.wait(lock, ready);
@@ -145,7 +144,7 @@ struct ThreadPool::State {
 
   void wake_workers() {
     if (sleeping.load(std::memory_order_seq_cst) == 0) return;
-    std::lock_guard lock(sleep_mutex);  // a worker between its check and its sleep holds this
+    std::lock_guard lock(sleep_mutex);  // held by a worker between its check and its sleep
     wake.notify_all();
   }
 };
@@ -153,7 +152,7 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());
   threads_ = std::max(1, threads);
-  state_->crowded = threads_ > static_cast<int>(std::thread::hardware_concurrency());
+  state_->oversubscribed = threads_ > static_cast<int>(std::thread::hardware_concurrency());
   state_->chunks = std::vector<Chunks>(static_cast<size_t>(threads_));
   for (size_t i = 1; i < state_->chunks.size(); ++i)
     state_->workers.emplace_back([s = state_.get(), i] { s->worker(i); });
@@ -185,16 +184,16 @@ void ThreadPool::run(int64_t count, const std::function<void(int64_t)>& body) {
   s.work(0);
   inside_region = false;
   const auto finished = [&] { return s.unfinished.load(std::memory_order_acquire) == 0; };
-  if (!spin(finished, kPatient, s.crowded))
-    while (!spin(finished, kPatient, true)) {
+  if (!spin(finished, kSpinBeforeYield, s.oversubscribed))
+    while (!spin(finished, kSpinBeforeYield, true)) {
     }
   if (s.error) std::rethrow_exception(std::exchange(s.error, nullptr));
 }
 
 void ThreadPool::for_ranges(int64_t size, int64_t grain, const std::function<void(int64_t, int64_t)>& body) {
   if (size <= 0) return;
-  const int64_t most = threads_ == 1 ? 1 : threads_ * 4;
-  const int64_t chunks = std::clamp<int64_t>(size / std::max<int64_t>(grain, 1), 1, most);
+  const int64_t limit = threads_ == 1 ? 1 : threads_ * 4;
+  const int64_t chunks = std::clamp<int64_t>(size / std::max<int64_t>(grain, 1), 1, limit);
   run(chunks, [&](int64_t i) { body(size * i / chunks, size * (i + 1) / chunks); });
 }
 

@@ -1,6 +1,6 @@
-// A pool for thousands of small parallel regions a second: workers spin briefly, then sleep.
-// The work of a region is cut into numbered chunks by the caller; which thread runs a chunk is not defined,
-// so results must not depend on it (DESIGN, "Numbers").
+// A pool for thousands of small parallel regions per second: workers spin briefly, then sleep. The caller
+// splits a region into numbered chunks; which thread runs a chunk is not defined, so results must not depend
+// on it (docs/design.md, section 4).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -22,7 +22,7 @@ class ThreadPool {
   // exception thrown by a body is rethrown here. Regions do not nest: a body that calls run() runs it inline.
   void run(int64_t count, const std::function<void(int64_t)>& body);
 
-  // Cuts [0, size) into ranges of at least `grain` items, a few per thread, and calls body(begin, end).
+  // Splits [0, size) into ranges of at least `grain` items, a few per thread, and calls body(begin, end).
   void for_ranges(int64_t size, int64_t grain, const std::function<void(int64_t, int64_t)>& body);
 
  private:

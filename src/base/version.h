@@ -1,4 +1,4 @@
-// What the program calls itself.
+// The version of the program.
 #pragma once
 
 namespace makar {

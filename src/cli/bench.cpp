@@ -1,4 +1,4 @@
-// makar bench: tokens per second of a model on this machine, reading prompts and writing alone or together.
+// makar bench: tokens per second of a model on this machine, for prefill and decode, alone and batched.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -7,8 +7,8 @@
 #include "base/rng.h"
 #include "cli/engine_flags.h"
 #include "cli/model_options.h"
+#include "cli/model_path.h"
 #include "cli/run.h"
-#include "kernels/limits.h"
 #include "models/adapter.h"
 #include "models/inspect.h"
 
@@ -26,22 +26,22 @@ std::vector<int64_t> some_tokens(const Model& model, int64_t count, uint64_t sal
   return ids;
 }
 
-// Seconds from the first forward of `batch` requests to their last; where they write, without reading their
-// prompts.
-double seconds(const Model& model, ThreadPool& pool, const CacheTypes& cache, int64_t batch, int64_t prompt,
+// Seconds that `batch` concurrent requests take. With more than one generated token, the prefill step is not
+// timed.
+double seconds(const Model& model, Device& device, const CacheTypes& cache, int64_t batch, int64_t prompt,
                int64_t written, uint64_t salt) {
   EngineOptions o;
   o.cache = cache;
   o.share_prefixes = false;
   o.step_tokens = std::max<int64_t>(512, batch * prompt);
-  Engine engine(model, pool, o);
+  Engine engine(model, device, o);
   for (int64_t i = 0; i < batch; ++i) {
     SampleRequest r;
     r.prompt = some_tokens(model, prompt, salt * 1000 + static_cast<uint64_t>(i));
     r.max_new_tokens = written;
     engine.submit(std::make_shared<SampleJob>(std::move(r)));
   }
-  if (written > 1) engine.step();  // all prompts; writing is timed from the second token on
+  if (written > 1) engine.step();  // prefill of all prompts; decode is timed from the second token on
   const auto begin = Clock::now();
   engine.run();
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -52,7 +52,7 @@ struct Figure {
 };
 
 Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_t)>& run) {
-  run(0);  // once to warm up
+  run(0);  // warm-up
   std::vector<double> rates;
   Figure f;
   for (int64_t i = 1; i <= rounds; ++i) rates.push_back(tokens / run(static_cast<uint64_t>(i)));
@@ -62,8 +62,8 @@ Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_
   return f;
 }
 
-// What a token costs: bytes of weights it reads when it is written alone, operations when it is read with
-// others (a multiply-add is two) in the arithmetic its matrices take.
+// Cost per token: bytes of weights read by a decode step of batch 1, and operations per prefill token (a
+// multiply-add counts as two).
 struct Cost {
   double bytes = 0, read_bytes = 0, operations = 0;
   bool int8 = false;
@@ -81,13 +81,13 @@ Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt
     head = head || p->name == "head.lm.weight";
     if (p->name.find(".embed.") != p->name.npos) table += static_cast<double>(p->value.bytes());
   }
-  // A table that is only looked up, and experts that a token does not meet, are not read.
+  // Not read: an embedding table that is only looked up, and experts that the token is not routed to.
   c.read_bytes =
       (c.bytes - (head ? table : 0)) * static_cast<double>(i.active) / static_cast<double>(i.parameters);
-  // Of a prompt only the last token asks for logits.
+  // Prefill computes logits only for the last token of the prompt.
   const double logits = 2.0 * static_cast<double>(model.spec().main().width * model.spec().vocab);
   c.operations = i.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
-  if (sixteen) c.operations *= 3;  // high by high, high by low, low by high
+  if (sixteen) c.operations *= 3;  // three products: high x high, high x low, low x high
   return c;
 }
 
@@ -100,17 +100,21 @@ int run_bench(const std::vector<std::string>& arguments) {
   std::vector<std::string> batches;
   bool json = false;
   Options options("bench",
-                  "Tokens per second on this machine: reading a prompt (pp), writing (tg), several together.",
-                  "makar bench -m MODEL -p 512 -n 128 -d 128 -b 1 -b 8");
-  model.declare(options);
-  options.add("-p --n-prompt", &prompt, "tokens of the prompt; 0 leaves the case out", "N");
-  options.add("-n --n-gen", &written, "tokens to write; 0 leaves the case out", "N");
-  options.add("-d --n-depth", &depth, "tokens of each request that stand before those it writes", "N");
+                  "Measure tokens per second on this machine: prefill (pp) and generation (tg), alone and "
+                  "batched.",
+                  "makar bench MODEL -p 512 -n 128 -d 128 -b 1 -b 8");
+  model.declare(options, "MODEL");
+  declare_device(options, model.device);
+  options.group("Cases");
+  options.add("-p --n-prompt", &prompt, "prompt tokens of the prefill case; 0 skips it", "N");
+  options.add("-n --n-gen", &written, "tokens to generate; 0 skips these cases", "N");
+  options.add("-d --n-depth", &depth, "tokens in the context before generation", "N");
+  options.add("-b --batch", &batches,
+              "number of requests in a batch; may be repeated; 1, 4, 8 and 16 if not set", "N");
+  options.add("-r --repetitions", &rounds, "number of runs per case", "N");
+  options.group("Output");
+  options.add("--json", &json, "print one JSON object per case");
   engine.declare_cache(options);
-  options.add("-b --batch", &batches, "requests written together; may be repeated; 1, 4, 8 and 16 without it",
-              "N");
-  options.add("-r --repetitions", &rounds, "rounds of each case", "N");
-  options.add("--json", &json, "one JSON object a case");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto odd = [](int64_t n) { return n < 0 || n > 1000000; };
   if (rounds < 1 || odd(prompt) || odd(written) || odd(depth))
@@ -120,11 +124,14 @@ int run_bench(const std::vector<std::string>& arguments) {
   if (!within.ok()) return report(within.error()), 2;
   const CacheTypes cache = within->cache;
   if (batches.empty()) batches = {"1", "4", "8", "16"};
-  ThreadPool pool(static_cast<int>(model.threads));
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   const auto start = Clock::now();
+  model.model = resolve_model(model.model);
   auto loaded = load_model(model.model);
   if (!loaded.ok()) return report(loaded.error());
-  if (const Status s = load_adapters(*loaded, model.adapters, pool); !s.ok()) return report(s.error());
+  if (const Status s = load_adapters(*loaded, model.adapters, device); !s.ok()) return report(s.error());
   const Model& m = *loaded->model;
   if (!m.spec().decoder || m.spec().encoder)
     return report(error_of(Error::Kind::kUnsupported, model.model,
@@ -134,11 +141,11 @@ int run_bench(const std::vector<std::string>& arguments) {
                            "the model has {} positions; ask for less with -p, -n and -d",
                            m.spec().max_positions)),
            2;
-  loaded->model->pack(pool);
+  loaded->model->pack(device);
   const double load = std::chrono::duration<double>(Clock::now() - start).count();
   const auto cost = cost_of(model.model, m, prompt);
   if (!cost.ok()) return report(cost.error());
-  const kernels::MachineLimits limits = kernels::measure_limits(pool);
+  const MachineLimits limits = device.measure_limits();
   const bool int8 = cost->int8 && limits.int8 > 0;
   const double peak = int8 ? limits.int8 : limits.f32;
   if (!json)
@@ -146,7 +153,7 @@ int run_bench(const std::vector<std::string>& arguments) {
         "{}, {:.1f} MB of weights, {} threads, ready in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
         "{:.0f} "
         "GOP/s in {}\n{:<20} {:>12}  {:>8}\n",
-        m.spec().architecture, cost->bytes * 1e-6, pool.threads(), load, limits.bytes * 1e-9, peak * 1e-9,
+        m.spec().architecture, cost->bytes * 1e-6, device.threads(), load, limits.bytes * 1e-9, peak * 1e-9,
         int8 ? "int8" : "f32", "case", "tokens/s", "+-");
   const auto show = [&](const std::string& name, const Figure& f, int64_t batch) {
     const bool reading = name.starts_with("pp");
@@ -156,7 +163,7 @@ int run_bench(const std::vector<std::string>& arguments) {
     if (json) {
       fmt::print("{}\n", Json{{"bench", "model"},
                               {"case", name},
-                              {"threads", pool.threads()},
+                              {"threads", device.threads()},
                               {"ours", f.mean},
                               {"unit", "tok/s"},
                               {"spread", f.deviation / f.mean},
@@ -172,7 +179,7 @@ int run_bench(const std::vector<std::string>& arguments) {
   if (prompt > 0)
     show(fmt::format("pp{}", prompt),
          measure(rounds, static_cast<double>(prompt),
-                 [&](uint64_t salt) { return seconds(m, pool, cache, 1, prompt, 1, salt); }),
+                 [&](uint64_t salt) { return seconds(m, device, cache, 1, prompt, 1, salt); }),
          1);
   for (const std::string& text : batches) {
     const int64_t batch = std::atoll(text.c_str());
@@ -181,7 +188,7 @@ int run_bench(const std::vector<std::string>& arguments) {
     show(fmt::format("tg{}{}{}", written, depth > 1 ? fmt::format(" @ d{}", depth) : "",
                      batch > 1 ? fmt::format(" x {}", batch) : ""),
          measure(rounds, static_cast<double>(batch * (written - 1)),
-                 [&](uint64_t salt) { return seconds(m, pool, cache, batch, depth, written, salt); }),
+                 [&](uint64_t salt) { return seconds(m, device, cache, batch, depth, written, salt); }),
          batch);
   }
   return 0;

@@ -1,5 +1,4 @@
 // makar chat: a conversation in the terminal.
-#include <editline/readline.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,11 +6,13 @@
 #include <csignal>
 #include <cstdio>
 #include <iostream>
-#include <memory>
 #include <optional>
+#include <random>
 
 #include "cli/chat_session.h"
+#include "cli/line_editor.h"
 #include "cli/model_options.h"
+#include "cli/model_path.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 
@@ -21,7 +22,7 @@ namespace {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Ctrl-C ends the answer; without one it ends the line.
+// Ctrl-C stops the answer that is being generated.
 class InterruptGuard {
  public:
   InterruptGuard() {
@@ -36,43 +37,62 @@ class InterruptGuard {
   struct sigaction before_ = {};
 };
 
-// A line with editing and history on a terminal, a plain one from a pipe; nothing at the end.
-std::optional<std::string> read_line(bool terminal, const char* prompt) {
-  std::string line;
-  if (!terminal) {
-    if (!std::getline(std::cin, line)) return std::nullopt;
-    return line;
+// Messages from the terminal, or one per line from a pipe.
+class MessageReader {
+ public:
+  explicit MessageReader(bool terminal) {
+    if (terminal) editor_.emplace();
   }
-  const std::unique_ptr<char, decltype(&std::free)> typed(readline(prompt), &std::free);
-  if (!typed) return std::nullopt;
-  line = typed.get();
-  if (!line.empty()) add_history(line.c_str());
-  return line;
-}
-
-// Lines that end in a backslash go on.
-std::optional<std::string> read_message(bool terminal) {
-  auto line = read_line(terminal, "> ");
-  while (line && line->ends_with('\\')) {
-    const auto more = read_line(terminal, ". ");
-    line->back() = '\n';
-    if (!more) break;
-    *line += *more;
+  // A line that ends in a backslash continues on the next one. nullopt at the end of input.
+  std::optional<std::string> next() {
+    auto message = line("> ");
+    while (message && message->ends_with('\\')) {
+      const auto more = line(". ");
+      message->back() = '\n';
+      if (!more) break;
+      *message += *more;
+    }
+    return message;
   }
-  return line;
-}
 
-// With `reasons`, the alternatives of each token follow the answer.
-void answer(ChatSession& session, const std::string& message, bool terminal, bool reasons) {
+ private:
+  std::optional<std::string> line(const char* prompt) {
+    if (editor_) return editor_->read(prompt);
+    std::string text;
+    if (!std::getline(std::cin, text)) return std::nullopt;
+    return text;
+  }
+  std::optional<LineEditor> editor_;
+};
+
+// With `reasons`, prints the alternatives of each token after the answer.
+void answer(ChatSession& session, const LanguageModel& language, const std::string& message, bool terminal,
+            bool reasons) {
+  bool any = false;
   const InterruptGuard guard;
-  const Status status =
-      session.say(message, [](const std::string& text) { return print_out(text) && !interrupted; });
-  print_out("\n");
-  if (!status.ok())
+  const Status status = session.say(message, [&](const std::string& text) {
+    any = any || !text.empty();
+    return print_out(text) && !interrupted;
+  });
+  if (!status.ok()) {
+    if (any) print_out("\n");
     report(status.error());
-  else if (reasons)
-    print_out(session.why());
+    return;
+  }
+  print_out("\n");
+  fmt::print(stderr, "{}", session.ending());
+  if (const std::string why = explain_empty(session.last(), language, true); !why.empty())
+    fmt::print(stderr, "makar: {}\n", why);
+  if (reasons) print_out(session.why());
   if (terminal) print_out("\n");
+}
+
+void print_welcome(const std::string& path, const LanguageModel& language, const EngineOptions& engine) {
+  const int64_t context = context_size(language.spec(), engine.context);
+  const double millions = static_cast<double>(language.model().parameters().count()) * 1e-6;
+  fmt::print("{} ({}, {:.{}f}M parameters{}); /help lists the commands\n", model_name(path),
+             language.spec().architecture, millions, millions < 10 ? 1 : 0,
+             context > 0 ? fmt::format(", context {}", context) : "");
 }
 
 }  // namespace
@@ -83,44 +103,55 @@ int run_chat(const std::vector<std::string>& arguments) {
   writing.write.max_new_tokens = 1024;
   writing.write.sampler.temperature = 0.7, writing.write.sampler.top_p = 0.95;
   std::string system;
-  Options options("chat", "Talk with a model that has a chat template. /help inside lists the commands.",
-                  "makar chat -m MODEL");
-  model.declare(options);
+  Options options("chat", "Talk with a model that has a chat template.", "makar chat MODEL");
+  model.declare(options, "MODEL");
+  declare_device(options, model.device);
   model.declare_chat(options);
+  options.add("--system", &system, "system message", "TEXT");
   writing.declare(options);
-  options.add("--system", &system, "what the model is told before anything else", "TEXT");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
-  ThreadPool pool(static_cast<int>(model.threads));
+  if (writing.write.answers != 1)
+    return report(error_at("--answers", "chat gives one answer per message; makar generate gives several")),
+           2;
+  if (const Status status = writing.check(options); !status.ok()) return report(status.error()), 2;
+  if (!options.given("--seed")) writing.write.sampler.seed = std::random_device()();
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   const auto budget = writing.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(model, pool, *budget);
+  const auto language = open_model(model, device, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || !language->chat_template())
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "{} has no chat template; give one with --chat-template, or continue text with "
                            "makar generate",
                            language->spec().architecture));
-  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
+  if (const Status status = writing.prepare(*language, device); !status.ok()) return report(status.error());
   const auto engine_options = writing.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
-  Engine engine(language->model(), pool, *engine_options);
+  Engine engine(language->model(), device, *engine_options);
   ChatSession session(engine, *language, writing.write);
   session.set_system(system);
-  const bool terminal = isatty(0) && isatty(1);
-  if (terminal) fmt::print("{}; /help lists the commands\n", language->spec().architecture);
-  while (const auto line = read_message(terminal)) {
+  const bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
+  if (terminal) print_welcome(model.model, *language, *engine_options);
+  const bool reasons = writing.write.logprobs >= 0;
+  MessageReader reader(terminal);
+  while (const auto line = reader.next()) {
     if (line->empty()) continue;
     if (*line == "/quit" || *line == "/exit") break;
-    if (line->starts_with('/')) {
-      const auto told = session.command(*line);
-      if (told.ok())
-        print_out(*told);
-      else
-        report(told.error());
+    if (!line->starts_with('/')) {
+      answer(session, *language, *line, terminal, reasons);
       continue;
     }
-    answer(session, *line, terminal, writing.write.logprobs >= 0);
+    const auto output = session.command(*line);
+    if (!output.ok()) {
+      report(output.error());
+      continue;
+    }
+    print_out(*output);
+    if (const std::string waiting = *line == "/forget" ? session.take_waiting() : ""; !waiting.empty())
+      answer(session, *language, waiting, terminal, reasons);
   }
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <utility>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -29,27 +30,76 @@ void ChatSession::set_system(const std::string& text) {
   if (!text.empty()) messages_.insert(messages_.begin(), {{"role", "system"}, {"content", text}});
 }
 
-Status ChatSession::say(const std::string& message, const std::function<bool(const std::string&)>& show) {
+Result<std::vector<int64_t>> ChatSession::encode(const Json& messages) const {
   ChatInput input;
-  input.messages = messages_;
-  input.messages.push_back({{"role", "user"}, {"content", message}});
+  input.messages = messages;
   input.add_generation_prompt = true;
-  MAKAR_TRY(const auto prompt, language_.encode_chat(input));
+  return language_.encode_chat(input);
+}
+
+Status ChatSession::say(const std::string& message, const Show& show) {
+  waiting_.clear();
+  Json messages = messages_;
+  messages.push_back({{"role", "user"}, {"content", message}});
+  MAKAR_TRY(const auto prompt, encode(messages));
+  const ContextOptions& context = engine_.options().context;
+  const int64_t size = context_size(language_.spec(), context);
+  if (context.policy == ContextPolicy::kError && size > 0 && static_cast<int64_t>(prompt.size()) >= size) {
+    waiting_ = message;
+    return error_of(Error::Kind::kLimit, "context",
+                    "is full: the conversation has {} tokens, the model reads {}. /forget removes the oldest "
+                    "turns and answers this message, /clear starts a new conversation",
+                    prompt.size(), size);
+  }
   WriteOptions o = options_;
   o.on_text = [&](int64_t, const std::string& text) { return show(text); };
   MAKAR_TRY(last_, write_text(engine_, language_, prompt, o));
-  messages_ = std::move(input.messages);
+  messages_ = std::move(messages);
   messages_.push_back({{"role", "assistant"}, {"content", last_.answers[0].text}});
-  ++options_.sampler.seed;  // another answer to the same question may differ
+  ++options_.sampler.seed;  // so that the same question can get a different answer
   return Done{};
 }
 
+std::string ChatSession::take_waiting() { return std::exchange(waiting_, std::string()); }
+
+Result<std::string> ChatSession::forget() {
+  const int64_t size = context_size(language_.spec(), engine_.options().context);
+  const size_t head = !messages_.empty() && messages_[0]["role"] == "system" ? 1 : 0;
+  size_t removed = 0;
+  while (messages_.size() > head) {
+    if (removed > 0) {
+      Json all = messages_;
+      if (!waiting_.empty()) all.push_back({{"role", "user"}, {"content", waiting_}});
+      MAKAR_TRY(const auto prompt, encode(all));
+      if (size <= 0 || static_cast<int64_t>(prompt.size()) <= size / 2) break;
+    }
+    // A turn is a user message and all messages up to the next one.
+    do messages_.erase(messages_.begin() + static_cast<int64_t>(head));
+    while (messages_.size() > head && messages_[head]["role"] != "user");
+    ++removed;
+  }
+  return fmt::format("removed {} turn{}\n", removed, removed == 1 ? "" : "s");
+}
+
+std::string ChatSession::ending() const {
+  if (last_.answers.empty()) return "";
+  const WrittenText& answer = last_.answers[0];
+  if (answer.finish == Finish::kCaller) return "[stopped by Ctrl-C]\n";
+  if (answer.finish == Finish::kTime) return "[stopped by --max-time]\n";
+  if (answer.finish != Finish::kLength) return "";
+  const bool context_full = static_cast<int64_t>(answer.tokens.size()) < options_.max_new_tokens;
+  return context_full ? "[stopped: the context is full; /forget removes the oldest turns]\n"
+                      : "[stopped by --max-tokens]\n";
+}
+
 std::string ChatSession::help() {
-  return "/system TEXT  what the model is told first     /save FILE   keep the conversation\n"
-         "/temp F       temperature                      /load FILE   take one up again\n"
-         "/tokens       what the last answer cost        /clear       begin anew\n"
-         "/why          the alternatives at each token   /quit        leave (or Ctrl-D)\n"
-         "A line that ends in \\ goes on. Ctrl-C stops an answer.\n";
+  return "/system TEXT  set the system message             /save FILE   save the conversation\n"
+         "/temp F       set the temperature                /load FILE   load a conversation\n"
+         "/tokens       token counts of the last answer    /clear       start a new conversation\n"
+         "/why          alternatives for each token        /forget      remove the oldest turns\n"
+         "/help         show this text                     /quit        leave (or Ctrl-D)\n"
+         "A line that ends in \\ continues on the next line; a paste of several lines is one message.\n"
+         "Ctrl-C stops an answer.\n";
 }
 
 Result<std::string> ChatSession::command(const std::string& line) {
@@ -58,14 +108,16 @@ Result<std::string> ChatSession::command(const std::string& line) {
                     rest = space == std::string::npos ? "" : line.substr(space + 1);
   if (name == "/help") return help();
   if (name == "/system")
-    return set_system(rest), std::string(rest.empty() ? "system text removed\n" : "system text set\n");
-  if (name == "/clear") return messages_ = Json::array(), last_ = {}, std::string("a new conversation\n");
+    return set_system(rest), std::string(rest.empty() ? "system message removed\n" : "system message set\n");
+  if (name == "/clear")
+    return messages_ = Json::array(), last_ = {}, waiting_.clear(), std::string("new conversation\n");
+  if (name == "/forget") return forget();
   if (name == "/temp") return temperature(rest);
   if (name == "/save") return save(rest);
   if (name == "/load") return load(rest);
   if (name == "/tokens") return tokens();
   if (name == "/why") return why();
-  return error_at(shown(name), "is no command; /help lists them");
+  return error_at(shown(name), "is not a command; /help lists them");
 }
 
 Result<std::string> ChatSession::temperature(const std::string& text) {
@@ -78,27 +130,29 @@ Result<std::string> ChatSession::temperature(const std::string& text) {
 }
 
 Result<std::string> ChatSession::save(const std::string& path) const {
-  if (path.empty()) return error_at("/save", "needs the name of a file");
+  if (path.empty()) return error_at("/save", "needs a file name");
   MAKAR_CHECK_OK(write_file(path, write_session(messages_)));
   return fmt::format("{} messages saved\n", messages_.size());
 }
 
 Result<std::string> ChatSession::load(const std::string& path) {
-  if (path.empty()) return error_at("/load", "needs the name of a file");
+  if (path.empty()) return error_at("/load", "needs a file name");
   MAKAR_TRY(const std::string text, read_file(path, kLargestSession));
   MAKAR_TRY(messages_, read_session(text, path));
   return fmt::format("{} messages\n", messages_.size());
 }
 
 std::string ChatSession::tokens() const {
-  if (last_.answers.empty()) return "nothing has been answered yet\n";
-  return fmt::format("{} tokens read, {} written in {} steps, ended by {}\n", last_.prompt_tokens,
-                     last_.answers[0].tokens.size(), last_.steps, name(last_.answers[0].finish));
+  if (last_.answers.empty()) return "there is no answer yet\n";
+  const WrittenText& answer = last_.answers[0];
+  return fmt::format("{} prompt tokens ({} cached), {} generated in {} steps, ended by {}\n",
+                     last_.prompt_tokens, last_.reused, answer.tokens.size(), last_.steps,
+                     answer.finish == Finish::kCaller ? "Ctrl-C" : name(answer.finish));
 }
 
 std::string ChatSession::why() const {
-  if (last_.answers.empty()) return "nothing has been answered yet\n";
-  if (options_.logprobs < 0) return "beams have scores of whole answers, not of tokens\n";
+  if (last_.answers.empty()) return "there is no answer yet\n";
+  if (options_.logprobs < 0) return "beam search scores whole answers, not tokens\n";
   std::string out;
   for (const Written& token : last_.answers[0].tokens) {
     out += fmt::format("{:>16} {:5.1f} %  |", token_text(language_, token.id),

@@ -1,10 +1,11 @@
-// makar classify: classes, numbers, tags and answers: train a head, and run it.
+// makar classify: trains and runs heads for classes, numbers, tags and answers.
 #include "train/classify.h"
 
 #include <fmt/format.h>
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "cli/command.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
 #include "train/image.h"
@@ -21,35 +22,45 @@ struct Classify {
 
 void declare(Options& o, Classify& c) {
   declare_common(o, c.common);
-  o.add("-m --base-model --model", &c.base_model, "the model folder whose body is fine-tuned", "DIR");
-  o.add("--config", &c.config, "instead: the config.json of a new model (images)", "FILE");
-  o.add("--max-length --sequence-len", &c.max_length, "tokens of a text; questions go in windows of it", "N");
-  o.add("--stride", &c.stride, "how much windows overlap", "N");
-  o.add("--freeze-body", &c.freeze_body, "train the head alone");
-  o.add("--freeze-layers", &c.freeze_layers, "keep the embeddings and so many first layers as they are", "N");
-  o.add("--regression", &c.regression, "labels are numbers to be predicted");
-  o.add("--teacher", &c.teacher, "DeiT: a model folder whose answers the distillation token learns", "DIR");
+  o.group("Model");
+  o.add("-m --base-model --model", &c.base_model, "model folder to fine-tune with a new head", "MODEL");
+  o.add("--config", &c.config, "images: config.json of a new model, instead of --model", "FILE");
+  o.add("--teacher", &c.teacher, "DeiT: model folder of the teacher for the distillation token", "DIR");
+  o.add("--freeze-body", &c.freeze_body, "train only the head");
+  o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
+  o.group("Objective");
+  o.add("--regression", &c.regression, "labels are numbers to predict");
+  o.add("--max-length --sequence-len", &c.max_length,
+        "maximum tokens per text; contexts of questions are split into windows", "N");
+  o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");
 }
 
 void say_data(const Classify& c, const std::string& path, const LabelledData& d) {
   say(c.common, fmt::format("{}: {} examples (schema: {}{})", path, d.train.size() + d.validation.size(),
                             d.schema, d.names.empty() ? "" : fmt::format(", {} labels", d.names.size())));
-  if (d.bad.count > 0) say(c.common, fmt::format("{} records could not be used:", d.bad.count));
-  for (const std::string& line : d.bad.told) say(c.common, "  " + line);
+  say_bad_records(c.common, d.bad);
+  const size_t examples = d.train.size() + d.validation.size();
+  if (d.kind == LabelKind::kClass && d.names.size() > 20 && d.names.size() * 2 > examples)
+    say(c.common,
+        fmt::format(
+            "warning: {} labels for {} examples; where the columns are swapped, name them: --datasets "
+            "PATH,text=NAME,label=NAME (by number in a file without a header: text=2,label=1), and "
+            "numbers to be predicted take --regression",
+            d.names.size(), examples));
 }
 
-// Training and validation data; without files for the latter, a share of the former by hash.
+// Training and validation data. Without validation files, a share of the training data is held out.
 Result<LabelledData> read_data(const Classify& c, const Tokenizer& tokenizer, Json& identity) {
   LabelledOptions o{c.max_length, c.stride, c.regression, 0, c.common.loop.output_dir};
   if (c.common.datasets.size() > 1 || c.common.val_datasets.size() > 1)
     return error_at("datasets", "classify takes one file or folder to train on and one to validate on");
   MAKAR_TRY(const DatasetSpec spec, parse_dataset(c.common.datasets[0]));
   if (c.common.val_datasets.empty()) o.validation = c.common.val_set_size;
-  MAKAR_TRY(LabelledData data, read_labelled(spec.path, tokenizer, o));
+  MAKAR_TRY(LabelledData data, read_labelled(spec.data(), tokenizer, o));
   say_data(c, spec.path, data);
   if (!c.common.val_datasets.empty()) {
     MAKAR_TRY(const DatasetSpec held, parse_dataset(c.common.val_datasets[0]));
-    MAKAR_TRY(const LabelledData validation, read_labelled(held.path, tokenizer, o, data.names));
+    MAKAR_TRY(const LabelledData validation, read_labelled(held.data(), tokenizer, o, data.names));
     say_data(c, held.path, validation);
     if (validation.kind != data.kind)
       return error_at(held.path, "holds another kind of labels than the training data");
@@ -60,13 +71,16 @@ Result<LabelledData> read_data(const Classify& c, const Tokenizer& tokenizer, Js
     for (size_t i = 0; i < texts->size(); ++i) {
       MAKAR_TRY(const LabelledText t, texts->read(i));
       sum.add(std::as_bytes(std::span(t.ids))), sum.add(std::as_bytes(std::span(t.tags)));
+      sum.add(fmt::format("{} {} {} {}\n", t.label, t.number, t.start, t.end));
     }
   identity["data"] = sum.hex();
   return data;
 }
 
 int train_texts(Classify& c, const std::string& command) {
-  ThreadPool pool(static_cast<int>(c.common.threads));
+  const auto compute = open_compute(c.common.device, c.common.threads);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   if (c.base_model.empty()) return report(error_at("base_model", "a model folder to fine-tune is needed")), 2;
   const auto tokenizer = Tokenizer::load(c.base_model);
   if (!tokenizer.ok()) return report(tokenizer.error());
@@ -86,10 +100,11 @@ int train_texts(Classify& c, const std::string& command) {
   if (most > 0 && c.max_length > most)
     return report(error_at("max_length", "the model has {} positions, got {}", most, c.max_length)), 2;
   if (c.freeze_body || c.freeze_layers > 0) freeze_body(*loaded->model, c.freeze_body ? -1 : c.freeze_layers);
+  say_trained_parameters(c.common, *loaded->model);
   ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size, seed,
                     static_cast<float>(c.common.loop.label_smoothing));
   return run_job(
-      {c.common, *loaded, task, pool, nullptr, &*tokenizer, c.base_model, "fine-tuned", command, identity});
+      {c.common, *loaded, task, device, nullptr, &*tokenizer, c.base_model, "fine-tuned", command, identity});
 }
 
 Result<LoadedModel> image_model(const Classify& c) {
@@ -124,7 +139,9 @@ Status check_teacher(const Model& student, const Model& teacher, const std::stri
 }
 
 int train_images(Classify& c, const std::string& command) {
-  ThreadPool pool(static_cast<int>(c.common.threads));
+  const auto compute = open_compute(c.common.device, c.common.threads);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   auto train = read_labelled_images(c.common.datasets[0]);
   if (!train.ok()) return report(train.error());
   LabelledImages held;
@@ -158,17 +175,18 @@ int train_images(Classify& c, const std::string& command) {
   ImageTask task(*loaded->model, std::move(*train), std::move(held), c.common.loop.micro_batch_size,
                  static_cast<uint64_t>(c.common.loop.seed), static_cast<float>(c.common.loop.label_smoothing),
                  teacher ? teacher->model.get() : nullptr);
-  return run_job({c.common, *loaded, task, pool, nullptr, nullptr, "", "trained", command, identity});
+  return run_job({c.common, *loaded, task, device, nullptr, nullptr, "", "trained", command, identity});
 }
 
 int run_train(const std::vector<std::string>& arguments) {
   Classify c;
+  c.common.loop.output_dir = "runs/classify";
   c.common.loop.learning_rate = 5e-5, c.common.loop.num_epochs = 3, c.common.loop.lr_scheduler = "linear";
   c.common.loop.micro_batch_size = 32, c.common.loop.weight_decay = 0.01;
   Options options(
       "classify train",
-      "Trains a head for classes, numbers, tags, answers or images; the data's schema decides which.",
-      "makar classify train -m DIR -d train.tsv --val-data dev.tsv -o run");
+      "Train a head for classes, numbers, tags, answers or images; the data's schema decides which.",
+      "makar classify train -m DIR -d train.tsv --val-datasets dev.tsv -o runs/mine");
   declare(options, c);
   if (const auto code = parse_training(options, arguments, c.common)) return *code;
   const std::string command = command_line("classify train", arguments);
@@ -181,17 +199,13 @@ int run_train(const std::vector<std::string>& arguments) {
 int run_classify_lines(const std::vector<std::string>& arguments);  // classify_run.cpp
 
 int run_classify(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
-  if (!arguments.empty() && arguments[0] == "train") return run_train(rest);
-  if (!arguments.empty() && arguments[0] == "run") return run_classify_lines(rest);
-  const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
-  fmt::print(help ? stdout : stderr,
-             "Classes, numbers, tags, answers and images: trains a head, and runs it.\n\n"
-             "usage: makar classify SUBCOMMAND [options]\n\n"
-             "  train        fine-tune a model on labelled data\n"
-             "  run          classify lines of text\n\n"
-             "example: makar classify train -m DIR -d train.tsv -o run\n");
-  return help ? 0 : 2;
+  constexpr Command kClassifyCommands[] = {
+      {"train", "fine-tune a model on labelled data", run_train},
+      {"run", "classify texts", run_classify_lines},
+  };
+  return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
+                        "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,
+                        arguments);
 }
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// makar classify run: lines of text through the head of a model, many at a time.
+// makar classify run: classifies lines of text in batches.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ Json label_of(const float* row, int64_t n, const std::vector<std::string>& names
   return {{"label", names[static_cast<size_t>(best)]}, {"score", 1.0 / sum}};
 }
 
-// What one line asks: its tokens, and for tags its words with the first token of each.
+// One parsed input line: its tokens, and for tagging its words with the first token of each.
 struct Asked {
   LabelledText text;
   std::vector<std::string> words;
@@ -87,11 +87,12 @@ Json answer_of(const ModelSpec& spec, const Asked& asked, const std::map<std::st
                const std::vector<std::string>& names) {
   if (spec.head.kind == HeadKind::kQuestion) {
     const auto list = [&](const char* name) {
-      return std::vector<float>(outputs.at(name).f32(), outputs.at(name).f32() + asked.text.ids.size());
+      const Tensor logits = outputs.at(name).host();
+      return std::vector<float>(logits.f32(), logits.f32() + asked.text.ids.size());
     };
     return {{"answer", best_answer({&asked.text, 1}, {list("start_logits")}, {list("end_logits")})}};
   }
-  const Tensor& logits = outputs.at("logits");
+  const Tensor logits = outputs.at("logits").host();
   const int64_t classes = logits.dim(1);
   if (classes == 1) return {{"score", logits.f32()[0]}};
   if (spec.head.kind != HeadKind::kTokenClass) return label_of(logits.f32(), classes, names);
@@ -101,14 +102,14 @@ Json answer_of(const ModelSpec& spec, const Asked& asked, const std::map<std::st
   return {{"tokens", asked.words}, {"tags", tags}};
 }
 
-// The lines that are there already go through the engine together.
+// Batches all lines that have arrived through the engine.
 class Runner {
  public:
-  Runner(const LanguageModel& language, ThreadPool& pool, bool jsonl)
-      : language_(language), pool_(pool), jsonl_(jsonl), names_(label_names(language.spec())) {
+  Runner(const LanguageModel& language, Device& device, bool jsonl)
+      : language_(language), device_(device), jsonl_(jsonl), names_(label_names(language.spec())) {
     EngineOptions o;
     o.step_tokens = 2048, o.share_prefixes = false;
-    engine_.emplace(language.model(), pool, o);
+    engine_.emplace(language.model(), device, o);
   }
 
   bool run(const std::vector<std::string_view>& lines, size_t number) {
@@ -126,14 +127,15 @@ class Runner {
       engine_->submit(work.job);
     }
     engine_->run();
-    Context ctx{pool_};
+    Context ctx{device_};
     for (size_t i = 0; i < all.size(); ++i) {
       Work& work = all[i];
       if (work.asked.ok() && work.job->error) work.asked = *work.job->error;
       std::string out;
       if (work.asked.ok())
         out = answer_of(language_.spec(), *work.asked,
-                        language_.model().outputs(ctx, work.job->states(), work.batch), names_)
+                        language_.model().outputs(ctx, work.job->states().to(device_.memory()), work.batch),
+                        names_)
                   .dump(-1, ' ', false, Json::error_handler_t::replace) +
               "\n";
       else
@@ -145,7 +147,7 @@ class Runner {
 
  private:
   const LanguageModel& language_;
-  ThreadPool& pool_;
+  Device& device_;
   bool jsonl_;
   std::vector<std::string> names_;
   std::optional<Engine> engine_;
@@ -156,16 +158,21 @@ class Runner {
 int run_classify_lines(const std::vector<std::string>& arguments) {
   ModelOptions model;
   std::string text;
+  std::vector<std::string> files;
   bool jsonl = false;
-  Options options("classify run",
-                  "Classifies, tags or answers: one line of standard input (or --text) a result.",
-                  "echo 'a fine film' | makar classify run -m run");
-  model.declare(options);
-  options.add("--text", &text, "this text instead of standard input", "TEXT");
+  Options options("classify run", "Classify texts, tag tokens or answer questions: one result per line.",
+                  "echo 'a fine film' | makar classify run MODEL");
+  model.declare(options, "MODEL");
+  declare_device(options, model.device);
+  options.group("Text");
+  options.add("--text", &text, "the text; lines of standard input if there is none", "TEXT");
+  options.add("-f --file", &files, "read one text per line from a file", "FILE");
   options.add("--jsonl", &jsonl, "lines are JSON: {\"text\"}, {\"tokens\"} or {\"question\", \"context\"}");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = open_model(model, pool);
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto language = open_model(model, device);
   if (!language.ok()) return report(language.error());
   const HeadKind kind = language->spec().head.kind;
   if (kind != HeadKind::kSequenceClass && kind != HeadKind::kTokenClass && kind != HeadKind::kQuestion)
@@ -173,10 +180,10 @@ int run_classify_lines(const std::vector<std::string>& arguments) {
                            language->spec().architecture));
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  Runner runner(*language, pool, jsonl);
+  Runner runner(*language, device, jsonl);
   if (!text.empty()) return runner.run({text}, 1), 0;
   constexpr size_t kTogether = 64;
-  const Status status = each_lines({}, [&](const std::vector<std::string_view>& lines, size_t first) {
+  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
     for (size_t i = 0; i < lines.size(); i += kTogether)
       if (!runner.run({lines.begin() + static_cast<int64_t>(i),
                        lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTogether))},

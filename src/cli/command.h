@@ -1,5 +1,7 @@
 // The table of commands. A command is one file with one function, listed in commands.cpp.
 #pragma once
+#include <cstdio>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,8 +12,17 @@ struct Command {
   const char* name;
   const char* summary;
   int (*run)(const std::vector<std::string>& arguments);
+  const char* group = "";  // the heading in makar --help
 };
 
-const std::vector<Command>& commands();
+// In the order of makar --help.
+std::span<const Command> commands();
+
+// Runs the subcommand named by the first argument; without arguments prints help.
+int run_subcommand(const std::string& command, const char* summary, const char* example,
+                   std::span<const Command> table, const std::vector<std::string>& arguments);
+
+// Two columns, grouped under headings.
+void print_commands(std::FILE* out, std::span<const Command> table);
 
 }  // namespace makar

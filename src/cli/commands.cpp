@@ -1,3 +1,8 @@
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "base/nearest.h"
 #include "cli/command.h"
 
 namespace makar {
@@ -13,8 +18,11 @@ int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
+int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
+int run_perplexity(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
+int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
 int run_score(const std::vector<std::string>&);
 int run_serve(const std::vector<std::string>&);
@@ -25,32 +33,70 @@ int run_tokenizer(const std::vector<std::string>&);
 int run_translate(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
 
-const std::vector<Command>& commands() {
-  static const std::vector<Command> table = {
-      {"bench", "speed of a model on this machine", run_bench},
-      {"chat", "talk with a model", run_chat},
-      {"classify", "classes, tags, answers and images: train a head, and run it", run_classify},
-      {"convert", "a model from one kind of file into another", run_convert},
-      {"data", "look at datasets and prepare them for training", run_data},
-      {"demo", "train a tiny model on a page of verse and let it write", run_demo},
-      {"embed", "texts to vectors", run_embed},
-      {"fill", "the words a masked model expects", run_fill},
-      {"forward", "run a model on tensors of a file", run_forward},
-      {"generate", "continue a prompt", run_generate},
-      {"inspect", "show a model's structure, sizes and costs", run_inspect},
-      {"merge", "fold an adapter into its base", run_merge},
-      {"pretrain", "train a language model on text", run_pretrain},
-      {"quantize", "a model in fewer bits, and what that loses", run_quantize},
-      {"score", "log-probabilities of texts", run_score},
-      {"serve", "a model behind HTTP, for the clients of others", run_serve},
-      {"sft", "fine-tune on conversations, whole or through an adapter", run_sft},
-      {"summarize", "summarize by a sequence-to-sequence model", run_summarize},
-      {"template", "render chat templates", run_template},
-      {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer},
-      {"translate", "translate by a sequence-to-sequence model", run_translate},
-      {"version", "print the version", run_version},
-  };
-  return table;
+namespace {
+
+constexpr const char *kGet = "Get a model", *kData = "Prepare data", *kTrain = "Train",
+                     *kCompress = "Convert and compress", *kUse = "Use", *kMeasure = "Measure and inspect",
+                     *kOther = "Other";
+constexpr Command kCommands[] = {
+    {"pull", "download a model or a dataset", run_pull, kGet},
+    {"list", "list the downloaded models", run_list, kGet},
+    {"data", "count and tokenize datasets", run_data, kData},
+    {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer, kData},
+    {"template", "render chat templates", run_template, kData},
+    {"pretrain", "train a language model on text", run_pretrain, kTrain},
+    {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
+    {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
+    {"merge", "merge an adapter into its base model", run_merge, kTrain},
+    {"convert", "convert a model between file formats", run_convert, kCompress},
+    {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},
+    {"generate", "continue a prompt", run_generate, kUse},
+    {"chat", "talk with a model in the terminal", run_chat, kUse},
+    {"serve", "serve models over HTTP (OpenAI, Anthropic and Ollama APIs)", run_serve, kUse},
+    {"embed", "turn texts into vectors", run_embed, kUse},
+    {"fill", "predict masked words", run_fill, kUse},
+    {"translate", "translate with a sequence-to-sequence model", run_translate, kUse},
+    {"summarize", "summarize with a sequence-to-sequence model", run_summarize, kUse},
+    {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},
+    {"score", "log-probabilities of texts", run_score, kMeasure},
+    {"perplexity", "perplexity of a text", run_perplexity, kMeasure},
+    {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},
+    {"forward", "run a model on the tensors of a file", run_forward, kMeasure},
+    {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},
+    {"version", "print the version", run_version, kOther},
+};
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+void print_commands(std::FILE* out, std::span<const Command> table) {
+  std::string_view group;
+  for (const Command& command : table) {
+    if (command.group != group) fmt::print(out, "{}{}\n", group.empty() ? "" : "\n", command.group);
+    group = command.group;
+    fmt::print(out, "  {:<12} {}\n", command.name, command.summary);
+  }
+}
+
+int run_subcommand(const std::string& command, const char* summary, const char* example,
+                   std::span<const Command> table, const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
+    std::FILE* out = arguments.empty() ? stderr : stdout;
+    fmt::print(out, "{}\n\nusage: makar {} SUBCOMMAND [options]\n\n", summary, command);
+    print_commands(out, table);
+    fmt::print(out, "\n`makar {} SUBCOMMAND --help` lists the options of one.\n\nexample: {}\n", command,
+               example);
+    return arguments.empty() ? 2 : 0;
+  }
+  std::vector<std::string> known;
+  for (const Command& one : table) {
+    if (arguments[0] == one.name) return one.run({arguments.begin() + 1, arguments.end()});
+    known.emplace_back(one.name);
+  }
+  fmt::print(stderr, "makar {}: unknown subcommand '{}'{}\n", command, arguments[0],
+             did_you_mean(arguments[0], known));
+  return 2;
 }
 
 }  // namespace makar

@@ -1,12 +1,15 @@
-// makar convert: a model from one kind of file into another.
+// makar convert: converts a model from one file format to another.
 #include <fmt/format.h>
 
 #include "base/file.h"
 #include "base/nearest.h"
+#include "cli/model_options.h"
+#include "cli/model_path.h"
 #include "cli/run.h"
 #include "models/gguf_save.h"
 #include "quant/folder.h"
 #include "quant/gguf_model.h"
+#include "quant/mix.h"
 
 namespace makar {
 namespace {
@@ -22,12 +25,18 @@ Result<std::optional<DType>> parse_type(std::string text) {
     if (text == name) return std::optional<DType>(type);
     names.push_back(name);
   }
-  return error_at("--outtype", "'{}' is not known; {}{}", text, fmt::join(names, ", "),
+  const auto& mixes = mix_names();
+  if (std::find(mixes.begin(), mixes.end(), text) != mixes.end())
+    return error_at("--outtype",
+                    "convert writes f32, f16, bf16 or q8_0; makar quantize writes {}: makar "
+                    "quantize FROM TO.gguf --type {}",
+                    text, text);
+  return error_at("--outtype", "'{}' is not a known type; expected {}{}", text, fmt::join(names, ", "),
                   did_you_mean(text, names));
 }
 
 void print_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& w : warnings) fmt::print(stderr, "makar: warning: {}\n", w);
+  for (const std::string& text : warnings) warn(text);
 }
 
 Status to_gguf(const std::string& from, const std::string& to, const std::string& tokenizer,
@@ -38,7 +47,7 @@ Status to_gguf(const std::string& from, const std::string& to, const std::string
     retype(
         model,
         [&](const GgufSource& t) {
-          if (!may_be_narrow(t)) return DType::kF32;
+          if (!may_be_quantized(t)) return DType::kF32;
           return t.shape[-1] % layout_of(*type).elements == 0 ? *type : DType::kF16;
         },
         pool);
@@ -72,19 +81,23 @@ int run_convert(const std::vector<std::string>& arguments) {
   int64_t threads = 0;
   Options options(
       "convert",
-      "A model into another kind of file: a Hugging Face folder into GGUF and back, a llama2.c checkpoint "
-      "into either. Tokenizer and chat template travel along.",
+      "Convert a model: a Hugging Face folder to GGUF and back, a llama2.c checkpoint to either. Converts "
+      "the tokenizer and the chat template too.",
       "makar convert MODEL_FOLDER model.gguf --outtype q8_0");
-  options.positional("FROM", &from, "a Hugging Face folder, a GGUF file, or a llama2.c checkpoint (.bin)");
-  options.positional("TO", &to, "NAME.gguf, or a folder");
-  options.add("--outtype", &type_text, "auto keeps types; f32, f16, bf16; q8_0 for GGUF", "TYPE");
-  options.add("--tokenizer", &tokenizer,
-              "tokenizer, where it does not lie with the model (llama2.c: its .bin)", "PATH");
-  options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
+  declare_model(options, from, "FROM");
+  options.add("--tokenizer", &tokenizer, "tokenizer, if it is not with the model (llama2.c: its .bin)",
+              "PATH");
+  options.group("Output");
+  auto& output = options.add("-o --output --outfile", &to, "NAME.gguf, or a folder", "PATH");
+  output.required = true, output.place = "TO";
+  options.add("--outtype --type", &type_text,
+              "type of the weights: auto (keep), f32, f16, bf16, or q8_0 for GGUF", "TYPE");
+  declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto type = parse_type(type_text);
   if (!type.ok()) return report(type.error()), 2;
   ThreadPool pool(static_cast<int>(threads));
+  from = resolve_model(from);
   const Status done = to.ends_with(".gguf") ? to_gguf(from, to, tokenizer, *type, pool)
                                             : to_folder(from, to, tokenizer, *type, pool);
   if (!done.ok()) return report(done.error());

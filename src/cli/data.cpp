@@ -1,4 +1,4 @@
-// makar data: datasets looked at and prepared for training.
+// makar data: inspects datasets and prepares them for training.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,39 +7,56 @@
 #include <unordered_set>
 
 #include "base/progress.h"
+#include "cli/command.h"
 #include "cli/run.h"
 #include "data/prepare.h"
 #include "text/hash.h"
 #include "text/unicode.h"
+#include "train/recipe.h"
 
 namespace makar {
 namespace {
 
+// Parses "PATH,text=review" from each argument.
+Result<std::vector<DataPath>> data_paths(const std::vector<std::string>& arguments) {
+  std::vector<DataPath> out;
+  for (const std::string& text : arguments) {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    out.push_back(spec.data());
+  }
+  return out;
+}
+
 int run_prepare(const std::vector<std::string>& arguments) {
   PrepareOptions o;
+  std::vector<std::string> paths;
   std::string tokenizer_path, split = "hash", end;
   int64_t threads = 0;
   bool quiet = false, json = false;
   o.folder = "tokens";
-  Options options("data prepare", "Tokenises datasets once, into shards that training maps.",
+  Options options("data prepare", "Tokenize datasets once into shards that training maps.",
                   "makar data prepare books/ --tokenizer tokenizer/ -o tokens");
-  options.positional("PATHS", &o.paths,
-                     "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd");
-  options.add("--tokenizer", &tokenizer_path, "a tokenizer file, or a folder that has one", "PATH").required =
+  options.positional(
+      "PATHS", &paths,
+      "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd; PATH,text=NAME names a column");
+  options.add("--tokenizer", &tokenizer_path, "tokenizer file, or a folder that has one", "PATH").required =
       true;
-  options.add("-o --output --out", &o.folder, "the folder to write", "DIR");
-  options.add("--val-set-size", &o.validation, "the share kept for validation", "X");
+  options.add("-o --output --out", &o.folder, "folder to write", "DIR");
+  options.add("--val-set-size", &o.validation, "share of the data kept for validation", "X");
   options.add("--val-split", &split, "hash: documents by their content; tail: the last tokens", "NAME");
   options.add("--end-of-document --eos", &end,
-              "the token put after each document (default the tokenizer's own end)", "TOKEN");
-  options.add("-t --threads", &threads, "0: one for each core", "N");
-  options.add("-q --quiet", &quiet, "no progress");
+              "token to put after each document; the tokenizer's end token if not set", "TOKEN");
+  options.add("-t --threads", &threads, "number of threads; 0 for one per core", "N");
+  options.add("-q --quiet", &quiet, "print no progress");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (!(o.validation >= 0 && o.validation < 1) || (split != "hash" && split != "tail"))
     return report(
                error_at("data prepare", "--val-set-size is a share from 0 to 1, --val-split hash or tail")),
            2;
+  auto read = data_paths(paths);
+  if (!read.ok()) return report(read.error()), 2;
+  o.paths = std::move(*read);
   const auto tokenizer = Tokenizer::load(tokenizer_path);
   if (!tokenizer.ok()) return report(tokenizer.error());
   o.validation_at_end = split == "tail";
@@ -51,7 +68,7 @@ int run_prepare(const std::vector<std::string>& arguments) {
     return report(error_at("--end-of-document", "the tokenizer has no token '{}'", end)), 2;
   ThreadPool pool(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
   const auto made = [&] {
-    Progress progress(quiet || json);  // its line ends before the result's
+    Progress progress(quiet || json);  // destroyed before the result is printed, which ends the progress line
     o.progress = [&](uint64_t documents, uint64_t tokens) {
       progress.show("tokens", tokens, 0, fmt::format("{} documents", documents));
     };
@@ -72,14 +89,14 @@ int run_prepare(const std::vector<std::string>& arguments) {
   fmt::print("{}: {} documents, {} tokens, {} more for validation (schema: {})\n", o.folder, made->documents,
              made->tokens, made->validation_tokens, made->schema);
   if (made->bad.count > 0) fmt::print("{} records could not be used:\n", made->bad.count);
-  for (const std::string& line : made->bad.told) fmt::print("  {}\n", line);
+  for (const std::string& line : made->bad.reported) fmt::print("  {}\n", line);
   return 0;
 }
 
 struct Counts {
   uint64_t documents = 0, bytes = 0, characters = 0, tokens = 0, duplicates = 0;
   std::map<std::string, uint64_t> schemas, scripts;
-  std::map<int, uint64_t> lengths;  // by powers of two of characters
+  std::map<int, uint64_t> lengths;  // documents per power-of-two length in characters
   std::unordered_set<uint64_t> seen;
 };
 
@@ -107,9 +124,8 @@ void collect(const Json& value, std::string& out, int depth = 0) {
     for (const auto& item : value.items()) collect(item.value(), out, depth + 1);
 }
 
-Status count_all(const std::vector<std::string>& paths, const Tokenizer* tokenizer, Counts& c,
-                 BadRecords& bad) {
-  // Hashes of at most so many documents are kept: memory is bounded, duplicates past it are not found.
+Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer, Counts& c, BadRecords& bad) {
+  // Keeps at most this many document hashes to bound memory; duplicates beyond that are not counted.
   constexpr size_t kMostHashes = size_t{32} << 20;
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   for (DataRecord record;;) {
@@ -142,7 +158,7 @@ void print_counts(const Counts& c, const BadRecords& bad, bool tokens) {
     fmt::print("tokens      {} ({:.2f} bytes each)\n", c.tokens,
                static_cast<double>(c.bytes) / static_cast<double>(std::max<uint64_t>(1, c.tokens)));
   fmt::print("duplicates  {}\nbad records {}\n", c.duplicates, bad.count);
-  for (const std::string& line : bad.told) fmt::print("  {}\n", line);
+  for (const std::string& line : bad.reported) fmt::print("  {}\n", line);
   for (const auto& [schema, n] : c.schemas) fmt::print("schema      {} ({} records)\n", schema, n);
   fmt::print("\ncharacters of a record\n");
   uint64_t most = 1;
@@ -161,11 +177,11 @@ int run_stats(const std::vector<std::string>& arguments) {
   std::string tokenizer_path;
   bool json = false;
   Options options("data stats",
-                  "Counts what datasets hold: documents, tokens, lengths, scripts, duplicates, bad records.",
+                  "Count what datasets hold: documents, tokens, lengths, scripts, duplicates, bad records.",
                   "makar data stats books/ chats.jsonl --tokenizer tokenizer/");
   options.positional("PATHS", &paths,
                      "files and folders: text, JSONL, JSON, CSV, TSV, CoNLL, plain, gzip or zstd");
-  options.add("--tokenizer", &tokenizer_path, "count tokens with it", "PATH");
+  options.add("--tokenizer", &tokenizer_path, "tokenizer to count tokens with", "PATH");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   std::optional<Tokenizer> tokenizer;
@@ -176,14 +192,16 @@ int run_stats(const std::vector<std::string>& arguments) {
   }
   Counts c;
   BadRecords bad;
-  if (const Status s = count_all(paths, tokenizer ? &*tokenizer : nullptr, c, bad); !s.ok())
+  const auto read = data_paths(paths);
+  if (!read.ok()) return report(read.error()), 2;
+  if (const Status s = count_all(*read, tokenizer ? &*tokenizer : nullptr, c, bad); !s.ok())
     return report(s.error());
   if (!json) return print_counts(c, bad, tokenizer.has_value()), 0;
   Json lengths = Json::object();
   for (const auto& [power, n] : c.lengths) lengths[std::to_string(int64_t{1} << power)] = n;
   const Json out = {{"documents", c.documents}, {"bytes", c.bytes},           {"characters", c.characters},
                     {"tokens", c.tokens},       {"duplicates", c.duplicates}, {"bad_records", bad.count},
-                    {"bad", bad.told},          {"schemas", c.schemas},       {"lengths", lengths},
+                    {"bad", bad.reported},      {"schemas", c.schemas},       {"lengths", lengths},
                     {"scripts", c.scripts}};
   fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
   return 0;
@@ -192,16 +210,12 @@ int run_stats(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int run_data(const std::vector<std::string>& arguments) {
-  const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
-  if (!arguments.empty() && arguments[0] == "prepare") return run_prepare(rest);
-  if (!arguments.empty() && arguments[0] == "stats") return run_stats(rest);
-  const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
-  fmt::print(help ? stdout : stderr,
-             "Looks at datasets and prepares them for training.\n\nusage: makar data SUBCOMMAND [options]\n\n"
-             "  prepare      tokenise once, into shards that training maps\n"
-             "  stats        documents, tokens, lengths, scripts, duplicates, bad records\n\n"
-             "example: makar data stats books/\n");
-  return help ? 0 : 2;
+  constexpr Command kDataCommands[] = {
+      {"prepare", "tokenize datasets into shards for training", run_prepare},
+      {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
+  };
+  return run_subcommand("data", "Count datasets and prepare them for training.", "makar data stats books/",
+                        kDataCommands, arguments);
 }
 
 }  // namespace makar

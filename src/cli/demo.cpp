@@ -1,5 +1,5 @@
-// makar demo: the whole way in half a minute: a tiny model, its structure, training, its words before and
-// after.
+// makar demo: builds a tiny model, shows its structure, trains it for half a minute, and generates text
+// before and after.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +10,10 @@
 #include "base/progress.h"
 #include "base/rng.h"
 #include "cli/demo_text.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
 #include "infer/generate.h"
+#include "kernels/cpu_device.h"
 #include "models/load.h"
 #include "train/step.h"
 
@@ -20,7 +22,7 @@ namespace {
 
 constexpr int64_t kContext = 96, kSequences = 8;
 
-// Characters as tokens: enough for a page of verse.
+// A character-level tokenizer, enough for a page of verse.
 struct Characters {
   std::string all;
   explicit Characters(const std::string& text) {
@@ -48,7 +50,7 @@ std::string config_text(int64_t vocab) {
       vocab);
 }
 
-// Random windows of the text; the draw is a function of the step.
+// Random windows of the text, drawn as a function of the step.
 void fill_batch(const std::vector<int64_t>& ids, int64_t step, Batch& batch, std::vector<int64_t>& targets) {
   const Rng rng(7, Purpose::kShuffle, static_cast<uint64_t>(step));
   const auto places = static_cast<double>(static_cast<int64_t>(ids.size()) - kContext);
@@ -72,12 +74,12 @@ void print_structure(const Model& model) {
   fmt::print("  (layers 1 to {} are alike)\n\n", s.layers - 1);
 }
 
-int show(const Model& model, ThreadPool& pool, const Characters& characters, const char* title) {
+int show(const Model& model, Device& device, const Characters& characters, const char* title) {
   GenerateOptions o;
   o.max_new_tokens = 160;
   o.sampler = {0.5f, 0, 1.0f, 3};
-  o.stop = {-1};  // every character is a character here: none ends the text
-  const auto out = generate(model, pool, characters.encode("The maker "), o);
+  o.stop = {-1};  // no stop token: every id is a character
+  const auto out = generate(model, device, characters.encode("The maker "), o);
   if (!out.ok()) return report(out.error());
   fmt::print("{}\n\n{}\n\n", title, characters.decode(*out));
   return 0;
@@ -88,11 +90,11 @@ int show(const Model& model, ThreadPool& pool, const Characters& characters, con
 int run_demo(const std::vector<std::string>& arguments) {
   int64_t steps = 300, threads = 0;
   std::string save;
-  Options options("demo", "Train a tiny model on a page of verse and let it write before and after.",
+  Options options("demo", "Train a tiny model on a page of verse and sample from it before and after.",
                   "makar demo --steps 300");
-  options.add("--steps", &steps, "training steps", "N");
-  options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
+  options.add("--steps", &steps, "number of training steps", "N");
   options.add("--save", &save, "write the trained model as a Hugging Face folder", "DIR");
+  declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (steps < 1 || steps > 1000000) {
     fmt::print(stderr, "makar: --steps must be between 1 and 1000000\n");
@@ -107,9 +109,9 @@ int run_demo(const std::vector<std::string>& arguments) {
   if (!made.ok()) return report(made.error());
   Model& model = *made->model;
   initialize(model, 1);
-  ThreadPool pool(static_cast<int>(threads));
+  CpuDevice device(static_cast<int>(threads));
   print_structure(model);
-  if (const int code = show(model, pool, characters, "Before training it writes:")) return code;
+  if (const int code = show(model, device, characters, "Before training it writes:")) return code;
 
   OptimizerOptions adamw;
   adamw.weight_decay = 0.1;
@@ -129,7 +131,7 @@ int run_demo(const std::vector<std::string>& arguments) {
       o.lr = 3e-3 * warm * 0.5 *
              (1.0 + std::cos(3.14159265358979 * static_cast<double>(step) / static_cast<double>(steps)));
       o.step = static_cast<uint64_t>(step);
-      const StepResult r = train_step(model, *optimizer, pool, batch, targets, o);
+      const StepResult r = train_step(model, *optimizer, device, batch, targets, o);
       if (step == 0) first = r.loss;
       last = r.loss;
       const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -139,7 +141,7 @@ int run_demo(const std::vector<std::string>& arguments) {
     }
   }
   fmt::print("Loss fell from {:.3f} to {:.3f} in {} steps.\n\n", first, last, steps);
-  if (const int code = show(model, pool, characters, "After training it writes:")) return code;
+  if (const int code = show(model, device, characters, "After training it writes:")) return code;
   if (!save.empty()) {
     const Status saved = save_model(save, model, *made->family);
     if (!saved.ok()) return report(saved.error());

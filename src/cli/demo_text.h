@@ -1,4 +1,4 @@
-// The text the demonstration learns by heart: verses written for it.
+// The training text of `makar demo`: verses written for it.
 #pragma once
 
 namespace makar {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/model_options.h"
+#include "cli/model_path.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 
@@ -30,21 +31,28 @@ int run_embed(const std::vector<std::string>& arguments) {
   std::vector<std::string> texts, files;
   std::string pooling;
   bool raw = false, json = false;
-  Options options("embed", "Vectors of texts, for search and comparison: one line a text.",
+  Options options("embed", "Embed texts: one vector per line, for search and comparison.",
                   "makar embed -m MODEL \"hello world\"");
   model.declare(options);
-  options.positional("TEXTS", &texts, "texts; lines of standard input without any").required = false;
-  options.add("-f --file", &files, "read a text a line from a file", "FILE");
-  options.add("--pooling", &pooling, "mean, cls or last; what the model's folder says without it", "KIND");
-  options.add("--no-normalize", &raw, "leave the vectors as long as they are");
-  options.add("--json --jsonl", &json, "print {\"embedding\"} lines");
+  declare_device(options, model.device);
+  options.group("Text");
+  options.positional("TEXT", &texts, "one or more texts; lines of standard input if there is none").required =
+      false;
+  options.add("-f --file", &files, "read one text per line from a file", "FILE");
+  options.group("Output");
+  options.add("--pooling", &pooling, "mean, cls or last; the setting of the model's folder if not set",
+              "KIND");
+  options.add("--no-normalize", &raw, "do not scale the vectors to unit length");
+  options.add("--json --jsonl", &json, "print one {\"embedding\"} object per line");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = open_model(model, pool);
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto language = open_model(model, device);
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  auto o = embed_options(model.model, *language);
+  auto o = embed_options(resolve_model(model.model), *language);
   if (!o.ok()) return report(o.error());
   if (!pooling.empty()) {
     const auto kind = parse_pooling(pooling);
@@ -52,7 +60,7 @@ int run_embed(const std::vector<std::string>& arguments) {
     o->pooling = *kind;
   }
   o->normalize = !raw;
-  Engine engine(language->model(), pool, Embedder::engine_options());
+  Engine engine(language->model(), device, Embedder::engine_options());
   const auto print = [&](const std::vector<std::string>& batch) -> Status {
     MAKAR_TRY(const Tensor vectors, embed(engine, *language, batch, *o));
     for (int64_t i = 0; i < vectors.dim(0); ++i)

@@ -5,23 +5,28 @@
 namespace makar {
 
 void EngineFlags::declare(Options& options) {
-  options.add("--mem-budget", &mem_budget,
-              "megabytes the process may hold: weights, cache, working memory; 0 means no bound", "MB");
-  declare_cache(options);
+  options.group("Limits");
   options.add("-c --ctx-size --max-model-len", &context.size,
-              "tokens in sight at most; 0 means the model's positions", "N");
-  options.add("--context-policy", &policy,
-              "where a text outgrows the context: error, truncate-left (forget the oldest tokens and compute "
-              "the rest again) or sinks (keep the first ones and a window)",
-              "POLICY");
-  options.add("--sinks", &context.sinks, "first tokens that stay in sight with sinks", "K");
+              "context length in tokens; 0 uses the model's own", "N");
+  options.add(
+      "--context-policy", &policy,
+      "when the text exceeds the context: error; truncate-left drops the oldest tokens and recomputes "
+      "the rest; sinks keeps the first tokens and a sliding window",
+      "POLICY");
+  options.add("--sinks", &context.sinks, "number of first tokens that the policy sinks keeps", "K");
+  options.add("--mem-budget", &mem_budget,
+              "memory limit of the process in megabytes (weights, cache, scratch); 0 for no limit", "MB");
+  declare_cache(options);
 }
 
 void EngineFlags::declare_cache(Options& options) {
+  options.group("Performance");
   options.add("--cache-type", &cache_type,
-              "keys and values are kept in f32, f16 (half the memory) or q8_0 (about a quarter)", "TYPE");
-  options.add("-ctk --cache-type-k", &cache_type_k, "the same for keys alone", "TYPE");
-  options.add("-ctv --cache-type-v", &cache_type_v, "the same for values alone", "TYPE");
+              "type of the key/value cache: f32, f16 (half the memory) or q8_0 (about a quarter)", "TYPE");
+  options.add("--cache-type-k -ctk", &cache_type_k, "type of the cached keys; --cache-type if not set",
+              "TYPE");
+  options.add("--cache-type-v -ctv", &cache_type_v, "type of the cached values; --cache-type if not set",
+              "TYPE");
 }
 
 Result<MemoryBudget> EngineFlags::budget() const {

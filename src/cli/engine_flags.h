@@ -1,4 +1,4 @@
-// Options of the engine behind a command: memory, cache types, the context.
+// Engine options of a command: memory, cache types, context.
 #pragma once
 #include <string>
 
@@ -13,12 +13,12 @@ struct EngineFlags {
   ContextOptions context;
 
   void declare(Options& options);
-  void declare_cache(Options& options);  // the types of keys and values alone
+  void declare_cache(Options& options);  // only the cache types
   // Errors: an unknown name, a number out of bounds.
   Result<MemoryBudget> budget() const;
-  // The engine within the budget, when all models are loaded. `beside`: bytes that another cache takes for
-  // the tokens of a page; `aside`: bytes kept for others. Errors: a policy the model cannot follow, too
-  // little memory.
+  // The engine's options within the budget, after all models are loaded. `beside`: bytes per page that
+  // another cache (of a draft model) needs; `aside`: bytes reserved for other uses. Errors: a policy that the
+  // model does not support, too little memory.
   Result<EngineOptions> resolve(const Model& model, int64_t beside = 0, int64_t aside = 0) const;
 };
 

@@ -1,4 +1,4 @@
-// makar fill: the words a masked language model expects.
+// makar fill: the words that a masked language model predicts.
 #include "llm/fill.h"
 
 #include <fmt/format.h>
@@ -7,29 +7,42 @@
 
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "cli/tokenizer_options.h"
 
 namespace makar {
 
 int run_fill(const std::vector<std::string>& arguments) {
   ModelOptions model;
-  std::vector<std::string> words;
+  std::vector<std::string> words, files;
   int64_t top = 5;
   bool json = false;
-  Options options("fill", "The most probable words for each [MASK] (or <mask>) of a text.",
+  Options options("fill", "Predict the most probable words for each [MASK] (or <mask>) of a text.",
                   "makar fill -m MODEL \"The capital of France is [MASK].\"");
   model.declare(options);
-  options.positional("TEXT", &words, "the text").required = true;
-  options.add("-k --top", &top, "words to show for each gap", "N");
-  options.add("--json", &json, "print one JSON object a gap");
+  declare_device(options, model.device);
+  options.group("Text");
+  options.positional("TEXT", &words, "the text; standard input if there is none").required = false;
+  options.add("-f --file", &files, "read the text from a file", "FILE");
+  options.group("Output");
+  options.add("-k --top", &top, "number of words to print for each mask", "N");
+  options.add("--json", &json, "print one JSON object per mask");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (top < 1 || top > 1000) return report(error_at("--top", "must be 1 to 1000, got {}", top)), 2;
-  ThreadPool pool(static_cast<int>(model.threads));
-  const auto language = open_model(model, pool);
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto language = open_model(model, device);
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
-  Engine engine(language->model(), pool);
-  const auto gaps = fill(engine, *language, fmt::format("{}", fmt::join(words, " ")), top);
+  std::string text = fmt::format("{}", fmt::join(words, " "));
+  if (words.empty()) {
+    const auto read = read_whole(files);
+    if (!read.ok()) return report(read.error());
+    text = *read;
+  }
+  Engine engine(language->model(), device);
+  const auto gaps = fill(engine, *language, text, top);
   if (!gaps.ok()) return report(gaps.error());
   for (const Gap& gap : *gaps) {
     Json answers = Json::array();

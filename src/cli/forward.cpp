@@ -1,8 +1,10 @@
-// makar forward: what a model computes for given tensors, for comparing with any other framework.
+// makar forward: a model's outputs for given input tensors, to compare with another framework.
 #include "models/forward.h"
 
 #include <fmt/format.h>
 
+#include "cli/model_options.h"
+#include "cli/model_path.h"
 #include "cli/run.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
@@ -10,26 +12,31 @@
 namespace makar {
 
 int run_forward(const std::vector<std::string>& arguments) {
-  std::string model, input, output;
+  std::string model, input, output, device_name = "cpu";
   bool attentions = false;
   int64_t threads = 0;
   Options options("forward",
                   "Run a model on the in.* tensors of a safetensors file and write its out.* tensors.",
-                  "makar forward --model DIR --input in.safetensors --output out.safetensors");
-  options.add("-m --model", &model, "Hugging Face folder of the model", "DIR").required = true;
+                  "makar forward MODEL --input in.safetensors --output out.safetensors");
+  declare_model(options, model, "MODEL");
+  options.group("Input and output");
   options
-      .add("--input", &input, "safetensors file with in.input_ids, in.attention_mask, in.pixel_values, ...",
-           "FILE")
+      .add("-i --input", &input,
+           "safetensors file with in.input_ids, in.attention_mask, in.pixel_values, ...", "FILE")
       .required = true;
   options
-      .add("--output", &output, "file for out.logits (or the head's own names) and out.hidden_states.*",
+      .add("-o --output", &output, "file for out.logits (or the head's own names) and out.hidden_states.*",
            "FILE")
       .required = true;
   options.add("--attentions", &attentions, "also write the attention maps");
-  options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
+  declare_threads(options, threads);
+  declare_device(options, device_name);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
 
-  const auto loaded = load_model(model);
+  const auto compute = open_compute(device_name, threads);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto loaded = load_model(resolve_model(model));
   if (!loaded.ok()) return report(loaded.error());
   const auto file = Safetensors::open(input);
   if (!file.ok()) return report(file.error());
@@ -39,8 +46,8 @@ int run_forward(const std::vector<std::string>& arguments) {
     if (!tensor.ok()) return report(tensor.error());
     if (name.starts_with("in.")) in[name.substr(3)] = *tensor;
   }
-  ThreadPool pool(static_cast<int>(threads));
-  const auto out = forward_tensors(*loaded->model, in, {pool, attentions}, input);
+  loaded->model->parameters().to(device.memory());
+  const auto out = forward_tensors(*loaded->model, in, {device, attentions}, input);
   if (!out.ok()) return report(out.error());
   std::vector<NamedTensor> tensors;
   for (const auto& [name, tensor] : *out) {

@@ -1,4 +1,4 @@
-// makar generate: continue a prompt, as text or as token ids.
+// makar generate: continue a prompt given as text or as token ids.
 #include "infer/generate.h"
 
 #include <fmt/format.h>
@@ -18,8 +18,9 @@ struct GenerateCommand {
   ModelOptions model;
   WritingOptions writing;
   std::vector<std::string> words, files;
-  std::string ids;
+  std::string ids, prompt;
   bool json = false, jsonl = false, chat = false, parse_special = false;
+  bool tokens_given = false;  // --max-tokens is not the default
 };
 
 // "5,17,9" or "5 17 9"
@@ -70,13 +71,14 @@ Json answer_json(const WriteResult& result, const LanguageModel& language, bool 
             {"accepted", result.accepted}}}};
 }
 
-// One request a line: {"prompt"} or {"messages"}, with max_tokens, stop and the sampler's keys.
+// One request per line: {"prompt"} or {"messages"}, with max_tokens, stop and the sampler's keys.
 Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& engine,
-                                            const LanguageModel& language, const GenerateCommand& c,
-                                            bool& logprobs) {
+                                               const LanguageModel& language, const GenerateCommand& c,
+                                               bool& logprobs) {
   MAKAR_TRY(const Json request, parse_json(line, "request"));
   if (!request.is_object()) return error_at("request", "expected an object with \"prompt\" or \"messages\"");
   WriteOptions o = c.writing.write;
+  o.fit = true;
   std::vector<int64_t> prompt;
   for (const auto& [key, value] : request.items()) {
     if (key == "prompt" && value.is_string()) {
@@ -105,7 +107,7 @@ Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& eng
         MAKAR_TRY(known, read_sampler_option(o.sampler, key, value));
       }
       if (!known)
-        return error_at(key, "is no key of a request, or of another type than expected: {}", value.dump());
+        return error_at(key, "is not a known key of a request, or has the wrong type: {}", value.dump());
     }
   }
   MAKAR_CHECK_OK(check_writing(o));
@@ -114,7 +116,7 @@ Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& eng
   return Writing::begin(engine, language, std::move(prompt), o);
 }
 
-// Lines that are there already are answered together, and told in their order.
+// Generates answers for all lines that have arrived in one batch; prints them in input order.
 bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engine& engine,
                   const LanguageModel& language, const GenerateCommand& c) {
   struct Line {
@@ -142,7 +144,7 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
 }
 
 int run_lines(Engine& engine, const LanguageModel& language, const GenerateCommand& c) {
-  const size_t together = c.writing.write.drafter ? 1 : 32;  // a draft model follows one text
+  constexpr size_t together = 32;
   const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
     for (size_t i = 0; i < lines.size(); i += together) {
       const auto end = lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + together));
@@ -152,6 +154,17 @@ int run_lines(Engine& engine, const LanguageModel& language, const GenerateComma
     return true;
   });
   return status.ok() ? 0 : report(status.error());
+}
+
+// Prints the acceptance rate of speculative decoding.
+void print_speculation(const WriteResult& result, const WriteOptions& o) {
+  if (!o.speculation.draft_model && !o.speculation.lookup) return;
+  fmt::print(stderr, "makar: speculative decoding: {} of {} drafted tokens accepted{}, {} steps\n",
+             result.accepted, result.guessed,
+             result.guessed > 0 ? fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(result.accepted) /
+                                                                 static_cast<double>(result.guessed))
+                                : "",
+             result.steps);
 }
 
 int run_once(Engine& engine, const LanguageModel& language, const std::vector<int64_t>& prompt,
@@ -165,7 +178,11 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
     return report(result.error());
   }
   if (c.json) return print_out(answer_json(*result, language, o.logprobs >= 0).dump() + "\n"), 0;
-  if (stream) return print_out("\n"), 0;
+  if (stream) print_out("\n");
+  if (const std::string why = explain_empty(*result, language, c.chat); !why.empty())
+    fmt::print(stderr, "makar: {}\n", why);
+  print_speculation(*result, o);
+  if (stream) return 0;
   for (size_t i = 0; i < result->answers.size(); ++i) {
     const WrittenText& answer = result->answers[i];
     if (result->answers.size() > 1)
@@ -178,15 +195,17 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
   return 0;
 }
 
-// A model without a tokenizer: ids in, ids out.
-int run_ids(const LanguageModel& language, ThreadPool& pool, const std::vector<int64_t>& prompt,
+// Token ids in, token ids out; needs no tokenizer.
+int run_ids(const LanguageModel& language, Device& device, const std::vector<int64_t>& prompt,
             const EngineOptions& engine, const GenerateCommand& c) {
   GenerateOptions o;
   static_cast<Decoding&>(o) = c.writing.write;
   o.engine = engine, o.stop = language.stop_ids();
+  if (!c.tokens_given)
+    o.max_new_tokens = fitting_tokens(language.spec(), engine.context, prompt.size(), o.max_new_tokens);
   if (c.writing.write.mbr > 0)
-    return report(error_at("--mbr", "compares texts; with --ids there are none")), 2;
-  const auto all = generate_all(language.model(), pool, prompt, o);
+    return report(error_at("--mbr", "compares texts; --ids gives token ids only")), 2;
+  const auto all = generate_all(language.model(), device, prompt, o);
   if (!all.ok()) return report(all.error());
   if (c.json) {
     Json out = {{"ids", all->front()}};
@@ -201,50 +220,75 @@ int run_ids(const LanguageModel& language, ThreadPool& pool, const std::vector<i
   return 0;
 }
 
+// Checks that exactly one prompt source is given, and no option that applies only to another source.
+Status check_prompt(const Options& options, const GenerateCommand& c) {
+  const int sources = !c.words.empty() + !c.prompt.empty() + !c.files.empty() + !c.ids.empty();
+  if (sources > 1)
+    return error_at("prompt", "give one of PROMPT, --prompt, --file and --ids, not {}", sources);
+  if (c.jsonl && (!c.words.empty() || !c.prompt.empty() || !c.ids.empty()))
+    return error_at("--jsonl", "reads requests from --file or standard input; it takes no prompt");
+  if (!c.model.chat_template.empty() && !c.chat && !c.jsonl)
+    warn("--chat-template has no effect: set --chat to send the prompt as a message");
+  if (options.given("--parse-special") && c.chat)
+    warn("--parse-special has no effect: with --chat, messages are always plain text");
+  return Done{};
+}
+
 }  // namespace
 
 int run_generate(const std::vector<std::string>& arguments) {
   GenerateCommand c;
-  Options options("generate", "Continue a prompt: greedily, by sampling or by beam search.",
-                  "makar generate -m MODEL \"Once upon a time\" -n 100 --temp 0.8");
+  Options options("generate", "Continue a prompt: greedily, by sampling, or by beam search.",
+                  "makar generate -m MODEL \"Once upon a time\" -n 100 --temperature 0.8");
   c.model.declare(options);
+  declare_device(options, c.model.device);
   c.model.declare_chat(options);
-  c.writing.declare(options);
-  options.positional("PROMPT", &c.words, "the prompt; standard input without one").required = false;
-  options.add("--ids", &c.ids, "the prompt as token ids; ids are printed", "LIST");
-  options.add("--chat", &c.chat, "the prompt is a message: use the model's chat template");
-  options.add("--parse-special", &c.parse_special, "special tokens spelled in the prompt become control ids");
-  options.add("--json", &c.json, "print one JSON object");
-  options.add("--jsonl", &c.jsonl,
-              "read a request a line ({\"prompt\"} or {\"messages\"}), print an answer a line");
+  options.group("Prompt");
+  options.positional("PROMPT", &c.words, "the prompt; standard input if there is none").required = false;
+  options.add("-p --prompt", &c.prompt, "the prompt, as an option", "TEXT");
   options.add("-f --file", &c.files, "read the prompt, or the requests of --jsonl, from a file", "FILE");
+  options.add("--chat", &c.chat, "send the prompt as a user message through the model's chat template");
+  options.add("--ids", &c.ids, "the prompt as token ids, such as 5,17,9; prints token ids", "LIST");
+  options.add("--parse-special", &c.parse_special,
+              "turn special tokens spelled in the prompt into their ids; plain text otherwise");
+  options.group("Output");
+  options.add("--json", &c.json, "print one JSON object");
+  options.add(
+      "--jsonl", &c.jsonl,
+      "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line");
+  c.writing.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status status = c.writing.check(); !status.ok()) return report(status.error()), 2;
-  ThreadPool pool(static_cast<int>(c.model.threads));
+  if (const Status status = c.writing.check(options); !status.ok()) return report(status.error()), 2;
+  if (const Status status = check_prompt(options, c); !status.ok()) return report(status.error()), 2;
+  c.tokens_given = options.given("--max-tokens");
+  c.writing.write.fit = !c.tokens_given;
+  const auto compute = c.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   const auto budget = c.writing.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, pool, *budget);
+  const auto language = open_model(c.model, device, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "{} does not write text; see makar fill and makar embed",
+                           "{} does not generate text; see makar fill and makar embed",
                            language->spec().architecture));
   if (!c.ids.empty()) {
     const auto prompt = parse_ids(c.ids);
     if (!prompt.ok()) return report(prompt.error()), 2;
     const auto engine_options = c.writing.engine_options(language->model());
     if (!engine_options.ok()) return report(engine_options.error()), 2;
-    return run_ids(*language, pool, *prompt, *engine_options, c);
+    return run_ids(*language, device, *prompt, *engine_options, c);
   }
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
-  if (const Status status = c.writing.prepare(*language, pool); !status.ok()) return report(status.error());
+  if (const Status status = c.writing.prepare(*language, device); !status.ok()) return report(status.error());
   const auto engine_options = c.writing.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
-  Engine engine(language->model(), pool, *engine_options);
+  Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);
-  std::string text = fmt::format("{}", fmt::join(c.words, " "));
-  if (c.words.empty()) {
+  std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
+  if (c.words.empty() && c.prompt.empty()) {
     const auto all = read_whole(c.files);
     if (!all.ok()) return report(all.error());
     text = *all;

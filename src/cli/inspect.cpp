@@ -1,8 +1,11 @@
-// makar inspect: what a model folder holds and what it costs to run, without reading its weights.
+// makar inspect: a model's structure, sizes and costs, without reading its weights.
 #include "models/inspect.h"
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+#include "cli/model_options.h"
+#include "cli/model_path.h"
 #include "cli/run.h"
 
 namespace makar {
@@ -31,21 +34,16 @@ struct Line {
   std::string name, shape, count;
 };
 
-// Columns of a terminal: bytes that do not continue a UTF-8 character.
-size_t columns(const std::string& text) {
-  size_t n = 0;
-  for (const char c : text) n += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return n;
-}
 std::string padded(const std::string& text, size_t width) {
-  return text + std::string(width > columns(text) ? width - columns(text) : 0, ' ');
+  return text + std::string(width > count_code_points(text) ? width - count_code_points(text) : 0, ' ');
 }
 
 std::string tensor_text(const StructureNode& node) {
   return node.shape.text() + (node.dtype.empty() ? "" : " " + node.dtype);
 }
 
-// A module with nothing but tensors below it takes one line: its weight's shape, then the others by name.
+// A module that contains only tensors is printed on one line: the shape of its weight, then the other tensors
+// by name.
 bool is_module(const StructureNode& node) {
   for (const auto& c : node.children)
     if (!c.tensor || c.repeat > 1) return false;
@@ -77,7 +75,7 @@ void print_tree(const StructureNode& root) {
   add_lines(root, "", lines);
   size_t name = 0, shape = 0, count = 0;
   for (const Line& l : lines) {
-    name = std::max(name, columns(l.name)), shape = std::max(shape, columns(l.shape));
+    name = std::max(name, count_code_points(l.name)), shape = std::max(shape, count_code_points(l.shape));
     count = std::max(count, l.count.find(' ') == l.count.npos ? l.count.size() : l.count.find(' '));
   }
   shape = std::min<size_t>(shape, 60);
@@ -115,7 +113,8 @@ void print_sizes(const Inspection& i) {
              fmt::format("{} ({})", grouped(i.parameters),
                          scaled(static_cast<double>(i.parameters), 1000, {"", "k", "M", "B", "T"})));
   if (i.active != i.parameters)
-    print_fact("  active", fmt::format("{} ({}) a token", grouped(i.active), share(i.active, i.parameters)));
+    print_fact("  active",
+               fmt::format("{} ({}) per token", grouped(i.active), share(i.active, i.parameters)));
   print_fact("  embedding", fmt::format("{} ({})", grouped(i.embedding), share(i.embedding, i.parameters)));
   std::string types;
   for (const auto& [name, count] : i.dtypes)
@@ -135,10 +134,10 @@ void print_sizes(const Inspection& i) {
     return fmt::format("f32 {}   f16 {}   per {} tokens {}", bytes(4 * n), bytes(2 * n), kThousand, of);
   };
   if (i.cache_values > 0)
-    print_fact("cache", cache(i.cache_values, i.cross_cache_values > 0 ? "written" : "of context"));
+    print_fact("cache", cache(i.cache_values, i.cross_cache_values > 0 ? "generated" : "of context"));
   if (i.cross_cache_values > 0) print_fact("", cache(i.cross_cache_values, "read"));
   for (const auto& c : i.costs)
-    print_fact(&c == &i.costs[0] ? "work a token" : "",
+    print_fact(&c == &i.costs[0] ? "work/token" : "",
                fmt::format("{}{} ({} in products, {} in attention over {} tokens)",
                            i.costs.size() > 1 ? c.stack + " " : "", flops(c.total()), flops(c.products),
                            flops(c.attention), grouped(i.context)));
@@ -178,22 +177,21 @@ int run_inspect(const std::vector<std::string>& arguments) {
   std::string model;
   int64_t context = 0;
   bool json = false;
-  Options options(
-      "inspect", "Show a model's structure, its sizes and what it costs to run, without reading its weights.",
-      "makar inspect DIR");
-  options.positional("MODEL", &model, "Hugging Face folder of the model").required = true;
-  options.add("--context", &context,
-              "tokens in sight that the work of a token is given for; 0 means the model's longest", "N");
+  Options options("inspect", "Show a model's structure, sizes and costs, without reading its weights.",
+                  "makar inspect MODEL");
+  declare_model(options, model, "MODEL");
+  options.group("Output");
+  options.add("-c --context --ctx-size", &context,
+              "context length for which the work per token is given; 0 uses the model's own", "N");
   options.add("--json", &json, "print one JSON object");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (context < 0 || context > (int64_t{1} << 40)) {
     fmt::print(stderr, "makar: --context must be from 0 to 2^40\n");
     return 2;
   }
-  const auto inspection = inspect_model(model, {context});
+  const auto inspection = inspect_model(resolve_model(model), {context});
   if (!inspection.ok()) return report(inspection.error());
-  if (!inspection->warning.empty())
-    fmt::print(stderr, "makar: warning: {}\nmakar: showing what config.json asks for\n", inspection->warning);
+  if (!inspection->warning.empty()) warn(inspection->warning + "; showing what config.json declares");
   if (json)
     fmt::print("{}\n", to_json(*inspection).dump(2, ' ', false, Json::error_handler_t::replace));
   else

@@ -1,4 +1,4 @@
-// The program: picks the command, catches broken contracts.
+// Entry point: runs the command and reports failed checks.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -11,10 +11,9 @@
 namespace {
 
 void print_help() {
-  fmt::print(
-      "makar: the whole life of a language model in one program\n\nusage: makar COMMAND [options]\n\n");
-  for (const auto& command : makar::commands()) fmt::print("  {:<12} {}\n", command.name, command.summary);
-  fmt::print("\n`makar COMMAND --help` explains one command.\n");
+  fmt::print("makar: train, convert, run and serve language models\n\nusage: makar COMMAND [options]\n\n");
+  makar::print_commands(stdout, makar::commands());
+  fmt::print("\n`makar COMMAND --help` lists the options of a command.\n");
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
-// makar merge: an adapter folded into its base, as a model folder.
+// makar merge: folds adapters into their base model.
 #include <fmt/format.h>
 
 #include "cli/run.h"
+#include "kernels/cpu_device.h"
 #include "models/adapter.h"
 #include "models/source.h"
 #include "quant/tokenizer_fields.h"
@@ -23,25 +24,25 @@ int run_merge(const std::vector<std::string>& arguments) {
   std::string base, out;
   std::vector<std::string> adapters;
   int64_t threads = 0;
-  Options options("merge", "Folds PEFT adapters into their base model.",
+  Options options("merge", "Merge PEFT adapters into their base model.",
                   "makar merge -m base --lora run -o merged");
-  options.add("-m --base-model --model", &base, "the base: a folder, or a GGUF file", "DIR").required = true;
+  options.add("-m --base-model --model", &base, "base model: a folder, or a GGUF file", "MODEL").required =
+      true;
   options
-      .add("--lora --adapter --lora-model-dir", &adapters,
-           "an adapter's folder, with :WEIGHT where wanted; repeat to add several up", "DIR")
+      .add("--lora --lora-model-dir", &adapters,
+           "adapter folder, optionally FOLDER:WEIGHT; repeat to add several", "DIR")
       .required = true;
-  options.add("-o --output-dir --out", &out, "the folder to write", "DIR").required = true;
-  options.add("-t --threads", &threads, "0: one for each core", "N");
+  options.add("-o --output-dir --out", &out, "folder to write", "DIR").required = true;
+  options.add("-t --threads", &threads, "number of threads; 0 for one per core", "N");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  ThreadPool pool(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
+  CpuDevice device(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
   const auto loaded = load_model(base, {true});
   if (!loaded.ok()) return report(loaded.error());
-  if (const Status s = load_adapters(*loaded, adapters, pool); !s.ok()) return report(s.error());
-  merge_adapter(*loaded, pool);
+  if (const Status s = load_adapters(*loaded, adapters, device); !s.ok()) return report(s.error());
+  merge_adapter(*loaded, device);
   if (const Status s = save_model(out, *loaded->model, *loaded->family); !s.ok()) return report(s.error());
   if (const Status s = copy_tokenizer(base, out); !s.ok()) return report(s.error());
-  fmt::print("{}: {} with {} folded in\n", out, loaded->model->spec().architecture,
-             fmt::join(adapters, ", "));
+  fmt::print("{}: {} with {} merged\n", out, loaded->model->spec().architecture, fmt::join(adapters, ", "));
   return 0;
 }
 

@@ -1,103 +1,203 @@
 #include "cli/model_options.h"
 
+#include <algorithm>
+
 #include "base/file.h"
+#include "base/shown.h"
+#include "cli/model_path.h"
+#include "cli/run.h"
 #include "infer/model_drafter.h"
+#include "kernels/cpu_device.h"
 #include "llm/constrain.h"
 
 namespace makar {
 
-void ModelOptions::declare(Options& options) {
-  options.add("-m --model", &model, "Hugging Face folder (or file) of the model", "PATH").required = true;
-  options.add(
-      "--lora --adapter", &adapters,
-      "folder of a PEFT adapter beside the model, with :WEIGHT where wanted; repeat to add several up",
-      "DIR");
-  options.add("-t --threads", &threads, "threads; 0 means all cores", "N");
+void declare_threads(Options& options, int64_t& threads) {
+  options.group("Performance");
+  options.add("-t --threads", &threads, "number of threads; 0 for one per core", "N");
+}
+
+void declare_device(Options& options, std::string& device) {
+  options.group("Performance");
+  options.add("--device", &device, "cpu, or cuda for an NVIDIA GPU; the results have the same bits in f32",
+              "NAME");
+}
+
+Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t threads) {
+  auto opened = open_device(device, static_cast<int>(threads));
+  if (!opened.ok()) return opened.error().in("--device");
+  return opened;
+}
+
+Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPool& pool) {
+  if (device == "cpu") return std::unique_ptr<Device>(std::make_unique<CpuDevice>(pool));
+  return open_compute(device, pool.threads());
+}
+
+void declare_model(Options& options, std::string& model, const char* place) {
+  options.group("Model");
+  auto& path = options.add("-m --model", &model,
+                           "model: a Hugging Face folder, a GGUF file, or the name of a model that makar "
+                           "list shows",
+                           "MODEL");
+  path.required = true, path.place = place;
+}
+
+void ModelOptions::declare(Options& options, const char* place) {
+  declare_model(options, model, place);
+  options.add("--lora", &adapters,
+              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
+  declare_threads(options, threads);
 }
 
 void ModelOptions::declare_chat(Options& options) {
+  options.group("Model");
   options.add("--chat-template", &chat_template,
-              "a Jinja chat template instead of the model's own; @FILE reads it", "TEXT");
+              "Jinja chat template to use instead of the model's own; @FILE reads a file", "TEXT");
 }
 
-Result<std::string> text_or_file(const std::string& value) {
+std::string suggest_file(const std::string& value, const std::string& flag) {
+  if (value.size() > 4096 || !is_file(value)) return "";
+  return fmt::format("; {} is a file: to read it, write {} @{}", value, flag, value);
+}
+
+Result<std::string> text_or_file(const std::string& value, const std::string& flag) {
   if (!value.starts_with('@')) return value;
-  return read_file(value.substr(1), size_t{16} << 20);
+  auto text = read_file(value.substr(1), size_t{16} << 20);
+  if (!text.ok()) return text.error().in(flag);
+  return text;
 }
 
-Result<LanguageModel> open_model(const ModelOptions& options, ThreadPool& pool, const MemoryBudget& budget) {
-  MAKAR_TRY(LanguageModel language,
-            LanguageModel::open(options.model, pool, {options.adapters, budget, options.offered}));
-  for (const std::string& warning : language.warnings()) fmt::print(stderr, "makar: warning: {}\n", warning);
+Result<LanguageModel> open_model(const ModelOptions& options, Device& device, const MemoryBudget& budget) {
+  MAKAR_TRY(LanguageModel language, LanguageModel::open(resolve_model(options.model), device,
+                                                        {options.adapters, budget, options.offered}));
+  for (const std::string& warning : language.warnings()) warn(warning);
   if (!options.chat_template.empty()) {
-    MAKAR_TRY(const std::string source, text_or_file(options.chat_template));
+    MAKAR_TRY(const std::string source, text_or_file(options.chat_template, "--chat-template"));
+    const std::string hint = suggest_file(options.chat_template, "--chat-template");
+    if (!hint.empty()) return error_at("--chat-template", "expects the text of a template{}", hint);
     MAKAR_CHECK_OK(language.use_template(source, "--chat-template"));
   }
   return language;
 }
 
+void SpeculationOptions::declare(Options& options) {
+  options.group("Performance");
+  options.add(
+      "--model-draft -md", &draft,
+      "speculative decoding: a smaller model with the same vocabulary drafts tokens; the answer stays "
+      "the same",
+      "MODEL");
+  options.add("--draft-max", &speculation.draft_tokens, "number of tokens to draft at a time", "N");
+  options.add("--lookup", &speculation.lookup,
+              "speculative decoding: draft tokens from repetitions in the prompt; the answer stays the same");
+}
+
+Status SpeculationOptions::open(const LanguageModel& language, Device& device, const MemoryBudget& budget) {
+  if (draft.empty()) return Done{};
+  MAKAR_TRY(LoadedModel loaded, load_model(resolve_model(draft)));
+  const ModelSpec& spec = loaded.model->spec();
+  if (!spec.decoder || spec.encoder || spec.vocab != language.spec().vocab)
+    return error_at(draft,
+                    "a draft model is decoder-only and has the same vocabulary ({} ids), this {} has {}",
+                    language.spec().vocab, spec.architecture, spec.vocab);
+  MAKAR_CHECK_OK(admit_model(*loaded.model, draft, budget));
+  loaded.model->pack(device, true);
+  loaded_ = std::make_shared<LoadedModel>(std::move(loaded));
+  speculation.draft_model = [model = loaded_, &device] {
+    return std::make_shared<ModelDrafter>(*model->model, device);
+  };
+  return Done{};
+}
+
+int64_t SpeculationOptions::cache_page_bytes() const {
+  return loaded_ ? KvCache(*loaded_->model->spec().decoder).page_bytes() : 0;
+}
+
 void WritingOptions::declare(Options& options) {
   add_number_options<Decoding>(options, write, decoding_options());
-  options.add("--ignore-eos", &write.ignore_eos, "go on after the model's ending ids");
+  options.group("Output");
+  options.add("--stop", &write.stop, "end the answer at this text; may be repeated", "TEXT");
+  options.add("--ignore-eos", &write.ignore_eos, "do not end the answer at the model's end tokens");
+  options.add("-j --json-schema", &json_schema,
+              "constrain the answer to JSON of this schema; @FILE reads a file", "SCHEMA");
+  options.add("--grammar", &grammar, "constrain the answer to this GBNF grammar; @FILE reads a file", "GBNF");
+  options.add("--regex", &regex, "constrain the answer to this regular expression; @FILE reads a file",
+              "PATTERN");
+  options.group("Search");
   options.add("--early-stopping", &early,
-              "beams: yes ends when there are as many answers as beams, no when none is likely to be better, "
-              "never when none can be",
+              "beam search ends: yes, with as many answers as beams; no, when a better one is unlikely; "
+              "never, when none can be better",
               "WHEN");
   options.add("--mbr", &write.mbr,
-              "minimum Bayes risk: draw this many answers, keep the one most like all others; 0 for off",
+              "minimum Bayes risk: sample this many answers and keep the one most similar to the others; 0 "
+              "for off",
               "N");
-  options.add("--mbr-metric", &mbr_metric,
-              "how alike answers are: bleu, chrf (the default), rouge-l, f1, or embedding by --mbr-model",
-              "METRIC");
-  options.add("--mbr-model", &mbr_model, "a model that embeds texts, for the metric embedding", "PATH");
-  options.add("--stop", &write.stop, "text that ends the answer; may be repeated", "TEXT");
-  options.add("-md --model-draft", &draft,
-              "a smaller model with the same vocabulary guesses ahead; the same answer, sooner", "PATH");
-  options.add("--draft-max", &write.draft_tokens, "tokens guessed at a time", "N");
-  options.add("--lookup", &write.lookup,
-              "guess ahead from the prompt; the same answer, sooner where it repeats itself");
-  options.add("-j --json-schema", &json_schema, "the answer is JSON of this schema; @FILE reads it",
-              "SCHEMA");
-  options.add("--grammar", &grammar, "the answer obeys this GBNF grammar; @FILE reads it", "GBNF");
-  options.add("--regex", &regex, "the answer matches this regular expression", "PATTERN");
+  options.add(
+      "--mbr-metric", &mbr_metric,
+      "similarity of answers: bleu, chrf, rouge-l, f1, or embedding with --mbr-model; chrf if not set",
+      "METRIC");
+  options.add("--mbr-model", &mbr_model, "embedding model for --mbr-metric embedding", "MODEL");
   engine.declare(options);
+  speculation.declare(options);
   add_sampler_options(options, write.sampler);
 }
 
-Status WritingOptions::check() {
+Status WritingOptions::check(const Options& options) {
   MAKAR_TRY(write.early, parse_early_stop(early));
   const std::string metric = !mbr_metric.empty() ? mbr_metric : mbr_model.empty() ? "chrf" : "embedding";
   MAKAR_CHECK_OK(read_mbr_metric(metric, "--mbr-metric", write));
   if (write.mbr_embedding && mbr_model.empty())
-    return error_at("--mbr-metric", "embedding needs a model that embeds; give it with --mbr-model");
-  const int given = !json_schema.empty() + !grammar.empty() + !regex.empty();
-  if (given > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
-  return check_writing(write);
+    return error_at("--mbr-metric", "embedding needs an embedding model; set --mbr-model");
+  const int constraints = !json_schema.empty() + !grammar.empty() + !regex.empty();
+  if (constraints > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
+  write.speculation = speculation.speculation;
+  MAKAR_CHECK_OK(check_writing(write));
+  if (options.given("--jsonl")) return Done{};  // each request sets its own
+  const bool several = write.answers > 1 || write.best_of > 1 || write.mbr > 0;
+  const bool greedy = write.sampler.temperature == 0 || write.sampler.top_k == 1;
+  if (several && greedy && write.beams == 1)
+    return error_at(write.mbr > 0       ? "--mbr"
+                    : write.best_of > 1 ? "--best-of"
+                                        : "--answers",
+                    "greedy decoding gives the same answer every time; set --temperature, or use --beams");
+  for (const std::string& text : ineffective_options(options, *this)) warn(text);
+  return Done{};
 }
 
-Status WritingOptions::prepare(const LanguageModel& language, ThreadPool& pool) {
+Status WritingOptions::prepare(const LanguageModel& language, Device& device) {
   MAKAR_CHECK_OK(constrain(language));
-  MAKAR_CHECK_OK(open_draft(language, pool));
-  MAKAR_CHECK_OK(open_embedder(pool));
+  MAKAR_TRY(const MemoryBudget budget, engine.budget());
+  MAKAR_CHECK_OK(speculation.open(language, device, budget));
+  write.speculation = speculation.speculation;
+  MAKAR_CHECK_OK(open_embedder(device));
   return check_writing(write);
 }
 
 Status WritingOptions::constrain(const LanguageModel& language) {
   const std::string& given = !json_schema.empty() ? json_schema : !grammar.empty() ? grammar : regex;
   if (given.empty()) return Done{};
-  MAKAR_TRY(const std::string source, text_or_file(given));
-  MAKAR_TRY(const Grammar rules, !json_schema.empty() ? Grammar::from_json_schema(source)
-                                 : !grammar.empty()   ? Grammar::from_gbnf(source)
-                                                      : Grammar::from_regex(source));
+  const std::string flag = !json_schema.empty() ? "--json-schema"
+                           : !grammar.empty()   ? "--grammar"
+                                                : "--regex";
+  MAKAR_TRY(const std::string source, text_or_file(given, flag));
+  const auto rules = !json_schema.empty() ? Grammar::from_json_schema(source)
+                     : !grammar.empty()   ? Grammar::from_gbnf(source)
+                                          : Grammar::from_regex(source);
+  if (!rules.ok()) {
+    Error error = rules.error().in(flag);
+    error.message += suggest_file(given, flag);
+    return error;
+  }
   MAKAR_TRY(const Constrainer tokens, Constrainer::of(language));
-  write.constraint = tokens.constrain(rules);
+  MAKAR_TRY(write.constraint, tokens.constrain(*rules));
   return Done{};
 }
 
-Status WritingOptions::open_embedder(ThreadPool& pool) {
+Status WritingOptions::open_embedder(Device& device) {
   if (mbr_model.empty()) return Done{};
   MAKAR_TRY(const MemoryBudget budget, engine.budget());
-  MAKAR_TRY(write.embedder, Embedder::open(mbr_model, pool, budget));
+  MAKAR_TRY(write.embedder, Embedder::open(resolve_model(mbr_model), device, budget));
   return Done{};
 }
 
@@ -110,27 +210,10 @@ Status read_mbr_metric(const std::string& name, const std::string& place, WriteO
   return Done{};
 }
 
-Status WritingOptions::open_draft(const LanguageModel& language, ThreadPool& pool) {
-  if (draft.empty()) return Done{};
-  MAKAR_TRY(LoadedModel loaded, load_model(draft));
-  const ModelSpec& spec = loaded.model->spec();
-  if (!spec.decoder || spec.encoder || spec.vocab != language.spec().vocab)
-    return error_at(draft,
-                    "a draft model is decoder-only and has the same vocabulary ({} ids), this {} has {}",
-                    language.spec().vocab, spec.architecture, spec.vocab);
-  MAKAR_TRY(const MemoryBudget budget, engine.budget());
-  MAKAR_CHECK_OK(admit_model(*loaded.model, draft, budget));
-  loaded.model->pack(pool, true);
-  draft_model_ = std::make_shared<LoadedModel>(std::move(loaded));
-  write.drafter = std::make_shared<ModelDrafter>(*draft_model_->model, pool);
-  return Done{};
-}
-
 Result<EngineOptions> WritingOptions::engine_options(const Model& model) const {
-  const int64_t beside = draft_model_ ? KvCache(*draft_model_->model->spec().decoder).page_bytes() : 0;
-  const int64_t aside =
+  const int64_t embedder =
       write.embedder ? step_bytes(write.embedder->spec(), Embedder::engine_options().step_tokens) : 0;
-  return engine.resolve(model, beside, aside);
+  return engine.resolve(model, speculation.cache_page_bytes(), embedder);
 }
 
 Json written_json(const Written& written, const Tokenizer& tokenizer) {
@@ -144,6 +227,29 @@ Json written_json(const Written& written, const Tokenizer& tokenizer) {
     top.push_back({{"token", token(t.id)}, {"id", t.id}, {"logprob", t.logprob}});
   out["top"] = std::move(top);
   return out;
+}
+
+std::string explain_empty(const WriteResult& result, const LanguageModel& language, bool chat) {
+  if (result.answers.empty()) return "";
+  for (const WrittenText& answer : result.answers)
+    if (!answer.text.empty()) return "";
+  const WrittenText& first = result.answers[0];
+  std::string why;
+  if (!first.stop_string.empty()) {
+    why = fmt::format("it began with the stop text {}", shown(first.stop_string));
+  } else if (first.finish == Finish::kStop) {
+    std::string end;
+    if (!first.tokens.empty())
+      end = language.tokenizer().token(static_cast<uint32_t>(first.tokens.back().id)).value_or("");
+    why = "the model ended it at once" + (end.empty() ? "" : fmt::format(" ({})", end));
+    if (!chat && language.chat_template())
+      why += "; the model has a chat template: try --chat";
+    else
+      why += "; try another prompt, or --min-tokens";
+  } else {
+    why = fmt::format("its {} tokens have no text ({})", first.tokens.size(), name(first.finish));
+  }
+  return "the answer is empty: " + why;
 }
 
 }  // namespace makar

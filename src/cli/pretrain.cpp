@@ -1,4 +1,4 @@
-// makar pretrain: a new model, or one that goes on, on raw text.
+// makar pretrain: trains a new or an existing model on raw text.
 #include <fmt/format.h>
 
 #include "base/file.h"
@@ -9,6 +9,7 @@
 #include "infer/generate.h"
 #include "train/denoise.h"
 #include "train/shapes.h"
+#include "train/token_roles.h"
 
 namespace makar {
 namespace {
@@ -18,51 +19,42 @@ struct Pretrain {
   ShapeOptions shape;
   std::string base_model, config, tokenizer, prompt = "\n", objective = "auto";
   int64_t depth = 0, vocab_size = 8192, sequence_len = 256;
+  bool vocab_size_given = false;
+  Json config_json;  // of --config
+  std::string model_type() const { return config.empty() ? shape.type : config_json.value("model_type", ""); }
 };
 
 void declare(Options& o, Pretrain& p) {
   declare_common(o, p.common);
-  o.add("-m --base-model --model", &p.base_model, "go on training this model folder; else a new one is made",
-        "DIR");
-  o.add("--config", &p.config, "the config.json of the new model, or a folder that has one", "FILE");
-  o.add("--model-type", &p.shape.type, "shape of the new model: gpt2, llama, bert, t5 or bart", "NAME");
+  o.group("Model");
+  o.add("-m --base-model --model", &p.base_model, "model folder to continue from; a new model if not set",
+        "MODEL");
+  o.add("--model-type", &p.shape.type, "type of the new model: gpt2, llama, bert, t5 or bart", "NAME");
+  o.add("--config", &p.config, "config.json of the new model, or a folder that has one", "FILE");
   o.add("--depth", &p.depth,
-        "one dial instead of the next four: layers, width and heads of a sensible size, tokens 20 for each "
-        "parameter",
+        "size of the new model as one number: sets layers, width and heads, and 20 tokens per parameter",
         "N");
-  o.add("--layers --n-layer --num-hidden-layers", &p.shape.layers, "blocks", "N");
-  o.add("--width --n-embd --hidden-size", &p.shape.width, "of the residual stream", "N");
-  o.add("--heads --n-head --num-attention-heads", &p.shape.heads, "of attention", "N");
-  o.add("--ffn --intermediate-size", &p.shape.ffn, "width of the feed-forward; 0: the family's usual", "N");
-  o.add("--kv-heads --num-key-value-heads", &p.shape.kv_heads, "heads for keys and values (llama); 0: all",
-        "N");
-  o.add("--dropout", &p.shape.dropout, "everywhere the family has one", "X");
-  o.add("--tie-word-embeddings", &p.shape.tied, "one table for input and output");
-  o.add("--next-sentence", &p.shape.next_sentence, "bert: learn whether one text follows another too");
-  o.add("--sequence-len --context --block-size", &p.sequence_len, "tokens a window", "N");
+  o.add("--layers --n-layer --num-hidden-layers", &p.shape.layers, "number of layers", "N");
+  o.add("--width --n-embd --hidden-size", &p.shape.width, "hidden size", "N");
+  o.add("--heads --n-head --num-attention-heads", &p.shape.heads, "number of attention heads", "N");
+  o.add("--kv-heads --num-key-value-heads", &p.shape.kv_heads,
+        "llama: number of key/value heads; 0 for as many as heads", "N");
+  o.add("--ffn --intermediate-size", &p.shape.ffn, "feed-forward size; 0 for the family's usual one", "N");
+  o.add("--dropout", &p.shape.dropout, "dropout, where the family has it", "X");
+  o.add("--tie-word-embeddings", &p.shape.tied, "share the input and output embeddings");
   o.add("--tokenizer", &p.tokenizer,
-        "a tokenizer file or folder, or what to train on the data: char, bpe, wordpiece or unigram (by "
-        "default the "
-        "model's own, or bpe; wordpiece for bert)",
+        "tokenizer file or folder, or the kind to train on the data: char, bpe, wordpiece or unigram; if not "
+        "set the model's own, or bpe (bert: wordpiece)",
         "PATH");
-  o.add("--vocab-size", &p.vocab_size, "of a tokenizer that is trained here", "N");
+  o.add("--vocab-size", &p.vocab_size, "vocabulary size of a tokenizer trained here", "N");
+  o.group("Objective");
   o.add("--objective", &p.objective,
-        "auto: what the model's head is for (next token, masked tokens, corrupted spans, infilling); "
-        "seq2seq: an "
+        "auto: by the model's head (next token, masked tokens, corrupted spans, infilling); seq2seq: an "
         "encoder-decoder on source and target",
         "NAME");
-  o.add("--prompt", &p.prompt, "what samples begin with", "TEXT");
-}
-
-// The control tokens that training a model of this shape needs.
-std::vector<std::string> special_tokens(const std::string& type, const std::string& kind) {
-  if (type == "bert") return {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
-  if (type == "bart") return {"<s>", "<pad>", "</s>", "<unk>", "<mask>"};
-  if (type != "t5")
-    return kind == "char" ? std::vector<std::string>{} : std::vector<std::string>{"<|endoftext|>"};
-  std::vector<std::string> out = {"<pad>", "</s>", "<unk>"};
-  for (int i = 0; i < 100; ++i) out.push_back(fmt::format("<extra_id_{}>", i));
-  return out;
+  o.add("--sequence-len --context --block-size", &p.sequence_len, "tokens per sequence", "N");
+  o.add("--next-sentence", &p.shape.next_sentence, "bert: add next-sentence prediction");
+  o.add("--prompt", &p.prompt, "prompt of the samples", "TEXT");
 }
 
 struct FoundTokenizer {
@@ -70,7 +62,8 @@ struct FoundTokenizer {
   std::string folder;
 };
 
-// The tokenizer named, that of the base model, or a new one, which is kept in the run's folder.
+// Finds the tokenizer: the one given, that of the base model or of the prepared data, or a newly trained one,
+// saved in the run folder.
 Result<FoundTokenizer> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
   const bool named = is_there(p.tokenizer);
   if (named || !p.base_model.empty()) {
@@ -78,19 +71,19 @@ Result<FoundTokenizer> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
     MAKAR_TRY(Tokenizer t, Tokenizer::load(path));
     return FoundTokenizer{t, is_folder(path) ? path : ""};
   }
-  for (const std::string& text : p.common.datasets) {  // prepared data brings its own
+  for (const std::string& text : p.common.datasets) {  // prepared data includes its tokenizer
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
     if (!TokenStore::has(spec.path, "train")) continue;
     MAKAR_TRY(Tokenizer t, Tokenizer::load(spec.path));
     return FoundTokenizer{t, spec.path};
   }
   const std::string kept = p.common.loop.output_dir + "/data/tokenizer";
-  const std::string kind = !p.tokenizer.empty() ? p.tokenizer : p.shape.type == "bert" ? "wordpiece" : "bpe";
-  NewTokenizer wanted{kind, p.vocab_size, special_tokens(p.shape.type, kind), kept};
-  std::vector<std::string> paths;
+  const std::string kind = !p.tokenizer.empty() ? p.tokenizer : default_tokenizer(p.model_type());
+  NewTokenizer wanted{kind, p.vocab_size, control_tokens(p.model_type(), kind), kept};
+  std::vector<DataPath> paths;
   for (const std::string& text : p.common.datasets) {
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    paths.push_back(spec.path);
+    paths.push_back(spec.data());
   }
   MAKAR_TRY(const std::string files, fingerprint(paths));
   const Json how = {
@@ -106,30 +99,36 @@ Result<FoundTokenizer> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
   return FoundTokenizer{t, ""};
 }
 
-Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, int64_t eos) {
+Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, const TokenRoles& roles) {
   if (!p.base_model.empty()) return load_model(p.base_model, {true});
-  Json json;
-  if (!p.config.empty()) {
-    MAKAR_TRY(json, read_json(is_folder(p.config) ? p.config + "/config.json" : p.config));
-  } else {
+  Json json = p.config_json;
+  if (p.config.empty()) {
     if (p.depth > 0) {
       if (p.depth > 512) return error_at("depth", "expected 1 to 512, got {}", p.depth);
       set_depth(p.shape, p.depth);
     }
     p.shape.context = p.sequence_len;
     p.shape.vocab = static_cast<int64_t>(tokenizer.vocab_size());
-    p.shape.eos = p.shape.bos = eos;
-    for (const char* name : {"[PAD]", "<pad>"})
-      if (const auto id = tokenizer.id(name)) p.shape.pad = *id;
     MAKAR_TRY(json, shape_config(p.shape));
   }
+  set_special_ids(json, roles, tokenizer);
   MAKAR_TRY(LoadedModel made, make_model(Config(json, "config.json")));
   initialize(*made.model, static_cast<uint64_t>(p.common.loop.seed));
   return made;
 }
 
+// Reads --config: its family determines the control tokens, its vocabulary size limits a new tokenizer.
+Status read_config(Pretrain& p) {
+  if (p.config.empty()) return Done{};
+  MAKAR_TRY(p.config_json, read_json(is_folder(p.config) ? p.config + "/config.json" : p.config));
+  if (!p.config_json.is_object()) return error_at(p.config, "must be a JSON object");
+  const Json vocab = p.config_json.value("vocab_size", Json());
+  if (!p.vocab_size_given && vocab.is_number_integer()) p.vocab_size = vocab.get<int64_t>();
+  return Done{};
+}
+
 CausalTask::Sampler sampler(const Model& model, const Tokenizer& tokenizer, const Pretrain& p) {
-  return [&model, tokenizer, &p](ThreadPool& pool, int64_t step) -> Result<std::string> {
+  return [&model, tokenizer, &p](Device& device, int64_t step) -> Result<std::string> {
     MAKAR_TRY(const Encoding prompt, tokenizer.encode(p.prompt));
     if (prompt.ids.empty()) return std::string();
     GenerateOptions o;
@@ -137,7 +136,7 @@ CausalTask::Sampler sampler(const Model& model, const Tokenizer& tokenizer, cons
     o.sampler = {0.8f, 200, 1.0f, static_cast<uint64_t>(step)};
     if (model.spec().eos.empty()) o.stop = {-1};
     if (o.max_new_tokens < 1) return std::string();
-    MAKAR_TRY(const auto ids, generate(model, pool, {prompt.ids.begin(), prompt.ids.end()}, o));
+    MAKAR_TRY(const auto ids, generate(model, device, {prompt.ids.begin(), prompt.ids.end()}, o));
     return tokenizer.decode(std::vector<uint32_t>(ids.begin(), ids.end()), true);
   };
 }
@@ -153,30 +152,31 @@ Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t contex
   return Done{};
 }
 
-// What a task is trained on, and the task.
+// A task and its tokens per step.
 struct Made {
   std::unique_ptr<Task> task;
-  int64_t tokens_a_step = 0;
+  int64_t tokens_per_step = 0;
 };
 
 Result<Made> pair_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos, Json& identity) {
   if (!model.spec().encoder || !model.spec().decoder)
-    return error_of(Error::Kind::kUnsupported, "objective", "a {} is no encoder-decoder",
+    return error_of(Error::Kind::kUnsupported, "objective", "needs an encoder-decoder; a {} is not one",
                     model.spec().architecture);
   if (eos < 0) return error_at("tokenizer", "has no end token");
   PairData all(p.common.loop.output_dir);
-  const auto add = [&](const std::string& text, bool held_out) -> Status {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    const double share = held_out ? 1 : p.common.val_datasets.empty() ? p.common.val_set_size : 0;
-    const size_t before = all.train.size() + all.validation.size();
-    MAKAR_CHECK_OK(read_pairs(spec.path, tokenizer, eos, p.sequence_len, share, all));
-    say(p.common, fmt::format("{}: {} pairs (schema: source-target), {} records could not be used", spec.path,
-                              all.train.size() + all.validation.size() - before, all.bad.count));
-    for (const std::string& line : all.bad.told) say(p.common, "  " + line);
+  const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
+    const size_t train = all.train.size(), validation = all.validation.size();
+    MAKAR_CHECK_OK(read_pairs(spec.data(), tokenizer, eos, p.sequence_len, split, all));
+    say(p.common, fmt::format("{}: {} pairs for training, {} for validation (schema: source-target)",
+                              spec.path, all.train.size() - train, all.validation.size() - validation));
+    say_bad_records(p.common, all.bad);
     return Done{};
   };
-  for (const std::string& text : p.common.datasets) MAKAR_CHECK_OK(add(text, false));
-  for (const std::string& text : p.common.val_datasets) MAKAR_CHECK_OK(add(text, true));
+  const auto restart = [&]() -> Status {
+    all = PairData(p.common.loop.output_dir);
+    return Done{};
+  };
+  MAKAR_CHECK_OK(read_datasets(p.common, add, restart));
   if (all.train.empty()) return error_at("datasets", "there is no pair of source and target to learn from");
   Sha256 sum;
   int64_t tokens = 0;
@@ -188,8 +188,8 @@ Result<Made> pair_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, in
   identity["data"] = sum.hex();
   const LoopSettings& loop = p.common.loop;
   Made made;
-  made.tokens_a_step = tokens / static_cast<int64_t>(all.train.size()) * loop.micro_batch_size *
-                       loop.gradient_accumulation_steps;
+  made.tokens_per_step = tokens / static_cast<int64_t>(all.train.size()) * loop.micro_batch_size *
+                         loop.gradient_accumulation_steps;
   made.task =
       std::make_unique<PairTask>(model, std::move(all), loop.micro_batch_size,
                                  static_cast<uint64_t>(loop.seed), static_cast<float>(loop.label_smoothing));
@@ -212,7 +212,7 @@ Result<Made> text_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, in
   const CausalOptions o{p.sequence_len, loop.micro_batch_size, static_cast<uint64_t>(loop.seed),
                         static_cast<float>(loop.label_smoothing)};
   Made made;
-  made.tokens_a_step = o.context * o.batch * loop.gradient_accumulation_steps;
+  made.tokens_per_step = o.context * o.batch * loop.gradient_accumulation_steps;
   if (causal)
     made.task = std::make_unique<CausalTask>(model, std::move(sources), std::move(validation), o,
                                              sampler(model, tokenizer, p));
@@ -224,15 +224,18 @@ Result<Made> text_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, in
 
 int train(Pretrain& p, const std::string& command) {
   ThreadPool pool(static_cast<int>(p.common.threads));
+  const auto compute = open_compute(p.common.device, pool);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   if (const Status s = make_folder(p.common.loop.output_dir); !s.ok()) return report(s.error());
+  if (const Status s = read_config(p); !s.ok()) return report(s.error());
   const auto words = find_tokenizer(p, pool);
   if (!words.ok()) return report(words.error());
-  int64_t eos = -1;
-  for (const char* name : {"<|endoftext|>", "</s>", "<|end_of_text|>", "[SEP]"})
-    if (const auto id = words->tokenizer.id(name); id && eos < 0) eos = *id;
-  const auto loaded = find_model(p, words->tokenizer, eos);
+  const TokenRoles roles = TokenRoles::of(words->tokenizer, words->folder);
+  const auto loaded = find_model(p, words->tokenizer, roles);
   if (!loaded.ok()) return report(loaded.error());
   Model& model = *loaded->model;
+  const int64_t eos = model.spec().eos.empty() ? roles.id("eos_token") : model.spec().eos.front();
   if (const Status s = check_fits(model, words->tokenizer, p.sequence_len); !s.ok()) return report(s.error());
   Json identity = {{"config", model.spec().config},
                    {"base_model", p.base_model},
@@ -244,13 +247,15 @@ int train(Pretrain& p, const std::string& command) {
   LoopSettings& loop = p.common.loop;
   const int64_t count = model.parameters().count();
   if (p.depth > 0 && loop.max_steps == 0)
-    loop.max_steps = std::max<int64_t>(1, optimal_tokens(count) / made->tokens_a_step);
+    loop.max_steps = std::max<int64_t>(1, optimal_tokens(count) / made->tokens_per_step);
   const uint64_t epoch = made->task->batches_per_epoch();
-  say(p.common, fmt::format("{} of {} parameters; {} steps of about {} tokens; an epoch is {} steps",
-                            model.spec().architecture, count, total_steps(loop, epoch), made->tokens_a_step,
-                            epoch / static_cast<uint64_t>(loop.gradient_accumulation_steps)));
-  TrainJob job{p.common,      *loaded,      *made->task, pool,     nullptr, &words->tokenizer,
-               words->folder, "pretrained", command,     identity, eos};
+  const auto accumulation = static_cast<uint64_t>(loop.gradient_accumulation_steps);
+  say(p.common,
+      fmt::format("{} of {} parameters; {} of about {} tokens; an epoch is {}", model.spec().architecture,
+                  count, counted(static_cast<uint64_t>(total_steps(loop, epoch)), "step"),
+                  made->tokens_per_step, counted((epoch + accumulation - 1) / accumulation, "step")));
+  TrainJob job{p.common,      *loaded,      *made->task, device,   nullptr,      &words->tokenizer,
+               words->folder, "pretrained", command,     identity, p.base_model, roles.to_json()};
   return run_job(job);
 }
 
@@ -258,12 +263,13 @@ int train(Pretrain& p, const std::string& command) {
 
 int run_pretrain(const std::vector<std::string>& arguments) {
   Pretrain p;
-  p.common.val_set_size = 0.05;
+  p.common.loop.output_dir = "runs/pretrain", p.common.val_set_size = 0.05;
   Options options("pretrain",
-                  "Trains a language model on text; RECIPE.yaml and key=value words set options too.",
+                  "Train a language model on text. A RECIPE.yaml and key=value words set options too.",
                   "makar pretrain recipes/shakespeare_char.yaml max_steps=500");
   declare(options, p);
   if (const auto code = parse_training(options, arguments, p.common)) return *code;
+  p.vocab_size_given = options.given("--vocab-size");
   if (p.objective != "auto" && p.objective != "seq2seq")
     return report(error_at("objective", "expected auto or seq2seq, got '{}'", p.objective)), 2;
   return train(p, command_line("pretrain", arguments));

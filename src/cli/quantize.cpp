@@ -1,9 +1,12 @@
-// makar quantize: a model in fewer bits, as a GGUF file, with a report of what was lost.
+// makar quantize: writes a quantized model as a GGUF file and reports the quality loss.
 #include <fmt/format.h>
 
 #include "base/file.h"
 #include "base/progress.h"
+#include "cli/model_options.h"
+#include "cli/model_path.h"
 #include "cli/run.h"
+#include "kernels/cpu_device.h"
 #include "models/load.h"
 #include "quant/calibrate.h"
 #include "quant/gguf_model.h"
@@ -14,17 +17,17 @@
 namespace makar {
 namespace {
 
-struct Asked {
+struct QuantizeCommand {
   std::string from, to, type = "q4_k_m", tokenizer, calibration, report;
   int64_t calibration_tokens = 16384, report_tokens = 4096, window = 512, threads = 0;
   bool json = false, gptq = false;
 };
 
-// The first `most` tokens of a text, with the token that starts a text where the model has one.
+// The first `most` tokens of a text, with the BOS token if the model has one.
 Result<std::vector<int64_t>> read_ids(const std::string& tokenizer, const std::string& path, int64_t most) {
   MAKAR_TRY(const Tokenizer t, Tokenizer::load(tokenizer));
   MAKAR_TRY(std::string text, read_file(path));
-  // A token is seldom longer than 16 bytes: what cannot be used is not encoded.
+  // Tokens rarely exceed 16 bytes, so text beyond this cannot be needed.
   if (text.size() > static_cast<size_t>(most) * 16) text.resize(static_cast<size_t>(most) * 16);
   EncodeOptions options;
   options.offsets = false, options.add_special = true;
@@ -53,12 +56,18 @@ struct Outcome {
   std::optional<Divergence> divergence;
 };
 
-Status write(const Asked& a, GgufModel& model, ThreadPool& pool, const Calibration* calibration,
+Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const Calibration* calibration,
              Outcome& out) {
   out.before = sizes_of(model);
   MAKAR_TRY(const Mix mix, Mix::find(a.type, model));
   retype(model, mix, pool, calibration);
   out.after = sizes_of(model);
+  if (out.after.bytes > out.before.bytes)
+    fmt::print(stderr,
+               "makar: warning: the file grows: {} has {:.2f} bits per weight, {} takes {:.2f}, and what was "
+               "lost does not "
+               "come back; quantize the original weights instead\n",
+               a.from, out.before.bits(), a.type, out.after.bits());
   for (const GgufSource& t : model.tensors) out.types[name(t.dtype)] += 1;
   model.fields.set("general.file_type", GgufValue::u32(static_cast<uint32_t>(file_type(mix.name()))));
   model.fields.set("general.quantization_version", GgufValue::u32(2));
@@ -71,29 +80,30 @@ Status write(const Asked& a, GgufModel& model, ThreadPool& pool, const Calibrati
   return write_gguf(a.to, model.fields, model.tensors);
 }
 
-Status quantize(const Asked& a, Outcome& out) {
+Status quantize(const QuantizeCommand& a, Outcome& out) {
   ThreadPool pool(static_cast<int>(a.threads));
+  CpuDevice device(pool);
   MAKAR_TRY(GgufModel model, open_as_gguf(a.from, {a.tokenizer}));
-  MAKAR_CHECK_OK(Mix::find(a.type, model));  // a wrong name is told before any work
-  for (const std::string& w : model.warnings) fmt::print(stderr, "makar: warning: {}\n", w);
+  MAKAR_CHECK_OK(Mix::find(a.type, model));  // fail early on an unknown name
+  for (const std::string& text : model.warnings) warn(text);
   const std::string tokenizer = a.tokenizer.empty() ? a.from : a.tokenizer;
   Calibration calibration;
   if (!a.calibration.empty()) {
     MAKAR_TRY(const auto ids, read_ids(tokenizer, a.calibration, a.calibration_tokens));
     MAKAR_TRY(const LoadedModel loaded, load_model(a.from));
-    MAKAR_TRY(calibration, calibrate(loaded, ids, pool, {a.window, a.gptq}));
+    MAKAR_TRY(calibration, calibrate(loaded, ids, device, {a.window, a.gptq}));
   }
   MAKAR_CHECK_OK(write(a, model, pool, a.calibration.empty() ? nullptr : &calibration, out));
   if (a.report.empty()) return Done{};
   MAKAR_TRY(const auto ids, read_ids(tokenizer, a.report, a.report_tokens));
   MAKAR_TRY(const LoadedModel before, load_model(a.from));
   MAKAR_TRY(const LoadedModel after, load_model(a.to));
-  before.model->pack(pool), after.model->pack(pool);
-  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, ids, a.window, pool));
+  before.model->pack(device), after.model->pack(device);
+  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, ids, a.window, device, pool));
   return Done{};
 }
 
-void print_json(const Asked& a, const Outcome& o) {
+void print_json(const QuantizeCommand& a, const Outcome& o) {
   Json out = {{"path", a.to},
               {"type", a.type},
               {"bytes_before", static_cast<int64_t>(o.before.bytes)},
@@ -108,7 +118,7 @@ void print_json(const Asked& a, const Outcome& o) {
   fmt::print("{}\n", out.dump());
 }
 
-void print_report(const Asked& a, const Outcome& o) {
+void print_report(const QuantizeCommand& a, const Outcome& o) {
   constexpr double kMib = 1 << 20;
   std::string types;
   for (const auto& [name, count] : o.types)
@@ -116,36 +126,40 @@ void print_report(const Asked& a, const Outcome& o) {
   fmt::print("{}\n", a.to);
   fmt::print("size          {:.2f} MiB -> {:.2f} MiB ({:.1f} %)\n", o.before.bytes / kMib,
              o.after.bytes / kMib, 100 * o.after.bytes / o.before.bytes);
-  fmt::print("bits a weight {:.2f} -> {:.2f}\n", o.before.bits(), o.after.bits());
+  fmt::print("bits/weight   {:.2f} -> {:.2f}\n", o.before.bits(), o.after.bits());
   fmt::print("tensors       {}\n", types);
   if (!o.divergence) return;
   const Divergence& d = *o.divergence;
   fmt::print("perplexity    {:.4f} -> {:.4f} ({:+.2f} %), {} tokens\n", d.perplexity_before,
              d.perplexity_after, 100 * (d.perplexity_after / d.perplexity_before - 1), d.tokens);
-  fmt::print("KL divergence {:.5f} nats a token\n", d.kl);
+  fmt::print("KL divergence {:.5f} nats per token\n", d.kl);
   fmt::print("top-1         {:.2f} % the same\n", 100 * d.top1);
 }
 
 }  // namespace
 
 int run_quantize(const std::vector<std::string>& arguments) {
-  Asked a;
-  Options options("quantize", "A model in fewer bits, as a GGUF file, and what that loses on a text.",
+  QuantizeCommand a;
+  Options options("quantize", "Quantize a model into a GGUF file, and measure the loss on a text.",
                   "makar quantize MODEL model-q4_k_m.gguf --type q4_k_m --report text.txt");
-  options.positional("FROM", &a.from, "a Hugging Face folder, a GGUF file, or a llama2.c checkpoint (.bin)");
-  options.positional("TO", &a.to, "the GGUF file to write");
-  options.add("--type", &a.type, fmt::format("{}", fmt::join(mix_names(), ", ")), "TYPE");
-  options.add("--tokenizer", &a.tokenizer, "tokenizer, where it does not lie with the model", "PATH");
-  options.add("--calibrate --imatrix-text", &a.calibration,
-              "weigh errors by how much each column matters on this text (an importance matrix)", "FILE");
-  options.add("--calibrate-tokens", &a.calibration_tokens, "how much of it", "N");
-  options.add("--gptq", &a.gptq,
-              "with --calibrate: later columns take back the errors of earlier ones (slower, more memory)");
-  options.add("--report", &a.report, "compare with the original on this text", "FILE");
-  options.add("--report-tokens", &a.report_tokens, "how much of it", "N");
-  options.add("-c --ctx-size", &a.window, "tokens of a window, for both texts", "N");
-  options.add("-t --threads", &a.threads, "threads; 0 means all cores", "N");
+  declare_model(options, a.from, "FROM");
+  options.add("--tokenizer", &a.tokenizer, "tokenizer, if it is not with the model", "PATH");
+  options.group("Output");
+  auto& output = options.add("-o --output --outfile", &a.to, "GGUF file to write", "FILE");
+  output.required = true, output.place = "TO";
+  options.add("--type --outtype", &a.type, fmt::format("quantization: {}", fmt::join(mix_names(), ", ")),
+              "TYPE");
   options.add("--json", &a.json, "print one JSON object");
+  options.group("Quality");
+  options.add("--calibrate --imatrix-text", &a.calibration,
+              "weight errors by the importance of each column on this text (importance matrix)", "FILE");
+  options.add("--calibrate-tokens", &a.calibration_tokens, "number of tokens of that text to use", "N");
+  options.add("--gptq", &a.gptq,
+              "with --calibrate: GPTQ, which compensates errors in later columns (slower, more memory)");
+  options.add("--report", &a.report, "compare with the original model on this text", "FILE");
+  options.add("--report-tokens", &a.report_tokens, "number of tokens of that text to use", "N");
+  options.add("-c --ctx-size", &a.window, "window length in tokens for both texts", "N");
+  declare_threads(options, a.threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (!a.to.ends_with(".gguf") || a.window < 2 || a.report_tokens < 2 || a.calibration_tokens < 1) {
     fmt::print(stderr,
@@ -156,6 +170,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
     fmt::print(stderr, "makar: --gptq needs a text to calibrate on: --calibrate FILE\n");
     return 2;
   }
+  a.from = resolve_model(a.from);
   Outcome out;
   if (const Status done = quantize(a, out); !done.ok()) return report(done.error());
   a.json ? print_json(a, out) : print_report(a, out);

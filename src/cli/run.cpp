@@ -1,13 +1,27 @@
 #include "cli/run.h"
 
+#include <sys/ioctl.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 
 namespace makar {
+
+size_t terminal_width() {
+  if (const char* columns = std::getenv("COLUMNS"))
+    if (const long n = std::strtol(columns, nullptr, 10); n > 0) return static_cast<size_t>(n);
+  winsize size = {};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+void warn(const std::string& text) { fmt::print(stderr, "makar: warning: {}\n", text); }
 
 std::optional<int> parse_or_exit(Options& options, const std::vector<std::string>& arguments) {
   const Status status = options.parse(arguments);
   if (options.help_asked()) {
-    std::fputs(options.help().c_str(), stdout);
+    std::fputs(options.help(terminal_width()).c_str(), stdout);
     return 0;
   }
   if (!status.ok()) {

@@ -1,5 +1,4 @@
-// What every command does with its options and results: parse, print help, report errors, choose the exit
-// code.
+// Shared by all commands: parsing options, printing help, reporting errors, exit codes.
 #pragma once
 #include <optional>
 #include <string>
@@ -10,9 +9,14 @@
 
 namespace makar {
 
-// Parses; returns an exit code when the command should end here (help asked, bad usage).
+// Parses the arguments; returns an exit code if the command should end here (help, bad usage).
 std::optional<int> parse_or_exit(Options& options, const std::vector<std::string>& arguments);
 
+// Width for wrapping text: COLUMNS, or the terminal's width, or 80.
+size_t terminal_width();
+
+// Prints "makar: warning: <text>" to standard error.
+void warn(const std::string& text);
 // Prints "makar: <error>" to standard error and returns 1.
 int report(const Error& error);
 

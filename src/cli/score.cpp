@@ -1,14 +1,15 @@
-// makar score: log-probabilities of texts under a model.
+// makar score and makar perplexity: log-probabilities of texts.
 #include "llm/score.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cmath>
 
+#include "base/progress.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
-#include "infer/score_job.h"
 
 namespace makar {
 namespace {
@@ -18,34 +19,81 @@ struct ScoreCommand {
   EngineFlags engine;
   std::vector<std::string> files;
   std::string prompt, completion;
-  int64_t top = 0;
-  bool json = false, jsonl = false;
+  int64_t top = 0, stride = 0;
+  bool json = false, jsonl = false, summary = false;
 };
 
-Result<Json> score_pair(Engine& engine, const LanguageModel& language, const std::string& prompt,
-                        const std::string& completion, int64_t top) {
-  MAKAR_TRY(const ScoredText text, plan_score(language, engine.options().context, prompt, completion));
-  const auto job = std::make_shared<ScoreJob>(text.tokens, text.from, top);
-  engine.submit(job);
-  engine.run();
-  if (job->error) return *job->error;
-  Json tokens = Json::array();
-  bool greedy = true;
-  for (size_t i = 0; i < job->scores().size(); ++i) {
-    const Logprobs& l = job->scores()[i];
-    greedy = greedy && l.rank == 0;
-    tokens.push_back(
-        written_json({text.tokens[static_cast<size_t>(text.from) + i], l}, language.tokenizer()));
-  }
-  const double total = job->total(), count = static_cast<double>(job->scores().size());
-  return Json{{"logprob", total},
-              {"tokens", static_cast<int64_t>(job->scores().size())},
-              {"perplexity", std::exp(-total / count)},
-              {"is_greedy", greedy},
-              {"token_logprobs", std::move(tokens)}};
+constexpr size_t kShortText = 1000;  // shorter texts get no progress line
+
+Json totals_json(const ScoreTotals& totals) {
+  return {{"logprob", totals.logprob},
+          {"tokens", totals.tokens},
+          {"perplexity", std::exp(-totals.logprob / static_cast<double>(totals.tokens))},
+          {"is_greedy", totals.greedy},
+          {"windows", totals.windows}};
 }
 
-Result<Json> score_line(const std::string& line, Engine& engine, const LanguageModel& language, int64_t top) {
+Result<Json> score_pair(Engine& engine, const LanguageModel& language, const std::string& prompt,
+                        const std::string& completion, const ScoreCommand& c) {
+  MAKAR_TRY(const ScoredText text, encode_scored(language, prompt, completion));
+  Progress progress(c.jsonl || text.tokens.size() < kShortText);
+  Json tokens = Json::array();
+  const auto total = static_cast<uint64_t>(text.tokens.size()) - static_cast<uint64_t>(text.from);
+  uint64_t done = 0;
+  ScoreOptions o{c.stride, c.top, [&](int64_t id, const Logprobs& score) {
+                   if (!c.summary) tokens.push_back(written_json({id, score}, language.tokenizer()));
+                   progress.show("scoring", ++done, total);
+                   return true;
+                 }};
+  MAKAR_TRY(const ScoreTotals totals, score_text(engine, language, text, o));
+  Json out = totals_json(totals);
+  if (!c.summary) out["token_logprobs"] = std::move(tokens);
+  return out;
+}
+
+// "   -0.1234  \" Paris\"   | \" Lyon\" -2.31  \" Nice\" -3.40"
+std::string token_line(const Written& token, const Tokenizer& tokenizer) {
+  const Json json = written_json(token, tokenizer);
+  const auto quoted = [](const Json& text) {
+    return text.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::string line = fmt::format("{:10.4f}  {}", json["logprob"].get<double>(), quoted(json["token"]));
+  bool first = true;
+  for (const Json& other : json["top"]) {
+    line += fmt::format("{}{} {:.4f}", first ? "   | " : "  ", quoted(other["token"]),
+                        other["logprob"].get<double>());
+    first = false;
+  }
+  return line + "\n";
+}
+
+// One line per token as it is scored, then the total.
+int print_scores(Engine& engine, const LanguageModel& language, const ScoreCommand& c) {
+  const auto text = encode_scored(language, c.prompt, c.completion);
+  if (!text.ok()) return report(text.error());
+  const auto total = static_cast<uint64_t>(text->tokens.size()) - static_cast<uint64_t>(text->from);
+  const auto totals = [&] {
+    // Token lines on the terminal already show progress.
+    Progress progress(text->tokens.size() < kShortText || (!c.summary && isatty(STDOUT_FILENO)));
+    uint64_t done = 0;
+    ScoreOptions o{c.stride, c.top, [&](int64_t id, const Logprobs& score) {
+                     progress.show("scoring", ++done, total);
+                     return c.summary || print_out(token_line({id, score}, language.tokenizer()));
+                   }};
+    return score_text(engine, language, *text, o);
+  }();
+  if (!totals.ok()) return report(totals.error());
+  const Json json = totals_json(*totals);
+  return print_out(fmt::format("{:10.4f}  over {} tokens{}, perplexity {:.4f}\n", totals->logprob,
+                               totals->tokens,
+                               totals->windows > 1 ? fmt::format(" in {} windows", totals->windows) : "",
+                               json["perplexity"].get<double>()))
+             ? 0
+             : 1;
+}
+
+Result<Json> score_line(const std::string& line, Engine& engine, const LanguageModel& language,
+                        const ScoreCommand& c) {
   MAKAR_TRY(const Json request, parse_json(line, "request"));
   if (!request.is_object()) return error_at("request", "expected {{\"prompt\", \"completion\"}}");
   const auto text = [&](const char* key) -> Result<std::string> {
@@ -55,45 +103,63 @@ Result<Json> score_line(const std::string& line, Engine& engine, const LanguageM
   };
   MAKAR_TRY(const std::string prompt, text("prompt"));
   MAKAR_TRY(const std::string completion, text("completion"));
-  return score_pair(engine, language, prompt, completion, top);
+  return score_pair(engine, language, prompt, completion, c);
 }
 
-}  // namespace
-
-int run_score(const std::vector<std::string>& arguments) {
-  ScoreCommand c;
-  Options options("score", "Log-probabilities of a completion after a prompt, or of a whole text.",
-                  "makar score -m MODEL --prompt \"The capital of France is\" --completion \" Paris\"");
+int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::string>& arguments) {
+  Options options(name,
+                  c.summary ? "Perplexity of a text; of any length, in overlapping windows."
+                            : "Log-probabilities of a completion after a prompt, or of a whole text.",
+                  c.summary ? "makar perplexity -m MODEL book.txt"
+                            : "makar score -m MODEL -p \"The capital of France is\" --completion \" Paris\"");
   c.model.declare(options);
-  c.engine.declare(options);
-  options.add("-p --prompt", &c.prompt, "what comes before; not scored", "TEXT");
-  options.add("--completion", &c.completion, "the text to score", "TEXT");
-  options.add("--top", &c.top, "alternatives to show with each token", "N");
-  options.add("--json", &c.json, "print one JSON object");
-  options.add("--jsonl", &c.jsonl, "read {\"prompt\", \"completion\"} lines, print a result a line");
+  declare_device(options, c.model.device);
+  options.group("Text");
   options
-      .positional("FILES", &c.files, "the text to score, or the lines of --jsonl; standard input without any")
+      .positional("FILE", &c.files,
+                  "the text to score, or the lines of --jsonl; standard input if there is none")
       .required = false;
+  options.add("-f --file", &c.files, "the same, as an option", "FILE");
+  options.add("-p --prompt", &c.prompt, "text before the completion; not scored", "TEXT");
+  options.add("--completion --text", &c.completion, "the text to score", "TEXT");
+  options.group("Output");
+  options.add("--top", &c.top, "print this many alternatives for each token", "N");
+  options.add("--summary", &c.summary, "print only the total");
+  options.add("--json", &c.json, "print one JSON object");
+  options.add("--jsonl", &c.jsonl,
+              "read one {\"prompt\", \"completion\"} per line and print one JSON result per line");
+  c.engine.declare(options);
+  options.group("Limits");
+  options.add("--stride", &c.stride,
+              "texts longer than the context: tokens between windows; 0 for half of the context", "N");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.top < 0 || c.top > 100) return report(error_at("--top", "must be 0 to 100, got {}", c.top)), 2;
-  ThreadPool pool(static_cast<int>(c.model.threads));
+  if (c.stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", c.stride)), 2;
+  if (c.top > 0 && c.summary && !c.json && !c.jsonl) warn("--top has no effect: only the total is printed");
+  if (!c.completion.empty() && (!c.files.empty() || c.jsonl))
+    return report(error_at("--completion", "give the text once: --completion, or a file")), 2;
+  const auto compute = c.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   const auto budget = c.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, pool, *budget);
+  const auto language = open_model(c.model, device, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || language->spec().encoder)
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "score reads decoder-only language models, this is a {}",
+                           "scoring needs a decoder-only language model, this is a {}",
                            language->spec().architecture));
+  if (!language->has_tokenizer())
+    return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer"));
   const auto engine_options = c.engine.resolve(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
-    return report(error_at("--context-policy", "a text is scored whole: error or sinks")), 2;
-  Engine engine(language->model(), pool, *engine_options);
+    return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
+  Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) {
     const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
       for (size_t i = 0; i < lines.size(); ++i) {
-        const auto answer = score_line(std::string(lines[i]), engine, *language, c.top);
+        const auto answer = score_line(std::string(lines[i]), engine, *language, c);
         if (!print_out(answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i)))
           return false;
       }
@@ -106,14 +172,23 @@ int run_score(const std::vector<std::string>& arguments) {
     if (!text.ok()) return report(text.error());
     c.completion = *text;
   }
-  const auto result = score_pair(engine, *language, c.prompt, c.completion, c.top);
+  if (!c.json) return print_scores(engine, *language, c);
+  const auto result = score_pair(engine, *language, c.prompt, c.completion, c);
   if (!result.ok()) return report(result.error());
-  if (c.json) return print_out(result->dump() + "\n"), 0;
-  for (const Json& token : (*result)["token_logprobs"])
-    fmt::print("{:10.4f}  {}\n", token["logprob"].get<double>(), token["token"].dump());
-  fmt::print("{:10.4f}  over {} tokens, perplexity {:.4f}\n", (*result)["logprob"].get<double>(),
-             (*result)["tokens"].get<int64_t>(), (*result)["perplexity"].get<double>());
-  return 0;
+  return print_out(result->dump() + "\n"), 0;
+}
+
+}  // namespace
+
+int run_score(const std::vector<std::string>& arguments) {
+  ScoreCommand c;
+  return run_scores(c, "score", arguments);
+}
+
+int run_perplexity(const std::vector<std::string>& arguments) {
+  ScoreCommand c;
+  c.summary = true;
+  return run_scores(c, "perplexity", arguments);
 }
 
 }  // namespace makar

@@ -1,11 +1,17 @@
-// makar serve: a model behind HTTP.
+// makar serve: serves models over HTTP.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/lost_pages.h"
 #include "cli/run.h"
 #include "cli/serve_models.h"
+#include "kernels/cpu_device.h"
+#include "serve/log_writer.h"
 #include "serve/service.h"
 
 namespace makar {
@@ -29,6 +35,7 @@ Status check_command(const ServeCommand& c) {
     if (value >= low && value <= high) return Done{};
     return error_at(flag, "must be {} to {}, got {}", low, high, value);
   };
+  MAKAR_CHECK_OK(within("--draft-max", c.models.speculation.speculation.draft_tokens, 1, 64));
   MAKAR_CHECK_OK(within("--port", c.port, 0, 65535));
   MAKAR_CHECK_OK(within("--parallel", c.models.parallel, 1, 4096));
   MAKAR_CHECK_OK(within("--queue", c.queue, 0, 1 << 20));
@@ -37,19 +44,26 @@ Status check_command(const ServeCommand& c) {
   MAKAR_CHECK_OK(within("--client-time", c.client, 1, 3600));
   MAKAR_CHECK_OK(within("--rate-limit", c.limits.requests, 0, int64_t{1} << 40));
   MAKAR_CHECK_OK(within("--token-rate-limit", c.limits.tokens, 0, int64_t{1} << 40));
-  MAKAR_CHECK_OK(within("--n-predict", c.predict, 1, 1 << 20));
+  MAKAR_CHECK_OK(within("--max-tokens", c.predict, 1, 1 << 20));
   if (c.http.tls_certificate.empty() != c.http.tls_key.empty())
     return error_at(c.http.tls_key.empty() ? "--tls-cert" : "--tls-key",
-                    "a certificate and its key are needed together: --tls-cert FILE --tls-key FILE");
+                    "TLS needs both --tls-cert FILE and --tls-key FILE");
   if (c.keys.empty() && c.key_file.empty() && !is_loopback(c.http.host))
-    return error_at("--host", "{} can be reached from other machines; set --api-key, or serve 127.0.0.1",
+    return error_at("--host", "{} is reachable from other machines; set --api-key, or use 127.0.0.1",
                     c.http.host);
   if (!(c.max_file_size > 0 && c.max_file_size <= 200))
     return error_at("--max-file-size", "must be above 0 and at most 200, got {}", c.max_file_size);
   return check_sampler(c.sampler);
 }
 
-// The folder of the user's data, as the XDG directories say; empty where there is none.
+// Opens closed standard descriptors on /dev/null: otherwise the next file or client would get descriptor 2
+// and receive the log.
+void open_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(descriptor, F_GETFD) < 0) (void)!::open("/dev/null", O_RDWR);
+}
+
+// makar/files in the user's data folder (XDG); empty if HOME is not set.
 std::string default_files() {
   const char* data = std::getenv("XDG_DATA_HOME");
   if (data && data[0] == '/') return std::string(data) + "/makar/files";
@@ -57,22 +71,22 @@ std::string default_files() {
   return home && home[0] == '/' ? std::string(home) + "/.local/share/makar/files" : "";
 }
 
-// The store, or none and why. A folder that was asked for must be there for us; one that was not may be in
-// use.
+// Opens the file store, or returns none and sets `why`. A folder given with --files must be usable; failing
+// to open the default folder only disables file storage.
 Result<std::unique_ptr<FileStore>> open_files(const ServeCommand& c, std::string& why) {
   const std::string folder = c.files.empty() ? default_files() : c.files;
-  why = "the server keeps no files: it was started with --files none";
+  why = "the server stores no files: it was started with --files none";
   if (folder == "none") return std::unique_ptr<FileStore>();
   FileLimits limits;
   limits.bytes = static_cast<size_t>(c.max_file_size * 1e6);
   auto store = folder.empty() ? Result<std::unique_ptr<FileStore>>(error_at("--files", "HOME is not set"))
                               : FileStore::open(folder, limits);
   if (store.ok() || !c.files.empty()) return store;
-  why = "the server keeps no files: " + store.error().message;
+  why = "the server stores no files: " + store.error().message;
   return std::unique_ptr<FileStore>();
 }
 
-// A request that this kind of model answers: its route and its body.
+// Route and body of an example request for this kind of model.
 std::pair<std::string, std::string> first_request(const LanguageModel& language) {
   const HeadKind head = language.spec().head.kind;
   if (head == HeadKind::kSequenceClass) return {"/v1/moderations", R"({"input":"Hello"})"};
@@ -89,8 +103,8 @@ void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port
                                       v6 ? "[" + c.http.host + "]" : c.http.host, port);
   const auto [route, body] = first_request(language);
   fmt::print(
-      "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C stops it: what is under way is finished, a "
-      "second Ctrl-C does not wait.\n",
+      "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C shuts down after the requests in flight; a "
+      "second Ctrl-C at once.\n",
       name, url, url, route,
       c.keys.empty() && c.key_file.empty() ? "" : " -H \"Authorization: Bearer $MAKAR_API_KEY\"", body);
   std::fflush(stdout);
@@ -99,47 +113,57 @@ void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port
 }  // namespace
 
 int run_serve(const std::vector<std::string>& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // a closed client connection makes write() fail instead
+  open_standard_descriptors();
+  survive_lost_pages();
   ServeCommand c;
   c.sampler.temperature = 1;
-  Options options("serve",
-                  "A model behind HTTP, for clients of OpenAI, Anthropic and Ollama. Only this machine is "
-                  "served unless a key is set.",
-                  "makar serve -m MODEL");
+  Options options(
+      "serve",
+      "Serve models over HTTP (OpenAI, Anthropic and Ollama APIs) with a web page. Reachable from "
+      "this machine only, unless --host and --api-key are set.",
+      "makar serve MODEL");
   c.models.declare(options);
-  options.add("--host", &c.http.host, "address to listen at", "ADDRESS");
-  options.add("--port", &c.port, "port; 0 takes any that is free", "N");
-  options.add("--api-key", &c.keys,
-              "clients must show this key, or one of several (a,b, or the option again)", "KEY");
-  options.add("--api-key-file", &c.key_file, "keys, one a line, with a name for the log after each", "FILE");
-  options.add("--rate-limit", &c.limits.requests, "requests a minute for each key (or address); 0: no limit",
-              "N");
-  options.add("--token-rate-limit", &c.limits.tokens,
-              "tokens read and written a minute for each key (or address); 0: no limit", "N");
-  options.add("--cors", &c.origins, "pages of this origin may call, too ('*': of any); may be repeated",
-              "ORIGIN");
-  options.add("--tls-cert --ssl-cert-file", &c.http.tls_certificate, "speak TLS, with this certificate (PEM)",
-              "FILE");
-  options.add("--tls-key --ssl-key-file", &c.http.tls_key, "the certificate's private key (PEM)", "FILE");
-  options.add("-np --parallel --max-num-seqs", &c.models.parallel, "answers written at a time", "N");
-  options.add("--queue", &c.queue, "requests that may wait beside them; further ones get 429", "N");
-  options.add("--timeout", &c.timeout, "seconds a request may take", "N");
-  options.add("--drain-time", &c.drain, "seconds that what is under way may still take after SIGTERM", "N");
-  options.add("--client-time", &c.client,
-              "seconds a client may take to send headers (twice that for a body) or to read what is sent",
-              "N");
-  options.add("-n --n-predict --max-tokens", &c.predict, "tokens of an answer where a chat does not say",
-              "N");
+  options.group("Server");
+  options.add("--host", &c.http.host, "address to listen on", "ADDRESS");
+  options.add("--port", &c.port, "port to listen on; 0 picks a free one", "N");
+  options.add("--tls-cert --ssl-cert-file", &c.http.tls_certificate, "TLS certificate (PEM)", "FILE");
+  options.add("--tls-key --ssl-key-file", &c.http.tls_key, "private key of the certificate (PEM)", "FILE");
+  options.add("--log", &c.log, "write one JSON line per request to standard error");
   options.add(
       "--files", &c.files,
-      "where files and batches of clients are kept, or none; makar/files in the user's data without it",
+      "folder for files and batches of clients, or none; makar/files in the user's data folder if not "
+      "set",
       "FOLDER");
-  options.add("--max-file-size", &c.max_file_size, "MB of a file that a client may upload", "MB");
   options.add("--store", &c.store,
-              "where the page keeps conversations: a file, none, or auto for one in the user's data folder",
+              "database for the conversations of the page: a file, none, or auto for one in the user's data "
+              "folder",
               "FILE");
-  options.add("--runs", &c.runs, "the folder of trainings that the page shows", "FOLDER");
-  options.add("--log", &c.log, "a JSON line a request on standard error");
+  options.add("--runs", &c.runs, "folder of training runs that the page shows", "FOLDER");
+  options.group("Access");
+  options.add("--api-key", &c.keys, "require this key of clients; a,b or repeat for several", "KEY");
+  options.add("--api-key-file", &c.key_file,
+              "file with one key per line, each with an optional name for the log", "FILE");
+  options.add("--cors", &c.origins, "allow pages of this origin to call; * for any; may be repeated",
+              "ORIGIN");
+  options.add("--rate-limit", &c.limits.requests, "requests per minute per key (or address); 0 for no limit",
+              "N");
+  options.add("--token-rate-limit", &c.limits.tokens,
+              "prompt and generated tokens per minute per key (or address); 0 for no limit", "N");
+  options.group("Limits");
+  options.add("-n --max-tokens --n-predict", &c.predict,
+              "tokens of an answer when a chat request sets no limit", "N");
+  options.add("--parallel --max-num-seqs -np", &c.models.parallel, "maximum number of sequences per step",
+              "N");
+  options.add("--queue", &c.queue, "maximum number of waiting requests; more get status 429", "N");
+  options.add("--timeout", &c.timeout, "seconds that a request may take", "N");
+  options.add("--client-time", &c.client,
+              "seconds that a client may take to send headers (twice that for a body) or to read a response",
+              "N");
+  options.add("--drain-time", &c.drain, "seconds that requests in flight may take after SIGTERM", "N");
+  options.add("--max-file-size", &c.max_file_size, "maximum size of an uploaded file in megabytes", "MB");
   c.models.engine.declare(options);
+  c.models.speculation.declare(options);
   add_sampler_options(options, c.sampler);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = check_command(c); !status.ok()) return report(status.error()), 2;
@@ -151,12 +175,12 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (!budget.ok()) return report(budget.error()), 2;
   const std::string name = entries->front().name;
   const bool alone = entries->size() == 1;
-  // Destroyed from the last to the first: whoever still waits for an answer is let go while the server is
-  // there.
+  // Destroyed in reverse order: requests in flight are released before the server.
+  LogWriter log(STDERR_FILENO);
   std::unique_ptr<HttpServer> server;
-  ThreadPool pool(static_cast<int>(c.models.model.threads));
+  CpuDevice device(static_cast<int>(c.models.model.threads));
   Turns turns;
-  ModelShelf shelf(std::move(*entries), c.models.opener(pool, turns, alone), c.models.most);
+  ModelShelf shelf(std::move(*entries), c.models.opener(device, turns, alone), c.models.most);
   if (const Status opened = shelf.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
   serve.access = {std::move(*keys), c.origins, c.limits};
@@ -165,7 +189,9 @@ int run_serve(const std::vector<std::string>& arguments) {
   serve.defaults.max_new_tokens = c.predict, serve.defaults.sampler = c.sampler;
   serve.seed_given = options.given("--seed");
   serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs};
-  if (c.log) serve.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+  if (c.log) serve.log = [&log](const std::string& line) { log.write(line); };
+  serve.request_memory = c.models.request_memory();
+  c.http.max_bodies = std::min(c.http.max_bodies, static_cast<size_t>(serve.request_memory / 2));
   auto files = open_files(c, serve.no_files);
   if (!files.ok()) return report(files.error());
   serve.files = files->get();
@@ -181,7 +207,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   print_welcome(c, name, server->port(), shelf.list().front().active->served.language);
   server->run([&] {
     service.drain();
-    fmt::print(stderr, "makar: stopping when what is under way is answered\n");
+    log.write("makar: shutting down: finishing requests in flight");
   });
   return 0;
 }

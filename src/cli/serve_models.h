@@ -1,4 +1,4 @@
-// The models of `makar serve`: which there are, and how one is opened within the memory of all.
+// The models of `makar serve` and how each is opened within the shared memory budget.
 #pragma once
 #include "cli/model_options.h"
 #include "serve/model_shelf.h"
@@ -8,17 +8,20 @@ namespace makar {
 struct ServedModelOptions {
   ModelOptions model;  // the first one
   EngineFlags engine;
+  SpeculationOptions speculation;    // of the first model
   std::string alias, folder;         // --alias, --models-dir
   std::vector<std::string> others;   // --add-model [NAME=]PATH
   std::vector<std::string> modules;  // --lora-modules NAME=FOLDER
   int64_t most = 4, parallel = 64;
 
   void declare(Options& options);
-  // The first model with its adapters, then the others. Errors: names that are taken or empty, paths that are
-  // not there.
+  // The first model with its adapters, then the others. Errors: duplicate or empty names, missing paths.
   Result<std::vector<ShelfEntry>> entries() const;
-  // Opens one; `pool` and `turns` are those of all engines. The options outlive it.
-  ModelShelf::Opener opener(ThreadPool& pool, Turns& turns, bool alone) const;
+  // Memory limit in bytes for requests in flight. Bodies that are still being received have a separate limit
+  // of half as much.
+  int64_t request_memory() const;
+  // Opens one model; all engines share `device` and `turns`. These options must outlive the opener.
+  ModelShelf::Opener opener(Device& device, Turns& turns, bool alone) const;
 };
 
 }  // namespace makar

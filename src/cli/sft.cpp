@@ -1,4 +1,4 @@
-// makar sft: fine-tuning on conversations and instructions, whole or through an adapter.
+// makar sft: fine-tunes on conversations and instructions, all weights or an adapter.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +14,14 @@
 #include "train/conversation.h"
 #include "train/given_batch.h"
 #include "train/pairs.h"
+#include "train/token_roles.h"
 
 namespace makar {
 namespace {
+
+// The usual learning rate for adapters: ten times that of full fine-tuning, because few parameters start at
+// zero.
+constexpr double kAdapterRate = 2e-4;
 
 struct Sft {
   TrainCommon common;
@@ -24,38 +29,65 @@ struct Sft {
   std::vector<std::string> targets, modules_to_save;
   int64_t sequence_len = 1024, rank = 8;
   double alpha = 16, dropout = 0;
-  bool rslora = false, dora = false, train_on_inputs = false, sample_packing = true;
+  bool rslora = false, dora = false, train_on_inputs = false, sample_packing = false;
+  std::vector<std::string> given;  // options that were set
+  std::string used_template;       // a chat template that is not the base's own
 };
 
 void declare(Options& o, Sft& s) {
   declare_common(o, s.common);
+  o.group("Model");
   o.add("-m --base-model --model", &s.base_model, "the model to fine-tune: a folder, or a GGUF file", "DIR")
       .required = true;
-  o.add("--sequence-len", &s.sequence_len, "longer conversations are cut at their end", "N");
+  o.group("Objective");
+  o.add("--sequence-len", &s.sequence_len, "tokens of a conversation; longer ones are cut at their end", "N");
   o.add("--sample-packing", &s.sample_packing,
-        "always so: sequences lie end to end without padding, each attending to itself");
-  o.add("--train-on-inputs", &s.train_on_inputs, "learn all tokens, not the assistant's alone");
-  o.add("--chat-template", &s.chat_template, "a template file instead of the model's own", "FILE");
-  o.add("--adapter", &s.adapter,
-        "lora: train an adapter beside the frozen model; qlora: the model in fewer bits", "NAME");
+        "an example is a pack of conversations with up to sequence_len tokens; each attends to itself only");
+  o.add("--train-on-inputs", &s.train_on_inputs, "train on all tokens, not only on the assistant's");
+  o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
+  o.group("Adapter");
+  o.add("--adapter", &s.adapter, "train an adapter on the frozen model: lora, or qlora on a quantized one",
+        "KIND");
   o.add("--quantize-base", &s.quantize_base,
-        "the frozen model's blocks become q8_0, q4_0, q4_k, ... when it is loaded (qlora on a folder: q4_k)",
+        "quantize the blocks of the frozen model to q8_0, q4_0, q4_k, ... on load (qlora on a folder: q4_k)",
         "TYPE");
-  o.add("--lora-r", &s.rank, "rank", "N");
-  o.add("--lora-alpha", &s.alpha, "its scale is alpha / r", "X");
-  o.add("--lora-dropout", &s.dropout, "before the adapter", "X");
-  o.add("--lora-target-modules", &s.targets, "ends of module names, or all-linear; repeat for more", "NAME");
-  o.add("--lora-modules-to-save", &s.modules_to_save, "modules trained whole beside the adapter", "NAME");
-  o.add("--lora-model-dir", &s.lora_model_dir, "go on with this adapter", "DIR");
-  o.add("--use-rslora --peft-use-rslora", &s.rslora, "scale by alpha / sqrt(r)");
-  o.add("--use-dora --peft-use-dora", &s.dora, "weight-decomposed: magnitude and direction");
+  o.add("--lora-r", &s.rank, "rank of the adapter", "N");
+  o.add("--lora-alpha", &s.alpha, "the adapter's scale is alpha / r", "X");
+  o.add("--lora-dropout", &s.dropout, "dropout on the adapter's input", "X");
+  o.add("--lora-target-modules", &s.targets,
+        "names of the adapted modules (or their last parts), or all-linear, the default; repeat for more",
+        "NAME");
+  o.add("--lora-modules-to-save", &s.modules_to_save, "modules trained in full besides the adapter", "NAME");
+  o.add("--lora-model-dir", &s.lora_model_dir, "continue training this adapter", "DIR");
+  o.add("--use-rslora --peft-use-rslora", &s.rslora,
+        "scale the adapter by alpha / sqrt(r) (rank-stabilized LoRA)");
+  o.add("--use-dora --peft-use-dora", &s.dora, "weight-decomposed adapter (DoRA)");
 }
 
-Status check_options(const Sft& s) {
+// Rejects adapter options when no adapter is trained: the user expects one.
+Status check_adapter_options(const Sft& s, const Options& options) {
+  if (!s.adapter.empty() || !s.lora_model_dir.empty()) return Done{};
+  std::vector<std::string> given;
+  for (const char* name : {"--quantize-base", "--lora-r", "--lora-alpha", "--lora-dropout",
+                           "--lora-target-modules", "--lora-modules-to-save", "--use-rslora", "--use-dora"})
+    if (options.given(name)) {
+      std::string key(name + 2);
+      std::replace(key.begin(), key.end(), '-', '_');
+      given.push_back(std::move(key));
+    }
+  if (given.empty()) return Done{};
+  return error_at(
+      given[0], "{} without an adapter: add --adapter {}, or remove {} to train all weights",
+      given.size() == 1 ? "has no effect" : fmt::format("{} have no effect", fmt::join(given, ", ")),
+      s.quantize_base.empty() ? "lora" : "qlora", given.size() == 1 ? "it" : "them");
+}
+
+Status check_options(const Sft& s, const Options& options) {
   if (!s.adapter.empty() && s.adapter != "lora" && s.adapter != "qlora")
-    return error_at("adapter", "expected lora or qlora, got '{}'", s.adapter);
-  if (!s.quantize_base.empty() && s.adapter.empty() && s.lora_model_dir.empty())
-    return error_at("quantize_base", "a model in fewer bits is trained through an adapter: --adapter qlora");
+    return error_at(
+        "adapter", "expected lora or qlora, got '{}'{}", s.adapter,
+        is_folder(s.adapter) ? "; to continue training that adapter, use --lora-model-dir " + s.adapter : "");
+  MAKAR_CHECK_OK(check_adapter_options(s, options));
   if (s.rank < 1 || s.rank > 65536) return error_at("lora_r", "expected 1 to 65536, got {}", s.rank);
   if (!(s.dropout >= 0 && s.dropout < 1))
     return error_at("lora_dropout", "expected 0 to 1, got {}", s.dropout);
@@ -70,7 +102,7 @@ double mebibytes(const Model& model) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-// The model to train; one that stays frozen is left as its files hold it, or becomes smaller.
+// Loads the model to train. A frozen base is mapped in its files' types, or quantized.
 Result<LoadedModel> load_base(Sft& s, ThreadPool& pool) {
   const bool frozen = !s.adapter.empty() || !s.lora_model_dir.empty();
   MAKAR_TRY(LoadedModel loaded, load_model(s.base_model, {!frozen}));
@@ -81,15 +113,31 @@ Result<LoadedModel> load_base(Sft& s, ThreadPool& pool) {
   if (s.quantize_base.empty()) return loaded;
   const double before = mebibytes(*loaded.model);
   MAKAR_CHECK_OK(quantize_in_memory(*loaded.model, s.quantize_base, pool));
-  say(s.common,
-      fmt::format("the frozen model: {:.1f} MiB, {:.1f} MiB in its files", mebibytes(*loaded.model), before));
+  say(s.common, fmt::format("base model: {:.1f} MiB as {}, {:.1f} MiB in its files", mebibytes(*loaded.model),
+                            s.quantize_base, before));
   return loaded;
 }
 
-// A new adapter, or one that goes on; nullopt: the whole model is trained.
-Result<std::optional<AdapterConfig>> put_adapter(const Sft& s, const LoadedModel& loaded, ThreadPool& pool) {
+// Rejects options that contradict the adapter being continued.
+Status check_continued(const Sft& s, const AdapterConfig& config) {
+  const auto differs = [&](const char* option, const char* key, bool equal, const auto& found) -> Status {
+    if (equal || std::find(s.given.begin(), s.given.end(), option) == s.given.end()) return Done{};
+    return error_at(key,
+                    "the adapter in {} was made with {}; remove the option, or train a new adapter (without "
+                    "lora_model_dir)",
+                    s.lora_model_dir, found);
+  };
+  MAKAR_CHECK_OK(differs("--lora-r", "lora_r", s.rank == config.rank, config.rank));
+  MAKAR_CHECK_OK(differs("--lora-alpha", "lora_alpha", s.alpha == config.alpha, config.alpha));
+  MAKAR_CHECK_OK(differs("--use-dora", "use_dora", s.dora == config.dora, config.dora));
+  return differs("--use-rslora", "use_rslora", s.rslora == config.rslora, config.rslora);
+}
+
+// Creates a new adapter or loads the one to continue; nullopt: full fine-tuning.
+Result<std::optional<AdapterConfig>> put_adapter(const Sft& s, const LoadedModel& loaded, Device& device) {
   if (!s.lora_model_dir.empty()) {
-    MAKAR_TRY(AdapterConfig config, load_adapter(loaded, s.lora_model_dir, pool));
+    MAKAR_TRY(AdapterConfig config, load_adapter(loaded, s.lora_model_dir, device));
+    MAKAR_CHECK_OK(check_continued(s, config));
     return std::optional<AdapterConfig>(std::move(config));
   }
   if (s.adapter.empty()) return std::optional<AdapterConfig>();
@@ -99,49 +147,56 @@ Result<std::optional<AdapterConfig>> put_adapter(const Sft& s, const LoadedModel
   config.targets = s.targets.empty() ? std::vector<std::string>{"all-linear"} : s.targets;
   config.modules_to_save = s.modules_to_save;
   config.json = {{"base_model_name_or_path", s.base_model}};
-  MAKAR_CHECK_OK(add_adapter(loaded, config, pool, static_cast<uint64_t>(s.common.loop.seed)));
+  MAKAR_CHECK_OK(add_adapter(loaded, config, device, static_cast<uint64_t>(s.common.loop.seed)));
   return std::optional<AdapterConfig>(std::move(config));
 }
 
-Result<ChatTemplate> find_template(const Sft& s, const Tokenizer& tokenizer, const ModelSpec& spec) {
+// The chat template to train with. If it is not the base's own, it is kept in used_template and saved with
+// the model.
+Result<ChatTemplate> find_template(Sft& s, const Tokenizer& tokenizer, const ModelSpec& spec) {
   if (!s.chat_template.empty()) {
-    MAKAR_TRY(const std::string text, read_file(s.chat_template, size_t{1} << 20));
-    return ChatTemplate::parse(text, s.chat_template);
+    MAKAR_TRY(s.used_template, read_file(s.chat_template, size_t{1} << 20));
+    return ChatTemplate::parse(s.used_template, s.chat_template);
   }
   MAKAR_TRY(const ModelSource source, ModelSource::open(s.base_model));
   auto own = chat_template_of(source, tokenizer);
   if (own.ok() || own.error().kind != Error::Kind::kNotFound) return own;
   std::string end;
   if (!spec.eos.empty()) end = tokenizer.token(static_cast<uint32_t>(spec.eos[0])).value_or("");
-  say(s.common, "the model has no chat template: '### Instruction' and '### Response' are used");
-  return ChatTemplate::parse(ConversationEncoder::plain_template(end), "built-in template");
+  say(s.common,
+      "the model has no chat template: '### Instruction' and '### Response' are used, and saved with it");
+  s.used_template = ConversationEncoder::plain_template(end);
+  return ChatTemplate::parse(s.used_template, "built-in template");
 }
 
 struct ConversationStores {
   TokenStore train, validation;
 };
 
-// Every conversation of the datasets, through shards under the run's folder.
+// Reads all conversations of the datasets into token shards in the run folder.
 Result<ConversationStores> read_all_conversations(const Sft& s, const ConversationEncoder& encoder,
                                                   int64_t vocab, Json& identity) {
   const std::string folder = s.common.loop.output_dir + "/data/conversations";
   MAKAR_CHECK_OK(make_folder(folder));
-  ConversationWriter writer(folder, vocab);
-  const auto add = [&](const std::string& text, bool held_out) -> Status {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    const double share = held_out ? 1 : s.common.val_datasets.empty() ? s.common.val_set_size : 0;
-    const uint64_t train = writer.train(), validation = writer.validation();
-    MAKAR_TRY(const auto read, read_conversations(spec.path, spec.type, encoder, share, writer));
-    say(s.common, fmt::format("{}: {} conversations to learn, {} for validation (schema: {})", spec.path,
-                              writer.train() - train, writer.validation() - validation, read.schema));
-    if (read.bad.count > 0) say(s.common, fmt::format("{} records could not be used:", read.bad.count));
-    for (const std::string& line : read.bad.told) say(s.common, "  " + line);
+  std::optional<ConversationWriter> writer;
+  writer.emplace(folder, vocab);
+  const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
+    const uint64_t train = writer->train(), validation = writer->validation();
+    MAKAR_TRY(const auto read, read_conversations(spec.data(), spec.type, encoder, split, *writer));
+    say(s.common,
+        fmt::format("{}: {} for training, {} for validation (schema: {})", spec.path,
+                    counted(writer->train() - train, "conversation"), writer->validation() - validation,
+                    read.schema.empty() ? "unknown" : read.schema));
+    say_bad_records(s.common, read.bad);
     return Done{};
   };
-  for (const std::string& text : s.common.datasets) MAKAR_CHECK_OK(add(text, false));
-  for (const std::string& text : s.common.val_datasets) MAKAR_CHECK_OK(add(text, true));
-  if (writer.train() == 0) return error_at("datasets", "there is no conversation to learn from");
-  MAKAR_CHECK_OK(writer.finish());
+  const auto restart = [&]() -> Status {
+    writer.emplace(folder, vocab);
+    return Done{};
+  };
+  MAKAR_CHECK_OK(read_datasets(s.common, add, restart));
+  if (writer->train() == 0) return error_at("datasets", "there is no conversation to learn from");
+  MAKAR_CHECK_OK(writer->finish());
   ConversationStores out;
   MAKAR_TRY(out.train, TokenStore::open(folder, "train"));
   MAKAR_TRY(out.validation, TokenStore::open(folder, "validation"));
@@ -156,26 +211,28 @@ Result<ConversationStores> read_all_conversations(const Sft& s, const Conversati
   return out;
 }
 
-// Every example of the datasets; for validation those of val_datasets, or a share.
+// Reads all examples of the datasets. Validation examples come from val_datasets, or are a share of the
+// training data.
 template <class Data, class Read>
 Result<Data> read_split(const Sft& s, const char* what, Json& identity, const Read& read) {
   Data data(s.common.loop.output_dir);
-  const auto add = [&](const std::string& text, bool held_out) -> Status {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    const double share = held_out ? 1 : s.common.val_datasets.empty() ? s.common.val_set_size : 0;
+  const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
     const size_t train = data.train.size(), validation = data.validation.size();
-    MAKAR_CHECK_OK(read(spec.path, share, data));
-    say(s.common,
-        fmt::format("{}: {} {} to learn, {} for validation; {} records could not be used", spec.path,
-                    data.train.size() - train, what, data.validation.size() - validation, data.bad.count));
-    for (const std::string& line : data.bad.told) say(s.common, "  " + line);
+    MAKAR_CHECK_OK(read(spec.data(), split, data));
+    say(s.common, fmt::format("{}: {} {} for training, {} for validation", spec.path,
+                              data.train.size() - train, what, data.validation.size() - validation));
+    say_bad_records(s.common, data.bad);
     MAKAR_TRY(const std::string sum,
               is_folder(spec.path) ? Result<std::string>(spec.path) : sha256_of_file(spec.path));
     identity["data"].push_back(sum);
+    for (const auto& [ours, theirs] : spec.columns) identity["data"].push_back(ours + "=" + theirs);
     return Done{};
   };
-  for (const std::string& text : s.common.datasets) MAKAR_CHECK_OK(add(text, false));
-  for (const std::string& text : s.common.val_datasets) MAKAR_CHECK_OK(add(text, true));
+  const auto restart = [&]() -> Status {
+    data = Data(s.common.loop.output_dir);
+    return Done{};
+  };
+  MAKAR_CHECK_OK(read_datasets(s.common, add, restart));
   if (data.train.empty()) return error_at("datasets", "there are no {} to learn from", what);
   return data;
 }
@@ -185,11 +242,14 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, Model& model, const Tokenizer& t
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
+  if (s.sample_packing && (spec.head.kind != HeadKind::kCausalLm || spec.encoder))
+    return error_of(Error::Kind::kUnsupported, "sample_packing",
+                    "packs conversations; a {} does not learn them", spec.architecture);
   if (spec.head.kind == HeadKind::kNone && spec.encoder && !spec.decoder) {
     MAKAR_TRY(auto data,
               read_split<TripletData>(s, "anchors with positives", identity,
-                                      [&](const std::string& path, double share, TripletData& out) {
-                                        return read_triplets(path, tokenizer, s.sequence_len, share, out);
+                                      [&](const DataPath& path, ValidationSplit& split, TripletData& out) {
+                                        return read_triplets(path, tokenizer, s.sequence_len, split, out);
                                       }));
     return std::unique_ptr<Task>(new ContrastiveTask(model, std::move(data), batch, seed));
   }
@@ -198,26 +258,47 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, Model& model, const Tokenizer& t
                     "a {} neither writes nor embeds; makar classify trains it", spec.architecture);
   if (spec.encoder) {
     if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
-    MAKAR_TRY(auto data, read_split<PairData>(s, "pairs of source and target", identity,
-                                              [&](const std::string& path, double share, PairData& out) {
-                                                return read_pairs(path, tokenizer, spec.eos[0],
-                                                                  s.sequence_len, share, out);
-                                              }));
+    MAKAR_TRY(auto data, read_split<PairData>(
+                             s, "pairs of source and target", identity,
+                             [&](const DataPath& path, ValidationSplit& split, PairData& out) {
+                               return read_pairs(path, tokenizer, spec.eos[0], s.sequence_len, split, out);
+                             }));
     return std::unique_ptr<Task>(new PairTask(model, std::move(data), batch, seed, smoothing));
   }
   MAKAR_TRY(ChatTemplate chat, find_template(s, tokenizer, spec));
   const ConversationEncoder encoder(tokenizer, std::move(chat), {s.sequence_len, s.train_on_inputs});
   MAKAR_TRY(auto data, read_all_conversations(s, encoder, spec.vocab, identity));
-  return std::unique_ptr<Task>(
-      new ConversationTask(model, std::move(data.train), std::move(data.validation), batch, seed, smoothing));
+  const int64_t conversations = data.train.documents();
+  auto task =
+      std::make_unique<ConversationTask>(model, std::move(data.train), std::move(data.validation), batch,
+                                         seed, smoothing, s.sample_packing ? s.sequence_len : 0);
+  if (s.sample_packing) {
+    identity["sample_packing"] = s.sequence_len;
+    say(s.common, fmt::format("sample packing: {} conversations in {} packs of up to {} tokens",
+                              conversations, task->packs(), s.sequence_len));
+  }
+  return std::unique_ptr<Task>(std::move(task));
+}
+
+// For a GGUF base: its control tokens and chat template.
+Json tokenizer_config(const std::string& base_model, const Tokenizer& tokenizer) {
+  Json out = TokenRoles::of(tokenizer, base_model).to_json();
+  if (const auto source = ModelSource::open(base_model); source.ok() && source->gguf)
+    if (const auto text = source->gguf->fields().text("tokenizer.chat_template"))
+      out["chat_template"] = *text;
+  return out;
 }
 
 int train(Sft& s, const std::string& command) {
   ThreadPool pool(static_cast<int>(s.common.threads));
+  const auto compute = open_compute(s.common.device, pool);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   const auto loaded = load_base(s, pool);
   if (!loaded.ok()) return report(loaded.error());
-  const auto adapter = put_adapter(s, *loaded, pool);
+  const auto adapter = put_adapter(s, *loaded, device);
   if (!adapter.ok()) return report(adapter.error());
+  say_trained_parameters(s.common, *loaded->model);
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
@@ -226,7 +307,7 @@ int train(Sft& s, const std::string& command) {
     auto task = GivenBatchTask::open(*loaded->model, s.common.datasets[0],
                                      static_cast<float>(s.common.loop.label_smoothing));
     if (!task.ok()) return report(task.error());
-    return run_job({s.common, *loaded, *task, pool, saved, nullptr, "", "fine-tuned", command, identity});
+    return run_job({s.common, *loaded, *task, device, saved, nullptr, "", "fine-tuned", command, identity});
   }
   const ModelSpec& spec = loaded->model->spec();
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
@@ -237,22 +318,26 @@ int train(Sft& s, const std::string& command) {
                            spec.vocab));
   const auto task = make_task(s, *loaded->model, *tokenizer, identity);
   if (!task.ok()) return report(task.error());
-  return run_job(
-      {s.common, *loaded, **task, pool, saved, &*tokenizer, s.base_model, "fine-tuned", command, identity});
+  return run_job({s.common, *loaded, **task, device, saved, &*tokenizer, s.base_model, "fine-tuned", command,
+                  identity, s.base_model, tokenizer_config(s.base_model, *tokenizer), s.used_template});
 }
 
 }  // namespace
 
 int run_sft(const std::vector<std::string>& arguments) {
   Sft s;
-  s.common.loop.learning_rate = 2e-5;
+  s.common.loop.output_dir = "runs/sft", s.common.loop.learning_rate = 2e-5;
   Options options("sft",
-                  "Fine-tunes a model on conversations (an encoder-decoder on source and target, an "
-                  "embedding model on anchor and positive); RECIPE.yaml and key=value words set options too.",
-                  "makar sft --base-model DIR --datasets chats.jsonl --adapter lora -o run");
+                  "Fine-tune a model on conversations (an encoder-decoder on source and target, an embedding "
+                  "model on anchor and positive). A RECIPE.yaml and key=value words set options too.",
+                  "makar sft --base-model DIR --datasets chats.jsonl --adapter lora -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
-  if (const Status c = check_options(s); !c.ok()) return report(c.error()), 2;
+  if (const Status c = check_options(s, options); !c.ok()) return report(c.error()), 2;
+  for (const auto& option : options.all())
+    if (option.seen) s.given.insert(s.given.end(), option.names.begin(), option.names.end());
+  const bool adapter = !s.adapter.empty() || !s.lora_model_dir.empty();
+  if (adapter && !options.given("--learning-rate")) s.common.loop.learning_rate = kAdapterRate;
   return train(s, command_line("sft", arguments));
 }
 

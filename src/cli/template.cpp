@@ -1,4 +1,4 @@
-// makar template render: a chat template and messages to text or segments.
+// makar template render: renders messages with a chat template, as text or segments.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "cli/command.h"
 #include "cli/run.h"
 #include "text/template/chat_template.h"
 
@@ -40,7 +41,7 @@ Json answer(const ChatRendering& rendering, bool segments) {
   return out;
 }
 
-// A conversation is a list of messages, or an object with messages and perhaps tools and documents.
+// A conversation is a list of messages, or an object with messages and optionally tools and documents.
 void take_fields(const Json& data, ChatInput& input) {
   if (!data.is_object()) {
     input.messages = data;
@@ -125,7 +126,7 @@ int run_lines(const RenderOptions& o) {
   return 0;
 }
 
-// Template text plain, content in colour on a terminal; in a pipe one JSON object a segment.
+// On a terminal, template text is plain and content coloured; otherwise one JSON object per segment.
 void print_segments(const ChatRendering& rendering) {
   const bool colour = isatty(STDOUT_FILENO);
   for (const ChatSegment& s : rendering.segments) {
@@ -141,35 +142,42 @@ void print_segments(const ChatRendering& rendering) {
 
 int run_render(const std::vector<std::string>& arguments) {
   RenderOptions o;
-  Options options("template render", "Renders messages through a chat template.",
+  Options options("template render", "Render messages through a chat template.",
                   "makar template render --tokenizer model/ --messages chat.json --add-generation-prompt");
-  options.add("--template", &o.template_path, "a file with the template", "FILE");
-  options.add("--tokenizer -m --model", &o.tokenizer,
-              "a model folder with the template and its special tokens", "DIR");
-  options.add("--name", &o.name, "which template, where the folder has several", "NAME");
+  options.group("Template");
+  options.add("-m --model --tokenizer", &o.tokenizer, "model folder with the template and its special tokens",
+              "DIR");
+  options.add("--template", &o.template_path, "file with the template", "FILE");
+  options.add("--name", &o.name, "name of the template, if the folder has several", "NAME");
+  options.group("Input");
   options.add(
       "--messages", &o.messages,
-      "JSON: a list of messages, or an object with messages, tools, documents; - reads standard input",
+      "JSON file: a list of messages, or an object with messages, tools, documents; - for standard input",
       "FILE");
-  options.add("--tools", &o.tools, "JSON: a list of tools", "FILE");
-  options.add("--documents", &o.documents, "JSON: a list of documents", "FILE");
-  options.add("--set", &o.set, "further variables as a JSON object", "JSON");
+  options.add("--tools", &o.tools, "JSON file with a list of tools", "FILE");
+  options.add("--documents", &o.documents, "JSON file with a list of documents", "FILE");
+  options.add("--set", &o.set, "more template variables, as a JSON object", "JSON");
   options.add("--add-generation-prompt", &o.add_generation_prompt,
-              "end with the opening of the assistant's answer");
-  options.add("--continue-final-message", &o.continue_final_message, "end inside the last message");
-  options.add("--segments", &o.segments, "tell apart what the template wrote and what the messages did");
+              "end with the start of the assistant's message");
+  options.add("--continue-final-message", &o.continue_final_message, "leave the last message open");
+  options.group("Output");
+  options.add("--segments", &o.segments,
+              "mark which text comes from the template and which from the messages");
   options.add("--json", &o.json, "print one JSON object");
-  options.add("--jsonl", &o.jsonl, "read one JSON object a line from standard input, print one a line");
+  options.add("--jsonl", &o.jsonl,
+              "read one JSON object per line from standard input and print one per line");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (o.jsonl) return run_lines(o);
   if (o.messages.empty() || o.template_path.empty() == o.tokenizer.empty()) {
-    fmt::print(stderr, "makar: template render needs --messages and one of --template and --tokenizer\n");
+    fmt::print(stderr, "makar: template render needs --messages, and --template or --model\n");
     return 2;
   }
   const auto t = read_template(o);
   if (!t.ok()) return report(t.error());
   const auto input = read_input(o);
   if (!input.ok()) return report(input.error());
+  if (input->tools.is_array() && !input->tools.empty() && t->source().find("tools") == std::string::npos)
+    warn("the tools have no effect: the template does not use them");
   const auto rendering = t->render(*input);
   if (!rendering.ok()) return report(rendering.error());
   if (o.json)
@@ -184,12 +192,11 @@ int run_render(const std::vector<std::string>& arguments) {
 }  // namespace
 
 int run_template(const std::vector<std::string>& arguments) {
-  if (!arguments.empty() && arguments[0] == "render")
-    return run_render({arguments.begin() + 1, arguments.end()});
-  const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
-  fmt::print(help ? stdout : stderr,
-             "usage: makar template render [options]\n\n`makar template render --help` explains it.\n");
-  return help ? 0 : 2;
+  constexpr Command kTemplateCommands[] = {
+      {"render", "render messages through a chat template", run_render},
+  };
+  return run_subcommand("template", "Render chat templates.",
+                        "makar template render -m MODEL --messages chat.json", kTemplateCommands, arguments);
 }
 
 }  // namespace makar

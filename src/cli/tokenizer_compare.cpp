@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-// A stretch of text that the two cut differently.
+// A span of text that the two tokenizers split differently.
 struct Difference {
   Span bytes;
   std::vector<std::string> first, second;
@@ -19,7 +19,7 @@ std::vector<std::string> pieces(const Tokenizer& tokenizer, const Encoding& e, s
   return out;
 }
 
-// Walks both encodings; between places where both have a boundary, the cuts must be the same.
+// Walks both encodings. Between positions where both have a token boundary, the tokens must be the same.
 std::vector<Difference> differences(const Tokenizer& a, const Encoding& x, const Tokenizer& b,
                                     const Encoding& y) {
   std::vector<Difference> out;
@@ -60,13 +60,15 @@ int run_tokenizer_compare(const std::vector<std::string>& arguments) {
   std::vector<std::string> files;
   bool json = false;
   int64_t show = 20;
-  Options options("tokenizer compare", "where two tokenizers differ on a text",
+  Options options("tokenizer compare", "Show where two tokenizers differ on a text.",
                   "makar tokenizer compare a/tokenizer.json b/tokenizer.json book.txt");
+  options.group("Input");
   options.positional("A", &a_path, "the first tokenizer");
   options.positional("B", &b_path, "the second tokenizer");
-  options.positional("FILES...", &files, "text; standard input when there is none").required = false;
-  options.add("--show", &show, "how many differences to print", "N");
-  options.add("--json", &json, "print JSON");
+  options.positional("FILES...", &files, "text files; standard input if there is none").required = false;
+  options.group("Output");
+  options.add("--show", &show, "number of differences to print", "N");
+  options.add("--json", &json, "print one JSON object");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto a = Tokenizer::load(a_path), b = Tokenizer::load(b_path);
   if (!a.ok()) return report(a.error());

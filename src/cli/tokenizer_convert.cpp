@@ -10,10 +10,10 @@ int run_tokenizer_convert(const std::vector<std::string>& arguments) {
   std::string from, to;
   Options options(
       "tokenizer convert",
-      "any tokenizer file into tokenizer.json, or into a SentencePiece .model where that can hold it",
+      "Convert a tokenizer to tokenizer.json, or to a SentencePiece .model where that format allows it.",
       "makar tokenizer convert tokenizer.model tokenizer.json");
-  options.positional("FROM", &from, "a tokenizer file of any kind, or a model folder");
-  options.positional("TO", &to, "the file to write: .json or .model");
+  options.positional("FROM", &from, "tokenizer file of any format, or a model folder");
+  options.positional("TO", &to, "file to write: .json or .model");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto tokenizer = Tokenizer::load(from);
   if (!tokenizer.ok()) return report(tokenizer.error());

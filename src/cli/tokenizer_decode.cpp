@@ -58,16 +58,17 @@ std::string decode_json_line(const Tokenizer& tokenizer, std::string_view line, 
 int run_tokenizer_decode(const std::vector<std::string>& arguments) {
   TokenizerOptions shared;
   bool jsonl = false, lines = false, skip_special = false;
-  Options options("tokenizer decode", "ids to text",
+  Options options("tokenizer decode", "Decode token ids to text.",
                   "echo '15496 995' | makar tokenizer decode tokenizer.json");
   shared.declare(options);
   options
       .positional("TOKENIZER FILES...", &shared.words,
-                  "the tokenizer (unless -m names it), then files of ids")
+                  "the tokenizer (unless -m gives it), then files of ids; standard input if there is none")
       .required = false;
-  options.add("--jsonl", &jsonl, "lines {\"ids\"} in, {\"text\"} out");
-  options.add("--lines", &lines, "each line by itself");
-  options.add("--skip-special", &skip_special, "leave special tokens out");
+  options.add("--lines", &lines, "decode each line separately");
+  options.add("--jsonl", &jsonl, "read one {\"ids\"} per line and print one {\"text\"} per line");
+  options.group("Output");
+  options.add("--skip-special", &skip_special, "omit special tokens");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
   const auto tokenizer = Tokenizer::load(shared.model);

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "text/pipeline.h"
@@ -129,24 +130,25 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   std::string text_given;
   int64_t threads = 0, max_length = 0;
   Options options("tokenizer encode",
-                  "text to ids: standard input or files, whole, by lines or as JSON lines",
+                  "Encode text to token ids: standard input or files, whole, by lines or as JSON lines.",
                   "echo 'Hello world' | makar tokenizer encode tokenizer.json");
   shared.declare(options);
   options
       .positional("TOKENIZER FILES...", &shared.words,
-                  "the tokenizer (unless -m names it), then files of text")
+                  "the tokenizer (unless -m gives it), then text files; standard input if there is none")
       .required = false;
   options.add("--text", &text_given, "encode this text", "TEXT");
-  options.add("--lines", &lines, "each line by itself");
-  options.add(
-      "--jsonl", &jsonl,
-      "lines {\"text\"} in, {\"ids\",\"offsets\"} out; offsets in code points, byte_offsets in bytes");
+  options.add("--lines", &lines, "encode each line separately");
+  options.add("--jsonl", &jsonl,
+              "read one {\"text\"} per line and print one {\"ids\", \"offsets\"} per line; offsets in code "
+              "points, byte_offsets in bytes");
+  options.group("Output");
   options.add("--json", &json, "print JSON with offsets");
   options.add("--pieces", &pieces, "print the tokens instead of the ids");
   options.add("--explain", &explains, "show the merges of each word step by step");
-  options.add("--max-length", &max_length, "cut to this many tokens (0: do not)", "N");
-  options.add("-t --threads", &threads, "threads (0: one a core)", "N");
+  options.add("--max-length", &max_length, "truncate to this many tokens; 0 for no limit", "N");
   shared.declare_special(options);
+  declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
   if (max_length < 0) return report(error_at("--max-length", "expected 0 or more, got {}", max_length)), 2;

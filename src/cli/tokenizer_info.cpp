@@ -50,14 +50,16 @@ Facts facts(const Tokenizer& tokenizer) {
 int run_tokenizer_info(const std::vector<std::string>& arguments) {
   TokenizerOptions shared;
   bool json = false;
-  Options options("tokenizer info", "the pipeline, the vocabulary, and bytes per token on given files",
+  Options options("tokenizer info",
+                  "Show a tokenizer's pipeline and vocabulary, and bytes per token on files.",
                   "makar tokenizer info tokenizer.json book.txt");
   shared.declare(options);
   options
       .positional("TOKENIZER FILES...", &shared.words,
-                  "the tokenizer (unless -m names it), then files of text to measure")
+                  "the tokenizer (unless -m gives it), then text files to measure")
       .required = false;
-  options.add("--json", &json, "print JSON");
+  options.group("Output");
+  options.add("--json", &json, "print one JSON object");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
   const auto tokenizer = Tokenizer::load(shared.model);

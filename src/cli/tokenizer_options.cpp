@@ -30,22 +30,23 @@ Result<size_t> read_some(int file, const std::string& name, std::string& buffer)
 }  // namespace
 
 void TokenizerOptions::declare(Options& options) {
-  options.add("-m --model --tokenizer", &model, "the tokenizer: a file of any kind, or a model folder",
-              "PATH");
+  options.group("Input");
+  options.add("-m --model --tokenizer", &model, "tokenizer: a file of any format, or a model folder", "PATH");
 }
 
 void TokenizerOptions::declare_special(Options& options) {
+  options.group("Special tokens");
   options.add("--special", &special, "add the special tokens of the post-processor");
   options.add("--parse-special", &parse_special,
-              "special-token strings in the text become control ids (by default they stay plain text)");
-  options.add("--forbid-special", &forbid_special, "special-token strings in the text are an error");
+              "turn special tokens spelled in the text into their ids; plain text otherwise");
+  options.add("--forbid-special", &forbid_special, "fail on special tokens spelled in the text");
 }
 
 Status TokenizerOptions::settle() {
   if (parse_special && forbid_special)
     return error_at("--parse-special", "contradicts --forbid-special; give one of them");
   if (!model.empty()) return Done{};
-  if (words.empty()) return error_at("TOKENIZER", "which one? give a file or a folder first, or with -m");
+  if (words.empty()) return error_at("TOKENIZER", "is missing; give a file or a folder first, or with -m");
   model = words.front();
   words.erase(words.begin());
   return Done{};
@@ -96,7 +97,7 @@ Status each_lines(const std::vector<std::string>& files,
       number += lines.size();
       if (buffer.size() - done >= Tokenizer::kTextLimit) {
         status = error_of(Error::Kind::kLimit, fmt::format("{}: line {}", name, number),
-                          "has more than {} bytes; cut it into shorter ones", Tokenizer::kTextLimit);
+                          "has more than {} bytes; split it", Tokenizer::kTextLimit);
         break;
       }
       buffer.erase(0, done);
@@ -110,12 +111,13 @@ Status each_lines(const std::vector<std::string>& files,
 Result<std::string> read_whole(const std::vector<std::string>& files) {
   std::string text;
   if (files.empty()) {
+    if (isatty(STDIN_FILENO)) fmt::print(stderr, "makar: reading standard input; Ctrl-D ends it\n");
     while (true) {
       MAKAR_TRY(const size_t got, read_some(0, "standard input", text));
       if (got == 0) return text;
       if (text.size() >= Tokenizer::kTextLimit)
         return error_of(Error::Kind::kLimit, "standard input",
-                        "has more than {} bytes; use --lines, or cut it into files", Tokenizer::kTextLimit);
+                        "has more than {} bytes; use --lines, or split it into files", Tokenizer::kTextLimit);
     }
   }
   for (const std::string& file : files) {

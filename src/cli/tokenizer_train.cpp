@@ -1,4 +1,4 @@
-// makar tokenizer train: text files to a tokenizer.json folder.
+// makar tokenizer train: trains a tokenizer on text files and writes a tokenizer.json folder.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/progress.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
 #include "text/train/train.h"
 
@@ -22,7 +23,7 @@ struct TrainCommand {
   bool jsonl = false, likelihood = false, quiet = false, json = false;
 };
 
-// 512M, 4G, 1.5GiB or plain bytes.
+// Parses 512M, 4G, 1.5GiB or plain bytes.
 Result<size_t> bytes_of(const std::string& text) {
   size_t end = 0;
   double number = 0;
@@ -119,44 +120,50 @@ Status save(const TrainReport& report, const TrainSettings& s, const std::string
 }
 
 void declare(Options& options, TrainCommand& c) {
-  options.positional("FILES", &c.files, "text files, or JSONL records with a text; - reads standard input");
-  options.add("-o --out --output", &c.out, "the folder to write tokenizer.json to", "DIR");
+  options.group("Data");
+  options.positional("FILES", &c.files, "text files, or JSONL records with a text; - for standard input");
+  options.add("--jsonl", &c.jsonl, "the files hold JSON records; implied by names that end in .jsonl");
+  options.add("--field", &c.field, "field of the text in records", "NAME");
+  options.add("--sample", &c.sample, "use this share of the lines", "X");
+  options.add("--seed", &c.seed, "seed for the sample", "N");
+  options.group("Tokenizer");
   options.add("--model-type --type", &c.model, "bpe, wordpiece, unigram, word or char", "NAME");
-  options.add("--vocab-size", &c.vocab_size, "how many tokens, special ones included", "N");
-  options.add("--pipeline", &c.pipeline,
-              "byte-level, llama3, whitespace, bert, metaspace or none; by default the model's usual one",
-              "NAME");
-  options.add("--like", &c.like, "take the pipeline from this tokenizer.json", "FILE");
-  options.add("--special --special-tokens", &c.special, "a special token; repeat for more", "TOKEN");
-  options.add("--unk --unk-token", &c.unk, "the token for what is unknown", "TOKEN");
-  options.add("--min-frequency", &c.min_frequency, "the least count of a merge or word", "N");
-  options.add("--limit-alphabet", &c.limit_alphabet, "keep this many characters (0: all)", "N");
-  options.add("--max-token-length", &c.max_token_length, "in characters (0: any; unigram 16)", "N");
-  options.add("--prefix", &c.prefix, "marks the continuation of a word, e.g. ##", "TEXT");
-  options.add("--suffix", &c.suffix, "marks the end of a word, e.g. </w>", "TEXT");
+  options.add("--vocab-size", &c.vocab_size, "number of tokens, special ones included", "N");
+  options.add(
+      "--pipeline", &c.pipeline,
+      "byte-level, llama3, whitespace, bert, metaspace or none; the usual one of the model type if not "
+      "set",
+      "NAME");
+  options.add("--like", &c.like, "use the pipeline of this tokenizer.json", "FILE");
+  options.add("--special --special-tokens", &c.special, "special token; may be repeated", "TOKEN");
+  options.add("--unk --unk-token", &c.unk, "token for unknown text", "TOKEN");
+  options.add("--min-frequency", &c.min_frequency, "minimum count of a merge or word", "N");
+  options.add("--limit-alphabet", &c.limit_alphabet, "maximum number of characters; 0 for all", "N");
+  options.add("--max-token-length", &c.max_token_length,
+              "maximum length in characters; 0 for no limit (unigram: 16)", "N");
+  options.add("--prefix", &c.prefix, "mark of a token that continues a word, such as ##", "TEXT");
+  options.add("--suffix", &c.suffix, "mark of a token that ends a word, such as </w>", "TEXT");
   options.add("--likelihood", &c.likelihood,
               "wordpiece: merge by freq(ab) / (freq(a) freq(b)) instead of by count");
-  options.add("--seed-size", &c.seed_size, "unigram: pieces to start from", "N");
-  options.add("--shrinking-factor", &c.shrinking_factor,
-              "unigram: the share of pieces that survives a pruning", "X");
-  options.add("--max-memory", &c.max_memory,
-              "spill to disk, and at last drop the rarest words, rather than take more (at least 64M)",
-              "SIZE");
-  options.add("--temporary", &c.temporary, "where to spill (default TMPDIR or /tmp)", "DIR");
-  options.add("--sample", &c.sample, "take this share of the lines", "X");
-  options.add("--seed", &c.seed, "of the sample", "N");
-  options.add("--jsonl", &c.jsonl, "the files hold JSON records (also when named .jsonl)");
-  options.add("--field", &c.field, "the field of the text in records", "NAME");
-  options.add("-t --threads", &c.threads, "0: one for each core", "N");
-  options.add("-q --quiet", &c.quiet, "no progress");
+  options.add("--seed-size", &c.seed_size, "unigram: number of initial pieces", "N");
+  options.add("--shrinking-factor", &c.shrinking_factor, "unigram: share of pieces kept by each pruning",
+              "X");
+  options.group("Output");
+  options.add("-o --output --out", &c.out, "folder for tokenizer.json", "DIR");
+  options.add("-q --quiet", &c.quiet, "print no progress");
   options.add("--json", &c.json, "print the report as JSON");
+  options.group("Performance");
+  options.add("--max-memory", &c.max_memory,
+              "memory limit, at least 64M: spills to disk, then drops the rarest words", "SIZE");
+  options.add("--temporary", &c.temporary, "folder for spilled data; TMPDIR or /tmp if not set", "DIR");
+  declare_threads(options, c.threads);
 }
 
 }  // namespace
 
 int run_tokenizer_train(const std::vector<std::string>& arguments) {
   TrainCommand c;
-  Options options("tokenizer train", "Trains a tokenizer on text files.",
+  Options options("tokenizer train", "Train a tokenizer on text files.",
                   "makar tokenizer train books.txt --vocab-size 8000 -o tokenizer/");
   declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -196,8 +203,8 @@ int run_tokenizer_train(const std::vector<std::string>& arguments) {
   }
   if (trained->dropped_words)
     fmt::print(stderr,
-               "makar: {} of the rarest words ({:.2f}% of the text) did not fit into --max-memory and were "
-               "left out\n",
+               "makar: warning: dropped {} of the rarest words ({:.2f}% of the text) to stay within "
+               "--max-memory\n",
                trained->dropped_words,
                100.0 * static_cast<double>(trained->dropped_total) / static_cast<double>(trained->words));
   return 0;

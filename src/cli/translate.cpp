@@ -1,4 +1,4 @@
-// makar translate and makar summarize: an encoder-decoder reads a text and writes another, by beam search.
+// makar translate and makar summarize: sequence-to-sequence models, by beam search.
 #include <fmt/format.h>
 
 #include "cli/model_options.h"
@@ -16,27 +16,32 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   std::string prefix;
   bool lines = false;
   model.declare(options);
-  writing.declare(options);
-  options.positional("TEXT", &words, "the text; standard input without one").required = false;
+  declare_device(options, model.device);
+  options.group("Text");
+  options.positional("TEXT", &words, "the text; standard input if there is none").required = false;
   options.add("-f --file", &files, "read the text from a file", "FILE");
-  options.add("--lines", &lines, "a text a line, an answer a line");
-  options.add("--prefix", &prefix, "put before each text, for models that are told their task", "TEXT");
+  options.add("--lines", &lines, "read one text per line and print one answer per line");
+  options.add("--prefix", &prefix, "text to put before each input, such as 'summarize: ' for T5", "TEXT");
+  writing.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status status = writing.check(); !status.ok()) return report(status.error()), 2;
-  ThreadPool pool(static_cast<int>(model.threads));
+  if (const Status status = writing.check(options); !status.ok()) return report(status.error()), 2;
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
   const auto budget = writing.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(model, pool, *budget);
+  const auto language = open_model(model, device, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().encoder || !language->spec().decoder)
-    return report(
-        error_of(Error::Kind::kUnsupported, model.model,
-                 "a sequence-to-sequence model (T5, BART, Marian) is needed, this is a {}; see makar chat",
-                 language->spec().architecture));
-  if (const Status status = writing.prepare(*language, pool); !status.ok()) return report(status.error());
+    return report(error_of(
+        Error::Kind::kUnsupported, model.model,
+        "this command needs a sequence-to-sequence model (T5, BART, Marian), this is a {}; see makar "
+        "chat",
+        language->spec().architecture));
+  if (const Status status = writing.prepare(*language, device); !status.ok()) return report(status.error());
   const auto engine_options = writing.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
-  Engine engine(language->model(), pool, *engine_options);
+  Engine engine(language->model(), device, *engine_options);
   writing.write.fit = true;
   const auto answer = [&](const std::string& text) -> Status {
     MAKAR_TRY(auto prompt, language->encode(prefix + text));

@@ -48,7 +48,8 @@ class MemoryStream : public ByteStream {
   size_t at_ = 0;
 };
 
-// What the two decoders share: a block of compressed bytes, the first of which were read to tell the kind.
+// Shared by both decoders: a block of compressed bytes. It starts with the bytes that were read to detect the
+// format.
 class Decoder : public ByteStream {
  public:
   Decoder(std::unique_ptr<ByteStream> inner, std::string head)
@@ -58,7 +59,7 @@ class Decoder : public ByteStream {
  protected:
   std::string_view pending() const { return std::string_view(buffer_).substr(used_); }
   void take(size_t n) { used_ += n; }
-  Result<bool> refill() {  // false: there is no more
+  Result<bool> refill() {  // false: end of input
     buffer_.resize(kBlock);
     used_ = 0;
     MAKAR_TRY(const size_t n, inner_->read({buffer_.data(), kBlock}));
@@ -116,7 +117,7 @@ class GzipStream : public Decoder {
       inside_ = true;
       const int code = inflate(&z_, Z_NO_FLUSH);
       take(before - z_.avail_in);
-      if (code == Z_STREAM_END) {  // another member may follow
+      if (code == Z_STREAM_END) {  // another gzip member may follow
         inside_ = false;
         inflateReset(&z_);
       } else if (code != Z_OK && code != Z_BUF_ERROR) {
@@ -136,7 +137,7 @@ class ZstdStream : public Decoder {
   ZstdStream(std::unique_ptr<ByteStream> inner, std::string head)
       : Decoder(std::move(inner), std::move(head)), z_(ZSTD_createDStream()) {
     check(z_ != nullptr, "zstd starts");
-    ZSTD_DCtx_setParameter(z_, ZSTD_d_windowLogMax, 27);  // 128 MiB, the tool's own bound
+    ZSTD_DCtx_setParameter(z_, ZSTD_d_windowLogMax, 27);  // 128 MiB, the limit of the zstd tool
   }
   ~ZstdStream() override { ZSTD_freeDStream(z_); }
 
@@ -180,7 +181,7 @@ Result<std::unique_ptr<ByteStream>> decoded(std::unique_ptr<ByteStream> raw) {
 }  // namespace
 
 Result<std::unique_ptr<ByteStream>> ByteStream::open(const std::string& path) {
-  if (is_folder(path)) return error_at(path, "is a folder where a file is expected");
+  if (is_folder(path)) return error_at(path, "expected a file, found a folder");
   std::FILE* file = std::fopen(path.c_str(), "rb");
   if (!file)
     return error_of(errno == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo, path, "cannot open: {}",

@@ -13,7 +13,8 @@ std::string short_reason(const Error& error) {
   return error.message.size() > 300 ? error.message.substr(0, 300) + "..." : error.message;
 }
 
-// {"data": [{"paragraphs": [{"context", "qas": [{"question", "answers", "id"}]}]}]} as one record a question.
+// {"data": [{"paragraphs": [{"context", "qas": [{"question", "answers", "id"}]}]}]} as one record per
+// question.
 void flatten_squad(const Json& file, const std::string& place, uint64_t line, std::deque<DataRecord>& out,
                    BadRecords& bad) {
   for (const Json& article : file["data"]) {
@@ -122,8 +123,8 @@ Result<bool> JsonReader::value(std::string& text, uint64_t& line) {
     }
     if (depth <= 0 && !quoted && (c == '}' || c == ']' || c == '"')) return true;
     MAKAR_TRY(c, byte());
-    if (c == -1) return true;                                              // the parser says what is missing
-    if (depth == 0 && !quoted && (c == ',' || c == ']' || is_space(c))) {  // a number or a word has ended
+    if (c == -1) return true;  // the parser reports what is missing
+    if (depth == 0 && !quoted && (c == ',' || c == ']' || is_space(c))) {  // end of a number or literal
       back_ = c;
       return true;
     }
@@ -136,7 +137,7 @@ Result<bool> JsonReader::next(DataRecord& record, BadRecords& bad) {
     int c = 0;
     do {
       MAKAR_TRY(c, byte());
-    } while (is_space(c) || c == 0xEF || c == 0xBB || c == 0xBF);  // spaces and a byte order mark
+    } while (is_space(c) || c == 0xEF || c == 0xBB || c == 0xBF);  // skip whitespace and a byte order mark
     list_ = c == '[';
     if (!list_) back_ = c;
   }

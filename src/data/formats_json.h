@@ -1,5 +1,5 @@
 // JSONL and JSON files as records. A JSON file may be a list of records, one record, SQuAD's nested form, or
-// records one after another; lists are read an element at a time.
+// concatenated records; lists are read one element at a time.
 #pragma once
 #include <deque>
 
@@ -25,14 +25,14 @@ class JsonReader : public FileReader {
 
  private:
   Result<int> byte();  // -1 at the end
-  // The text of the next value, brackets balanced; false when the list or the file ends.
+  // The text of the next value, with balanced brackets; false at the end of the list or file.
   Result<bool> value(std::string& text, uint64_t& line);
 
   std::unique_ptr<ByteStream> stream_;
   std::string block_;
   size_t at_ = 0;
   uint64_t line_ = 1;
-  int back_ = -2;  // a byte that was looked at
+  int back_ = -2;  // a byte that was read ahead
   bool started_ = false, list_ = false, ended_ = false;
   std::deque<DataRecord> held_;  // questions of a SQuAD file
 };

@@ -3,21 +3,13 @@
 #include <algorithm>
 
 #include "base/shown.h"
+#include "data/schema.h"
 #include "text/unicode.h"
 
 namespace makar {
 namespace {
 
 std::string valid(const std::string& text) { return is_valid_utf8(text) ? text : to_valid_utf8(text); }
-
-bool is_column_name(const std::string& word) {
-  static const std::vector<std::string> known = {
-      "text",        "sentence", "label",    "labels",   "prompt",   "completion", "response",
-      "instruction", "input",    "output",   "chosen",   "rejected", "source",     "target",
-      "anchor",      "positive", "negative", "question", "answer",   "context",    "class",
-      "category",    "score",    "review",   "id",       "idx"};
-  return std::find(known.begin(), known.end(), word) != known.end();
-}
 
 std::vector<std::string> split(const std::string& line, bool tabs) {
   std::vector<std::string> out;
@@ -32,7 +24,7 @@ std::vector<std::string> split(const std::string& line, bool tabs) {
 
 }  // namespace
 
-// One row; a quoted field may hold separators, quotes written twice and line breaks.
+// Reads one row. A quoted field may contain separators, doubled quotes and line breaks.
 Result<bool> TableReader::row(std::vector<std::string>& fields, uint64_t& first_line, BadRecords& bad) {
   fields.assign(1, "");
   bool quoted = false, any = false;
@@ -70,22 +62,40 @@ Result<bool> TableReader::row(std::vector<std::string>& fields, uint64_t& first_
   }
 }
 
+bool TableReader::is_header(const std::vector<std::string>& fields) const {
+  return std::any_of(fields.begin(), fields.end(), [&](const std::string& word) {
+    return is_field_name(word) || std::any_of(wanted_.begin(), wanted_.end(),
+                                              [&](const auto& column) { return column.second == word; });
+  });
+}
+
+// Whether columns are selected by number; the table then has no header.
+bool TableReader::numbered() const {
+  return !wanted_.empty() && std::all_of(wanted_.begin(), wanted_.end(), [](const auto& column) {
+    return column.second.find_first_not_of("0123456789") == std::string::npos;
+  });
+}
+
 Result<bool> TableReader::next(DataRecord& record, BadRecords& bad) {
   for (std::vector<std::string> fields;;) {
     uint64_t line = 0;
     MAKAR_TRY(const bool found, row(fields, line, bad));
     if (!found) return false;
     if (columns_.empty()) {
-      if (std::any_of(fields.begin(), fields.end(), is_column_name)) {
+      if (!numbered() && is_header(fields)) {
         columns_ = fields;
         continue;
       }
-      if (fields.size() > 2)
-        return error_at(fmt::format("{}:{}", lines_.place(), line),
-                        "the first of {} columns should name them (text, label, prompt, completion, ...)",
-                        fields.size());
+      if (fields.size() > 2 && !numbered())
+        return error_at(
+            fmt::format("{}:{}", lines_.place(), line),
+            "the first line names no known field ({}); name the columns with --datasets "
+            "PATH,text=NAME,label=NAME, or by their numbers where there is no header (text=1,label=2)",
+            shown(fmt::format("{}", fmt::join(fields, ", "))));
       columns_ =
           fields.size() == 2 ? std::vector<std::string>{"text", "label"} : std::vector<std::string>{"text"};
+      if (numbered()) columns_.clear();
+      for (size_t i = 1; numbered() && i <= fields.size(); ++i) columns_.push_back(std::to_string(i));
     }
     if (fields.size() != columns_.size()) {
       bad.add(fmt::format("{}:{}", lines_.place(), line),

@@ -5,24 +5,27 @@
 
 namespace makar {
 
-// The first row names the columns when one of its fields is a name that datasets use; without such a row, two
-// columns are text and label, and one is text.
+// The first row is a header if one of its fields is a known name or one of `wanted`. Without a header, two
+// columns are text and label, and one column is text; numbers in `wanted` select columns by position.
 class TableReader : public FileReader {
  public:
   static constexpr size_t kColumns = 4096;
-  TableReader(std::unique_ptr<ByteStream> stream, char separator)
-      : lines_(std::move(stream)), separator_(separator) {}
+  TableReader(std::unique_ptr<ByteStream> stream, char separator, Columns wanted)
+      : lines_(std::move(stream)), separator_(separator), wanted_(std::move(wanted)) {}
   Result<bool> next(DataRecord& record, BadRecords& bad) override;
 
  private:
   Result<bool> row(std::vector<std::string>& fields, uint64_t& line, BadRecords& bad);
+  bool is_header(const std::vector<std::string>& fields) const;
+  bool numbered() const;
   LineReader lines_;
   char separator_;
+  Columns wanted_;
   std::vector<std::string> columns_;
 };
 
-// A sentence is lines up to an empty one: {"tokens", "tags"}. CoNLL-U gives the word and its universal part
-// of speech; other files the first and the last column.
+// A sentence is the lines up to an empty one: {"tokens", "tags"}. For CoNLL-U the tag is the universal part
+// of speech; otherwise the first column is the token and the last one the tag.
 class ConllReader : public FileReader {
  public:
   static constexpr size_t kTokens = 65536;

@@ -33,7 +33,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     out.dims.push_back(n);
     count *= n;
   }
-  // Grows with what the file really holds: a header may promise anything.
+  // Grow with the bytes actually read: the header's sizes are not trusted.
   std::vector<char> block(size_t{1} << 20);
   while (static_cast<int64_t>(out.bytes.size()) < count) {
     const auto want = std::min<size_t>(block.size(), static_cast<size_t>(count) - out.bytes.size());

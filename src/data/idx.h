@@ -1,4 +1,4 @@
-// IDX files of MNIST and its kin: a big-endian header, then bytes. Plain or compressed.
+// IDX files (MNIST and similar datasets): a big-endian header, then bytes. Plain or compressed.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ struct LabelledImages {
   std::vector<uint8_t> pixels;  // [count, height, width]
   std::vector<uint8_t> labels;  // [count]
 };
-// The images of PATH (…images-idx3-ubyte) and the labels beside it (…labels-idx1-ubyte).
+// Reads the images of PATH (…images-idx3-ubyte) and the labels in the same folder (…labels-idx1-ubyte).
 Result<LabelledImages> read_labelled_images(const std::string& path);
 
 }  // namespace makar

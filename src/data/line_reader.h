@@ -1,4 +1,4 @@
-// Lines of a stream with their numbers; a line over the limit is passed over without being held.
+// Numbered lines of a stream. A line over the limit is skipped without being stored.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,8 +9,8 @@ namespace makar {
 
 struct Line {
   std::string text;       // without its line break
-  uint64_t number = 0;    // 1 for the first
-  bool too_long = false;  // text is empty then
+  uint64_t number = 0;    // from 1
+  bool too_long = false;  // text is then empty
 };
 
 class LineReader {
@@ -19,7 +19,7 @@ class LineReader {
 
   explicit LineReader(std::unique_ptr<ByteStream> stream, size_t limit = kLimit)
       : stream_(std::move(stream)), limit_(limit) {}
-  // False at the end.
+  // False at the end of the stream.
   Result<bool> next(Line& line);
   const std::string& place() const { return stream_->place(); }
   size_t limit() const { return limit_; }

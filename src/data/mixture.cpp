@@ -10,7 +10,7 @@ namespace makar {
 Mixture::Mixture(const std::vector<double>& weights, uint64_t seed) : seed_(seed) {
   check(!weights.empty() && weights.size() <= kBlock, "a mixture has 1 to 1024 sources");
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  // Largest remainders, and at least one slot for everyone.
+  // Largest-remainder rounding, with at least one slot per source.
   std::vector<uint64_t> slots;
   std::vector<std::pair<double, size_t>> rests;
   uint64_t used = 0;

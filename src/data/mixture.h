@@ -1,5 +1,5 @@
-// Which source the i-th draw of a mixture comes from, and the how-many-eth of that source it is: computed
-// directly for any i. Draws go in blocks of 1024 in which every source has its exact share, in an order
+// Maps the i-th draw of a mixture to its source and to the rank of the draw within that source, directly for
+// any i. Draws come in blocks of 1024. Each block contains every source in its exact share, in an order
 // shuffled by the seed.
 #pragma once
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace makar {
 class Mixture {
  public:
   static constexpr uint64_t kBlock = 1024;
-  // Weights above zero, in any unit.
+  // Weights must be positive; only their ratios matter.
   Mixture(const std::vector<double>& weights, uint64_t seed);
   struct Draw {
     size_t source;
@@ -25,7 +25,7 @@ class Mixture {
   }
 
  private:
-  std::vector<uint64_t> firsts_;  // of each source's slots in a block, and kBlock at the end
+  std::vector<uint64_t> firsts_;  // the first slot of each source in a block, then kBlock
   uint64_t seed_;
 };
 

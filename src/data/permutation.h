@@ -1,5 +1,5 @@
-// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest square of bits that
-// holds n, walked until it lands inside (Black and Rogaway, 2002). Keyed by (seed, epoch).
+// A permutation of [0, n) that is computed, not stored: a Feistel network on the smallest even number of bits
+// that holds n, with cycle walking (Black and Rogaway, 2002). Keyed by (seed, epoch).
 #pragma once
 #include <cstdint>
 
@@ -13,7 +13,7 @@ class Permutation {
     while (uint64_t{1} << (2 * half_) < n) ++half_;
   }
   uint64_t size() const { return n_; }
-  // Where position i < size() goes.
+  // The image of i; i < size().
   uint64_t operator()(uint64_t i) const {
     do i = round_trip(i);
     while (i >= n_);

@@ -1,5 +1,8 @@
 #include "data/prepare.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/file.h"
 #include "base/sha256.h"
 #include "text/hash.h"
@@ -7,7 +10,7 @@
 namespace makar {
 namespace {
 
-// The text of a record that was made for something else than language modelling.
+// All text of a record that may have another schema than plain text.
 std::string all_texts(const Json& record, Schema schema) {
   if (const Json* text = text_field(record); text && text->is_string()) return text->get<std::string>();
   if (const auto messages = to_messages(record, schema); messages.ok()) {
@@ -27,7 +30,7 @@ struct Piece {
   bool ends = false, validation = false;
 };
 
-// Pieces of about 8 MiB, so that all threads have work, then in order to the writers.
+// Tokenises pieces in batches of about 8 MiB, to keep all threads busy, and writes them in order.
 class Writer {
  public:
   Writer(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& o, Prepared& counts)
@@ -59,7 +62,7 @@ class Writer {
         ids.push_back(static_cast<uint32_t>(o_.end_of_document));
       TokenWriter& writer = pieces_[i].validation ? validation_ : train_;
       open_ = open_ || !ids.empty();
-      if (!open_) continue;  // a document without tokens
+      if (!open_) continue;  // skip a document without tokens
       MAKAR_CHECK_OK(writer.add(ids, pieces_[i].ends));
       if (pieces_[i].ends) open_ = false;
     }
@@ -133,6 +136,19 @@ bool in_validation(std::string_view document, double share, uint64_t seed) {
   return static_cast<double>(h >> 11) * 0x1p-53 < share;
 }
 
+bool ValidationSplit::takes(std::string_view content) {
+  const uint64_t number = seen_++;
+  const bool take = from_ != kNever ? number >= from_ : share_ > 0 && in_validation(content, share_, 0);
+  taken_ += take ? 1 : 0;
+  return take;
+}
+
+std::optional<ValidationSplit> ValidationSplit::tail() const {
+  if (!(share_ > 0) || from_ != kNever || taken_ > 0 || seen_ < 2) return std::nullopt;
+  const auto last = static_cast<uint64_t>(std::llround(share_ * static_cast<double>(seen_)));
+  return ValidationSplit(share_, seen_ - std::clamp<uint64_t>(last, 1, seen_ - 1));
+}
+
 Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& options) {
   MAKAR_TRY(auto reader, RecordReader::open(options.paths));
   MAKAR_CHECK_OK(make_folder(options.folder));
@@ -151,8 +167,10 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
     const auto schema = detect_schema(record.value);
     std::string text = schema ? all_texts(record.value, *schema) : "";
     if (text.empty() && !record.continues) {
-      reader.bad().add(record.place(),
-                       schema ? "the record has no text" : "no field of the record is known to hold text");
+      if (schema)
+        reader.bad().add(record.place(), "the record has no text");
+      else
+        reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kText}));
       continue;
     }
     if (counts.schema.empty()) counts.schema = name(*schema);
@@ -167,8 +185,9 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
   MAKAR_TRY(Json splits, writer.finish());
   counts.bad = reader.bad();
   if (counts.tokens == 0)
-    return error_at(options.paths.front(), "there is no text to train on ({} records could not be used{})",
-                    counts.bad.count, counts.bad.told.empty() ? "" : ": " + counts.bad.told.front());
+    return error_at(options.paths.front().path,
+                    "there is no text to train on ({} records could not be used{})", counts.bad.count,
+                    counts.bad.reported.empty() ? "" : ": " + counts.bad.reported.front());
   MAKAR_CHECK_OK(
       write_manifest(options, tokenizer, reader.files(), counts, std::move(splits), writer.wide()));
   return counts;

@@ -1,6 +1,8 @@
-// Text to token shards: read, tokenise, split into training and validation, write with a manifest.
+// Converts text to token shards: reads, tokenises, splits into training and validation, writes shards and a
+// manifest.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,26 +15,42 @@
 namespace makar {
 
 struct PrepareOptions {
-  std::vector<std::string> paths;
-  std::string folder;              // written to
-  double validation = 0.0;         // share of documents, or of tokens at the end
-  bool validation_at_end = false;  // the last part of the tokens instead of a hash of each document
-  int64_t end_of_document = -1;    // an id put after each document; -1: none
-  uint64_t seed = 0;               // of the split by hash
+  std::vector<DataPath> paths;
+  std::string folder;              // output folder
+  double validation = 0.0;         // share of documents, or of tokens if validation_at_end
+  bool validation_at_end = false;  // split off the last tokens instead of hashing each document
+  int64_t end_of_document = -1;    // id appended to each document; -1: none
+  uint64_t seed = 0;               // seed of the hash split
   std::function<void(uint64_t documents, uint64_t tokens)> progress;
 };
 
 struct Prepared {
   uint64_t documents = 0, tokens = 0, validation_documents = 0, validation_tokens = 0, bytes = 0;
   BadRecords bad;
-  std::string schema;  // as it was found
+  std::string schema;  // of the first record
 };
 
-// Records of any schema that holds text: {"text"} and its kin as they are, other records as their texts, one
-// after another. The tokenizer is written beside the shards.
+// Reads records of any schema that contains text: {"text"} and similar fields directly, other records as
+// their texts concatenated. Writes the tokenizer next to the shards.
 Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& options);
 
-// True for the validation part, by the content alone.
+// Whether a document belongs to validation; depends only on its content.
 bool in_validation(std::string_view document, double share, uint64_t seed);
+
+// Selects validation examples while reading: a share by content hash, or all from a given index on.
+class ValidationSplit {
+ public:
+  explicit ValidationSplit(double share, uint64_t from = kNever) : share_(share), from_(from) {}
+  bool takes(std::string_view content);
+  uint64_t seen() const { return seen_; }
+  // If no example was selected: a split that selects the last ones. nullopt if no validation is requested or
+  // there is only one example.
+  std::optional<ValidationSplit> tail() const;
+
+ private:
+  static constexpr uint64_t kNever = ~uint64_t{0};
+  double share_;
+  uint64_t from_, seen_ = 0, taken_ = 0;
+};
 
 }  // namespace makar

@@ -7,12 +7,13 @@
 #include "base/sha256.h"
 #include "data/formats_json.h"
 #include "data/formats_table.h"
+#include "data/schema.h"
 #include "text/unicode.h"
 
 namespace makar {
 namespace {
 
-// Plain text: pieces of one document.
+// Plain text: reads a document in pieces.
 class TextReader : public FileReader {
  public:
   explicit TextReader(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
@@ -30,9 +31,8 @@ class TextReader : public FileReader {
       const size_t line = rest_.rfind('\n');
       if (line != std::string::npos) {
         cut = line + 1;
-      } else {  // a very long line: cut between characters
-        for (int i = 0; i < 3 && cut > 1 && (static_cast<unsigned char>(rest_[cut - 1]) & 0xC0) == 0x80; ++i)
-          --cut;
+      } else {  // a very long line: split between characters
+        for (int i = 0; i < 3 && cut > 1 && is_utf8_continuation(rest_[cut - 1]); ++i) --cut;
         if (cut > 1 && static_cast<unsigned char>(rest_[cut - 1]) >= 0xC0) --cut;
       }
     }
@@ -73,7 +73,8 @@ std::optional<RecordFormat> format_of(const std::string& path) {
   return std::nullopt;
 }
 
-std::unique_ptr<FileReader> FileReader::make(std::unique_ptr<ByteStream> stream, RecordFormat format) {
+std::unique_ptr<FileReader> FileReader::make(std::unique_ptr<ByteStream> stream, RecordFormat format,
+                                             const Columns& columns) {
   switch (format) {
     case RecordFormat::kText:
       return std::make_unique<TextReader>(std::move(stream));
@@ -82,9 +83,9 @@ std::unique_ptr<FileReader> FileReader::make(std::unique_ptr<ByteStream> stream,
     case RecordFormat::kJson:
       return std::make_unique<JsonReader>(std::move(stream));
     case RecordFormat::kCsv:
-      return std::make_unique<TableReader>(std::move(stream), ',');
+      return std::make_unique<TableReader>(std::move(stream), ',', columns);
     case RecordFormat::kTsv:
-      return std::make_unique<TableReader>(std::move(stream), '\t');
+      return std::make_unique<TableReader>(std::move(stream), '\t', columns);
     case RecordFormat::kConll:
     case RecordFormat::kConllu:
       break;
@@ -92,13 +93,14 @@ std::unique_ptr<FileReader> FileReader::make(std::unique_ptr<ByteStream> stream,
   return std::make_unique<ConllReader>(std::move(stream), format == RecordFormat::kConllu);
 }
 
-Result<RecordReader> RecordReader::open(const std::vector<std::string>& paths) {
+Result<RecordReader> RecordReader::open(const std::vector<DataPath>& paths) {
   namespace fs = std::filesystem;
   RecordReader reader;
-  for (const std::string& path : paths) {
+  for (const auto& [path, columns] : paths) {
     if (!is_there(path)) return error_of(Error::Kind::kNotFound, path, "there is no such file or folder");
     if (!is_folder(path)) {
       reader.files_.push_back(path);
+      reader.columns_.push_back(columns);
       continue;
     }
     std::vector<std::string> found;
@@ -118,11 +120,12 @@ Result<RecordReader> RecordReader::open(const std::vector<std::string>& paths) {
           "as .gz or .zst)");
     std::sort(found.begin(), found.end());
     reader.files_.insert(reader.files_.end(), found.begin(), found.end());
+    reader.columns_.resize(reader.files_.size(), columns);
   }
   return reader;
 }
 
-Result<std::string> fingerprint(const std::vector<std::string>& paths) {
+Result<std::string> fingerprint(const std::vector<DataPath>& paths) {
   MAKAR_TRY(const auto reader, RecordReader::open(paths));
   Sha256 sum;
   for (const std::string& file : reader.files()) {
@@ -132,7 +135,27 @@ Result<std::string> fingerprint(const std::vector<std::string>& paths) {
     if (code) return error_of(Error::Kind::kIo, file, "cannot be looked at: {}", code.message());
     sum.add(fmt::format("{} {} {}\n", file, size, time));
   }
+  for (const DataPath& path : paths)
+    for (const auto& [ours, theirs] : path.columns) sum.add(fmt::format("{}={}\n", ours, theirs));
   return sum.hex();
+}
+
+// Renames fields to their standard names; false if one is missing.
+bool RecordReader::rename(DataRecord& record) {
+  const Columns& columns = columns_[next_file_ - 1];
+  if (columns.empty()) return true;
+  Json out = record.value.is_object() ? record.value : Json::object();
+  for (const auto& [ours, theirs] : columns) {
+    if (!record.value.is_object() || !record.value.contains(theirs)) {
+      bad_.add_once(record.place(),
+                    fmt::format("has no field '{}'; its fields are: {}", theirs, field_names(record.value)));
+      return false;
+    }
+    out.erase(theirs);
+  }
+  for (const auto& [ours, theirs] : columns) out[ours] = record.value[theirs];
+  record.value = std::move(out);
+  return true;
 }
 
 Result<bool> RecordReader::next(DataRecord& record) {
@@ -141,12 +164,13 @@ Result<bool> RecordReader::next(DataRecord& record) {
       if (next_file_ == files_.size()) return false;
       const std::string& path = files_[next_file_++];
       MAKAR_TRY(auto stream, ByteStream::open(path));
-      file_ = FileReader::make(std::move(stream), format_of(path).value_or(RecordFormat::kText));
+      file_ = FileReader::make(std::move(stream), format_of(path).value_or(RecordFormat::kText),
+                               columns_[next_file_ - 1]);
     }
     record.continues = false;
     MAKAR_TRY(const bool found, file_->next(record, bad_));
-    if (found) return true;
-    file_.reset();
+    if (found && rename(record)) return true;
+    if (!found) file_.reset();
   }
 }
 

@@ -1,6 +1,5 @@
-// Records of datasets, streamed: JSONL, JSON, CSV, TSV, CoNLL and plain text, one file or folders of them,
-// plain or compressed. What cannot be read is counted and told with its file and line; it never stops the
-// reading.
+// Records of datasets, streamed: JSONL, JSON, CSV, TSV, CoNLL and plain text, files or folders of them, plain
+// or compressed. Records that cannot be read are counted and reported with file and line; reading continues.
 #pragma once
 #include <memory>
 #include <optional>
@@ -15,50 +14,73 @@ namespace makar {
 struct DataRecord {
   Json value;
   std::string file;
-  uint64_t line = 0;       // where it begins
-  bool continues = false;  // plain text: goes on with the document of the record before
+  uint64_t line = 0;       // line where the record begins
+  bool continues = false;  // plain text: continues the document of the previous record
 
   std::string place() const { return fmt::format("{}:{}", file, line); }
 };
 
-// Records that were passed over: how many, and the first few in words.
+// Pairs of a standard field name and the dataset's own ("text", "review").
+using Columns = std::vector<std::pair<std::string, std::string>>;
+
+// A file or folder of records, with its column names if they are not the standard ones.
+struct DataPath {
+  DataPath(std::string p, Columns c = {}) : path(std::move(p)), columns(std::move(c)) {}  // NOLINT: converts
+  DataPath(const char* p) : path(p) {}                                                    // NOLINT: converts
+  std::string path;
+  Columns columns;
+};
+
+// Skipped records: how many, and the first reasons.
 struct BadRecords {
-  static constexpr size_t kTold = 10;
+  static constexpr size_t kReported = 10;
   uint64_t count = 0;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   void add(const std::string& place, const std::string& why) {
     ++count;
-    if (told.size() < kTold) told.push_back(place + ": " + why);
+    if (reported.size() < kReported) reported.push_back(place + ": " + why);
+  }
+  // For a reason that may apply to every record of a file: reported only once.
+  void add_once(const std::string& place, const std::string& why) {
+    for (const std::string& line : reported)
+      if (line.ends_with(why)) {
+        ++count;
+        return;
+      }
+    add(place, why);
   }
 };
 
 enum class RecordFormat { kText, kJsonl, kJson, kCsv, kTsv, kConll, kConllu };
-// By the name of a file without .gz and .zst; nullopt when it says nothing.
+// The format by file name, ignoring .gz and .zst; nullopt if the name does not determine it.
 std::optional<RecordFormat> format_of(const std::string& path);
 
-// One file. A piece of plain text is at most kPiece bytes, cut at a line's end where there is one.
+// Reads one file. A piece of plain text has at most kPiece bytes and ends at a line break if possible.
 class FileReader {
  public:
   static constexpr size_t kPiece = size_t{1} << 20;
   virtual ~FileReader() = default;
   virtual Result<bool> next(DataRecord& record, BadRecords& bad) = 0;
-  static std::unique_ptr<FileReader> make(std::unique_ptr<ByteStream> stream, RecordFormat format);
+  static std::unique_ptr<FileReader> make(std::unique_ptr<ByteStream> stream, RecordFormat format,
+                                          const Columns& columns = {});
 };
 
-// Changes when a file of the datasets does: a hash of names, sizes and times, not of the contents.
-Result<std::string> fingerprint(const std::vector<std::string>& paths);
+// A hash of file names, column names, sizes and modification times; file contents are not read.
+Result<std::string> fingerprint(const std::vector<DataPath>& paths);
 
 class RecordReader {
  public:
-  // Folders are walked in the order of names; files of no known kind in them are passed over.
-  static Result<RecordReader> open(const std::vector<std::string>& paths);
+  // Reads folders in order of file name; skips files of unknown formats in them.
+  static Result<RecordReader> open(const std::vector<DataPath>& paths);
   Result<bool> next(DataRecord& record);  // false at the end
   const BadRecords& bad() const { return bad_; }
   BadRecords& bad() { return bad_; }
   const std::vector<std::string>& files() const { return files_; }
 
  private:
+  bool rename(DataRecord& record);
   std::vector<std::string> files_;
+  std::vector<Columns> columns_;  // one per file
   size_t next_file_ = 0;
   std::unique_ptr<FileReader> file_;
   BadRecords bad_;

@@ -1,5 +1,7 @@
 #include "data/schema.h"
 
+#include <algorithm>
+
 #include "base/shown.h"
 
 namespace makar {
@@ -9,20 +11,41 @@ struct Row {
   Schema schema;
   const char* name;
   const char* alias;
+  const char* fields;
 };
-constexpr Row kRows[] = {{Schema::kText, "text", "completion"},
-                         {Schema::kMessages, "messages", "chat_template"},
-                         {Schema::kShareGpt, "sharegpt", "conversations"},
-                         {Schema::kAlpaca, "alpaca", "instruction"},
-                         {Schema::kPromptCompletion, "prompt-completion", "input_output"},
-                         {Schema::kPreference, "preference", "chosen-rejected"},
-                         {Schema::kLabelledCompletion, "labelled-completion", "kto"},
-                         {Schema::kPrompt, "prompt", "prompt"},
-                         {Schema::kTextLabel, "text-label", "classification"},
-                         {Schema::kTokenLabels, "token-labels", "conll"},
-                         {Schema::kQuestion, "squad", "question-answering"},
-                         {Schema::kTriplet, "triplet", "anchor-positive-negative"},
-                         {Schema::kSourceTarget, "source-target", "translation"}};
+constexpr Row kRows[] = {
+    {Schema::kText, "text", "completion", "text"},
+    {Schema::kMessages, "messages", "chat_template", "messages"},
+    {Schema::kShareGpt, "sharegpt", "conversations", "conversations"},
+    {Schema::kAlpaca, "alpaca", "instruction", "instruction, output"},
+    {Schema::kPromptCompletion, "prompt-completion", "input_output", "prompt, completion"},
+    {Schema::kPreference, "preference", "chosen-rejected", "prompt, chosen, rejected"},
+    {Schema::kLabelledCompletion, "labelled-completion", "kto", "prompt, completion, label"},
+    {Schema::kPrompt, "prompt", "prompt", "prompt"},
+    {Schema::kTextLabel, "text-label", "classification", "text, label"},
+    {Schema::kTokenLabels, "token-labels", "conll", "tokens, tags"},
+    {Schema::kQuestion, "squad", "question-answering", "question, context, answers"},
+    {Schema::kTriplet, "triplet", "anchor-positive-negative", "anchor, positive"},
+    {Schema::kSourceTarget, "source-target", "translation", "source, target"}};
+
+// The accepted names of one field, the standard one first.
+using Names = std::vector<const char*>;
+const Names kTextNames = {"text", "sentence", "content", "review", "document", "body", "comment", "tweet"};
+const Names kLabelNames = {"label", "labels", "class", "category", "sentiment",
+                           "score", "rating", "stars", "topic",    "intent"};
+const Names kTagNames = {"ner_tags", "pos_tags", "tags", "upos", "labels"};
+const Names kSourceNames = {"source", "src"}, kTargetNames = {"target", "tgt"};
+const Names kOtherNames = {"messages",   "conversations", "instruction", "input",     "output", "prompt",
+                           "completion", "response",      "chosen",      "rejected",  "anchor", "positive",
+                           "negative",   "question",      "context",     "answers",   "answer", "tokens",
+                           "system",     "text2",         "text_pair",   "sentence2", "id",     "idx"};
+
+const Json* field_of(const Json& record, const Names& names) {
+  if (!record.is_object()) return nullptr;
+  for (const char* name : names)
+    if (const auto it = record.find(name); it != record.end() && !it->is_null()) return &*it;
+  return nullptr;
+}
 
 std::string role_of(const std::string& from) {
   if (from == "human" || from == "user") return "user";
@@ -77,23 +100,49 @@ std::vector<std::string> schema_names() {
 }
 
 const Json* field(const Json& record, std::initializer_list<const char*> names) {
-  if (!record.is_object()) return nullptr;
-  for (const char* name : names)
-    if (const auto it = record.find(name); it != record.end() && !it->is_null()) return &*it;
-  return nullptr;
+  return field_of(record, names);
 }
 
-const Json* text_field(const Json& record) {
-  return field(record, {"text", "sentence", "content", "review", "document"});
+const Json* text_field(const Json& record) { return field_of(record, kTextNames); }
+const Json* label_field(const Json& record) { return field_of(record, kLabelNames); }
+const Json* tags_field(const Json& record) { return field_of(record, kTagNames); }
+const Json* source_field(const Json& record) { return field_of(record, kSourceNames); }
+const Json* target_field(const Json& record) { return field_of(record, kTargetNames); }
+
+bool is_field_name(const std::string& name) {
+  for (const Names* names :
+       {&kTextNames, &kLabelNames, &kTagNames, &kSourceNames, &kTargetNames, &kOtherNames})
+    for (const char* known : *names)
+      if (name == known) return true;
+  return false;
 }
-const Json* label_field(const Json& record) {
-  return field(record, {"label", "labels", "class", "category", "score"});
+
+std::string field_names(const Json& record) {
+  if (!record.is_object() || record.empty()) return "none";
+  std::string out;
+  for (const auto& item : record.items()) {
+    if (out.size() > 300) return out + ", ...";
+    out += (out.empty() ? "" : ", ") + shown(item.key());
+  }
+  return out;
 }
-const Json* tags_field(const Json& record) {
-  return field(record, {"ner_tags", "pos_tags", "tags", "upos", "labels"});
+
+std::string unknown_fields(const Json& record, std::initializer_list<Schema> wanted) {
+  std::string known, example;
+  for (const Row& row : kRows)
+    if (std::find(wanted.begin(), wanted.end(), row.schema) != wanted.end()) {
+      known += (known.empty() ? "" : " | ") + std::string(row.fields);
+      if (example.empty() || row.schema == Schema::kPromptCompletion) example = row.fields;
+    }
+  std::string columns;  // "prompt, completion" as ",prompt=FIELD,completion=FIELD"
+  for (size_t at = 0; at < example.size();) {
+    const size_t end = std::min(example.find(", ", at), example.size());
+    columns += "," + example.substr(at, end - at) + "=FIELD";
+    at = end + 2;
+  }
+  return fmt::format("its fields ({}) fit no known schema here ({}); name yours with --datasets PATH{}",
+                     field_names(record), known, columns);
 }
-const Json* source_field(const Json& record) { return field(record, {"source", "src"}); }
-const Json* target_field(const Json& record) { return field(record, {"target", "tgt"}); }
 
 std::optional<Schema> detect_schema(const Json& record) {
   const auto has = [&](const char* key) { return field(record, {key}) != nullptr; };

@@ -1,5 +1,4 @@
-// What a record is, told by its fields: the dataset forms that Hugging Face, Axolotl and LLaMA-Factory users
-// have.
+// Detects what a record is from its fields: the dataset schemas of Hugging Face, Axolotl and LLaMA-Factory.
 #pragma once
 #include <optional>
 #include <string>
@@ -15,9 +14,9 @@ enum class Schema {
   kShareGpt,            // {"conversations": [{"from", "value"}]}
   kAlpaca,              // {"instruction", "input", "output"}
   kPromptCompletion,    // {"prompt", "completion"}
-  kPreference,          // {"prompt", "chosen", "rejected"}, the prompt may be inside the two
+  kPreference,          // {"prompt", "chosen", "rejected"}; the prompt may be part of the two
   kLabelledCompletion,  // {"prompt", "completion", "label"}
-  kPrompt,              // {"prompt"}, perhaps with a reference answer
+  kPrompt,              // {"prompt"}, optionally with a reference answer
   kTextLabel,           // {"text", "label"}
   kTokenLabels,         // {"tokens", "ner_tags"}
   kQuestion,            // {"context", "question", "answers"}: SQuAD
@@ -26,13 +25,20 @@ enum class Schema {
 };
 
 std::string name(Schema schema);
-std::optional<Schema> schema_named(const std::string& name);  // by name() and Axolotl's words
+std::optional<Schema> schema_named(const std::string& name);  // by name(), or Axolotl's name
 std::vector<std::string> schema_names();
 
-// By the fields of one record; nullopt when no form fits.
+// Detects the schema from the fields of one record; nullopt if none matches.
 std::optional<Schema> detect_schema(const Json& record);
+// "'review', 'stars'": the fields of a record.
+std::string field_names(const Json& record);
+// The message for a record of an unexpected schema: its fields, the fields of the wanted schemas, and how to
+// name columns.
+std::string unknown_fields(const Json& record, std::initializer_list<Schema> wanted);
+// Whether any schema has a field of this name; for table headers and columns of --datasets.
+bool is_field_name(const std::string& name);
 
-// The field under one of its names, or null.
+// The field under the first of these names that exists, or null.
 const Json* field(const Json& record, std::initializer_list<const char*> names);
 const Json* text_field(const Json& record);
 const Json* label_field(const Json& record);
@@ -40,7 +46,7 @@ const Json* tags_field(const Json& record);
 const Json* source_field(const Json& record);
 const Json* target_field(const Json& record);
 
-// Any of the conversation forms as [{"role", "content"}]; the errors say what is wrong with the record.
+// Converts any conversation schema to [{"role", "content"}]; errors describe the problem with the record.
 Result<Json> to_messages(const Json& record, Schema schema);
 
 }  // namespace makar

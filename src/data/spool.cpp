@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-// Written at its end through a buffer and read anywhere.
+// An unnamed file: buffered appends, reads at any offset.
 class NamelessFile {
  public:
   ~NamelessFile() {
@@ -19,7 +19,7 @@ class NamelessFile {
   Status open(const std::string& folder) {
     folder_ = folder;
     MAKAR_CHECK_OK(make_folder(folder));
-    MAKAR_TRY(fd_, open_nameless(folder));
+    MAKAR_TRY(fd_, open_unnamed_file(folder));
     return Done{};
   }
 
@@ -63,7 +63,7 @@ class NamelessFile {
 
 struct Spool::Files {
   std::string folder;
-  NamelessFile items, ends;  // ends[i]: where item i ends
+  NamelessFile items, ends;  // ends[i]: end offset of item i
   size_t count = 0;
 };
 

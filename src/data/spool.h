@@ -1,5 +1,5 @@
-// Lists larger than memory: written once in order, read back by place. They lie in files without names, which
-// go with the process, so nothing is left behind and nobody else can change them.
+// Lists larger than memory: written once in order, read by index. They are stored in unnamed files, which the
+// system deletes when the process ends and no other process can open.
 #pragma once
 #include <cstring>
 #include <memory>
@@ -15,7 +15,7 @@ namespace makar {
 
 class Spool {
  public:
-  // In `folder`, which is made with the first item.
+  // Creates `folder` when the first item is added.
   explicit Spool(std::string folder);
   Status add(std::string_view bytes);
   Result<std::string> read(size_t at) const;
@@ -26,8 +26,8 @@ class Spool {
   std::shared_ptr<Files> files_;
 };
 
-// Bytes of the values themselves, in the order of T::fields(), a tuple of pointers to members: numbers,
-// strings, and vectors of either.
+// Packs the members listed in T::fields() (a tuple of pointers to members) into bytes, in that order:
+// numbers, strings, and vectors of either.
 namespace packing {
 
 template <class V>

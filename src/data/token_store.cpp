@@ -132,7 +132,7 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
   return store;
 }
 
-// Keeps [begin, end) of the tokens; a document at an edge is cut there.
+// Keeps tokens [begin, end); truncates documents at both edges.
 void TokenStore::trim(int64_t begin, int64_t end) {
   std::vector<int64_t> kept;
   for (const int64_t e : ends_)
@@ -184,8 +184,7 @@ std::vector<int64_t> TokenStore::read(TokenRange range) const {
         out.push_back(reinterpret_cast<const uint16_t*>(s.ids->bytes().data())[i]);
     }
   }
-  // Bytes of a file may be anything: an id that no vocabulary of the manifest has would be read out of
-  // bounds.
+  // File content is not trusted: an id outside the manifest's vocabulary would index out of bounds.
   for (int64_t& id : out)
     if (id >= vocab_) id = 0;
   return out;

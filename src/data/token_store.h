@@ -1,7 +1,7 @@
-// Token ids of a corpus on disk, read by mapping: NAME-00000.tokens holds the ids of all documents end to end
-// (16 or 32 bits each, little-endian), NAME-00000.index where each document ends (64 bits), NAME-00000.mask
-// one byte a token where only some are learnt. manifest.json names the shards with their hashes and what they
-// were made from.
+// Token ids of a corpus on disk, memory-mapped. NAME-00000.tokens holds the concatenated ids of all documents
+// (16 or 32 bits each, little-endian), NAME-00000.index the end of each document (64 bits), NAME-00000.mask
+// one byte per token if the loss covers only some of them. manifest.json lists the shards with their hashes
+// and sources.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,16 +16,16 @@ namespace makar {
 
 class MappedFile;
 
-// Writes the shards of one split. A document is ids and, where the writer was opened with a mask, one byte
-// each.
+// Writes the shards of one split. A document is ids and, if the writer was opened with a mask, one mask byte
+// per id.
 class TokenWriter {
  public:
   static constexpr uint64_t kShardTokens = uint64_t{1} << 28;
   TokenWriter(std::string folder, std::string split, bool wide, bool masked)
       : folder_(std::move(folder)), split_(std::move(split)), wide_(wide), masked_(masked) {}
-  // Goes on with the document at hand; `ends` closes it.
+  // Appends to the current document; `ends` closes it.
   Status add(std::span<const uint32_t> ids, bool ends, std::span<const uint8_t> mask = {});
-  // Closes the last shard; the list for the manifest.
+  // Closes the last shard; returns the list of shards for the manifest.
   Result<Json> finish();
   uint64_t tokens() const { return tokens_; }
   uint64_t documents() const { return documents_; }
@@ -48,10 +48,10 @@ struct TokenRange {
 
 class TokenStore {
  public:
-  // `split` is "train" or "validation"; a split that is part of another store is a range of it.
+  // `split` is "train" or "validation". A split may be a token range of another store.
   static Result<TokenStore> open(const std::string& folder, const std::string& split);
   static bool has(const std::string& folder, const std::string& split);
-  // Documents in memory, for small datasets and tests; mask empty: all tokens are learnt.
+  // Documents in memory, for small datasets and tests. Without masks the loss covers all tokens.
   static TokenStore from_memory(const std::vector<std::vector<uint32_t>>& documents,
                                 const std::vector<std::vector<uint8_t>>& masks = {});
 
@@ -60,12 +60,12 @@ class TokenStore {
   TokenRange document(int64_t d) const {
     return {d == 0 ? 0 : ends_[static_cast<size_t>(d - 1)], ends_[static_cast<size_t>(d)]};
   }
-  // The documents that [begin, end) touches, each cut to it.
+  // The parts of documents that lie in [begin, end).
   std::vector<TokenRange> cut(int64_t begin, int64_t end) const;
   std::vector<int64_t> read(TokenRange range) const;
-  std::vector<uint8_t> mask(TokenRange range) const;  // all 1 without a mask
+  std::vector<uint8_t> mask(TokenRange range) const;  // all 1 if there is no mask
   bool masked() const;
-  int64_t vocab() const { return vocab_; }  // ids are below it
+  int64_t vocab() const { return vocab_; }  // all ids are smaller
 
  private:
   struct Shard {
@@ -77,7 +77,7 @@ class TokenStore {
   };
   void trim(int64_t begin, int64_t end);
   std::vector<Shard> shards_;
-  std::vector<int64_t> ends_;  // of documents, over all shards
+  std::vector<int64_t> ends_;  // document ends, across all shards
   int64_t tokens_ = 0, offset_ = 0, vocab_ = 0;
 };
 

@@ -12,8 +12,8 @@
 namespace makar {
 namespace {
 
-// The texts of all records in one plain file: the trainer reads it as a stream.
-Status write_texts(const std::vector<std::string>& paths, const std::string& file) {
+// Writes the texts of all records to one plain file, which the trainer streams.
+Status write_texts(const std::vector<DataPath>& paths, const std::string& file) {
   MAKAR_TRY(auto reader, RecordReader::open(paths));
   MAKAR_TRY(auto out, FileWriter::open(file));
   for (DataRecord record;;) {
@@ -38,7 +38,7 @@ Status write_texts(const std::vector<std::string>& paths, const std::string& fil
 
 }  // namespace
 
-Result<Json> train_tokenizer_on(const std::vector<std::string>& paths, const NewTokenizer& wanted,
+Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTokenizer& wanted,
                                 ThreadPool& pool) {
   using Kind = TrainSettings::Model;
   struct Row {

@@ -1,9 +1,10 @@
-// A new tokenizer from the texts of datasets: characters, or byte-level BPE.
+// Trains a new tokenizer on the texts of datasets.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "data/record_reader.h"
 #include "text/tokenizer.h"
 
 namespace makar {
@@ -12,10 +13,10 @@ struct NewTokenizer {
   std::string kind = "bpe";  // char, bpe, wordpiece or unigram
   int64_t vocab_size = 8192;
   std::vector<std::string> special;
-  std::string scratch;  // a folder for the texts while they are counted
+  std::string scratch;  // folder for the extracted texts during training
 };
 
-Result<Json> train_tokenizer_on(const std::vector<std::string>& paths, const NewTokenizer& wanted,
+Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTokenizer& wanted,
                                 ThreadPool& pool);
 
 }  // namespace makar

@@ -10,9 +10,9 @@
 namespace makar {
 namespace {
 
-constexpr JsonLimits kLimits = {.bytes = size_t{16} << 20, .depth = 32};  // 21k labels of ImageNet are 2 MB
+constexpr JsonLimits kLimits = {.bytes = size_t{16} << 20, .depth = 32};  // ImageNet's 21k labels take 2 MB
 
-// A value as shown in an error.
+// A value as it is shown in an error.
 std::string found(const Json& v) {
   if (v.is_string()) return "the string " + shown(v.get_ref<const std::string&>());
   if (v.is_object()) return "an object";
@@ -25,7 +25,7 @@ Error expected_found(const std::string& place, const std::string& key, const std
   return error_at(place, "field {} must be {}, found {}", shown(key), expected, found(v));
 }
 
-// Readers of one value: true and the value, or false. Unsigned values above int64 are out of any bounds.
+// Readers of one value: true and the value, or false. Unsigned values above INT64_MAX are out of any bounds.
 bool get_integer(const Json& v, int64_t lo, int64_t hi, int64_t& out) {
   if (!v.is_number_integer()) return false;
   if (v.is_number_unsigned() && v.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
@@ -39,11 +39,11 @@ bool get_number(const Json& v, double lo, double hi, double& out) {
   return lo <= out && out <= hi;
 }
 
-// What a file that is no JSON most likely is.
+// The likely cause when a file is not JSON.
 std::string guess(std::string_view text) {
   if (text.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
   if (text.starts_with("<")) return "; it is a web page: the download failed";
-  return text.empty() ? "; the file is empty: fetch it again" : "";
+  return text.empty() ? "; the file is empty: download it again" : "";
 }
 
 std::string integer_text(int64_t lo, int64_t hi) { return fmt::format("an integer from {} to {}", lo, hi); }
@@ -52,18 +52,18 @@ std::string number_text(double lo, double hi) { return fmt::format("a number fro
 }  // namespace
 
 Config::Config(Json object, std::string place) : json_(std::move(object)), place_(std::move(place)) {
-  check(json_.is_object(), "a Config is a JSON object");
+  check(json_.is_object(), "a Config holds a JSON object");
 }
 
 Result<Config> Config::read(const std::string& folder, const std::string& file) {
   if (is_file(folder))
-    return error_at(folder, "is a file; expected the folder of a model, with {} in it, or a GGUF file", file);
+    return error_at(folder, "is a file; expected a model folder that contains {}, or a GGUF file", file);
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
   const std::string path = folder + "/" + file;
   if (!is_there(path))
     return error_of(Error::Kind::kNotFound, folder,
-                    "has no {}; is it the folder of a model, and is its download complete?", file);
+                    "has no {}; check that this is a model folder and that its download is complete", file);
   MAKAR_TRY(const std::string text, read_file(path, kLimits.bytes));
   auto config = parse(text, path);
   if (config.ok()) return config;
@@ -161,7 +161,7 @@ Result<std::vector<T>> Config::read_list(const Keys& keys, size_t most, const ch
   if (!value) return missing(keys);
   if (!value->is_array()) return expected_found(place_, *key, expected, *value);
   if (value->size() > most)
-    return error_of(Error::Kind::kLimit, place_, "field {} has {} values; at most {} are read", shown(*key),
+    return error_of(Error::Kind::kLimit, place_, "field {} has {} values; the limit is {}", shown(*key),
                     value->size(), most);
   std::vector<T> out;
   for (const auto& item : *value) {

@@ -1,6 +1,5 @@
-// Typed access to config.json and its nested objects. Every value is checked for its type and its bounds
-// where it is read; errors name the file, the field, what was expected and what was found. null counts as
-// absent.
+// Typed access to config.json and its nested objects. The type and the bounds of a value are checked where it
+// is read; errors name the file, the field, what was expected and what was found. null counts as absent.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -14,7 +13,7 @@ namespace makar {
 
 class Config {
  public:
-  // The names a field goes by in different families, e.g. {"hidden_size", "n_embd"}: the first present is
+  // The names of a field in different families, e.g. {"hidden_size", "n_embd"}: the first one present is
   // read.
   struct Keys {
     Keys(const char* key) : list{key} {}
@@ -34,7 +33,7 @@ class Config {
   const std::string& place() const { return place_; }  // "config.json", or "config.json: rope_scaling"
   const Json& json() const { return json_; }
 
-  // Required fields: absent is an error.
+  // Required fields: an absent field is an error.
   Result<int64_t> integer(const Keys& keys, int64_t lo, int64_t hi) const;
   Result<double> number(const Keys& keys, double lo, double hi) const;
   Result<bool> boolean(const Keys& keys) const;
@@ -46,7 +45,7 @@ class Config {
   Result<std::vector<double>> numbers(const Keys& keys, double lo, double hi, size_t most = 65536) const;
   Result<std::vector<std::string>> texts(const Keys& keys, size_t most = 65536) const;
 
-  // The same with a value for absent fields; a wrong type is still an error.
+  // The same with a fallback for absent fields; a wrong type is still an error.
   Result<int64_t> integer_or(const Keys& keys, int64_t fallback, int64_t lo, int64_t hi) const;
   Result<double> number_or(const Keys& keys, double fallback, double lo, double hi) const;
   Result<bool> boolean_or(const Keys& keys, bool fallback) const;
@@ -55,7 +54,7 @@ class Config {
                                 const std::vector<std::string>& known) const;
   Result<Config> object_or_empty(const Keys& keys) const;
 
-  // An error about a field, for rules that join several: "config.json: field 'x' ...".
+  // An error about a field, for rules that involve several: "config.json: field 'x' ...".
   Error wrong(const Keys& keys, const std::string& what) const;
 
  private:

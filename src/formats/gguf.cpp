@@ -15,9 +15,10 @@ Status check_layout(const std::vector<GgufTensor>& tensors, size_t data_bytes) {
   std::vector<const GgufTensor*> order;
   for (const GgufTensor& t : tensors) {
     if (t.end > data_bytes)
-      return error_at("tensor " + shown(t.name),
-                      "spans bytes {}..{} of the data but the file holds {}; the download is incomplete",
-                      t.begin, t.end, data_bytes);
+      return error_at(
+          "tensor " + shown(t.name),
+          "spans bytes {}..{} of the data but the data section has {}; the download is incomplete", t.begin,
+          t.end, data_bytes);
     order.push_back(&t);
   }
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->begin < b->begin; });
@@ -28,8 +29,8 @@ Status check_layout(const std::vector<GgufTensor>& tensors, size_t data_bytes) {
   return Done{};
 }
 
-// A download that went wrong, told by its first bytes.
-const char* impostor(std::string_view start) {
+// Names what a failed download left instead of the file, from its first bytes.
+const char* failed_download(std::string_view start) {
   if (start.starts_with("version https://git-lfs"))
     return "is a Git LFS pointer, not the file itself; run `git lfs pull`";
   if (start.starts_with("<!") || start.starts_with("<html")) return "is a web page; download the file itself";
@@ -57,7 +58,7 @@ Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr
                                std::string place) {
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                std::min<size_t>(bytes.size(), 64));
-  if (const char* what = impostor(start)) return error_at(place, "{}", what);
+  if (const char* what = failed_download(start)) return error_at(place, "{}", what);
   auto header = parse_gguf_header(bytes);
   if (!header.ok()) return header.error().in(place);
   const size_t data_bytes = bytes.size() > header->data_begin ? bytes.size() - header->data_begin : 0;
@@ -96,13 +97,13 @@ Result<Gguf::File> Gguf::join(const std::vector<File>& files) {
     const GgufTensor &a = whole->tensors_[whole->by_name_[i - 1]], &b = whole->tensors_[whole->by_name_[i]];
     if (a.name == b.name)
       return error_at(files[b.file]->place(),
-                      "holds tensor {}, which {} holds too; they are not of one model", shown(a.name),
+                      "has tensor {}, which {} has too; the files belong to different models", shown(a.name),
                       shown(files[a.file]->place()));
   }
   const auto promised = files[0]->fields_.integer(kSplitTensors);
   if (promised && *promised != static_cast<int64_t>(whole->tensors_.size()))
     return error_at(whole->place_,
-                    "key '{}' is {} but its {} files hold {} tensors; they are not of one model",
+                    "key '{}' is {} but its {} files have {} tensors; the files belong to different models",
                     kSplitTensors, *promised, files.size(), whole->tensors_.size());
   return File(whole);
 }
@@ -129,7 +130,7 @@ const GgufTensor* Gguf::find(const std::string& name) const {
 Tensor Gguf::view(const GgufTensor& tensor) const {
   const std::byte* data = data_[tensor.file].bytes.data() + tensor.begin;
   Tensor view = Tensor::view_of(data, tensor.shape, tensor.dtype, data_[tensor.file].keeper);
-  // The file's own alignment may be less than an element's.
+  // The alignment of the file may be less than that of an element.
   const size_t element = is_block(tensor.dtype) ? 1 : size_of(tensor.dtype);
   return reinterpret_cast<uintptr_t>(data) % element == 0 ? view : view.clone();
 }

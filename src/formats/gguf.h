@@ -1,6 +1,6 @@
-// A GGUF file (versions 2 and 3): metadata, descriptions of tensors, aligned data. Opened by mapping; tensors
-// are views. A model in several files (NAME-00001-of-00003.gguf, ...) is opened by its first and reads as
-// one. https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+// A GGUF file (versions 2 and 3): metadata, tensor descriptions, aligned data. The file is mapped; tensors
+// are views. A split model (NAME-00001-of-00003.gguf, ...) is opened by its first file and reads as one.
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 #pragma once
 #include <memory>
 #include <span>
@@ -15,13 +15,13 @@ namespace makar {
 struct GgufTensor {
   std::string name;
   DType dtype = DType::kF32;
-  Shape shape;                // rows first, as everywhere here; the file has it the other way round
-  size_t begin = 0, end = 0;  // bytes from the start of its file's data
-  size_t file = 0;            // which of the files of a model in several
+  Shape shape;                // rows first, as everywhere in makar; the file stores dimensions in reverse
+  size_t begin = 0, end = 0;  // bytes from the start of its file's data section
+  size_t file = 0;            // index of the file in a split model
 };
 
-// For an open file: names and keys differ, every tensor lies aligned inside the data and no two overlap. Safe
-// to read from many threads.
+// An open file is valid: names and keys are unique, every tensor is aligned and inside the data section, and
+// no two overlap. Safe to read from several threads.
 class Gguf {
  public:
   using File = std::shared_ptr<const Gguf>;
@@ -31,16 +31,17 @@ class Gguf {
   static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
                             std::string place);
 
-  // Another kind of file whose tensors lie inside `data`, as its reader has made sure.
+  // The content of another format as GGUF. The caller guarantees that all tensors lie inside `data`.
   static File of(std::span<const std::byte> data, std::shared_ptr<const void> keeper, std::string place,
                  GgufFields fields, std::vector<GgufTensor> tensors);
 
-  // Files of one model in their order as one, with the metadata of the first. Names of tensors must differ.
+  // The files of a split model, in order, as one, with the metadata of the first. Tensor names must be
+  // unique.
   static Result<File> join(const std::vector<File>& files);
 
   const std::string& place() const { return place_; }
   const GgufFields& fields() const { return fields_; }
-  const std::vector<GgufTensor>& tensors() const { return tensors_; }  // in the order of the file
+  const std::vector<GgufTensor>& tensors() const { return tensors_; }  // in file order
   const GgufTensor* find(const std::string& name) const;               // nullptr when there is none
   Tensor view(const GgufTensor& tensor) const;
   size_t data_bytes() const;
@@ -59,7 +60,7 @@ class Gguf {
   std::vector<uint32_t> by_name_;  // indices of tensors(), sorted by name
 };
 
-// ggml's number of a type, as files hold it; -1 where ggml has none.
+// The number of a type in GGUF files; -1 when ggml has no such type.
 int32_t gguf_type(DType type);
 
 }  // namespace makar

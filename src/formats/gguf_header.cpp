@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr int kMaxDepth = 4;            // of arrays in arrays
+constexpr int kMaxDepth = 4;            // nesting of arrays
 constexpr uint64_t kMaxName = 1 << 16;  // bytes of a key or a tensor's name
 constexpr int64_t kMaxElements = int64_t{1} << 46;
 
@@ -32,14 +32,14 @@ class Cursor {
 
   template <class T>
   Result<T> get() {
-    if (left() < sizeof(T)) return cut_off(sizeof(T));
+    if (left() < sizeof(T)) return truncated(sizeof(T));
     T v;
     std::memcpy(&v, bytes_.data() + at_, sizeof v);
     at_ += sizeof v;
     return v;
   }
   Result<std::string_view> take(uint64_t size) {
-    if (size > left()) return cut_off(size);
+    if (size > left()) return truncated(size);
     const std::string_view out(reinterpret_cast<const char*>(bytes_.data()) + at_, size);
     at_ += size;
     return out;
@@ -53,8 +53,8 @@ class Cursor {
   }
 
  private:
-  Error cut_off(uint64_t size) const {
-    return error_at(place(), "expected {} more bytes, found {}; the file is cut off or not GGUF", size,
+  Error truncated(uint64_t size) const {
+    return error_at(place(), "expected {} more bytes, found {}; the file is truncated or not GGUF", size,
                     left());
   }
   std::span<const std::byte> bytes_;
@@ -63,10 +63,10 @@ class Cursor {
 
 Status walk_array(Cursor& in, int depth);
 
-// Moves over one value whose kind is known.
+// Skips one value of the given kind and checks it.
 Status walk(Cursor& in, uint32_t kind, int depth) {
   if (!is_known(kind))
-    return error_at(in.place(), "unknown kind {} of value; GGUF has the kinds 0 to 12", kind);
+    return error_at(in.place(), "unknown value kind {}; GGUF defines the kinds 0 to 12", kind);
   const auto k = static_cast<GgufKind>(kind);
   if (k == GgufKind::kArray) return walk_array(in, depth + 1);
   const auto bytes = k == GgufKind::kString ? in.text() : in.take(size_of(k));
@@ -76,18 +76,18 @@ Status walk(Cursor& in, uint32_t kind, int depth) {
 
 Status walk_array(Cursor& in, int depth) {
   if (depth > kMaxDepth)
-    return error_of(Error::Kind::kLimit, in.place(), "arrays lie more than {} deep in each other", kMaxDepth);
+    return error_of(Error::Kind::kLimit, in.place(), "arrays are nested more than {} deep", kMaxDepth);
   MAKAR_TRY(const uint32_t element, in.get<uint32_t>());
   MAKAR_TRY(const uint64_t count, in.get<uint64_t>());
   if (!is_known(element))
-    return error_at(in.place(), "an array of unknown kind {}; GGUF has the kinds 0 to 12", element);
+    return error_at(in.place(), "an array of unknown kind {}; GGUF defines the kinds 0 to 12", element);
   const auto k = static_cast<GgufKind>(element);
-  // The smallest element: a number's bytes, the length of a string, the head of an array.
+  // The smallest size of an element: the bytes of a number, the length of a string, the head of an array.
   const size_t least = size_of(k) ? size_of(k) : k == GgufKind::kString ? 8 : 12;
   if (count > in.left() / least)
     return error_at(in.place(),
-                    "an array of {} {} values needs more than the {} bytes left; the file is cut off", count,
-                    name(k), in.left());
+                    "an array of {} {} values needs more than the {} bytes left; the file is truncated",
+                    count, name(k), in.left());
   if (size_of(k)) {
     MAKAR_TRY([[maybe_unused]] const auto bytes, in.take(count * size_of(k)));
     return Done{};
@@ -100,7 +100,7 @@ Result<std::string> read_name(Cursor& in, const char* what) {
   const std::string place = in.place();
   MAKAR_TRY(const uint64_t size, in.get<uint64_t>());
   if (size > kMaxName)
-    return error_of(Error::Kind::kLimit, place, "{} of {} bytes; at most {} are read", what, size, kMaxName);
+    return error_of(Error::Kind::kLimit, place, "{} of {} bytes; the limit is {}", what, size, kMaxName);
   MAKAR_TRY(const std::string_view text, in.take(size));
   if (text.empty()) return error_at(place, "{} is empty", what);
   return std::string(text);
@@ -126,14 +126,14 @@ Result<DType> read_type(uint32_t number) {
     if (row.number == number) return row.type;
   return error_of(
       Error::Kind::kUnsupported, "",
-      "has ggml type {}, which is not read here; quantise the model again to a type such as Q4_K or Q8_0",
+      "has ggml type {}, which is not supported; quantize the model again to a type such as Q4_K or Q8_0",
       number);
 }
 
-// Dimensions come fastest first; empty ones and products beyond 2^46 are refused.
+// The file stores the fastest dimension first. Empty dimensions and more than 2^46 elements are refused.
 Result<Shape> read_shape(Cursor& in) {
   MAKAR_TRY(const uint32_t rank, in.get<uint32_t>());
-  if (rank < 1 || rank > 4) return error_at("", "has {} dimensions; 1 to 4 are possible", rank);
+  if (rank < 1 || rank > 4) return error_at("", "has {} dimensions; expected 1 to 4", rank);
   std::vector<int64_t> dims(rank);
   int64_t count = 1;
   for (uint32_t i = 0; i < rank; ++i) {
@@ -155,11 +155,11 @@ Result<GgufTensor> read_tensor(Cursor& in, const std::string& name, size_t align
   MAKAR_TRY(t.dtype, read_type(number));
   const int64_t block = layout_of(t.dtype).elements;
   if (t.shape[-1] % block != 0)
-    return error_at("", "has rows of {} values, which are no whole {} blocks of {}", t.shape[-1],
+    return error_at("", "has rows of {} values, expected a multiple of the {} block size {}", t.shape[-1],
                     makar::name(t.dtype), block);
   MAKAR_TRY(const uint64_t offset, in.get<uint64_t>());
   if (offset % alignment != 0)
-    return error_at("", "starts at byte {} of the data, which is no multiple of the alignment {}", offset,
+    return error_at("", "starts at byte {} of the data, expected a multiple of the alignment {}", offset,
                     alignment);
   const size_t bytes = bytes_of(t.dtype, t.shape.count());
   if (offset > SIZE_MAX - bytes)
@@ -181,14 +181,15 @@ Result<size_t> read_alignment(const GgufFields& fields) {
 Result<uint32_t> read_version(Cursor& in) {
   const auto magic = in.take(4);
   if (!magic.ok() || *magic != "GGUF")
-    return error_at("byte 0", "not a GGUF file: it starts with {} where 'GGUF' is expected",
+    return error_at("byte 0", "not a GGUF file: expected 'GGUF' at the start, found {}",
                     shown(in.since(0), 4));
   MAKAR_TRY(const uint32_t version, in.get<uint32_t>());
   if (version == 2 || version == 3) return version;
   const bool big_endian = version != 0 && (version & 0xffff) == 0;
-  return error_of(Error::Kind::kUnsupported, "byte 4", "{}",
-                  big_endian ? std::string("the file is big-endian; convert it on a little-endian machine")
-                             : fmt::format("GGUF version {} is not read; versions 2 and 3 are", version));
+  return error_of(
+      Error::Kind::kUnsupported, "byte 4", "{}",
+      big_endian ? std::string("the file is big-endian; convert it on a little-endian machine")
+                 : fmt::format("GGUF version {} is not supported; supported are versions 2 and 3", version));
 }
 
 }  // namespace
@@ -205,10 +206,9 @@ Result<GgufHeader> parse_gguf_header(std::span<const std::byte> bytes) {
   MAKAR_TRY(const uint64_t tensors, in.get<uint64_t>());
   MAKAR_TRY(const uint64_t keys, in.get<uint64_t>());
   if (tensors > kMaxGgufTensors)
-    return error_of(Error::Kind::kLimit, "byte 8", "{} tensors; at most {} are read", tensors,
-                    kMaxGgufTensors);
+    return error_of(Error::Kind::kLimit, "byte 8", "{} tensors; the limit is {}", tensors, kMaxGgufTensors);
   if (keys > kMaxGgufKeys)
-    return error_of(Error::Kind::kLimit, "byte 16", "{} keys; at most {} are read", keys, kMaxGgufKeys);
+    return error_of(Error::Kind::kLimit, "byte 16", "{} keys; the limit is {}", keys, kMaxGgufKeys);
   GgufHeader header;
   MAKAR_TRY(header.fields, read_fields(in, keys));
   MAKAR_TRY(header.alignment, read_alignment(header.fields));

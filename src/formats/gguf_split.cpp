@@ -24,22 +24,23 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
   std::vector<std::string> others;
   if (count <= 1) return others;
   if (count > kMostFiles || number < 0 || number >= count)
-    return error_at(path, "calls itself file {} of {}; at most {} files make a model", number, count,
+    return error_at(path, "is marked as file {} of {}; a model has at most {} files", number, count,
                     kMostFiles);
   const std::string own = ending(number + 1, count);
   if (!path.ends_with(own))
-    return error_at(path,
-                    "is file {} of {} of a model; the others are looked for by name: let this one end in {}",
-                    number + 1, count, shown(own));
+    return error_at(
+        path,
+        "is file {} of {} of a split model, whose files are found by name; rename it so that it ends in {}",
+        number + 1, count, shown(own));
   const std::string stem = path.substr(0, path.size() - own.size());
   if (number != 0)
-    return error_at(path, "is file {} of {} of a model; name the first, {}", number + 1, count,
+    return error_at(path, "is file {} of {} of a split model; pass the first file, {}", number + 1, count,
                     shown(stem + ending(1, count)));
   for (int64_t i = 1; i < count; ++i) {
     others.push_back(stem + ending(i + 1, count));
     if (!is_file(others.back()))
       return error_of(Error::Kind::kNotFound, others.back(),
-                      "is file {} of {} of the model and is not there; fetch it", i + 1, count);
+                      "is missing: it is file {} of {} of the model; download it", i + 1, count);
   }
   return others;
 }
@@ -47,9 +48,9 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
 Status check_gguf_part(const GgufFields& fields, const std::string& path, size_t index, size_t count) {
   const auto number = fields.integer(kSplitNumber), of = fields.integer(kSplitCount);
   if (number == static_cast<int64_t>(index) && of == static_cast<int64_t>(count)) return Done{};
-  return error_at(
-      path, "must be file {} of {} of the model but its keys '{}' and '{}' say otherwise; fetch it again",
-      index + 1, count, kSplitNumber, kSplitCount);
+  return error_at(path,
+                  "must be file {} of {} of the model but its keys '{}' and '{}' differ; download it again",
+                  index + 1, count, kSplitNumber, kSplitCount);
 }
 
 bool is_further_gguf_part(const std::string& path) {

@@ -83,7 +83,7 @@ GgufValue scalar(GgufKind kind, T v) {
   return {kind, std::move(out)};
 }
 
-// Calls one(at) for every element of an array of numbers or flags, until it answers false.
+// Calls one(at) for every element of an array of numbers or booleans, until it returns false.
 template <class F>
 bool each_plain(const GgufValue& value, F&& one) {
   const size_t size = size_of(value.element());
@@ -183,7 +183,7 @@ std::string GgufValue::shown() const {
   if (const auto f = flag()) return *f ? "true" : "false";
   if (const auto i = integer()) return std::to_string(*i);
   if (const auto n = number()) return fmt::format("{}", *n);
-  return "a number beyond 63 bits";
+  return "a number of more than 63 bits";
 }
 
 const GgufValue* GgufFields::find(std::string_view key) const {

@@ -1,5 +1,5 @@
-// One value of a GGUF file's metadata: a number, a flag, a text or an array, kept as the file encodes it so
-// that it is written back byte for byte.
+// One metadata value of a GGUF file: a number, a boolean, a string or an array, stored in the file's encoding
+// so that it is written back byte for byte.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -30,7 +30,7 @@ enum class GgufKind : uint32_t {
 };
 
 const char* name(GgufKind kind);  // "u32", "string"
-size_t size_of(GgufKind kind);    // bytes of a number or flag; 0 for strings and arrays
+size_t size_of(GgufKind kind);    // bytes of a number or boolean; 0 for strings and arrays
 bool is_known(uint32_t kind);
 
 class GgufValue {
@@ -44,7 +44,7 @@ class GgufValue {
   static GgufValue i32s(std::span<const int32_t> v);
   static GgufValue bytes(std::string_view v);  // an array of u8
   static GgufValue f32s(std::span<const float> v);
-  // The payload as a file holds it; the reader has walked it.
+  // The payload in the file's encoding; the reader has validated it.
   GgufValue(GgufKind kind, std::string payload) : kind_(kind), payload_(std::move(payload)) {}
 
   GgufKind kind() const { return kind_; }
@@ -52,15 +52,15 @@ class GgufValue {
   uint64_t count() const;    // of an array
   const std::string& payload() const { return payload_; }
 
-  // Nothing when the value is of another kind; integers of any width are one kind here.
+  // nullopt when the value is of another kind; integers of any width count as one kind.
   std::optional<int64_t> integer() const;
-  std::optional<double> number() const;  // also of integers
+  std::optional<double> number() const;  // also accepts integers
   std::optional<bool> flag() const;
   std::optional<std::string_view> text() const;
-  std::optional<std::vector<int64_t>> integers() const;  // also of flags
-  std::optional<std::vector<double>> numbers() const;    // also of integers
+  std::optional<std::vector<int64_t>> integers() const;  // also accepts booleans
+  std::optional<std::vector<double>> numbers() const;    // also accepts integers
   std::optional<std::vector<std::string_view>> texts() const;
-  // "42", "'llama'", "32000 strings": for people.
+  // "42", "'llama'", "32000 strings": for messages and listings.
   std::string shown() const;
 
  private:
@@ -68,7 +68,7 @@ class GgufValue {
   std::string payload_;
 };
 
-// Keys and values in the order of the file; keys differ.
+// Keys and values in file order; keys are unique.
 class GgufFields {
  public:
   using List = std::vector<std::pair<std::string, GgufValue>>;

@@ -25,12 +25,12 @@ Status check_sources(const std::string& path, const std::vector<GgufSource>& ten
       return error_of(Error::Kind::kUnsupported, path, "tensor {} {}", shown(t.name), why);
     };
     if (!seen.insert(t.name).second) return refuse("is given twice");
-    if (gguf_type(t.dtype) < 0) return refuse("has type " + name(t.dtype) + ", which GGUF lacks");
+    if (gguf_type(t.dtype) < 0) return refuse("has type " + name(t.dtype) + ", which GGUF does not have");
     if (t.shape.rank() < 1 || t.shape.rank() > 4)
-      return refuse(fmt::format("has shape {}; GGUF holds 1 to 4 dimensions", t.shape.text()));
+      return refuse(fmt::format("has shape {}; GGUF allows 1 to 4 dimensions", t.shape.text()));
     if (t.shape[-1] % layout_of(t.dtype).elements != 0)
-      return refuse(
-          fmt::format("has rows of {} values, which are no whole {} blocks", t.shape[-1], name(t.dtype)));
+      return refuse(fmt::format("has rows of {} values, which is not a whole number of {} blocks",
+                                t.shape[-1], name(t.dtype)));
   }
   return Done{};
 }
@@ -67,7 +67,8 @@ std::string gguf_bytes(const GgufFields& fields) { return header_of(fields, {}, 
 Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors) {
   MAKAR_CHECK_OK(check_sources(path, tensors));
   const int64_t asked = fields.integer("general.alignment").value_or(32);
-  check(asked >= 8 && asked <= 1 << 20 && (asked & (asked - 1)) == 0, "alignment is a power of two from 8");
+  check(asked >= 8 && asked <= 1 << 20 && (asked & (asked - 1)) == 0,
+        "alignment must be a power of two, at least 8");
   const auto alignment = static_cast<size_t>(asked);
   MAKAR_TRY(FileWriter writer, FileWriter::open(path));
   MAKAR_CHECK_OK(writer.write(header_of(fields, tensors, alignment)));
@@ -75,8 +76,8 @@ Status write_gguf(const std::string& path, const GgufFields& fields, const std::
   for (const GgufSource& source : tensors) {
     MAKAR_TRY(const Tensor t, source.make());
     check(t.dtype() == source.dtype && t.shape() == source.shape,
-          "a tensor unlike its description: " + source.name);
-    MAKAR_CHECK_OK(writer.write({t.raw(), t.bytes()}));
+          "tensor differs from its description: " + source.name);
+    MAKAR_CHECK_OK(writer.write({t.host().raw(), t.bytes()}));
     MAKAR_CHECK_OK(writer.write(std::string_view(zeros).substr(0, padded(t.bytes(), alignment) - t.bytes())));
   }
   return writer.commit();

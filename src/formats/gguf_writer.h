@@ -1,4 +1,4 @@
-// Writing GGUF files (version 3): streamed tensor by tensor, aligned, put in place at once.
+// Writes GGUF files (version 3): streamed tensor by tensor, aligned, replaced atomically.
 #pragma once
 #include <functional>
 #include <string>
@@ -9,19 +9,18 @@
 
 namespace makar {
 
-// A tensor that is made only when its turn to be written has come, so that a model need not lie in memory
-// twice.
+// A tensor that is computed only when it is written, so that a model need not be in memory twice.
 struct GgufSource {
   std::string name;
   DType dtype;
   Shape shape;                           // rows first
-  std::function<Result<Tensor>()> make;  // with this dtype and shape
+  std::function<Result<Tensor>()> make;  // returns a tensor of this dtype and shape
 };
 
 // The bytes of a file without tensors.
 std::string gguf_bytes(const GgufFields& fields);
 
-// Data is aligned to "general.alignment" of the fields, or 32.
+// Data is aligned to "general.alignment" of the fields, or to 32 bytes.
 Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors);
 
 }  // namespace makar

@@ -10,9 +10,9 @@ namespace {
 
 struct Sizes {
   int64_t width, feed_forward, layers, heads, kv_heads, vocab, positions;
-  bool shared;  // the output matrix is the token table
+  bool shared;  // the output matrix is the token embedding
   int version = 0;
-  int64_t group = 1;  // version 2: weights that share a scale
+  int64_t group = 1;  // version 2: how many weights share a scale
 };
 
 constexpr size_t kHeader = 28, kNewHeader = 256;
@@ -20,7 +20,7 @@ constexpr int32_t kMagic = 0x616b3432;  // "ak42": versions 1 and 2
 
 Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
   const auto bad = [&](const char* what, int64_t value) {
-    return error_at(place, "its header names {} {}, which is impossible; is this a llama2.c checkpoint?",
+    return error_at(place, "its header gives {} {}, which is out of range; is this a llama2.c checkpoint?",
                     value, what);
   };
   constexpr int64_t kMost = 1 << 20;
@@ -31,9 +31,9 @@ Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
   if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return bad("heads of keys and values", s.kv_heads);
   if (s.vocab < 1 || s.vocab > 1 << 23) return bad("tokens", s.vocab);
   if (s.positions < 1 || s.positions > 1 << 24) return bad("positions", s.positions);
-  // Groups run along a row, and every row is a multiple of one of the two widths.
+  // Groups are contiguous in a row, and the length of every row is a multiple of one of the two widths.
   if (s.group < 1 || s.width % s.group != 0 || s.feed_forward % s.group != 0)
-    return bad("weights that share a scale", s.group);
+    return bad("weights per scale", s.group);
   return s;
 }
 
@@ -41,7 +41,8 @@ Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& pl
   std::array<int32_t, 7> n;
   const auto read = [&](size_t at) { std::memcpy(n.data(), bytes.data() + at, sizeof n); };
   if (bytes.size() < kHeader)
-    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with 28 bytes of sizes", bytes.size());
+    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with a header of 28 bytes",
+                    bytes.size());
   read(0);
   if (n[0] != kMagic) {
     const bool shared = n[5] > 0;
@@ -49,10 +50,10 @@ Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& pl
   }
   const int32_t version = n[1];
   if (version != 1 && version != 2)
-    return error_of(Error::Kind::kUnsupported, place, "is llama2.c's version {}; 0, 1 and 2 are read",
+    return error_of(Error::Kind::kUnsupported, place, "is llama2.c version {}; supported are 0, 1 and 2",
                     version);
   if (bytes.size() < kNewHeader)
-    return error_at(place, "has {} bytes; llama2.c's version {} starts with a header of {}", bytes.size(),
+    return error_at(place, "has {} bytes; llama2.c version {} starts with a header of {}", bytes.size(),
                     version, kNewHeader);
   read(8);
   Sizes s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], bytes[36] != std::byte{0}, version};
@@ -64,8 +65,8 @@ Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& pl
   return check_sizes(s, place);
 }
 
-// Walks the file in its order: each kind of tensor for all layers, then the next kind. begin and end are
-// those in the file; of version 2's matrices, of their integers with the scales after them.
+// Walks the file in order: one kind of tensor for all layers, then the next kind. begin and end are offsets
+// in the file; for the matrices of version 2, they cover the integers and the scales after them.
 class Layout {
  public:
   Layout(const Sizes& sizes, size_t begin, std::vector<GgufTensor>& out)
@@ -90,9 +91,9 @@ class Layout {
   size_t at_;
 };
 
-size_t lay_out(const Sizes& s, std::vector<GgufTensor>& out) {
+size_t describe_tensors(const Sizes& s, std::vector<GgufTensor>& out) {
   const int64_t kv = s.width / s.heads * s.kv_heads;
-  const bool first = s.version == 0;  // where the norms stand differs
+  const bool first = s.version == 0;  // the position of the norms differs
   Layout l(s, first ? kHeader : kNewHeader, out);
   if (!first) l.each_layer("attn_norm", {s.width}), l.each_layer("ffn_norm", {s.width});
   if (!first) l.one("output_norm", {s.width});
@@ -107,12 +108,12 @@ size_t lay_out(const Sizes& s, std::vector<GgufTensor>& out) {
   l.each_layer("ffn_down", {s.width, s.feed_forward});
   l.each_layer("ffn_up", {s.feed_forward, s.width});
   if (first) l.one("output_norm", {s.width});
-  if (first) l.skip(s.positions * (s.width / s.heads));  // cosines and sines of the positions
+  if (first) l.skip(s.positions * (s.width / s.heads));  // the cosine and sine tables
   if (!s.shared) l.one("output", {s.vocab, s.width});
   return l.end();
 }
 
-// Version 2 in f32: int8 times the f32 scale of its group, which no type of GGUF holds exactly.
+// Version 2 dequantized to f32: int8 times the f32 scale of its group, which no GGUF type represents exactly.
 Gguf::File decode(const Sizes& s, std::span<const std::byte> bytes, std::string place, GgufFields fields,
                   std::vector<GgufTensor> tensors) {
   size_t total = 0;
@@ -168,10 +169,10 @@ Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_p
                                  std::string place) {
   MAKAR_TRY(const Sizes sizes, read_sizes(bytes, place));
   std::vector<GgufTensor> tensors;
-  const size_t need = lay_out(sizes, tensors);
+  const size_t need = describe_tensors(sizes, tensors);
   if (need != bytes.size())
     return error_at(place,
-                    "has {} bytes where its header asks for {}; the download is incomplete, or this is no "
+                    "has {} bytes but its header implies {}; the download is incomplete, or this is not a "
                     "llama2.c checkpoint",
                     bytes.size(), need);
   if (sizes.version == 2) return decode(sizes, bytes, std::move(place), fields_of(sizes), std::move(tensors));
@@ -183,19 +184,20 @@ Result<GgufFields> parse_llama2c_tokenizer(std::span<const std::byte> bytes, int
   std::vector<std::string> tokens;
   std::vector<float> scores;
   std::vector<int32_t> types;
-  size_t at = 4;  // the length of the longest token comes first
-  const auto cut_off = [&] {
-    return error_at(place, "ends at byte {} with {} of {} tokens; is it the tokenizer of this model?",
+  size_t at = 4;  // the file starts with the length of the longest token
+  const auto truncated = [&] {
+    return error_at(place,
+                    "ends at byte {} after {} of {} tokens; check that it is the tokenizer of this model",
                     bytes.size(), tokens.size(), vocab);
   };
   for (int64_t i = 0; i < vocab; ++i) {
     float score;
     int32_t size;
-    if (bytes.size() < 8 || at > bytes.size() - 8) return cut_off();
+    if (bytes.size() < 8 || at > bytes.size() - 8) return truncated();
     std::memcpy(&score, bytes.data() + at, 4);
     std::memcpy(&size, bytes.data() + at + 4, 4);
     at += 8;
-    if (size < 0 || static_cast<size_t>(size) > bytes.size() - at) return cut_off();
+    if (size < 0 || static_cast<size_t>(size) > bytes.size() - at) return truncated();
     std::string text(reinterpret_cast<const char*>(bytes.data()) + at, static_cast<size_t>(size));
     at += static_cast<size_t>(size);
     const bool byte = i >= 3 && i < 259 && text.size() == 6 && text.starts_with("<0x");
@@ -207,7 +209,7 @@ Result<GgufFields> parse_llama2c_tokenizer(std::span<const std::byte> bytes, int
     types.push_back(i == 0 ? 2 : i < 3 ? 3 : byte ? 6 : 1);
   }
   if (at != bytes.size())
-    return error_at(place, "holds more than the {} tokens of the model; it belongs to another", vocab);
+    return error_at(place, "has more than the {} tokens of the model; it belongs to another model", vocab);
   GgufFields f;
   f.set("tokenizer.ggml.model", GgufValue::text("llama"));
   f.set("tokenizer.ggml.pre", GgufValue::text("default"));

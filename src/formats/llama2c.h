@@ -1,5 +1,5 @@
-// llama2.c's checkpoints and its tokenizer.bin, seen as GGUF: the first format (f32: stories15M.bin) and
-// version 1 as they lie in the file, version 2 (int8 with f32 scales) decoded to f32.
+// llama2.c checkpoints and tokenizer.bin, presented as GGUF. The first format (f32, stories15M.bin) and
+// version 1 are used in place; version 2 (int8 with f32 scales) is dequantized to f32.
 #pragma once
 #include "formats/gguf.h"
 
@@ -10,7 +10,7 @@ Result<Gguf::File> open_llama2c(const std::string& path);
 Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
                                  std::string place);
 
-// tokenizer.ggml.* of a tokenizer.bin with `vocab` tokens.
+// The tokenizer.ggml.* keys for a tokenizer.bin with `vocab` tokens.
 Result<GgufFields> parse_llama2c_tokenizer(std::span<const std::byte> bytes, int64_t vocab,
                                            const std::string& place);
 

@@ -12,9 +12,9 @@
 namespace makar {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "the format is little-endian and read in place");
+static_assert(std::endian::native == std::endian::little, "the format is little-endian and used in place");
 
-// What a file that is no safetensors file most likely is.
+// The likely cause when a file is not in safetensors format.
 std::string guess(std::string_view start) {
   if (start.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
   if (start.starts_with("PK") || start.starts_with("\x80\x02"))
@@ -87,8 +87,8 @@ Status Safetensors::check_layout() const {
   for (size_t k = 0; k < order.size(); ++k) {
     const auto& e = entries[order[k]];
     if (e.begin < at)
-      return error_at(place_, "{} but {}: they overlap; the file is damaged or was written wrongly",
-                      span(order[k - 1]), span(order[k]));
+      return error_at(place_, "{} but {}: they overlap; the file is corrupt", span(order[k - 1]),
+                      span(order[k]));
     if (e.end > data_.size())
       return error_at(place_, "{} but the file ends at {}; the download is incomplete", span(order[k]),
                       file_end);
@@ -98,9 +98,9 @@ Status Safetensors::check_layout() const {
     at = e.end;
   }
   if (at != data_.size())
-    return error_at(
-        place_, "the last tensor ends at byte {} but the file goes on to {}: {} bytes belong to no tensor",
-        data_begin_ + at, file_end, data_.size() - at);
+    return error_at(place_,
+                    "the last tensor ends at byte {} but the file has {} bytes: {} bytes belong to no tensor",
+                    data_begin_ + at, file_end, data_.size() - at);
   return Done{};
 }
 

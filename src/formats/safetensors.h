@@ -1,4 +1,4 @@
-// A safetensors file: 8 bytes of header length, a JSON header, the data. Opened by mapping; tensors are
+// A safetensors file: 8 bytes of header length, a JSON header, the data. The file is mapped; tensors are
 // views. https://github.com/huggingface/safetensors#format
 #pragma once
 #include <map>
@@ -12,13 +12,13 @@
 
 namespace makar {
 
-// All rules of the format hold for an open file: names differ, every tensor lies inside the data, and
-// together they cover it without overlap or hole. Safe to read from many threads.
+// An open file obeys all rules of the format: names are unique, every tensor is inside the data, and together
+// they cover it without overlap or gap. Safe to read from several threads.
 class Safetensors {
  public:
   using Entry = SafetensorsEntry;
   using File = std::shared_ptr<const Safetensors>;
-  static constexpr size_t kMaxHeader = 100'000'000;  // the reference library's bound
+  static constexpr size_t kMaxHeader = 100'000'000;  // the limit of the reference library
 
   static Result<File> open(const std::string& path);
   // The same for bytes in memory, which `keeper` keeps alive; `place` names them in errors.
@@ -26,13 +26,13 @@ class Safetensors {
                             std::string place);
 
   const std::string& place() const { return place_; }
-  const std::vector<std::string>& names() const { return header_.names; }  // in the order of the header
+  const std::vector<std::string>& names() const { return header_.names; }  // in header order
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   size_t data_bytes() const { return data_.size(); }
 
   bool has(const std::string& name) const { return entry(name) != nullptr; }
   const Entry* entry(const std::string& name) const;  // nullptr when there is none
-  // A read-only view of the file; a copy only when the data lies off the element's alignment.
+  // A read-only view of the file; a copy only when the data is not aligned to its element size.
   Result<Tensor> tensor(const std::string& name) const;
 
  private:

@@ -20,7 +20,7 @@ constexpr std::array kDTypes = {
     DTypeName{"I16", DType::kI16},   DTypeName{"I8", DType::kI8},   DTypeName{"U8", DType::kU8},
     DTypeName{"BOOL", DType::kBool},
 };
-// Types of the format that we do not compute with.
+// Dtypes of the format that are not supported here.
 constexpr std::array kOtherDTypes = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3",
                                      "F6_E3M2", "F4",      "U16",     "U32",         "U64",         "C64"};
 
@@ -71,7 +71,7 @@ class Reader : public nlohmann::json_sax<Json> {
   }
   bool end_object() override {
     if (at_ == At::kTensor && !close_tensor()) return false;
-    at_ = At::kTop;  // after the outermost object nothing but the end follows
+    at_ = At::kTop;  // only the end may follow the outermost object
     return true;
   }
   bool start_array(std::size_t) override {
@@ -93,7 +93,7 @@ class Reader : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception&) override {
     return fail(error_at(place_,
-                         "the header is not valid JSON at byte {}; the file is damaged, fetch it again",
+                         "the header is not valid JSON at byte {}; the file is corrupt, download it again",
                          offset + 7));  // offsets count from one; the header starts at byte 8
   }
 
@@ -114,10 +114,11 @@ class Reader : public nlohmann::json_sax<Json> {
       case At::kMetadata:
         return fail(error_at(place_, "the metadata of {} must be a string, found {}", shown(name_), found));
       case At::kShape:
-        return fail(
-            error_at(place_, "tensor {}: dimensions must be integers from 0 up, found {}", tensor, found));
+        return fail(error_at(place_, "tensor {}: dimensions must be integers from 0 to 2^63 - 1, found {}",
+                             tensor, found));
       case At::kOffsets:
-        return fail(error_at(place_, "tensor {}: data_offsets must be two integers from 0 up, found {}",
+        return fail(error_at(place_,
+                             "tensor {}: data_offsets must be two integers from 0 to 2^63 - 1, found {}",
                              tensor, found));
       case At::kTensor:
         break;
@@ -161,17 +162,17 @@ class Reader : public nlohmann::json_sax<Json> {
     if (entry_.begin > entry_.end)
       return fail(error_at(place_, "tensor {} ends at byte {}, before its begin {}", tensor, entry_.end,
                            entry_.begin));
-    // Zero dimensions do not excuse the others: no partial product of a shape may overflow.
+    // Every partial product of a shape must fit, even when another dimension is zero.
     int64_t bytes = static_cast<int64_t>(size_of(entry_.dtype));
     for (const int64_t d : entry_.shape)
       if (d > 0 && __builtin_mul_overflow(bytes, d, &bytes))
         return fail(error_of(Error::Kind::kLimit, place_,
-                             "tensor {} has the absurd shape {}: its bytes overflow 64 bits", tensor,
+                             "tensor {} has shape {}, whose size in bytes overflows 64 bits", tensor,
                              entry_.shape.text()));
     if (entry_.shape.count() == 0) bytes = 0;
     if (entry_.end - entry_.begin != static_cast<size_t>(bytes))
       return fail(error_at(
-          place_, "tensor {} of dtype {} and shape {} needs {} bytes but its data_offsets hold {}", tensor,
+          place_, "tensor {} of dtype {} and shape {} needs {} bytes but its data_offsets span {}", tensor,
           safetensors_name(entry_.dtype), entry_.shape.text(), bytes, entry_.end - entry_.begin));
     header_.names.push_back(tensor_);
     header_.entries.push_back(entry_);
@@ -182,7 +183,7 @@ class Reader : public nlohmann::json_sax<Json> {
   SafetensorsHeader header_;
   Error error_;
   At at_ = At::kStart;
-  std::string tensor_, name_;  // the tensor being read; the last key outside tensors
+  std::string tensor_, name_;  // the tensor being parsed; the last key outside tensors
   bool metadata_seen_ = false;
   SafetensorsEntry entry_;
   int field_ = kNone, seen_ = kNone;
@@ -199,12 +200,13 @@ const char* safetensors_name(DType type) {
 }
 
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, const std::string& place) {
-  // The parser would take a zero byte for the end and never see what follows it.
+  // The parser would treat a zero byte as the end and ignore what follows it.
   if (const size_t zero = json.find('\0'); zero != json.npos)
-    return error_at(place, "the header has a zero byte at {}; the file is damaged, fetch it again", zero + 8);
+    return error_at(place, "the header has a zero byte at {}; the file is corrupt, download it again",
+                    zero + 8);
   if (json.empty() || json[0] != '{')
     return error_at(place,
-                    "the header must start with '{{' at byte 8; the file is damaged or not safetensors");
+                    "the header must start with '{{' at byte 8; the file is corrupt or not safetensors");
   Reader reader(place);
   if (!Json::sax_parse(json.begin(), json.end(), &reader)) return reader.error();
   return reader.take();

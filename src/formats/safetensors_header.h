@@ -1,5 +1,5 @@
 // The JSON header of a safetensors file: {"name": {"dtype", "shape", "data_offsets"}, ..., "__metadata__":
-// {...}}. Read in one pass straight into entries, so that memory stays a small multiple of the header.
+// {...}}. Parsed in one pass directly into entries, so that memory stays a small multiple of the header.
 #pragma once
 #include <map>
 #include <string>
@@ -19,13 +19,13 @@ struct SafetensorsEntry {
 };
 
 struct SafetensorsHeader {
-  std::vector<std::string> names;  // in the order of the file
+  std::vector<std::string> names;  // in file order
   std::vector<SafetensorsEntry> entries;
   std::map<std::string, std::string> metadata;
 };
 
-// Every entry alone is sound: known dtype, bounded shape, end - begin = bytes of the shape. How entries lie
-// beside each other, and duplicate names, are for the caller.
+// Checks each entry by itself: known dtype, bounded shape, end - begin = bytes of the shape. The caller
+// checks for overlaps, gaps and duplicate names.
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view json, const std::string& place);
 
 // "F32", "BF16", ...: the spelling of the format.

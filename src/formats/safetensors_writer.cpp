@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-// A JSON string; bytes that are no UTF-8 become the replacement character.
+// A JSON string; bytes that are not UTF-8 become the replacement character.
 std::string json_string(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -23,12 +23,12 @@ Status check_names(const std::string& path, std::span<const NamedTensor> tensors
   for (const auto& [name, tensor] : tensors) {
     if (name == "__metadata__") return error_at(path, "'__metadata__' cannot be the name of a tensor");
     if (!seen.insert(name).second) return error_at(path, "tensor {} is given twice", shown(name));
-    check(tensor.defined(), "an absent tensor cannot be written: " + name);
+    check(tensor.defined(), "cannot write an undefined tensor: " + name);
   }
   return Done{};
 }
 
-// Indices in the order of the data: falling element size, else as given.
+// Indices in data order: decreasing element size, then the given order.
 std::vector<size_t> data_order(std::span<const NamedTensor> tensors) {
   std::vector<size_t> order(tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -61,7 +61,7 @@ std::string header_of(std::span<const NamedTensor> tensors, const std::vector<si
     comma = ",";
   }
   out += "}";
-  out.resize((out.size() + 7) / 8 * 8, ' ');  // the data starts on 8 bytes
+  out.resize((out.size() + 7) / 8 * 8, ' ');  // the data starts at a multiple of 8 bytes
   return out;
 }
 
@@ -73,9 +73,8 @@ Status write_safetensors(const std::string& path, std::span<const NamedTensor> t
   const std::vector<size_t> order = data_order(tensors);
   const std::string header = header_of(tensors, order, metadata);
   if (header.size() > Safetensors::kMaxHeader)
-    return error_of(Error::Kind::kLimit, path,
-                    "the header of {} tensors needs {} bytes; at most {} are allowed", tensors.size(),
-                    header.size(), Safetensors::kMaxHeader);
+    return error_of(Error::Kind::kLimit, path, "the header of {} tensors needs {} bytes; the limit is {}",
+                    tensors.size(), header.size(), Safetensors::kMaxHeader);
   const uint64_t length = header.size();
   std::byte prefix[8];
   std::memcpy(prefix, &length, sizeof prefix);
@@ -85,7 +84,7 @@ Status write_safetensors(const std::string& path, std::span<const NamedTensor> t
   MAKAR_CHECK_OK(writer.write(header));
   for (const size_t i : order) {
     const Tensor& t = tensors[i].tensor;
-    MAKAR_CHECK_OK(writer.write({t.raw(), t.bytes()}));
+    MAKAR_CHECK_OK(writer.write({t.host().raw(), t.bytes()}));
   }
   return writer.commit();
 }

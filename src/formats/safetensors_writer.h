@@ -1,4 +1,4 @@
-// Writing safetensors files: streamed from the tensors, put in place at once.
+// Writes safetensors files: streamed from the tensors, replaced atomically.
 #pragma once
 #include <map>
 #include <span>
@@ -16,8 +16,8 @@ struct NamedTensor {
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
 
-// The header keeps the order given; the data lies by falling element size, so that every tensor is aligned.
-// transformers refuses files without the metadata {"format": "pt"}.
+// The header keeps the given order; the data is sorted by decreasing element size, so that every tensor is
+// aligned. transformers refuses files without the metadata {"format": "pt"}.
 Status write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                          const SafetensorsMetadata& metadata = {{"format", "pt"}});
 

@@ -10,8 +10,8 @@ namespace {
 
 using Shard = std::span<const NamedTensor>;
 
-// Runs of tensors of at most `limit` bytes; a larger tensor has a shard of its own.
-std::vector<Shard> cut(Shard tensors, size_t limit) {
+// Splits tensors into shards of at most `limit` bytes; a larger tensor gets a shard of its own.
+std::vector<Shard> split_into_shards(Shard tensors, size_t limit) {
   std::vector<Shard> shards;
   size_t begin = 0, bytes = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -34,19 +34,19 @@ Status write_index(const std::string& path, const std::vector<Shard>& shards,
   for (size_t s = 0; s < shards.size(); ++s)
     for (const auto& [name, tensor] : shards[s]) {
       total += tensor.bytes();
-      fields.emplace_back(name, files[s]);  // names differ: no need for ordered_json's linear search
+      fields.emplace_back(name, files[s]);  // names are unique: skip the linear search of ordered_json
     }
   const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", std::move(map)}};
   return write_file(path, index.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
-// model-00001-of-00003.safetensors, the single file or the index of an earlier save.
+// model-00001-of-00003.safetensors, the single file, or the index of an earlier save.
 bool is_weight_file(const std::string& name) {
   return name == "model.safetensors" || name == "model.safetensors.index.json" ||
          (name.starts_with("model-") && name.find("-of-") != name.npos && name.ends_with(".safetensors"));
 }
 
-Status remove_others(const std::string& folder, const std::set<std::string>& kept) {
+Status remove_earlier_files(const std::string& folder, const std::set<std::string>& kept) {
   std::error_code code;
   std::vector<std::filesystem::path> stale;
   for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end; it.increment(code))
@@ -54,7 +54,7 @@ Status remove_others(const std::string& folder, const std::set<std::string>& kep
       stale.push_back(it->path());
   for (const auto& path : stale)
     if (!std::filesystem::remove(path, code) && code)
-      return error_of(Error::Kind::kIo, path.string(), "cannot remove the file of an earlier save: {}",
+      return error_of(Error::Kind::kIo, path.string(), "cannot remove this file of an earlier save: {}",
                       code.message());
   return Done{};
 }
@@ -62,14 +62,14 @@ Status remove_others(const std::string& folder, const std::set<std::string>& kep
 }  // namespace
 
 Status save_weights(const std::string& folder, std::span<const NamedTensor> tensors, size_t max_shard_bytes) {
-  std::set<std::string_view> names;  // a name in two shards would pass each file's own check
+  std::set<std::string_view> names;  // the check of a single file would miss a name in two shards
   for (const auto& t : tensors)
     if (!names.insert(t.name).second) return error_at(folder, "tensor '{}' is given twice", t.name);
   MAKAR_CHECK_OK(make_folder(folder));
-  const std::vector<Shard> shards = cut(tensors, max_shard_bytes);
+  const std::vector<Shard> shards = split_into_shards(tensors, max_shard_bytes);
   if (shards.size() == 1) {
     MAKAR_CHECK_OK(write_safetensors(folder + "/model.safetensors", tensors));
-    return remove_others(folder, {"model.safetensors"});
+    return remove_earlier_files(folder, {"model.safetensors"});
   }
   std::vector<std::string> files;
   std::set<std::string> kept = {"model.safetensors.index.json"};
@@ -79,7 +79,7 @@ Status save_weights(const std::string& folder, std::span<const NamedTensor> tens
     MAKAR_CHECK_OK(write_safetensors(folder + "/" + files[s], shards[s]));
   }
   MAKAR_CHECK_OK(write_index(folder + "/model.safetensors.index.json", shards, files));
-  return remove_others(folder, kept);
+  return remove_earlier_files(folder, kept);
 }
 
 }  // namespace makar

@@ -15,7 +15,7 @@ constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
 constexpr JsonLimits kIndexLimits = {.bytes = size_t{64} << 20, .depth = 8};
 
-// What a folder without our files holds instead, and what to do about it.
+// What a folder without supported weights has instead, and the cure.
 Error nothing_found(const std::string& folder) {
   const auto has = [&](const std::string& file) { return is_file(folder + "/" + file); };
   const auto expected = fmt::format("has neither {} nor {}", kSingle, kIndex);
@@ -23,7 +23,7 @@ Error nothing_found(const std::string& folder) {
     if (has(pickle))
       return error_of(
           Error::Kind::kUnsupported, folder,
-          "{}; found {}, a pickle, which is not read because pickles can run code: load it in transformers "
+          "{}; found {}, a pickle, which is refused because pickles can run code: load it in transformers "
           "and call save_pretrained(folder, safe_serialization=True)",
           expected, pickle);
   for (const char* other : {"tf_model.h5", "flax_model.msgpack"})
@@ -33,7 +33,7 @@ Error nothing_found(const std::string& folder) {
   if (has("adapter_model.safetensors"))
     return error_of(
         Error::Kind::kUnsupported, folder,
-        "{}; found adapter_model.safetensors: this is an adapter, name the folder of its base model",
+        "{}; found adapter_model.safetensors: this is an adapter; pass the folder of its base model",
         expected);
   std::error_code code;
   std::string found;
@@ -42,13 +42,13 @@ Error nothing_found(const std::string& folder) {
     if (const auto path = it->path(); path.extension() == ".safetensors" || path.extension() == ".gguf")
       found = path.filename().string();
   if (!found.empty())
-    return error_of(Error::Kind::kNotFound, folder, "{}; found {}: rename it if it holds the whole model",
+    return error_of(Error::Kind::kNotFound, folder, "{}; found {}: rename it if it contains the whole model",
                     expected, shown(found));
   return error_of(Error::Kind::kNotFound, folder,
-                  "{}; is it the folder of a model, and is its download complete?", expected);
+                  "{}; check that this is a model folder and that its download is complete", expected);
 }
 
-// A shard name must stay inside the folder and be a safetensors file.
+// A shard must be a safetensors file inside the folder.
 Status check_shard_name(const std::string& index, const std::string& tensor, const std::string& shard) {
   const auto refuse = [&](const char* why) {
     return error_at(index, "weight_map: tensor {} is in the file {}, which {}", shown(tensor), shown(shard),
@@ -56,9 +56,9 @@ Status check_shard_name(const std::string& index, const std::string& tensor, con
   };
   if (shard.empty()) return refuse("is empty; expected the name of a shard");
   if (shard.find('/') != shard.npos || shard.find('\\') != shard.npos || shard.find("..") != shard.npos)
-    return refuse("is no plain file name; shards lie in the folder of the index");
-  if (shard.find('\0') != shard.npos || shard.size() > 255) return refuse("is no possible file name");
-  if (!shard.ends_with(".safetensors")) return refuse("is no .safetensors file");
+    return refuse("is not a plain file name; shards must be in the folder of the index");
+  if (shard.find('\0') != shard.npos || shard.size() > 255) return refuse("is not a valid file name");
+  if (!shard.ends_with(".safetensors")) return refuse("is not a .safetensors file");
   return Done{};
 }
 
@@ -92,8 +92,8 @@ Status check_shards_exist(const std::string& folder, const std::string& index,
     if (!is_there(folder + "/" + shard) && missing++ == 0) first = shard;
   if (missing == 0) return Done{};
   return error_of(Error::Kind::kNotFound, index,
-                  "names {} shards but {} of them are not in the folder, first {}; fetch them", shards.size(),
-                  missing, shown(first));
+                  "names {} shards but {} of them are not in the folder, first {}; download them",
+                  shards.size(), missing, shown(first));
 }
 
 }  // namespace
@@ -104,8 +104,7 @@ bool WeightFiles::present(const std::string& folder) {
 
 Result<WeightFiles> WeightFiles::open(const std::string& folder) {
   if (is_file(folder))
-    return error_at(folder,
-                    "is a file; expected the folder of a model, with config.json and its weights in it");
+    return error_at(folder, "is a file; expected a model folder with config.json and weights");
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
   if (const std::string single = folder + "/" + kSingle; is_there(single)) {
@@ -133,13 +132,13 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
       const auto mapped = map.find(name);
       if (mapped == map.end())
         return error_at(file->place(),
-                        "holds tensor {}, which is not in the weight_map of {}; index and shards are not "
-                        "of one save",
+                        "has tensor {}, which is not in the weight_map of {}; index and shards come from "
+                        "different saves",
                         shown(name), kIndex);
-      // The shard it is mapped to is checked below; here it can only be a second copy.
+      // A missing tensor is found below; here a tensor can only be a second copy.
       if (mapped->second != shard)
         return error_at(file->place(),
-                        "holds tensor {}, which {} places in {}; a tensor belongs to one shard", shown(name),
+                        "has tensor {}, which {} maps to {}; a tensor must be in one shard only", shown(name),
                         kIndex, shown(mapped->second));
     }
     weights.add(std::move(file));
@@ -147,15 +146,15 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
   for (const auto& [tensor, shard] : map)
     if (!weights.has(tensor))
       return error_of(Error::Kind::kNotFound, folder + "/" + shard,
-                      "has no tensor {}, which {} places there; index and "
-                      "shards are not of one save",
+                      "has no tensor {}, which {} maps to it; index and "
+                      "shards come from different saves",
                       shown(tensor), kIndex);
   return weights;
 }
 
 void WeightFiles::add(Safetensors::File file) {
   for (const auto& name : file->names()) {
-    check(where_.emplace(name, files_.size()).second, "a tensor of two files");
+    check(where_.emplace(name, files_.size()).second, "a tensor is in two files");
     names_.push_back(name);
   }
   files_.push_back(std::move(file));

@@ -11,13 +11,12 @@
 
 namespace makar {
 
-// Every tensor of every file is known, once. As in transformers, model.safetensors wins where both kinds
-// exist.
+// All tensors of all files, by unique name. As in transformers, model.safetensors is preferred over an index.
 class WeightFiles {
  public:
   static Result<WeightFiles> open(const std::string& folder);
   static WeightFiles of(Gguf::File file);
-  // The folder has weights of ours, sound or not.
+  // Whether the folder has weight files in a format that is read here, valid or not.
   static bool present(const std::string& folder);
 
   const std::string& place() const { return place_; }  // the file, or the index
@@ -25,7 +24,7 @@ class WeightFiles {
   bool has(const std::string& name) const { return where_.count(name) != 0; }
   const Safetensors::Entry* entry(const std::string& name) const;  // nullptr when there is none
   Result<Tensor> tensor(const std::string& name) const;
-  // The file that holds a tensor, for messages; place() when none does.
+  // The file with a tensor, for messages; place() when there is none.
   const std::string& place_of(const std::string& name) const;
   size_t total_bytes() const;
   const Gguf* gguf() const { return gguf_.get(); }  // null for a folder
@@ -37,13 +36,13 @@ class WeightFiles {
   std::string place_;
   std::vector<Safetensors::File> files_;
   Gguf::File gguf_;
-  std::vector<Safetensors::Entry> gguf_entries_;  // as names_
+  std::vector<Safetensors::Entry> gguf_entries_;  // in the order of names_
   std::vector<std::string> names_;
-  std::map<std::string, size_t> where_;  // name to index in files_, or in gguf_entries_
+  std::map<std::string, size_t> where_;  // tensor name to its index in files_ or gguf_entries_
 };
 
-// Writes one file when the tensors fit max_shard_bytes, else shards in the order given and their index. Files
-// of an earlier save that would be read beside or instead of these are removed last.
+// Writes one file when the tensors fit into max_shard_bytes, else shards in the given order and their index.
+// Files of an earlier save that a reader would pick up instead are removed last.
 Status save_weights(const std::string& folder, std::span<const NamedTensor> tensors,
                     size_t max_shard_bytes = size_t{5} << 30);
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kNone = -1e9;  // worse than any score
 
-// In f32, as the reference: the order of near ties is decided there.
+// In f32, like the reference implementation, so that near ties are ordered the same way.
 std::vector<float> log_softmax(std::span<const float> logits) {
   const float top = *std::max_element(logits.begin(), logits.end());
   double total = 0;
@@ -50,8 +50,8 @@ void BeamJob::row(size_t index, int64_t, std::span<const float> logits) {
   rows_[index] = log_softmax(logits);
 }
 
-// The best of all branches of a group: enough of them that its beams go on even if all ending ids are among
-// them.
+// The best candidates over all branches of a group: enough to continue every beam even if all stop ids are
+// among them.
 std::vector<BeamJob::Candidate> BeamJob::candidates(const Group& group) {
   const size_t most = static_cast<size_t>(width_) * std::max<size_t>(2, 1 + request_.stop.size());
   std::vector<Candidate> all;
@@ -95,7 +95,7 @@ void BeamJob::keep(Group& group, const Candidate& c, double score, Finish why) c
   if (static_cast<int64_t>(finished.size()) > width_) finished.pop_back();
 }
 
-// One step of a group: what ends is kept, what goes on is returned.
+// One step of a group: stores finished beams and returns those that continue.
 std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candidate> candidates) {
   const auto width = static_cast<size_t>(width_);
   const int64_t made = branches[0].length() + 1 - static_cast<int64_t>(request_.prompt.size());

@@ -1,6 +1,6 @@
 // Beam search with n-best answers, as transformers defines it: scores are sums of log-probabilities divided
-// by length^penalty. Diverse beams (Vijayakumar et al., 2018) are groups that choose one after the other; a
-// token costs a penalty for each time an earlier group has just chosen it.
+// by length^penalty. Diverse beam search (Vijayakumar et al., 2018) splits beams into groups that choose one
+// after the other; a token is penalized once for each time an earlier group chose it at the same step.
 #pragma once
 #include <map>
 
@@ -13,7 +13,7 @@ enum class EarlyStop { kNo, kYes, kNever };
 Result<EarlyStop> parse_early_stop(const std::string& name);
 
 struct BeamRequest : WriteRequest {
-  int64_t beams = 4, groups = 1;  // beams: of all groups together
+  int64_t beams = 4, groups = 1;  // beams: total over all groups
   double diversity_penalty = 0;
   double length_penalty = 1.0;
   EarlyStop early = EarlyStop::kNo;
@@ -33,8 +33,8 @@ class BeamJob : public WriteJob {
   };
   struct Group {
     std::vector<size_t> branches = {0};
-    std::vector<double> scores = {0.0};  // of the branches
-    std::vector<Answer> finished;        // at most as many as it has beams, best first
+    std::vector<double> scores = {0.0};  // per branch
+    std::vector<Answer> finished;        // at most one per beam, best first
     bool hopeful = true;                 // a running beam might still beat the worst finished one
     bool done = false;
   };
@@ -45,10 +45,10 @@ class BeamJob : public WriteJob {
 
   BeamRequest request_;
   Sampler sampler_;
-  int64_t width_;  // beams of a group
+  int64_t width_;  // beams per group
   std::vector<Group> groups_;
-  std::vector<std::vector<float>> rows_;  // log-probabilities after each branch
-  std::map<int64_t, int64_t> chosen_;     // tokens of this step, of the groups so far: how often
+  std::vector<std::vector<float>> rows_;  // log-probabilities per branch
+  std::map<int64_t, int64_t> chosen_;     // how often earlier groups chose each token in this step
   bool late_ = false;
 };
 

@@ -1,6 +1,7 @@
-// What restricts the tokens a request may write: a grammar, a schema, a list of choices.
+// Constraints on the tokens that a request may generate: a grammar, a schema, a list of choices.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -11,9 +12,16 @@ namespace makar {
 class Constraint {
  public:
   virtual ~Constraint() = default;
-  // Bars what may not come next: its logit becomes -infinity. Ending ids are barred until the text may end.
+  // Sets the logits of disallowed tokens to -infinity. Stop ids are disallowed until the text may end.
   virtual Status mask(std::span<float> logits) = 0;
   virtual Status accept(int64_t token) = 0;
+  // Runs a function on a worker thread and wakes the engine afterwards; returns false if it cannot.
+  using Elsewhere = std::function<bool(std::function<void()>)>;
+  // From now on, computes expensive masks with `elsewhere`, in forks as well.
+  virtual void compute_on(Elsewhere elsewhere) {}
+  // True if mask() is cached or cheap. If false, a worker thread is computing it and the sequence is skipped
+  // until then.
+  virtual bool ready() { return true; }
   virtual std::unique_ptr<Constraint> fork() const = 0;
 };
 

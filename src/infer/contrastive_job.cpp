@@ -35,7 +35,7 @@ ContrastiveJob::ContrastiveJob(ContrastiveRequest request)
     : WriteJob(request), request_(std::move(request)), sampler_(without_draws(request_.sampler)) {
   check(request_.candidates > 0 && request_.answers == 1, "contrastive search writes one answer");
   answers_.resize(1);
-  if (!branches.empty()) branches[0].want = 0;  // every token's state is compared with
+  if (!branches.empty()) branches[0].want = 0;  // the states of all tokens are needed for comparison
 }
 
 bool ContrastiveJob::wants_logits(size_t branch, int64_t index) const {
@@ -84,7 +84,7 @@ bool ContrastiveJob::write(int64_t token) {
   return answer.finish == Finish::kNone;
 }
 
-// Forks of one branch, each with one of the most probable tokens.
+// Forks a branch, one fork per most probable token.
 bool ContrastiveJob::propose(KvCache& cache, size_t from) {
   std::vector<float> altered = logits_;
   if (const Status status = sampler_.apply(altered, branches[from].tokens); !status.ok())

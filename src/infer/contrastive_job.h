@@ -1,6 +1,6 @@
-// Contrastive search (Su et al., 2022), as transformers defines it: of the k most probable tokens the one
-// with the largest (1 - alpha) p - alpha s, where s is the largest cosine between its hidden state and those
-// of all tokens before it. The k candidates are forks that are computed in one step.
+// Contrastive search (Su et al., 2022), as transformers defines it: of the k most probable tokens, take the
+// one with the largest (1 - alpha) p - alpha s, where s is the largest cosine between its hidden state and
+// those of all previous tokens. The k candidates are forks that are computed in one step.
 #pragma once
 #include "infer/write_job.h"
 
@@ -23,17 +23,17 @@ class ContrastiveJob : public WriteJob {
  private:
   struct Candidate {
     double probability = 0;
-    std::vector<float> state, logits;  // after it
+    std::vector<float> state, logits;  // after the candidate token
   };
   bool reading() const { return candidates_.empty(); }
   size_t best() const;
-  bool write(int64_t token);  // false when it was the last
+  bool write(int64_t token);  // false if it was the last token
   bool propose(KvCache& cache, size_t from);
 
   ContrastiveRequest request_;
   Sampler sampler_;
-  std::vector<Candidate> candidates_;       // of the branches; none while the prompt is read
-  std::vector<std::vector<float>> states_;  // of the text so far, made unit vectors
+  std::vector<Candidate> candidates_;       // one per branch; empty during prefill
+  std::vector<std::vector<float>> states_;  // unit vectors, one per token of the text so far
   std::vector<float> logits_;               // after the text so far
 };
 

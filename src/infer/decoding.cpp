@@ -8,25 +8,28 @@ namespace makar {
 namespace {
 
 using O = Decoding;
+constexpr const char *kOutput = "Output", *kSearch = "Search", *kLimits = "Limits";
 constexpr DecodingOption kOptions[] = {
-    {"-n n_predict max_tokens max_new_tokens", &O::max_new_tokens, 1, 1 << 30, "N",
-     "tokens to write at most"},
+    {"-n max_tokens n_predict max_new_tokens", &O::max_new_tokens, 1, 1 << 30, "N",
+     "maximum number of tokens to generate", kOutput},
     {"min_tokens min_new_tokens", &O::min_new_tokens, 0, 1 << 30, "N",
-     "tokens to write at least: no ending id before"},
-    {"n num_return_sequences", &O::answers, 1, 1024, "N", "answers to write"},
-    {"beams num_beams", &O::beams, 1, 256, "N", "beam search of this width; 1 means none"},
-    {"beam_groups num_beam_groups", &O::beam_groups, 1, 256, "N",
-     "groups the beams are cut into, each unlike those before it"},
-    {"diversity_penalty", &O::diversity_penalty, 0, 1e6, "F",
-     "beam groups: what a token costs for each time an earlier group has just chosen it"},
-    {"length_penalty", &O::length_penalty, -100, 100, "F", "beams: scores are divided by length^F"},
-    {"penalty_alpha", &O::penalty_alpha, 0, 1, "F",
-     "contrastive search among the --top-k most probable tokens: the weight of being unlike the text so far"},
-    {"best_of", &O::best_of, 0, 1024, "N", "draw this many answers, keep those of the most probable tokens"},
-    {"max_time", &O::max_time, 0, 1e9, "SECONDS", "end answers after this time; 0 means no bound"},
-    {"stop_below", &O::stop_below, 0, 1, "P", "a token of a smaller probability ends the answer"},
+     "do not end an answer before this many tokens", kOutput},
+    {"--answers n num_return_sequences", &O::answers, 1, 1024, "N", "number of answers to generate", kOutput},
     {"logprobs", &O::logprobs, -1, 100, "N",
-     "report log-probabilities with this many alternatives; -1 for none"},
+     "print the log-probability of each token and of this many alternatives; -1 for none", kOutput},
+    {"beams num_beams", &O::beams, 1, 256, "N", "beam search with this many beams; 1 for none", kSearch},
+    {"beam_groups num_beam_groups", &O::beam_groups, 1, 256, "N",
+     "diverse beam search: split the beams into this many groups", kSearch},
+    {"diversity_penalty", &O::diversity_penalty, 0, 1e6, "F",
+     "diverse beam search: penalty for a token that an earlier group chose at the same step", kSearch},
+    {"length_penalty", &O::length_penalty, -100, 100, "F", "beam search: divide scores by length^F", kSearch},
+    {"penalty_alpha", &O::penalty_alpha, 0, 1, "F",
+     "contrastive search over the --top-k most probable tokens, with this degeneration penalty; 0 for off",
+     kSearch},
+    {"best_of", &O::best_of, 0, 1024, "N",
+     "sample this many answers and keep those with the highest mean log-probability; 0 for off", kSearch},
+    {"max_time", &O::max_time, 0, 1e9, "SECONDS", "stop generating after this time; 0 for no limit", kLimits},
+    {"stop_below", &O::stop_below, 0, 1, "P", "stop after a token whose probability is below P", kLimits},
 };
 
 }  // namespace
@@ -37,28 +40,27 @@ Status check_decoding(const Decoding& o) {
   MAKAR_CHECK_OK(check_number_options(o, decoding_options()));
   MAKAR_CHECK_OK(check_sampler(o.sampler));
   if (o.min_new_tokens > o.max_new_tokens)
-    return error_at("--min-tokens", "asks for {} tokens at least where {} are the most", o.min_new_tokens,
-                    o.max_new_tokens);
+    return error_at("--min-tokens", "({}) exceeds --max-tokens ({})", o.min_new_tokens, o.max_new_tokens);
   if (o.beams > 1 && o.answers > o.beams)
-    return error_at("--n", "asks for {} answers of {} beams; there are at most as many answers as beams",
-                    o.answers, o.beams);
+    return error_at("--answers", "({}) exceeds --beams ({})", o.answers, o.beams);
   if (o.beams % o.beam_groups != 0)
-    return error_at("--beam-groups", "{} beams cannot be cut into {} equal groups", o.beams, o.beam_groups);
+    return error_at("--beam-groups", "{} beams cannot be split into {} equal groups", o.beams, o.beam_groups);
   if (o.beam_groups == 1 && o.diversity_penalty > 0)
-    return error_at("--diversity-penalty", "is between groups of beams; give --beam-groups");
+    return error_at("--diversity-penalty", "needs groups of beams; set --beam-groups");
   if (o.best_of > 0 && o.best_of < o.answers)
-    return error_at("--best-of", "draws {} answers where --n asks for {}", o.best_of, o.answers);
+    return error_at("--best-of", "({}) is less than --answers ({})", o.best_of, o.answers);
   if (o.penalty_alpha > 0 && (o.sampler.top_k < 1 || o.sampler.top_k > 256))
-    return error_at("--penalty-alpha", "looks at the --top-k most probable tokens; give 1 to 256, such as 4");
+    return error_at("--penalty-alpha",
+                    "ranks the --top-k most probable tokens; set --top-k to 1 to 256, such as 4");
   if (o.penalty_alpha > 0 && o.answers > 1)
-    return error_at("--penalty-alpha", "contrastive search draws nothing and writes one answer, not {}",
+    return error_at("--penalty-alpha", "contrastive search is deterministic and gives one answer, not {}",
                     o.answers);
   const int ways = (o.beams > 1 ? 1 : 0) + (o.penalty_alpha > 0 ? 1 : 0) + (o.best_of > 0 ? 1 : 0);
   if (ways > 1) return error_at("options", "--beams, --penalty-alpha and --best-of exclude each other");
   if (o.stop_below > 0 && (o.beams > 1 || o.penalty_alpha > 0))
-    return error_at("--stop-below", "is for answers that are drawn or greedy, not for beams");
+    return error_at("--stop-below", "does not apply to beam search or contrastive search");
   if (o.logprobs >= 0 && o.beams > 1)
-    return error_at("--logprobs", "beams have scores of whole answers, not of tokens");
+    return error_at("--logprobs", "beam search scores whole answers, not tokens");
   return Done{};
 }
 
@@ -71,7 +73,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
                     spec.architecture);
   const bool both = spec.encoder.has_value();
   const int64_t vocab = (both ? *spec.encoder : *spec.decoder).embedding.vocab;
-  if (prompt.empty()) return error_at("prompt", "is empty; at least one token id is needed");
+  if (prompt.empty()) return error_at("prompt", "is empty; at least one token is needed");
   for (size_t i = 0; i < prompt.size(); ++i)
     if (prompt[i] < 0 || prompt[i] >= vocab)
       return error_at("prompt", "token {} at place {} is outside of the vocabulary of {}", prompt[i], i,
@@ -82,16 +84,19 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
   const int64_t size = context_size(spec, context);
   const bool truncate = context.policy == ContextPolicy::kTruncateLeft;
   if (truncate) truncate_left(prompt, size, both ? 1 : o.max_new_tokens);
-  // Drawn answers forget their beginning as they go on; beams have to fit.
+  // Sampled answers drop their oldest tokens as they grow; beams have to fit.
   if (truncate && !both && o.beams == 1 && o.penalty_alpha == 0) return Done{};
   const auto too_long = [&](int64_t length) { return size > 0 && length > size; };
   const int64_t length = static_cast<int64_t>(prompt.size());
-  if (too_long((both ? 1 : length) + o.max_new_tokens - 1) || too_long(length))
-    return error_of(
-        Error::Kind::kLimit, "generate",
-        "{} prompt and {} new tokens are more than the {} positions there are; ask for fewer with "
-        "-n, or choose what to forget with --context-policy",
-        length, o.max_new_tokens, size);
+  if (too_long(length))
+    return error_of(Error::Kind::kLimit, "prompt",
+                    "has {} tokens, the context holds {}; shorten the prompt or set --context-policy", length,
+                    size);
+  if (too_long((both ? 1 : length) + o.max_new_tokens - 1))
+    return error_of(Error::Kind::kLimit, "--max-tokens",
+                    "{} prompt tokens and {} new tokens exceed the context of {}; lower --max-tokens or set "
+                    "--context-policy",
+                    length, o.max_new_tokens, size);
   return Done{};
 }
 

@@ -1,4 +1,4 @@
-// How a request chooses its tokens: the options, their bounds, and the job that follows them.
+// Decoding options of a request, their bounds, and the job that they select.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -13,48 +13,49 @@ namespace makar {
 
 struct Decoding {
   int64_t max_new_tokens = 64, answers = 1;
-  int64_t min_new_tokens = 0;  // ending ids are barred before
+  int64_t min_new_tokens = 0;  // stop ids are masked before
   bool ignore_eos = false;     // no id ends an answer
   SamplerOptions sampler;
   int64_t logprobs = -1;  // alternatives reported with each token; -1: none
-  // Beam search where beams > 1; nothing is drawn then.
+  // Beam search if beams > 1; no sampling then.
   int64_t beams = 1, beam_groups = 1;
   double diversity_penalty = 0, length_penalty = 1;
   EarlyStop early = EarlyStop::kNo;
-  double penalty_alpha = 0;  // contrastive search among sampler.top_k tokens where > 0
-  int64_t best_of = 0;       // draws this many and keeps the most probable, by the mean of their tokens
-  double max_time = 0;       // seconds; 0: no bound
-  double stop_below = 0;     // a token of a smaller probability is the last
+  double penalty_alpha = 0;  // > 0: contrastive search among sampler.top_k tokens
+  int64_t best_of = 0;       // samples this many and keeps those with the highest mean log-probability
+  double max_time = 0;       // seconds; 0: no limit
+  double stop_below = 0;     // a token of lower probability ends the answer
 };
 
 using DecodingOption = NumberOption<Decoding>;
 std::span<const DecodingOption> decoding_options();
 
-// Bounds of every field, and what excludes what; the error names the option.
+// Checks the bounds of every field and conflicting options; the error names the option.
 Status check_decoding(const Decoding& decoding);
 
-// What a job hands out and is held to beside its options.
+// Callbacks and constraints of a job besides its options.
 struct DecodingHooks {
-  std::function<bool(int64_t answer, const Written&)> on_token;  // of drawn answers; false ends one
+  std::function<bool(int64_t answer, const Written&)>
+      on_token;  // sampled answers only; false ends the answer
   std::shared_ptr<Constraint> constraint;
   std::shared_ptr<Drafter> drafter;
   int64_t draft_tokens = 4;
 };
 
-// Ids within the vocabulary, and a model that writes with room for the answer: what every request is checked
-// for. The prompt loses its oldest tokens where the policy says so.
+// Checks every request: ids are in the vocabulary, the model generates, and the answer fits the context.
+// Truncates the prompt on the left if the policy says so.
 Status fit_request(const Model& model, const ContextOptions& context, std::vector<int64_t>& prompt,
                    const Decoding& decoding);
 
-// The tokens a decoder begins with: the prompt, or the start token where an encoder reads the prompt.
+// The initial decoder tokens: the prompt, or the start token if an encoder reads the prompt.
 std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt);
 
-// The job for a prompt that fits. `stop`: ids that end an answer.
+// Makes the job for a prompt that fits. `stop`: ids that end an answer.
 std::shared_ptr<WriteJob> make_job(const Model& model, const ContextOptions& context,
                                    const std::vector<int64_t>& prompt, const Decoding& decoding,
                                    std::vector<int64_t> stop, DecodingHooks hooks = {});
 
-// Of several answers those with the highest scores, best first.
+// Keeps the answers with the highest scores, best first.
 template <class A>
 void keep_best(std::vector<A>& answers, int64_t count) {
   std::stable_sort(answers.begin(), answers.end(), [](const A& a, const A& b) { return a.score > b.score; });

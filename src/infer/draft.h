@@ -1,6 +1,6 @@
-// Guesses of what a request will write next. A guess costs a row of the forward and saves a step where it is
-// right; what is written is what plain decoding writes, to the bit, because every token is drawn from the
-// model's own logits with its own random number and a guess counts only when it is that token.
+// Draft tokens for speculative decoding. A draft token costs one row of the forward pass and saves a step if
+// it is accepted. The output is bit-identical to plain decoding: every token is sampled from the model's own
+// logits with its own random number, and a draft token is accepted only if it equals that token.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,7 +14,7 @@ class Drafter {
   virtual std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t most) = 0;
 };
 
-// Prompt look-up (Saxena, 2023): what followed the last occurrence of the latest n tokens, the longest n
+// Prompt lookup (Saxena, 2023): proposes what followed the last occurrence of the latest n tokens, longest n
 // first.
 class LookupDrafter : public Drafter {
  public:

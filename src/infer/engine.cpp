@@ -1,15 +1,16 @@
 #include "infer/engine.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "ops/shape.h"
 
 namespace makar {
 namespace {
 
-constexpr int64_t kLogitRows = 64;  // rows of logits that exist at a time
+constexpr int64_t kLogitRows = 64;  // maximum rows of logits held at once
 
-// The keys before which no layer looks back: the widest window, or 0 where some layer sees everything.
+// The widest attention window of all layers; 0 if any layer attends to the full context.
 int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
   if (stack.block.cross) return 0;
   if (stack.windows.empty()) return stream.window;
@@ -22,12 +23,19 @@ int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
   return widest;
 }
 
+// True for a decoding branch: only its next token and draft tokens remain to be computed. Everything else is
+// prefill: prompts, texts to score or embed, sequences recomputed after preemption.
+bool decodes(const Branch& branch) {
+  constexpr int64_t kMostGuessed = 32;
+  return branch.slot && branch.cached > 0 && branch.cached >= branch.want && branch.left() <= kMostGuessed;
+}
+
 bool has_place(const Job& job) {
   return std::any_of(job.branches.begin(), job.branches.end(),
                      [](const Branch& branch) { return branch.slot.has_value(); });
 }
 
-// A page that nobody uses but this branch, and perhaps the prefixes.
+// True if the branch holds a page that no other branch uses (the prefix cache may still reference it).
 bool holds_its_own(const KvCache& cache, const Branch& branch) {
   if (!branch.slot) return false;
   const auto& pages = cache.pages(*branch.slot);
@@ -37,11 +45,11 @@ bool holds_its_own(const KvCache& cache, const Branch& branch) {
 
 }  // namespace
 
-Engine::Engine(const Model& model, ThreadPool& pool, EngineOptions options)
+Engine::Engine(const Model& model, Device& device, EngineOptions options)
     : model_(model),
-      pool_(pool),
+      device_(device),
       options_(options),
-      cache_(model.spec().main(), 0, options.max_pages, options.cache),
+      cache_(model.spec().main(), 0, options.max_pages, options.cache, device.memory()),
       prefixes_(cache_),
       whole_(!model.spec().decoder),
       stream_(sink_window(model.spec(), options.context)),
@@ -63,7 +71,7 @@ std::vector<EngineSequence> Engine::sequences(size_t most) const {
   return out;
 }
 
-// Pages of one adapter are nothing to another.
+// Different adapters never share cache pages.
 std::string Engine::salt(const Job& job) { return fmt::format("{}:{}", job.adapter, job.salt); }
 
 void Engine::submit(std::shared_ptr<Job> job) {
@@ -88,7 +96,7 @@ bool Engine::make_room(Job& job, const Branch& branch, std::vector<Piece>& piece
   return true;
 }
 
-// A branch gets its place in the cache, with what is known of its beginning.
+// Assigns a cache slot to the branch and adopts the pages of a cached prefix, if any.
 bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
   branch.cached = 0;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
@@ -102,7 +110,7 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
   }
   const size_t slot = cache_.add();
   if (!job.source.empty()) {
-    // What another branch read need not be read again.
+    // Another branch has already encoded the source: share its cross-attention cache.
     const auto reader = std::find_if(job.branches.begin(), job.branches.end(),
                                      [](const Branch& other) { return other.slot.has_value(); });
     if (reader != job.branches.end()) {
@@ -114,7 +122,7 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
         cache_.release(slot);
         return false;
       }
-      Context ctx{pool_};
+      Context ctx{device_};
       const std::vector<int32_t> adapters(job.source.size(), job.adapter);
       if (job.adapter >= 0) ctx.row_adapters = adapters;
       ForwardContext f{ctx, &cache_};
@@ -126,8 +134,8 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
   return true;
 }
 
-// The last job behind `job` that holds pages is put off, else the last branch behind `branch` where the job's
-// branches go on by themselves.
+// Preempts the last job after `job` that holds pages. If there is none and the branches of `job` are
+// independent, preempts one of its branches after `branch`.
 bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces) {
   const auto put_off = [&](Job& victim, size_t index) {
     if (!victim.branches[index].slot) return false;
@@ -143,7 +151,7 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Piece>& p
     return true;
   }
   if (!job.apart()) return false;
-  // Whoever only shares pages frees none, until nobody else is left.
+  // Branches that only share pages are preempted last: they free none.
   for (const bool own : {true, false})
     for (size_t i = job.branches.size(); i-- > 0 && &job.branches[i] != &branch;) {
       if (own ? !holds_its_own(cache_, job.branches[i]) : &branch != &job.branches.front()) continue;
@@ -163,11 +171,13 @@ void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Pi
     count = std::min(branch.left(), budget);
     return make_room(job, branch, pieces, [&] { return cache_.grow(*branch.slot, branch.cached + count); });
   };
+  const bool reads_source = !job.source.empty() && !has_place(job);
   if (fits()) {
     pieces.push_back({&job, index, count});
-    budget -= count;
+    budget -= count + (reads_source ? static_cast<int64_t>(job.source.size()) : 0);
+    budget = std::max<int64_t>(budget, 0);
   } else if (&job == jobs_.front().get() && (index == 0 || !job.apart())) {
-    // The first in line had everything there is and it was not enough.
+    // The first job in the queue could use every page, and that was not enough.
     const int64_t tokens = branch.length() + static_cast<int64_t>(job.source.size());
     std::erase_if(pieces, [&](const Piece& p) { return p.job == &job; });
     job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
@@ -177,7 +187,7 @@ void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Pi
   }
 }
 
-// Where all places are taken, the last one who matters less gives up its own for one who waits.
+// If all slots are taken, preempt the lowest-priority sequences to admit waiting jobs of higher priority.
 void Engine::make_places(int64_t& placed) {
   for (const auto& job : jobs_) {
     if (placed < options_.max_branches) return;
@@ -194,32 +204,61 @@ void Engine::make_places(int64_t& placed) {
   }
 }
 
-// Whoever writes goes on first; what is left of the step reads prompts, in order.
+int64_t Engine::prompt_rows(int64_t budget, bool decoding) const {
+  const double seconds = decoding ? options_.decode_step_seconds : options_.prompt_step_seconds;
+  return seconds > 0 ? std::min(budget, pacer_.rows_within(seconds)) : budget;
+}
+
+// Decoding sequences are scheduled first; prefill gets the rest of the step. With pacing, up to half of the
+// prefill rows go to prompts that finish in this step, so that short prompts do not wait behind long ones.
 std::vector<Engine::Piece> Engine::plan() {
   std::vector<Piece> pieces;
+  waits_only_ = false;
   int64_t budget = options_.step_tokens, placed = 0;
   for (const auto& job : jobs_)
     for (const Branch& branch : job->branches) placed += branch.slot ? 1 : 0;
   make_places(placed);
-  for (const bool writing : {true, false})
+  const auto plan_if = [&](int64_t& rows, const auto& wanted) {
     for (const auto& job : jobs_) {
-      // A job that has begun takes all its branches along: it goes on when the last of them is ready.
+      // A job that holds a slot may exceed max_branches with its other branches: it may need all of them to
+      // advance.
       if (placed >= options_.max_branches && !has_place(*job)) continue;
       for (size_t b = 0; b < job->branches.size(); ++b) {
-        const Branch& branch = job->branches[b];
-        const bool writes = branch.slot && branch.cached > 0 && branch.cached >= branch.want;
-        if (writing != writes) continue;
-        placed += branch.slot ? 0 : 1;
-        plan_branch(*job, b, budget, pieces);
+        if (!wanted(*job, job->branches[b])) continue;
+        if (job->waits(b)) {
+          waits_only_ = true;
+          continue;
+        }
+        placed += job->branches[b].slot ? 0 : 1;
+        plan_branch(*job, b, rows, pieces);
       }
     }
+  };
+  plan_if(budget, [](const Job&, const Branch& branch) { return decodes(branch); });
+  budget = prompt_rows(budget, !pieces.empty());
+  const bool paced = options_.decode_step_seconds > 0;
+  std::vector<const Branch*> finished;  // branches scheduled ahead of their turn; this step finishes them
+  if (paced && jobs_.size() > 1) {
+    int64_t share = budget / 2;
+    plan_if(share, [&](const Job& job, const Branch& branch) {
+      const Job& first = *jobs_.front();
+      const bool ahead =
+          &job != &first && job.priority >= first.priority && !decodes(branch) && branch.left() <= share;
+      if (ahead) finished.push_back(&branch);
+      return ahead;
+    });
+    budget -= budget / 2 - share;
+  }
+  plan_if(budget, [&](const Job&, const Branch& branch) {
+    return !decodes(branch) && std::find(finished.begin(), finished.end(), &branch) == finished.end();
+  });
   return pieces;
 }
 
-// Whole texts, as many as fit; the first one goes however long it is.
+// Schedules as many whole texts as fit; the first one is scheduled whatever its length.
 std::vector<Engine::Piece> Engine::plan_whole() {
   std::vector<Piece> pieces;
-  int64_t budget = options_.step_tokens;
+  int64_t budget = prompt_rows(options_.step_tokens, true);
   for (const auto& job : jobs_)
     for (size_t b = 0; b < job->branches.size(); ++b) {
       const int64_t count = job->branches[b].left();
@@ -256,15 +295,19 @@ void Engine::compute(const std::vector<Piece>& pieces) {
     }
     batch.sequences.push_back({start, piece.count, branch.cached, branch.slot.value_or(0)});
   }
-  Context ctx{pool_};
+  Context ctx{device_};
   if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
   f.stream = stream_;
   const Tensor hidden = whole_ ? model_.encode(f, batch) : model_.decode(f, batch, {}, nullptr);
   const size_t width = static_cast<size_t>(hidden.dim(1));
-  for (const Wanted& w : wanted)
-    if (w.job->wants_states())
-      w.job->state(w.branch, w.index, hidden.span().subspan(static_cast<size_t>(w.row) * width, width));
+  const auto wants_states = [](const Wanted& w) { return w.job->wants_states(); };
+  if (std::any_of(wanted.begin(), wanted.end(), wants_states)) {
+    const Tensor states = hidden.host();
+    for (const Wanted& w : wanted)
+      if (wants_states(w))
+        w.job->state(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));
+  }
   std::erase_if(wanted, [](const Wanted& w) { return !w.job->wants_logits(w.branch, w.index); });
   for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
     const size_t to = std::min(wanted.size(), from + kLogitRows);
@@ -275,7 +318,7 @@ void Engine::compute(const std::vector<Piece>& pieces) {
       if (adapted) chosen.push_back(adapters[static_cast<size_t>(wanted[i].row)]);
     }
     ctx.row_adapters = chosen;
-    const Tensor logits = model_.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows));
+    const Tensor logits = model_.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows)).host();
     const size_t vocab = static_cast<size_t>(logits.dim(1));
     for (size_t i = from; i < to; ++i)
       wanted[i].job->row(wanted[i].branch, wanted[i].index, logits.span().subspan((i - from) * vocab, vocab));
@@ -305,13 +348,19 @@ void Engine::settle(const std::vector<Piece>& pieces) {
 bool Engine::step() {
   std::erase_if(jobs_, [](const auto& job) { return job->done(); });
   if (jobs_.empty()) return false;
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const int64_t rows_before = stats_.rows;
   const std::vector<Piece> pieces = whole_ ? plan_whole() : plan();
+  if (pieces.empty() && waits_only_) return true;
+  waits_only_ = false;
   if (pieces.empty()) {
     check(jobs_.front()->done(), "a step computes something or finds that a job cannot go on");
     return true;
   }
   compute(pieces);
   settle(pieces);
+  pacer_.computed(stats_.rows - rows_before, std::chrono::duration<double>(Clock::now() - start).count());
   ++stats_.steps;
   return true;
 }

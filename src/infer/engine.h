@@ -1,6 +1,7 @@
-// The engine: every request is a job, every step is one ragged forward of prompt chunks and single tokens of
-// any mix of jobs. A job's numbers do not depend on what runs beside it, on chunks, on pages, on being put
-// off and begun again. An encoder reads whole texts, without a cache, as many as fit a step.
+// The engine: every request is a job, every step is one ragged forward pass over prefill chunks and decode
+// rows of any mix of jobs. The results of a job do not depend on other jobs, on chunk sizes, on pages, or on
+// preemption and recomputation. An encoder processes whole texts, without a cache, as many as fit into a
+// step.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,36 +9,41 @@
 #include "infer/context.h"
 #include "infer/job.h"
 #include "infer/prefix_cache.h"
+#include "infer/step_pacer.h"
 #include "models/model.h"
 
 namespace makar {
 
 struct EngineOptions {
-  int64_t step_tokens = 512;   // rows of a forward at most
-  int64_t max_pages = 0;       // of the cache; 0: as many as are needed
-  int64_t max_branches = 256;  // sequences in the cache at a time
+  int64_t step_tokens = 512;  // maximum rows per forward pass
+  // Target duration of a step with and without decoding sequences; limits the prefill rows per step. 0: no
+  // limit but step_tokens.
+  double decode_step_seconds = 0, prompt_step_seconds = 0;
+  int64_t max_pages = 0;       // pages of the KV cache; 0: unlimited
+  int64_t max_branches = 256;  // maximum sequences in the cache at once
   bool share_prefixes = true;
-  CacheTypes cache;        // of keys and values
-  ContextOptions context;  // of all requests
+  CacheTypes cache;        // dtypes of keys and values
+  ContextOptions context;  // context policy for all requests
 };
 
 struct EngineStats {
   int64_t steps = 0, rows = 0, reused = 0, preempted = 0;
 };
 
-// A sequence in the cache, for whoever looks.
+// Snapshot of a sequence in the cache, for monitoring.
 struct EngineSequence {
   int64_t tokens = 0, cached = 0, pages = 0;
 };
 
 class Engine {
  public:
-  Engine(const Model& model, ThreadPool& pool, EngineOptions options = {});
+  Engine(const Model& model, Device& device, EngineOptions options = {});
   ~Engine();
 
   void submit(std::shared_ptr<Job> job);
   void cancel(const Job& job);
-  // One forward, and what follows from it. False when there is nothing to do.
+  // Runs one forward pass and advances the jobs. Returns false if there are no jobs. Computes nothing if
+  // every sequence is blocked (waits_only()).
   bool step();
   void run() {
     while (step()) {
@@ -45,28 +51,31 @@ class Engine {
   }
 
   const Model& model() const { return model_; }
-  ThreadPool& pool() const { return pool_; }
+  Device& device() const { return device_; }
   KvCache& cache() { return cache_; }
   int64_t prefix_pages() const { return prefixes_.pages(); }
   const EngineOptions& options() const { return options_; }
   const EngineStats& stats() const { return stats_; }
-  // Those that stand in the cache, `most` at most.
+  // Sequences that hold a cache slot, at most `most`.
   std::vector<EngineSequence> sequences(size_t most) const;
   int64_t waiting() const { return static_cast<int64_t>(jobs_.size()); }
+  bool waits_only() const { return waits_only_; }
 
  private:
-  struct Piece {  // rows of one branch in this step
+  struct Piece {  // rows of one branch scheduled in this step
     Job* job;
     size_t branch;
     int64_t count;
   };
   bool place(Job& job, Branch& branch, std::vector<Piece>& pieces);
-  // Calls `grow` until it finds pages for the branch; whoever is behind it makes room.
+  // Calls `grow` until it succeeds, evicting prefixes and preempting later jobs to free pages.
   template <class Grow>
   bool make_room(Job& job, const Branch& branch, std::vector<Piece>& pieces, const Grow& grow);
   bool preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces);
   void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);
   void make_places(int64_t& placed);
+  // Number of prefill rows in this step, at most `budget`.
+  int64_t prompt_rows(int64_t budget, bool decoding) const;
   std::vector<Piece> plan();
   std::vector<Piece> plan_whole();
   void compute(const std::vector<Piece>& pieces);
@@ -74,14 +83,16 @@ class Engine {
   static std::string salt(const Job& job);
 
   const Model& model_;
-  ThreadPool& pool_;
+  Device& device_;
   EngineOptions options_;
   KvCache cache_;
   PrefixCache prefixes_;
-  std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then as they came
-  bool whole_;                              // an encoder: no cache, no chunks
-  SinkWindow stream_;                       // a context without end
+  std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then by arrival
+  bool whole_;                              // encoder: no cache, no chunked prefill
+  SinkWindow stream_;                       // attention sinks and window for unbounded contexts
   int64_t window_ = 0;
+  StepPacer pacer_;
+  bool waits_only_ = false;  // all sequences were blocked in the last step
   EngineStats stats_;
 };
 

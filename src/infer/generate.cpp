@@ -2,7 +2,7 @@
 
 namespace makar {
 
-Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, ThreadPool& pool,
+Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Device& device,
                                                        std::vector<int64_t> prompt,
                                                        const GenerateOptions& o) {
   const ContextOptions& context = o.engine.context;
@@ -16,7 +16,7 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Threa
     };
   const auto job =
       make_job(model, context, prompt, o, o.stop.empty() ? model.spec().eos : o.stop, std::move(hooks));
-  Engine engine(model, pool, o.engine);
+  Engine engine(model, device, o.engine);
   engine.submit(job);
   engine.run();
   if (job->error) return *job->error;
@@ -34,9 +34,9 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Threa
   return out;
 }
 
-Result<std::vector<int64_t>> generate(const Model& model, ThreadPool& pool,
-                                      const std::vector<int64_t>& prompt, const GenerateOptions& options) {
-  MAKAR_TRY(auto all, generate_all(model, pool, prompt, options));
+Result<std::vector<int64_t>> generate(const Model& model, Device& device, const std::vector<int64_t>& prompt,
+                                      const GenerateOptions& options) {
+  MAKAR_TRY(auto all, generate_all(model, device, prompt, options));
   return std::move(all.front());
 }
 

@@ -7,11 +7,11 @@ namespace makar {
 bool Job::ready() const {
   const auto computed = [](const Branch& branch) { return branch.left() == 0; };
   return apart() ? std::any_of(branches.begin(), branches.end(), computed)
-                 : std::all_of(branches.begin(), branches.end(), computed);
+                                : std::all_of(branches.begin(), branches.end(), computed);
 }
 
 void Job::put_off(KvCache& cache, Branch& branch) {
-  branch.want = std::max(branch.want, branch.cached);  // what was handed over is not handed over again
+  branch.want = std::max(branch.want, branch.cached);  // rows already delivered are not delivered again
   drop(cache, branch);
 }
 

@@ -1,4 +1,4 @@
-// A job is one request in the engine: sequences to compute, and what to do with the logits that come out.
+// A job is one request in the engine: sequences to compute, and what to do with their logits.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,12 +12,12 @@
 
 namespace makar {
 
-// A sequence in work: its tokens, and how many of them stand in the cache already.
+// A sequence being computed: its tokens, and how many of them are in the cache.
 struct Branch {
   std::vector<int64_t> tokens;
-  std::vector<int64_t> types;  // of the tokens, for encoders; empty: all alike
+  std::vector<int64_t> types;  // token types for encoders; empty: all 0
   int64_t cached = 0;
-  int64_t want = 0;  // something is wanted of the tokens from here on
+  int64_t want = 0;  // first token whose logits or states the job needs
   std::optional<size_t> slot;
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
@@ -28,37 +28,39 @@ class Job {
  public:
   virtual ~Job() = default;
 
-  // The logits after token `index` of a branch, for every wanted one, in order.
+  // Receives the logits after token `index` of a branch; called in order for every needed token.
   virtual void row(size_t branch, int64_t index, std::span<const float> logits) = 0;
-  // The last hidden state of it, where states are wanted; before any logits of the same step.
+  // Receives the last hidden state of the token if wants_states(); called before row() in the same step.
   virtual void state(size_t branch, int64_t index, std::span<const float> hidden) {}
   virtual bool wants_states() const { return false; }
   virtual bool wants_logits(size_t branch, int64_t index) const { return true; }
-  // Every branch is computed to its end: choose further tokens, fork, drop branches. Done when none is left.
+  // True if the branch cannot choose its next token yet because a worker thread is still computing its mask.
+  virtual bool waits(size_t branch) { return false; }
+  // Called when ready(): chooses tokens, forks and drops branches. The job is done when no branch is left.
   virtual void advance(KvCache& cache) = 0;
-  // Branches do not wait for each other: advance() follows as soon as one of them is computed to its end, and
-  // where pages run out the later ones are put off.
+  // Independent branches: advance() is called as soon as one branch is fully computed, and later branches are
+  // preempted when pages run out.
   virtual bool apart() const { return false; }
 
   bool done() const { return branches.empty() || error; }
-  // All branches that the next step of the job waits for are computed to their end.
+  // True if the branches that advance() needs are fully computed.
   bool ready() const;
-  // Gives the place of a branch back; it is computed again when there is room.
+  // Releases the slot of a branch; the branch is recomputed when pages are free.
   static void put_off(KvCache& cache, Branch& branch);
-  // Ends the job; its pages go back.
+  // Ends the job and releases its pages.
   void stop(KvCache& cache);
   void fail(KvCache& cache, Error why);
 
   std::vector<Branch> branches;
-  std::vector<int64_t> source;    // what the encoder of an encoder-decoder reads
-  std::string salt;               // jobs of different salts share no pages
-  int32_t adapter = -1;           // of those the model's layers offer; -1: none
-  int64_t priority = 0;           // higher ones go first
-  std::optional<int64_t> reused;  // tokens that were known when it was first given a place
+  std::vector<int64_t> source;    // input of the encoder in an encoder-decoder model
+  std::string salt;               // jobs with different salts share no pages
+  int32_t adapter = -1;           // index of the adapter; -1: none
+  int64_t priority = 0;           // higher values are scheduled first
+  std::optional<int64_t> reused;  // prefix tokens found in the cache at first placement
   std::optional<Error> error;
 
  protected:
-  // A copy of a branch that shares its pages.
+  // Copies a branch; the copy shares its pages.
   Branch fork(KvCache& cache, const Branch& from) const;
   static void drop(KvCache& cache, Branch& branch);
 };

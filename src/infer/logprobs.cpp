@@ -2,7 +2,7 @@
 
 #include "infer/samplers/ranking.h"
 #include "infer/samplers/step.h"
-#include "kernels/kernels.h"
+#include "kernels/host_math.h"
 
 namespace makar {
 namespace {
@@ -22,7 +22,7 @@ Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t 
   MAKAR_CHECK_OK(look(logits, e));
   if (token < 0 || static_cast<size_t>(token) >= logits.size())
     return error_at("logprobs", "token {} is outside of the vocabulary of {}", token, logits.size());
-  const float lse = kernels::cpu().log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
+  const float lse = kernels::log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
   const float own = logits[static_cast<size_t>(token)];
   Logprobs out;
   out.chosen = own - lse;

@@ -1,5 +1,5 @@
-// Log-probabilities of tokens under logits as the model gave them. A value has the bits of ops::log_softmax
-// at that place, which are those of the training loss.
+// Log-probabilities of tokens from unmodified logits of the model. A value has the same bits as
+// ops::log_softmax at that index, and so as the training loss.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,12 +15,12 @@ struct TokenLogprob {
 };
 
 struct Logprobs {
-  float chosen = 0;               // of the token asked for
+  float chosen = 0;               // of the given token
   int64_t rank = 0;               // tokens that are more probable, or as probable with a lower id
   std::vector<TokenLogprob> top;  // the most probable, best first; ties by id
 };
 
-// Errors: logits that are NaN or +infinity, a token outside of the vocabulary.
+// Fails if a logit is NaN or +infinity or the token is outside the vocabulary.
 Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t top);
 // -sum p ln p, in nats.
 Result<double> entropy(std::span<const float> logits);

@@ -5,20 +5,20 @@
 
 #include "base/file.h"
 #include "base/resident.h"
-#include "kernels/gemm.h"
+#include "kernels/cpu_device.h"
 #include "tensor/block_pool.h"
 
 namespace makar {
 namespace {
 
 constexpr int64_t kLeastRows = 32;
-constexpr int64_t kBlockRows = 256;               // rows up to which a product packs little at a time
-constexpr int64_t kFewRows = int64_t{4} << 20;    // scratch memory of products, and
-constexpr int64_t kManyRows = int64_t{16} << 20;  // of those of more rows
-constexpr int64_t kOther = int64_t{8} << 20;      // stacks, small blocks, texts on their way
-constexpr int64_t kLogits = 64;                   // rows of logits at a time
-constexpr int64_t kRounding = 50;                 // a 50th of a matrix is lost at the ends of its pages
-constexpr int64_t kWholeText = 1024;              // what an encoder without positions is expected to read
+constexpr int64_t kBlockRows = 256;               // up to this many rows, a matrix product packs small blocks
+constexpr int64_t kFewRows = int64_t{4} << 20;    // scratch memory of products with up to kBlockRows rows
+constexpr int64_t kManyRows = int64_t{16} << 20;  // scratch memory of products with more rows
+constexpr int64_t kOther = int64_t{8} << 20;      // thread stacks, small allocations, texts in flight
+constexpr int64_t kLogits = 64;                   // maximum rows of logits held at once
+constexpr int64_t kRounding = 50;                 // 1/50 of a matrix is lost to page rounding
+constexpr int64_t kWholeText = 1024;  // assumed text length of an encoder without a position limit
 
 int64_t row_floats(const StackSpec& stack) {
   const AttentionSpec& a = stack.block.attention;
@@ -33,11 +33,11 @@ bool is_table(const Model& model, const Parameter* p) {
          (model.decoder() && p == model.decoder()->tokens());
 }
 
-// What embeddings add when they are read through; those that are copies are there already.
+// Memory that mapped embedding tables add when they are read; copied ones are already counted.
 int64_t table_bytes(const Model& model) {
   int64_t sum = 0;
   for (const auto& p : model.parameters().all())
-    if (is_table(model, p.get()) && MappedFile::holds(p->value.raw()))
+    if (is_table(model, p.get()) && MappedFile::is_mapped(p->value.address()))
       sum += static_cast<int64_t>(p->value.bytes());
   return sum;
 }
@@ -48,7 +48,7 @@ int64_t page_bytes(const ModelSpec& spec, const CacheTypes& types) {
 
 double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-// `rest`: what the process holds beside weights, a step and pages.
+// `rest`: memory of the process besides weights, a step and pages.
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
                 int64_t step, int64_t page, int64_t least) {
   return error_of(
@@ -68,10 +68,10 @@ WeightNeed weight_need(Model& model) {
   std::vector<Matrix> all;
   model.each_linear([&](const std::string&, const Linear& linear) {
     const Tensor& w = linear.weight()->value;
-    const bool mapped = MappedFile::holds(w.raw());
+    const bool mapped = MappedFile::is_mapped(w.address());
     const bool freed = !mapped && !linear.adapter() && !is_table(model, linear.weight());
     const auto bytes = static_cast<int64_t>(w.bytes());
-    const auto packed = static_cast<int64_t>(kernels::PackedMatrix::bytes_for(w.dtype(), w.dim(0), w.dim(1)));
+    const auto packed = static_cast<int64_t>(CpuDevice::packed_bytes(w.dtype(), w.dim(0), w.dim(1)));
     all.push_back({w.count(), mapped ? bytes : 0, freed ? bytes : 0, packed + packed / kRounding});
   });
   std::stable_sort(all.begin(), all.end(),
@@ -89,7 +89,8 @@ WeightNeed weight_need(Model& model) {
 int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
   const auto whole = std::max(rows, spec.max_positions > 0 ? spec.max_positions : kWholeText);
   int64_t floats = rows * row_floats(spec.main());
-  if (spec.encoder) floats = std::max(floats, whole * row_floats(*spec.encoder));  // reads a text at once
+  if (spec.encoder)
+    floats = std::max(floats, whole * row_floats(*spec.encoder));  // encoders process a text in one step
   const int64_t logits = spec.decoder ? std::min(rows, kLogits) * spec.vocab + 8 * spec.vocab : 0;
   const int64_t products = (spec.encoder ? whole : rows) <= kBlockRows ? kFewRows : kManyRows;
   return 4 * (floats + floats / 4 + logits) + products + kOther;

@@ -1,34 +1,35 @@
-// Memory within a budget: the resident size of the whole process, mapped files included. What weights, a step
-// and the cache take is known from shapes before it is taken; what else the process holds is measured.
+// Plans memory within a budget: the resident size of the whole process, including mapped files. The memory of
+// weights, steps and cache is computed from shapes before it is allocated; the rest of the process is
+// measured.
 #pragma once
 #include "infer/engine.h"
 
 namespace makar {
 
 struct MemoryBudget {
-  int64_t bytes = 0;  // 0: no bound
-  CacheTypes cache;   // of the engine to come
+  int64_t bytes = 0;  // 0: no limit
+  CacheTypes cache;   // dtypes of the KV cache
 };
 
-// Packing takes the weights one by one, the largest first, each beside its bytes in the file. Weights that
-// were copied out of the file are let go again.
+// Weights are packed one by one, largest first; while one is packed, its file bytes are resident too. Weights
+// that were copied out of the file are freed afterwards.
 struct WeightNeed {
   int64_t packed = 0;  // of all linear layers
-  int64_t freed = 0;   // copies
-  int64_t tables = 0;  // embeddings, which are read as they lie in the file
-  int64_t peak = 0;    // the most while packing
+  int64_t freed = 0;   // copies freed after packing
+  int64_t tables = 0;  // embeddings, read from the mapped file
+  int64_t peak = 0;    // peak while packing
 };
 WeightNeed weight_need(Model& model);
 
-// Activations, scratch memory and logits of a step of so many rows; an upper bound.
+// Upper bound for the activations, scratch memory and logits of a step with `rows` rows.
 int64_t step_bytes(const ModelSpec& spec, int64_t rows);
 
-// Before the weights are packed: whether they, the smallest step and one page fit. The error has the figures
-// and the smallest budget that works.
+// Called before packing: checks that the weights, the smallest step and one page fit. The error reports the
+// figures and the smallest budget that works.
 Status admit_model(Model& model, const std::string& name, const MemoryBudget& budget);
 
-// When all models are loaded: the rows of a step and the pages that the rest of the budget holds. `beside`:
-// bytes that a page of another cache takes for the same tokens (a draft model's).
+// Called when all models are loaded: sets the step rows and pages that fit the rest of the budget. `beside`:
+// bytes per page of a second cache for the same tokens (a draft model's).
 Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget, EngineOptions options,
                                  int64_t beside = 0);
 

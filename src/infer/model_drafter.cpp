@@ -4,8 +4,11 @@
 
 namespace makar {
 
-ModelDrafter::ModelDrafter(const Model& model, ThreadPool& pool)
-    : model_(model), pool_(pool), cache_(*model.spec().decoder), slot_(cache_.add()) {}
+ModelDrafter::ModelDrafter(const Model& model, Device& device)
+    : model_(model),
+      device_(device),
+      cache_(*model.spec().decoder, 0, 0, {}, device.memory()),
+      slot_(cache_.add()) {}
 
 std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_t most) {
   const int64_t positions = model_.spec().max_positions;
@@ -15,7 +18,7 @@ std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_
   const auto common = std::min<int64_t>(alike - known_.begin(), static_cast<int64_t>(tokens.size()) - 1);
   cache_.truncate(slot_, common);
   known_.assign(tokens.begin(), tokens.end());
-  Context ctx{pool_};
+  Context ctx{device_};
   ForwardContext f{ctx, &cache_};
   std::vector<int64_t> guesses;
   int64_t past = common;
@@ -25,7 +28,7 @@ std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_
     batch.sequences[0].past = past, batch.sequences[0].slot = slot_;
     const Tensor hidden = model_.decode(f, batch, {}, nullptr);
     past = static_cast<int64_t>(known_.size());
-    const Tensor logits = model_.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0)));
+    const Tensor logits = model_.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0))).host();
     guesses.push_back(std::max_element(logits.span().begin(), logits.span().end()) - logits.span().begin());
     if (static_cast<int64_t>(guesses.size()) == most) return guesses;
     known_.push_back(guesses.back());

@@ -1,4 +1,5 @@
-// Guesses by a smaller model with the same vocabulary (Leviathan et al., 2023): its own most probable tokens.
+// Draft tokens from a smaller model with the same vocabulary (Leviathan et al., 2023): its most probable
+// tokens.
 #pragma once
 #include "infer/draft.h"
 #include "models/model.h"
@@ -8,15 +9,15 @@ namespace makar {
 class ModelDrafter : public Drafter {
  public:
   // The model must outlive the drafter.
-  ModelDrafter(const Model& model, ThreadPool& pool);
+  ModelDrafter(const Model& model, Device& device);
   std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t most) override;
 
  private:
   const Model& model_;
-  ThreadPool& pool_;
+  Device& device_;
   KvCache cache_;
   size_t slot_;
-  std::vector<int64_t> known_;  // what the cache holds
+  std::vector<int64_t> known_;  // tokens in the cache
 };
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// Options that are numbers of a struct, declared once in a table: flags of commands, keys of JSON requests,
-// bounds and rows of the documentation.
+// Numeric options of a struct, declared once in a table: command-line flags, keys of JSON requests, bounds
+// and help.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,12 +16,14 @@ namespace makar {
 
 template <class T>
 struct NumberOption {
-  // Keys of JSON, the main one first; "top_k" is the flag --top-k. What begins with a dash is a flag alone.
+  // JSON keys, the main one first; "top_k" is the flag --top-k. A name that begins with a dash is only a
+  // flag.
   const char* names;
   std::variant<double T::*, int64_t T::*, uint64_t T::*> field;
-  double low, high;  // both allowed
+  double low, high;  // inclusive
   const char* value;
   const char* help;
+  const char* group;  // the heading in --help
 
   std::vector<std::string> keys() const {
     std::istringstream words(names);
@@ -41,21 +43,22 @@ struct NumberOption {
   }
 };
 
-// Declares a flag for each; `target` must outlive `options`. Check the bounds after parsing.
+// Declares one flag per option; `target` must outlive `options`. Check the bounds after parsing.
 template <class T>
 void add_number_options(Options& options, T& target, std::span<const NumberOption<T>> table) {
   for (const NumberOption<T>& option : table) {
     const std::string flags = option.flags();
+    options.group(option.group);
     if (auto* real = std::get_if<double T::*>(&option.field))
       options.add(flags, &(target.*(*real)), option.help, option.value);
     else if (auto* whole = std::get_if<int64_t T::*>(&option.field))
       options.add(flags, &(target.*(*whole)), option.help, option.value);
-    else if (auto* bits = std::get_if<uint64_t T::*>(&option.field))  // the signed twin names the same bits
+    else if (auto* bits = std::get_if<uint64_t T::*>(&option.field))  // int64_t of the same bits
       options.add(flags, reinterpret_cast<int64_t*>(&(target.*(*bits))), option.help, option.value);
   }
 }
 
-// The value of one key of a request. False: no option has that name.
+// Reads the value of one request key. False: no option has that name.
 template <class T>
 Result<bool> read_number_option(T& target, std::span<const NumberOption<T>> table, const std::string& key,
                                 const Json& value) {
@@ -80,7 +83,7 @@ Result<bool> read_number_option(T& target, std::span<const NumberOption<T>> tabl
   return false;
 }
 
-// The error names the option and what it may be.
+// Checks bounds; the error names the option and its range.
 template <class T>
 Status check_number_options(const T& target, std::span<const NumberOption<T>> table) {
   for (const NumberOption<T>& option : table) {

@@ -31,7 +31,7 @@ void PrefixCache::add(const std::string& salt, std::span<const int64_t> tokens,
                       const std::vector<KvCache::Page>& pages) {
   Node* at = &roots_[salt];
   for (size_t i = 0; (i + 1) * KvCache::kPageRows <= tokens.size() && i < pages.size(); ++i) {
-    if (pages[i] < 0) return;  // a window has passed over it
+    if (pages[i] < 0) return;  // the page has left the attention window
     const auto [child, made] = at->children.try_emplace(page_tokens(tokens, i));
     Node& node = child->second;
     if (made) {
@@ -45,8 +45,8 @@ void PrefixCache::add(const std::string& salt, std::span<const int64_t> tokens,
 }
 
 bool PrefixCache::evict() {
-  // Leaves first. A page that a window has left may have followers in use: it goes with them, and they live
-  // on with whoever uses them.
+  // Evict leaves first. A page outside every window may have descendants in use: they leave the tree with it,
+  // and their sequences keep them.
   for (const bool leaf : {true, false})
     for (auto it = recent_.rbegin(); it != recent_.rend(); ++it) {
       Node* node = *it;

@@ -1,6 +1,6 @@
-// Pages of prompts seen before, by their tokens: a tree whose edges are whole pages. Tokens themselves are
-// compared, never hashes alone, and each salt has a tree of its own, so that nobody can probe another's
-// prompts.
+// Cache pages of earlier prompts, by their tokens: a tree whose edges are full pages. The tokens themselves
+// are compared, not only hashes, and each salt has its own tree, so that no tenant can probe the prompts of
+// another.
 #pragma once
 #include <list>
 #include <map>
@@ -19,11 +19,11 @@ class PrefixCache {
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
 
-  // The longest run of whole pages that holds the beginning of `tokens`.
+  // The longest run of whole cached pages that is a prefix of `tokens`.
   std::vector<KvCache::Page> find(const std::string& salt, std::span<const int64_t> tokens);
-  // Keeps the whole pages of a computed sequence.
+  // Adds the whole pages of a computed sequence.
   void add(const std::string& salt, std::span<const int64_t> tokens, const std::vector<KvCache::Page>& pages);
-  // Gives back one page that nobody else uses, the least recently used one; false when there is none.
+  // Evicts the least recently used page that nothing else references; false if there is none.
   bool evict();
   void clear();
   int64_t pages() const { return static_cast<int64_t>(recent_.size()); }

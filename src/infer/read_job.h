@@ -1,4 +1,4 @@
-// The hidden states of a text: what embeddings, heads and gaps are made of. For decoders and encoders.
+// Computes the hidden states of a text, for embeddings, heads and masked tokens. For decoders and encoders.
 #pragma once
 #include "infer/job.h"
 
@@ -6,7 +6,7 @@ namespace makar {
 
 class ReadJob : public Job {
  public:
-  // `types`: of each token, or empty.
+  // `types`: one per token, or empty.
   explicit ReadJob(std::vector<int64_t> tokens, std::vector<int64_t> types = {});
   bool wants_states() const override { return true; }
   bool wants_logits(size_t, int64_t) const override { return false; }

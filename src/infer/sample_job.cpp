@@ -27,7 +27,7 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
       return error = masked.error(), -1;
     logits = scratch_;
   }
-  std::vector<int64_t> all;  // samplers look back at what the window has lost, too
+  std::vector<int64_t> all;  // samplers also see the tokens that the window has dropped
   if (!state.forgotten.empty()) {
     all = state.forgotten;
     all.insert(all.end(), tokens.begin(), tokens.end());
@@ -82,7 +82,12 @@ void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
   write(state, next, logits);
 }
 
-// A text that has filled its window goes on with its newer half, as if that were all there is.
+bool SampleJob::waits(size_t branch) {
+  const auto& constraint = states_[branch].constraint;
+  return constraint && !constraint->ready();
+}
+
+// When the window is full, keeps only the newer half of the text and recomputes it.
 void SampleJob::slide(KvCache& cache, State& state, Branch& branch) const {
   if (request_.window <= 0 || branch.length() <= request_.window) return;
   const auto kept = branch.tokens.end() - (request_.window + 1) / 2;
@@ -105,8 +110,7 @@ void SampleJob::guess(State& state, Branch& branch) {
 }
 
 void SampleJob::advance(KvCache& cache) {
-  if (states_.size() >
-      branches.size()) {  // the prompt is read: the other answers begin where the first one did
+  if (states_.size() > branches.size()) {  // the prompt is computed: the other answers fork from it
     for (size_t i = 1; i < states_.size() && !error; ++i) {
       const int64_t next = choose(states_[i], branches[0].tokens, first_);
       if (error) return;
@@ -118,7 +122,7 @@ void SampleJob::advance(KvCache& cache) {
   for (size_t i = 0; i < branches.size(); ++i) {
     Branch& branch = branches[i];
     State& state = states_[i];
-    if (branch.left() > 0 && !state.finished) continue;  // put off, or a step behind
+    if (branch.left() > 0 && !state.finished) continue;  // preempted, or not fully computed yet
     branch.tokens.resize(static_cast<size_t>(state.settled));
     branch.tokens.insert(branch.tokens.end(), state.chosen.begin(), state.chosen.end());
     state.chosen.clear();
@@ -127,7 +131,7 @@ void SampleJob::advance(KvCache& cache) {
       drop(cache, branch);
       continue;
     }
-    // Wrong guesses leave the cache. The token written last has not been computed yet.
+    // Remove rejected draft tokens from the cache. The last generated token has not been computed yet.
     branch.cached = std::min(branch.cached, branch.length() - 1);
     if (branch.slot) cache.truncate(*branch.slot, branch.cached);
     slide(cache, state, branch);

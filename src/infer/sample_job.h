@@ -1,4 +1,4 @@
-// Writing by sampling (or greedily): one prompt, one or several answers.
+// Generation by sampling (or greedy decoding): one prompt, one or several answers.
 #pragma once
 #include <functional>
 
@@ -8,13 +8,13 @@
 
 namespace makar {
 
-struct SampleRequest : WriteRequest {                                 // answer i is drawn with seed + i
+struct SampleRequest : WriteRequest {                                        // answer i uses seed + i
   std::function<bool(int64_t answer, const Written&)> on_token = {};  // false ends that answer
   std::shared_ptr<Constraint> constraint = {};
   std::shared_ptr<Drafter> drafter = {};
   int64_t draft_tokens = 4;
-  double stop_below = 0;  // a token of a smaller probability is the last
-  int64_t window = 0;     // > 0: a text of more tokens forgets its older half and is computed again
+  double stop_below = 0;  // a token of lower probability ends the answer
+  int64_t window = 0;     // > 0: a longer text drops its older half and is recomputed
 };
 
 class SampleJob : public WriteJob {
@@ -22,21 +22,22 @@ class SampleJob : public WriteJob {
   explicit SampleJob(SampleRequest request);
   void row(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
+  bool waits(size_t branch) override;
   bool apart() const override { return true; }
 
   int64_t guessed() const { return guessed_; }
   int64_t accepted() const { return accepted_; }
 
  private:
-  // What belongs to a branch beside its tokens.
+  // State of a branch besides its tokens.
   struct State {
     size_t answer = 0;
     Sampler sampler;
     std::unique_ptr<Constraint> constraint;
-    std::vector<int64_t> forgotten;        // tokens that a full window has lost
-    int64_t settled = 0;                   // tokens before the guesses
-    std::vector<int64_t> chosen;           // in this step
-    bool wrong = false, finished = false;  // the guesses that follow are not worth looking at
+    std::vector<int64_t> forgotten;        // tokens dropped from a full window
+    int64_t settled = 0;                   // length without draft tokens
+    std::vector<int64_t> chosen;           // tokens chosen in this step
+    bool wrong = false, finished = false;  // wrong: a draft token was rejected; ignore the rest
   };
   int64_t choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits);
   void write(State& state, int64_t token, std::span<const float> logits);
@@ -45,7 +46,7 @@ class SampleJob : public WriteJob {
 
   SampleRequest request_;
   std::vector<State> states_;
-  std::vector<float> scratch_, first_;  // first_: the logits after the prompt, from which all answers begin
+  std::vector<float> scratch_, first_;  // first_: logits after the prompt, shared by all answers
   int64_t guessed_ = 0, accepted_ = 0;
 };
 

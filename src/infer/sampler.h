@@ -2,13 +2,13 @@
 //
 // On the logits of the whole vocabulary:
 //   1. logit bias               2. repetition penalty       3. presence and frequency penalties
-//   4. DRY                      5. no-repeat n-gram         6. no end before the least number of tokens
-// then greedily the best token when the temperature is 0, or on the candidates that are left:
+//   4. DRY                      5. no-repeat n-gram         6. no end token before min_tokens
+// then the best token if the temperature is 0 (greedy), or on the remaining candidates:
 //   7. top-k    8. temperature  9. top-p   10. min-p        11. typical
-//  12. epsilon 13. eta         14. XTC     15. mirostat     and a draw.
-// Each truncation sees the probabilities renormalised over what the one before it left, and leaves one token
-// at least. This is the order of transformers; top-k stands before the temperature because it does not depend
-// on it.
+//  12. epsilon 13. eta         14. XTC     15. mirostat     and sampling.
+// Each truncation works on probabilities renormalised over the tokens that remain, and keeps at least one
+// token. This is the order of transformers; top-k comes before the temperature because it does not depend on
+// it.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -33,7 +33,7 @@ struct SamplerOptions {
 
   double repetition_penalty = 1;  // Keskar et al., 2019: of every token seen, as transformers does
   double presence_penalty = 0, frequency_penalty = 0;
-  int64_t repeat_last_n = -1;  // tokens the three penalties look back; -1: all
+  int64_t repeat_last_n = -1;  // window of the three penalties in tokens; -1: all
   int64_t no_repeat_ngram_size = 0;
 
   double dry_multiplier = 0, dry_base = 1.75;  // minus multiplier * base^(length - allowed)
@@ -43,9 +43,9 @@ struct SamplerOptions {
   double mirostat_tau = 5, mirostat_eta = 0.1;
 
   std::vector<std::pair<int64_t, double>> logit_bias = {};  // (token, added to its logit)
-  std::vector<int64_t> dry_breakers = {};                   // tokens over which DRY sees no repetition
-  int64_t prompt_tokens = 0;  // presence and frequency count only what was written after these
-  // Tokens that are barred while there are fewer tokens than this, the prompt's included.
+  std::vector<int64_t> dry_breakers = {};                   // tokens that break a repetition for DRY
+  int64_t prompt_tokens = 0;  // presence and frequency penalties count only tokens after these
+  // Tokens masked while the sequence, prompt included, is shorter than late_from.
   std::vector<int64_t> late = {};
   int64_t late_from = 0;
 };
@@ -55,17 +55,17 @@ class Candidates;
 class Sampler {
  public:
   explicit Sampler(SamplerOptions options = {});
-  Sampler(const Sampler& other);  // options and mirostat state; the work space is its own
+  Sampler(const Sampler& other);  // copies options and mirostat state, not the scratch buffers
   Sampler& operator=(const Sampler& other);
   ~Sampler();
 
-  // `tokens` are those so far, prompt included. `index` numbers the draw: the same (options, logits, tokens,
-  // index, mirostat state) give the same token, whatever else runs. Errors: a logit that is NaN or +infinity,
-  // no token left. A logit of -infinity bars its token.
+  // `tokens`: the sequence so far, prompt included. `index`: number of the draw. The same options, logits,
+  // tokens, index and mirostat state give the same token, whatever else runs. Fails if a logit is NaN or
+  // +infinity or no token is left. A logit of -infinity masks its token.
   Result<int64_t> next(std::span<const float> logits, std::span<const int64_t> tokens, uint64_t index);
 
-  // Only transforms the logits, barred tokens to -infinity: for beams and for looking. At temperature 0 the
-  // samplers that work on the whole vocabulary alone.
+  // Only transforms the logits (masked tokens become -infinity), for beam search and inspection. At
+  // temperature 0, only the whole-vocabulary samplers apply.
   Status apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index = 0);
 
   const SamplerOptions& options() const { return options_; }
@@ -73,11 +73,11 @@ class Sampler {
 
  private:
   SamplerOptions options_;
-  double mu_;  // mirostat's bound on the surprise of a token, in bits
+  double mu_;  // mirostat's bound on token surprise, in bits
   std::unique_ptr<Candidates> work_;
 };
 
-// A single draw that does not look at earlier tokens; -1 where Sampler::next gives an error.
+// A single draw without earlier tokens; -1 if Sampler::next fails.
 int64_t sample(std::span<const float> logits, const SamplerOptions& options, uint64_t index);
 
 }  // namespace makar

@@ -7,7 +7,7 @@ ScoreJob::ScoreJob(std::vector<int64_t> tokens, int64_t from, int64_t top)
   check(from >= 1 && from <= static_cast<int64_t>(tokens_.size()), "the first token has nothing before it");
   if (from == static_cast<int64_t>(tokens_.size())) return;
   Branch branch;
-  branch.tokens.assign(tokens_.begin(), tokens_.end() - 1);  // nothing follows the last one
+  branch.tokens.assign(tokens_.begin(), tokens_.end() - 1);  // the last token predicts nothing
   branch.want = from - 1;
   branches.push_back(std::move(branch));
 }

@@ -1,4 +1,4 @@
-// Log-probabilities of given tokens: what the model thought of a text.
+// Log-probabilities of given tokens.
 #pragma once
 #include "infer/job.h"
 #include "infer/logprobs.h"
@@ -7,7 +7,7 @@ namespace makar {
 
 class ScoreJob : public Job {
  public:
-  // Scores tokens[from...] given all before them; from >= 1. `top`: alternatives reported with each.
+  // Scores tokens[from...] given all tokens before them; from >= 1. `top`: alternatives reported per token.
   ScoreJob(std::vector<int64_t> tokens, int64_t from, int64_t top = 0);
   void row(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override { stop(cache); }

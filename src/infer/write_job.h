@@ -1,4 +1,4 @@
-// What all requests that write share, however they choose their tokens.
+// The part that all generating jobs share, independent of how they choose tokens.
 #pragma once
 #include <chrono>
 
@@ -8,7 +8,7 @@
 
 namespace makar {
 
-// Why an answer ended: an ending id, its length, the caller, the deadline, a token of low probability.
+// Why an answer ended: stop id, length limit, caller, deadline, low-probability token.
 enum class Finish { kNone, kStop, kLength, kCaller, kTime, kUnsure };
 
 struct WriteRequest {
@@ -17,38 +17,38 @@ struct WriteRequest {
   std::vector<int64_t> prompt;
   int64_t max_new_tokens = 64;
   int64_t answers = 1;
-  SamplerOptions sampler;     // without draws: the parts that work on the whole vocabulary
-  std::vector<int64_t> stop;  // ids that end an answer; they are part of it
+  SamplerOptions sampler;     // beam and contrastive search apply only the whole-vocabulary samplers
+  std::vector<int64_t> stop;  // ids that end an answer; included in it
   int64_t logprobs = -1;      // alternatives reported with each token; -1: none, and no log-probabilities
-  std::optional<Clock::time_point> deadline;  // the first token written after it is the last
+  std::optional<Clock::time_point> deadline;  // the first token generated after it is the last
 
   bool stops(int64_t token) const;
   bool late() const { return deadline && Clock::now() >= *deadline; }
 };
 
-// One token written.
+// One generated token.
 struct Written {
   int64_t id = 0;
-  Logprobs logprobs;  // where asked for
+  Logprobs logprobs;  // if requested
 };
 
 struct Answer {
-  std::vector<Written> tokens;  // new ones; the ending id included
+  std::vector<Written> tokens;  // generated tokens, stop id included
   Finish finish = Finish::kNone;
-  double score = 0;  // of beams, of several compared
+  double score = 0;  // of beam search and best-of
 
   std::vector<int64_t> ids() const;
-  // The mean log-probability of its tokens; minus infinity where there are none.
+  // Mean log-probability of the tokens; -infinity if there are none.
   double mean_logprob() const;
 };
 
 class WriteJob : public Job {
  public:
-  // Where there is an order among them, the best first.
+  // Best first, if the answers are ranked.
   const std::vector<Answer>& answers() const { return answers_; }
 
  protected:
-  // The prompt becomes the first branch; none where nothing is to be written.
+  // The prompt becomes the first branch; no branch if max_new_tokens < 1.
   explicit WriteJob(const WriteRequest& request);
   std::vector<Answer> answers_;
 };

@@ -1,4 +1,4 @@
-// The bytes of GGUF's block types, field by field. All fields are bytes, so that a block may lie anywhere.
+// The layout of GGUF's block types, field by field. All fields are bytes, so a block needs no alignment.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -47,7 +47,7 @@ struct BlockF16_64 {
   Half values[64];
 };
 
-// Super-blocks of 256: parts of 16 or 32 with small integer scales of their own.
+// Super-blocks of 256: sub-blocks of 16 or 32 with small integer scales.
 struct BlockQ2_K {  // d * scale * q - dmin * min; scale and min are the nibbles of scales
   uint8_t scales[16], qs[64];
   Half d, dmin;
@@ -73,7 +73,7 @@ struct BlockIQ4_XS {  // d * (scale - 32) * kIq4Values[q], 6-bit scales
   Half d;
   uint8_t scales_h[2], scales_l[4], qs[128];
 };
-struct BlockIQ2_XXS {  // each 8 bytes: four indices into a grid of 8 values, then 4 x 7 sign bits and a scale
+struct BlockIQ2_XXS {  // per 8 bytes: four indices into a grid of 8 values, then 4 x 7 sign bits and a scale
   Half d;
   uint8_t qs[64];
 };
@@ -91,7 +91,7 @@ struct ScaleMin {
   uint8_t scale, min;  // 0..63
 };
 
-// Scale and min of part j of a Q4_K or Q5_K block.
+// Scale and min of sub-block j of a Q4_K or Q5_K block.
 inline ScaleMin scale_min(const uint8_t* s, int j) {
   if (j < 4) return {static_cast<uint8_t>(s[j] & 63), static_cast<uint8_t>(s[j + 4] & 63)};
   return {static_cast<uint8_t>((s[j + 4] & 15) | (s[j - 4] >> 6) << 4),

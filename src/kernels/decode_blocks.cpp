@@ -8,7 +8,7 @@
 namespace makar::kernels {
 namespace {
 
-// The points of the E8 lattice that IQ2_XXS draws from; part of the format.
+// The points of the E8 lattice used by IQ2_XXS; part of the format.
 constexpr uint16_t kIq2Grid[256] = {
     0x0000, 0x0002, 0x0005, 0x0008, 0x000a, 0x0011, 0x0014, 0x0020, 0x0022, 0x0028, 0x002a, 0x0041, 0x0044,
     0x0050, 0x0058, 0x0061, 0x0064, 0x0080, 0x0082, 0x008a, 0x00a2, 0x0101, 0x0104, 0x0110, 0x0115, 0x0140,
@@ -82,7 +82,7 @@ void decode(const BlockIQ4_NL& b, float* y) {
   }
 }
 
-// Parts of 16; the values of a half of 128 share 32 bytes, two bits for each run of 32.
+// Sub-blocks of 16; each half of 128 values shares 32 bytes, two bits per run of 32.
 void decode(const BlockQ2_K& b, float* y) {
   const float d = b.d.value(), dmin = b.dmin.value();
   for (int part = 0; part < 16; ++part) {
@@ -94,7 +94,7 @@ void decode(const BlockQ2_K& b, float* y) {
   }
 }
 
-// The scale of a part: four low bits among bytes 0..7, two high bits in bytes 8..11.
+// The scale of a sub-block: four low bits in bytes 0..7, two high bits in bytes 8..11.
 int scale_q3(const uint8_t* s, int part) {
   const int low = part < 8 ? s[part] & 15 : s[part - 8] >> 4;
   return (low | (s[8 + part % 4] >> (part / 4 * 2) & 3) << 4) - 32;
@@ -136,7 +136,7 @@ void decode(const BlockQ5_K& b, float* y) {
 
 void decode(const BlockQ6_K& b, float* y) {
   const float d = b.d.value();
-  for (int run = 0; run < 8; ++run) {  // of 32 values, two scales each
+  for (int run = 0; run < 8; ++run) {  // runs of 32 values, two scales per run
     const int half = run / 4, quarter = run % 4;
     const uint8_t* low = b.ql + half * 64 + quarter % 2 * 32;
     const uint8_t* high = b.qh + half * 32;
@@ -171,7 +171,7 @@ void decode(const BlockIQ2_XXS& b, float* y) {
     const float scale = d * (0.5f + static_cast<float>(rest >> 28)) * 0.25f;
     for (int k = 0; k < 4; ++k) {
       const uint32_t seven = rest >> (7 * k) & 127;
-      const uint32_t signs = seven | (std::popcount(seven) & 1u) << 7;  // an even number of minus signs
+      const uint32_t signs = seven | (std::popcount(seven) & 1u) << 7;  // the number of minus signs is even
       const uint32_t codes = kIq2Grid[q[k]];
       for (int i = 0; i < 8; ++i)
         *y++ = scale * kLevels[codes >> (2 * i) & 3] * (signs >> i & 1 ? -1.0f : 1.0f);

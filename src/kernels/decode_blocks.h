@@ -1,4 +1,4 @@
-// Block types back into floats, value for value as ggml's dequantize does. Plain code: the reference of every
+// Decodes block types to floats, bit-identical to ggml's dequantize. Plain code: the reference for every
 // faster kernel.
 #pragma once
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace makar::kernels {
 // alignment.
 void decode_blocks(DType type, const void* blocks, int64_t count, float* out);
 
-// The eight values, 8, 25 or 43, of entry `index` of the IQ2_XXS grid, two bits each (0, 1, 2) from the
-// lowest.
+// The eight values (8, 25 or 43) of entry `index` of the IQ2_XXS grid, coded with two bits each (0, 1, 2),
+// lowest bits first.
 uint16_t iq2_xxs_grid(uint8_t index);
 
 }  // namespace makar::kernels

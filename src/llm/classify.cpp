@@ -21,16 +21,18 @@ bool is_multi_label(const ModelSpec& spec) {
          spec.config.value("problem_type", Json()) == Json("multi_label_classification");
 }
 
-Result<TypedTokens> classifier_tokens(const LanguageModel& language, const std::string& text,
-                                      const std::string* second) {
-  const ModelSpec& spec = language.spec();
+namespace {
+
+Result<EncodeOptions> classifier_options(const ModelSpec& spec, WorkBudget* work) {
   if (spec.head.kind != HeadKind::kSequenceClass || (spec.encoder && spec.decoder))
     return error_of(Error::Kind::kUnsupported, "model", "a {} does not classify texts", spec.architecture);
   EncodeOptions o;
-  o.add_special = true, o.offsets = false;
+  o.add_special = true, o.offsets = false, o.work = work;
   o.truncation = Truncation{spec.max_positions > 0 ? static_cast<size_t>(spec.max_positions) : 4096};
-  MAKAR_TRY(const Encoding e, second ? language.tokenizer().encode_pair(text, *second, o)
-                                     : language.tokenizer().encode(text, o));
+  return o;
+}
+
+Result<TypedTokens> typed_tokens(const ModelSpec& spec, const Encoding& e) {
   if (e.ids.empty()) return error_at("text", "has no tokens");
   TypedTokens out;
   out.ids.assign(e.ids.begin(), e.ids.end());
@@ -39,13 +41,35 @@ Result<TypedTokens> classifier_tokens(const LanguageModel& language, const std::
   return out;
 }
 
-std::vector<float> class_logits(const Model& model, ThreadPool& pool, const Tensor& states,
+}  // namespace
+
+Result<TypedTokens> classifier_tokens(const LanguageModel& language, const std::string& text,
+                                      WorkBudget* work) {
+  MAKAR_TRY(const EncodeOptions o, classifier_options(language.spec(), work));
+  MAKAR_TRY(const Encoding e, language.tokenizer().encode(text, o));
+  return typed_tokens(language.spec(), e);
+}
+
+Result<ClassifierPairs> ClassifierPairs::of(const LanguageModel& language, const std::string& first,
+                                            WorkBudget* work) {
+  MAKAR_TRY(const EncodeOptions o, classifier_options(language.spec(), work));
+  MAKAR_TRY(Encoding encoded, language.tokenizer().encode_part(first, o, 0));
+  return ClassifierPairs(language, first, std::move(encoded), work);
+}
+
+Result<TypedTokens> ClassifierPairs::with(const std::string& second) const {
+  MAKAR_TRY(const EncodeOptions o, classifier_options(language_->spec(), work_));
+  MAKAR_TRY(const Encoding e, language_->tokenizer().encode_pair(first_, encoded_, second, o));
+  return typed_tokens(language_->spec(), e);
+}
+
+std::vector<float> class_logits(const Model& model, Device& device, const Tensor& states,
                                 const TypedTokens& text) {
   Batch batch;
   batch.add(text.ids);
   batch.types = text.types;
-  Context ctx{pool};
-  const Tensor logits = model.outputs(ctx, states, batch).at("logits");
+  Context ctx{device};
+  const Tensor logits = model.outputs(ctx, states.to(device.memory()), batch).at("logits").host();
   return {logits.f32(), logits.f32() + logits.count()};
 }
 

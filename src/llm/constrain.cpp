@@ -1,6 +1,7 @@
 #include "llm/constrain.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -14,9 +15,29 @@ class GrammarConstraint : public Constraint {
   GrammarConstraint(GrammarState state, TokenTrie trie, std::shared_ptr<const std::vector<std::string>> bytes)
       : state_(std::move(state)), trie_(std::move(trie)), bytes_(std::move(bytes)) {}
 
+  void compute_on(Elsewhere elsewhere) override { elsewhere_ = std::move(elsewhere); }
+
+  bool ready() override {
+    if (pending_) return pending_->done;
+    if (!elsewhere_ || state_.mask_is_cheap(trie_)) return true;
+    auto pending = std::make_shared<Pending>();
+    const bool posted = elsewhere_([pending, state = state_, trie = trie_] {
+      pending->bits.resize(trie.words());
+      pending->status = state.mask(trie, pending->bits);
+      pending->done = true;
+    });
+    if (posted) pending_ = std::move(pending);
+    return !posted;
+  }
+
   Status mask(std::span<float> logits) override {
-    bits_.resize(trie_.words());
-    MAKAR_CHECK_OK(state_.mask(trie_, bits_));
+    if (pending_ && pending_->done) {
+      MAKAR_CHECK_OK(pending_->status);
+      bits_ = pending_->bits;
+    } else {
+      bits_.resize(trie_.words());
+      MAKAR_CHECK_OK(state_.mask(trie_, bits_));
+    }
     // Rows beyond the tokenizer's ids are padding of the output matrix.
     const size_t known = std::min(logits.size(), trie_.vocab());
     std::fill(logits.begin() + static_cast<int64_t>(known), logits.end(), -INFINITY);
@@ -25,6 +46,7 @@ class GrammarConstraint : public Constraint {
   }
 
   Status accept(int64_t token) override {
+    pending_.reset();
     const auto& end = trie_.data().end;
     if (std::find(end.begin(), end.end(), token) != end.end()) return Done{};
     if (state_.accept((*bytes_)[static_cast<size_t>(token)])) return Done{};
@@ -35,10 +57,18 @@ class GrammarConstraint : public Constraint {
   std::unique_ptr<Constraint> fork() const override { return std::make_unique<GrammarConstraint>(*this); }
 
  private:
+  // A mask being computed on a worker thread.
+  struct Pending {
+    std::vector<uint64_t> bits;
+    Status status = Done{};
+    std::atomic<bool> done{false};  // set last
+  };
   GrammarState state_;
   TokenTrie trie_;
   std::shared_ptr<const std::vector<std::string>> bytes_;
   std::vector<uint64_t> bits_;
+  Elsewhere elsewhere_;
+  std::shared_ptr<Pending> pending_;
 };
 
 }  // namespace
@@ -50,8 +80,11 @@ Result<Constrainer> Constrainer::of(const LanguageModel& language) {
   return Constrainer(std::move(bytes), std::move(trie));
 }
 
-std::shared_ptr<Constraint> Constrainer::constrain(const Grammar& grammar) const {
-  return std::make_shared<GrammarConstraint>(GrammarState(grammar), trie_, bytes_);
+Result<std::shared_ptr<Constraint>> Constrainer::constrain(const Grammar& grammar) const {
+  const GrammarState start(grammar);
+  std::vector<uint64_t> first(trie_.words());
+  MAKAR_CHECK_OK(start.mask(trie_, first));
+  return std::shared_ptr<Constraint>(std::make_shared<GrammarConstraint>(start, trie_, bytes_));
 }
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// A grammar as the constraint of a request: a JSON schema, a regular expression or GBNF over the model's own
-// tokens.
+// Creates the constraint of a request from a JSON schema, a regular expression or a GBNF grammar, over the
+// model's own tokens.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,14 +11,15 @@
 
 namespace makar {
 
-// The tokens of a model as grammars see them. Making it reads the whole vocabulary: one is kept where
-// requests with grammars of their own come and go. An immutable handle; any number of threads may use one.
+// The vocabulary of a model in the form grammars need. Construction reads the whole vocabulary, so keep one
+// instance for many requests. An immutable handle; thread-safe.
 class Constrainer {
  public:
-  // Errors: a model without a tokenizer.
+  // Fails if the model has no tokenizer.
   static Result<Constrainer> of(const LanguageModel& language);
-  std::shared_ptr<Constraint> constrain(const Grammar& grammar) const;
-  // What each token adds to a text, by id; empty for special ones.
+  // Computes the mask of the first token, often the most expensive one. Fails if the grammar exceeds a limit.
+  Result<std::shared_ptr<Constraint>> constrain(const Grammar& grammar) const;
+  // The bytes that each token adds to a text, by id; empty for special tokens.
   const std::vector<std::string>& bytes() const { return *bytes_; }
 
  private:

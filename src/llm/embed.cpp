@@ -33,7 +33,7 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
 }
 
 Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const std::string& text,
-                                          const EmbedOptions& o) {
+                                          const EmbedOptions& o, WorkBudget* work) {
   const ModelSpec& spec = language.spec();
   if (spec.encoder && spec.decoder)
     return error_of(Error::Kind::kUnsupported, "embed",
@@ -43,7 +43,7 @@ Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const s
   int64_t most = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
   if (o.max_tokens > 0) most = std::min(most, o.max_tokens);
   EncodeOptions encode;
-  encode.add_special = true, encode.offsets = false;
+  encode.add_special = true, encode.offsets = false, encode.work = work;
   encode.truncation = Truncation{static_cast<size_t>(most), 0, Truncation::Strategy::kLongestFirst, false};
   MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(text, encode));
   if (encoding.ids.empty()) return error_at("text", "has no tokens");
@@ -81,7 +81,7 @@ Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::v
     if (!ids.ok()) return ids.error().in(fmt::format("text {}", i + 1));
     jobs.push_back(std::make_shared<ReadJob>(std::move(*ids)));
   }
-  // A few at a time: their states are held until they are pooled.
+  // Small groups: hidden states are held in memory until they are pooled.
   constexpr size_t kTogether = 64;
   std::vector<float> all;
   for (size_t from = 0; from < jobs.size(); from += kTogether) {
@@ -101,16 +101,17 @@ Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::v
 
 EngineOptions Embedder::engine_options() {
   EngineOptions o;
-  o.step_tokens = 2048, o.share_prefixes = false;  // every state is wanted
+  o.step_tokens = 2048,
+  o.share_prefixes = false;  // all hidden states are needed, so prefixes cannot be reused
   return o;
 }
 
-Result<std::shared_ptr<Embedder>> Embedder::open(const std::string& path, ThreadPool& pool,
+Result<std::shared_ptr<Embedder>> Embedder::open(const std::string& path, Device& device,
                                                  const MemoryBudget& budget) {
-  MAKAR_TRY(LanguageModel language, LanguageModel::open(path, pool, {{}, budget}));
+  MAKAR_TRY(LanguageModel language, LanguageModel::open(path, device, {{}, budget}));
   if (!language.has_tokenizer()) return error_of(Error::Kind::kNotFound, path, "has no tokenizer");
   MAKAR_TRY(const EmbedOptions options, embed_options(path, language));
-  return std::shared_ptr<Embedder>(new Embedder(std::move(language), options, pool));
+  return std::shared_ptr<Embedder>(new Embedder(std::move(language), options, device));
 }
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// One vector a text: the hidden states of its tokens pooled, and made a unit vector.
+// One embedding per text: the hidden states of its tokens, pooled and normalised to length 1.
 #pragma once
 #include "infer/engine.h"
 #include "llm/language_model.h"
@@ -10,28 +10,28 @@ enum class Pooling { kMean, kFirst, kLast };
 struct EmbedOptions {
   Pooling pooling = Pooling::kMean;
   bool normalize = true;
-  int64_t max_tokens = 0;  // longer texts are cut; 0: the model's positions
+  int64_t max_tokens = 0;  // longer texts are truncated; 0: the model's limit
 };
 
-// What a sentence-transformers folder says of pooling and length, where it is one; mean pooling for other
-// encoders, the last token for decoders.
+// Pooling and length limit from a sentence-transformers folder. Defaults: mean pooling for encoders, last
+// token for decoders.
 Result<EmbedOptions> embed_options(const std::string& folder, const LanguageModel& language);
 
-// The tokens of a text, cut to what the model and the options allow. Errors: a model that has no vectors of
-// texts, a text without tokens.
+// The tokens of a text, truncated to the limits of the model and the options. Fails if the model has no text
+// embeddings or the text has no tokens.
 Result<std::vector<int64_t>> embed_tokens(const LanguageModel& language, const std::string& text,
-                                          const EmbedOptions& options);
-// The states [tokens, width] of a text as one vector.
+                                          const EmbedOptions& options, WorkBudget* work = nullptr);
+// Pools the hidden states [tokens, width] of a text into one vector.
 std::vector<float> pool_states(const Tensor& states, const EmbedOptions& options);
 
-// [texts, width]. Every text is a job of its own: a vector does not depend on what runs beside it.
+// [texts, width]. Each text is a separate job: its embedding does not depend on other texts in the batch.
 Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::vector<std::string>& texts,
                      const EmbedOptions& options);
 
-// A model opened for embedding by itself, as its folder says.
+// A model opened only for embedding, with the options from its folder.
 class Embedder {
  public:
-  static Result<std::shared_ptr<Embedder>> open(const std::string& path, ThreadPool& pool,
+  static Result<std::shared_ptr<Embedder>> open(const std::string& path, Device& device,
                                                 const MemoryBudget& budget = {});
   Result<Tensor> operator()(const std::vector<std::string>& texts) {
     return embed(engine_, language_, texts, options_);
@@ -40,10 +40,10 @@ class Embedder {
   static EngineOptions engine_options();
 
  private:
-  Embedder(LanguageModel language, EmbedOptions options, ThreadPool& pool)
+  Embedder(LanguageModel language, EmbedOptions options, Device& device)
       : language_(std::move(language)),
         options_(options),
-        engine_(language_.model(), pool, engine_options()) {}
+        engine_(language_.model(), device, engine_options()) {}
   LanguageModel language_;
   EmbedOptions options_;
   Engine engine_;

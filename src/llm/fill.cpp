@@ -34,8 +34,9 @@ Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, con
   while (!job->done() && engine.step()) {
   }
   if (job->error) return *job->error;
-  Context ctx{engine.pool()};
-  const Tensor logits = language.model().lm_logits(ctx, ops::gather_rows(ctx, job->states(), rows));
+  Context ctx{engine.device()};
+  const Tensor states = job->states().to(engine.device().memory());
+  const Tensor logits = language.model().lm_logits(ctx, ops::gather_rows(ctx, states, rows)).host();
   const auto vocab = static_cast<size_t>(logits.dim(1));
   for (size_t i = 0; i < gaps.size(); ++i) {
     MAKAR_TRY(auto known, logprobs(logits.span().subspan(i * vocab, vocab), 0, top));

@@ -1,4 +1,4 @@
-// The words a masked language model expects in a gap.
+// The words that a masked language model predicts for a mask.
 #pragma once
 #include "infer/engine.h"
 #include "infer/logprobs.h"
@@ -7,16 +7,16 @@
 namespace makar {
 
 struct Gap {
-  int64_t position = 0;  // among the tokens
+  int64_t position = 0;  // token index
   std::vector<TokenLogprob> top;
 };
 
-// One Gap for each mask token in `text`, in order. Errors: no mask in the text, a model without a masked
+// One Gap per mask token in `text`, in order. Fails if the text has no mask or the model has no masked-LM
 // head.
 Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, const std::string& text,
                               int64_t top);
 
-// "[MASK]" or "<mask>"; empty where the tokenizer has none.
+// "[MASK]" or "<mask>"; empty if the tokenizer has none.
 std::string mask_token(const LanguageModel& language);
 
 }  // namespace makar

@@ -17,18 +17,18 @@ constexpr Marks kMarks[] = {
 }  // namespace
 
 Result<std::vector<int64_t>> encode_infill(const LanguageModel& language, const std::string& before,
-                                           const std::string& after) {
+                                           const std::string& after, WorkBudget* work) {
   const Tokenizer& tokenizer = language.tokenizer();
   for (const Marks& marks : kMarks) {
     const auto first = tokenizer.id(marks.before), second = tokenizer.id(marks.after),
                third = tokenizer.id(marks.middle);
     if (!first || !second || !third) continue;
-    // Every text begins as the tokenizer has it; what users write spells no mark.
+    // Start with the tokenizer's usual prefix tokens. User text cannot produce marker tokens.
     MAKAR_TRY(const std::vector<int64_t> empty, language.encode(""));
     std::vector<int64_t> out;
     if (!empty.empty() && empty[0] == language.spec().bos) out.push_back(empty[0]);
     EncodeOptions plain;
-    plain.offsets = false;
+    plain.offsets = false, plain.work = work;
     const auto add = [&](uint32_t mark, const std::string& text) -> Status {
       out.push_back(mark);
       MAKAR_TRY(const Encoding encoding, tokenizer.encode(text, plain));

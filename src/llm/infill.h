@@ -1,5 +1,4 @@
-// Filling in the middle: what stands before and after a gap, between the control tokens that code models
-// know.
+// Fill in the middle: the text before and after the gap, combined with the control tokens of code models.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +7,8 @@
 
 namespace makar {
 
-// The prompt whose continuation fills the gap. kUnsupported: the tokenizer has no tokens for it.
+// The prompt whose continuation fills the gap. kUnsupported: the tokenizer has no infill tokens.
 Result<std::vector<int64_t>> encode_infill(const LanguageModel& language, const std::string& before,
-                                           const std::string& after);
+                                           const std::string& after, WorkBudget* work = nullptr);
 
 }  // namespace makar

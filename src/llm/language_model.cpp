@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 
 std::vector<int64_t> to_ids(const std::vector<uint32_t>& ids) { return {ids.begin(), ids.end()}; }
 
-// The ending ids of generation_config.json join those of the config: chat models end turns with ids of their
-// own.
+// Adds the stop ids of generation_config.json to those of the config: chat models end turns with additional
+// ids.
 Status read_generation_config(const std::string& folder, int64_t vocab, std::vector<int64_t>& stop) {
   const std::string path = (fs::path(folder) / "generation_config.json").string();
   std::error_code ignored;
@@ -34,7 +34,7 @@ Status read_generation_config(const std::string& folder, int64_t vocab, std::vec
   return Done{};
 }
 
-// The template inside a GGUF file, with the special tokens it may name.
+// The template of a GGUF file, with the special tokens it may reference.
 Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
   const auto text = file.fields().text("tokenizer.chat_template");
   if (!text) return error_of(Error::Kind::kNotFound, file.place(), "holds no tokenizer.chat_template");
@@ -58,7 +58,7 @@ Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer
   return source.gguf ? template_of(*source.gguf, tokenizer) : ChatTemplate::load(source.path);
 }
 
-// A model without a tokenizer still serves ids; a broken one is an error.
+// A model without a tokenizer still serves token ids; a broken tokenizer is an error.
 Status LanguageModel::open_text(const ModelSource& source) {
   auto tokenizer = Tokenizer::load(source.path);
   if (!tokenizer.ok()) {
@@ -79,21 +79,21 @@ Status LanguageModel::open_text(const ModelSource& source) {
   return Done{};
 }
 
-Result<LanguageModel> LanguageModel::open(const std::string& path, ThreadPool& pool,
+Result<LanguageModel> LanguageModel::open(const std::string& path, Device& device,
                                           const LanguageModelOptions& options) {
   LanguageModel out;
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   MAKAR_TRY(out.loaded_, load_model(source));
-  AdapterSet offered(out.loaded_, pool);
+  AdapterSet offered(out.loaded_, device);
   for (const std::string& folder : options.offered) MAKAR_CHECK_OK(offered.load(folder));
   offered.offer();
-  MAKAR_CHECK_OK(load_adapters(out.loaded_, options.adapters, pool));
+  MAKAR_CHECK_OK(load_adapters(out.loaded_, options.adapters, device));
   out.stop_ = out.spec().eos;
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
   MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
   MAKAR_CHECK_OK(out.open_text(source));
   MAKAR_CHECK_OK(admit_model(*out.loaded_.model, path, options.memory));
-  out.loaded_.model->pack(pool, true);
+  out.loaded_.model->pack(device, true);
   return out;
 }
 
@@ -111,12 +111,13 @@ Status LanguageModel::use_template(const std::string& source, const std::string&
   return Done{};
 }
 
-Result<std::vector<int64_t>> LanguageModel::encode(const std::string& text, bool parse_special) const {
+Result<std::vector<int64_t>> LanguageModel::encode(const std::string& text, bool parse_special,
+                                                   WorkBudget* work) const {
   if (!tokenizer_)
     return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; give ids instead");
   EncodeOptions o;
   o.add_special = true, o.offsets = false;
-  o.special_text = parse_special ? SpecialText::kParse : SpecialText::kPlain;
+  o.special_text = parse_special ? SpecialText::kParse : SpecialText::kPlain, o.work = work;
   MAKAR_TRY(const Encoding encoding, tokenizer_->encode(text, o));
   return to_ids(encoding.ids);
 }
@@ -127,7 +128,7 @@ Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) 
         Error::Kind::kNotFound, "chat template",
         "the model has none; give one with --chat-template, or continue text with makar generate");
   MAKAR_TRY(const ChatRendering rendering, template_->render(input));
-  MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering));
+  MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering, input.work));
   return to_ids(encoding.ids);
 }
 

@@ -1,4 +1,4 @@
-// A model folder opened for use: the model, its tokenizer, its chat template, the ids that end an answer.
+// A loaded model folder: the model, its tokenizer, its chat template, and the ids that end an answer.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,18 +16,18 @@ namespace makar {
 struct ModelSource;
 
 struct LanguageModelOptions {
-  std::vector<std::string> adapters = {};  // "FOLDER" or "FOLDER:WEIGHT", beside the weights
-  MemoryBudget memory = {};                // a model that does not fit is refused before its weights are read
-  std::vector<std::string> offered = {};   // folders of adapters that requests choose among, by their numbers
+  std::vector<std::string> adapters = {};  // "FOLDER" or "FOLDER:WEIGHT", applied to all requests
+  MemoryBudget memory = {};               // a model that does not fit is rejected before its weights are read
+  std::vector<std::string> offered = {};  // adapter folders that requests select by index
 };
 
-// The template of a folder, or the one inside a GGUF file; kNotFound where there is none.
+// The template of a folder or of a GGUF file; kNotFound if there is none.
 Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer& tokenizer);
 
 class LanguageModel {
  public:
-  // Weights are laid out for the kernels and frozen.
-  static Result<LanguageModel> open(const std::string& path, ThreadPool& pool,
+  // Packs the weights for the kernels and freezes them.
+  static Result<LanguageModel> open(const std::string& path, Device& device,
                                     const LanguageModelOptions& options = {});
 
   const Model& model() const { return *loaded_.model; }
@@ -35,15 +35,16 @@ class LanguageModel {
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   bool has_tokenizer() const { return tokenizer_.has_value(); }
   const std::optional<ChatTemplate>& chat_template() const { return template_; }
-  // Another template instead; it sees the same special tokens.
+  // Replaces the template; the special tokens stay the same.
   Status use_template(const std::string& source, const std::string& place);
   const std::vector<int64_t>& stop_ids() const { return stop_; }
-  // What is odd about the files, for the user to know.
+  // Oddities in the model files, to be shown to the user.
   const std::vector<std::string>& warnings() const { return loaded_.warnings; }
 
-  // Plain text with the tokens the tokenizer puts around it.
-  Result<std::vector<int64_t>> encode(const std::string& text, bool parse_special = false) const;
-  // A conversation, ready for the assistant to answer (or to go on with its last message).
+  // Encodes plain text and adds the tokenizer's special tokens around it.
+  Result<std::vector<int64_t>> encode(const std::string& text, bool parse_special = false,
+                                      WorkBudget* work = nullptr) const;
+  // Encodes a conversation, ready for the assistant to answer (or to continue its last message).
   Result<std::vector<int64_t>> encode_chat(const ChatInput& input) const;
 
  private:

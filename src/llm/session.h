@@ -1,5 +1,5 @@
-// Conversations in files. What is read is hostile until it is read: bounded, of known roles, text alone; its
-// words go through the chat template, where they cannot spell control tokens.
+// Saved conversations. Files are untrusted: sizes are bounded, roles are checked, and only text is accepted.
+// The text goes through the chat template, where it cannot spell control tokens.
 #pragma once
 #include <string>
 
@@ -11,9 +11,9 @@ namespace makar {
 constexpr size_t kLargestSession = size_t{16} << 20;  // bytes
 constexpr size_t kMostMessages = 100000;
 
-// The messages of a saved session: a list of {"role", "content"}, whatever else was there left out.
+// The messages of a saved session: a list of {"role", "content"}; other fields are dropped.
 Result<Json> read_session(const std::string& text, const std::string& place);
-// {"messages"}; what is not UTF-8 is replaced.
+// {"messages"}; invalid UTF-8 is replaced.
 std::string write_session(const Json& messages);
 
 }  // namespace makar

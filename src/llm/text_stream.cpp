@@ -4,8 +4,9 @@
 
 namespace makar {
 
-TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops, bool skip_special)
-    : decoder_(std::move(tokenizer), skip_special), stops_(std::move(stops)) {
+TextStream::TextStream(Tokenizer tokenizer, std::vector<std::string> stops, bool skip_special,
+                       std::span<const int64_t> context)
+    : decoder_(std::move(tokenizer), skip_special, context), stops_(std::move(stops)) {
   std::erase(stops_, std::string());
 }
 
@@ -30,7 +31,7 @@ std::string TextStream::release(bool all) {
     stopped_ = true;
     sure = first;
   } else if (!all) {
-    // The longest end of the text that begins a stop string waits.
+    // Hold back the longest suffix of the text that is a prefix of a stop string.
     for (const std::string& stop : stops_)
       for (size_t n = std::min(stop.size() - 1, held_.size()); n > 0; --n)
         if (held_.compare(held_.size() - n, n, stop, 0, n) == 0) {

@@ -1,5 +1,5 @@
-// Ids to text as they are written. Text that might be the beginning of a stop string is held back until it is
-// known.
+// Converts ids to text as they are generated. Text that may be the start of a stop string is held back until
+// that is decided.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,9 +10,11 @@ namespace makar {
 
 class TextStream {
  public:
-  TextStream(Tokenizer tokenizer, std::vector<std::string> stops, bool skip_special = true);
+  // `context`: the ids that the stream continues.
+  TextStream(Tokenizer tokenizer, std::vector<std::string> stops, bool skip_special = true,
+             std::span<const int64_t> context = {});
 
-  // New text that is certain. After a stop string nothing more comes.
+  // Returns new text that cannot be part of a stop string. Returns nothing after a stop string.
   std::string push(int64_t id);
   std::string finish();
   bool stopped() const { return stopped_; }

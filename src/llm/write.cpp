@@ -23,33 +23,29 @@ const char* name(Finish finish) {
 
 Status check_writing(const WriteOptions& o) {
   MAKAR_CHECK_OK(check_decoding(o));
-  if (o.draft_tokens < 1 || o.draft_tokens > 64)
-    return error_at("--draft-max", "must be 1 to 64, got {}", o.draft_tokens);
+  if (o.speculation.draft_tokens < 1 || o.speculation.draft_tokens > 64)
+    return error_at("--draft-max", "must be 1 to 64, got {}", o.speculation.draft_tokens);
   if (o.mbr != 0 && (o.mbr < 2 || o.mbr > 1024))
-    return error_at("--mbr", "must be 2 to 1024 answers to compare, or 0 for off; got {}", o.mbr);
+    return error_at("--mbr", "must be 2 to 1024 answers, or 0 for off; got {}", o.mbr);
   if (o.mbr > 0 && (o.beams > 1 || o.penalty_alpha > 0 || o.best_of > 0))
-    return error_at("--mbr", "compares drawn answers; --beams, --penalty-alpha and --best-of exclude it");
+    return error_at("--mbr", "compares sampled answers; it excludes --beams, --penalty-alpha and --best-of");
   if (o.mbr > 0 && o.mbr < o.answers)
-    return error_at("--mbr", "draws {} answers where --n asks for {}", o.mbr, o.answers);
+    return error_at("--mbr", "({}) is less than --answers ({})", o.mbr, o.answers);
   if (o.constraint && (o.ignore_eos || o.min_new_tokens > 0))
     return error_at(o.ignore_eos ? "--ignore-eos" : "--min-tokens",
-                    "excludes grammars: an answer that obeys one ends where it is complete");
+                    "excludes grammars: a constrained answer ends where it is complete");
   if (o.constraint && (o.beams > 1 || o.penalty_alpha > 0))
-    return error_at("options", "beams and contrastive search know no grammar; sample instead");
+    return error_at("options", "beam search and contrastive search support no grammar; sample instead");
   return Done{};
 }
 
-namespace {
-
-int64_t room_for(const ModelSpec& spec, const ContextOptions& context, const std::vector<int64_t>& prompt,
-                 const WriteOptions& o) {
+int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, size_t prompt_tokens,
+                       int64_t max_new_tokens) {
   const int64_t size = context_size(spec, context);
-  if (!o.fit || size <= 0 || context.policy != ContextPolicy::kError) return o.max_new_tokens;
-  const int64_t taken = spec.encoder ? 1 : static_cast<int64_t>(prompt.size());
-  return std::clamp<int64_t>(size - taken + 1, 1, o.max_new_tokens);
+  if (size <= 0 || context.policy != ContextPolicy::kError) return max_new_tokens;
+  const int64_t taken = spec.encoder ? 1 : static_cast<int64_t>(prompt_tokens);
+  return std::clamp<int64_t>(size - taken + 1, 1, max_new_tokens);
 }
-
-}  // namespace
 
 bool Writing::hand_out(size_t answer, const std::string& text) {
   texts_[answer] += text;
@@ -57,10 +53,12 @@ bool Writing::hand_out(size_t answer, const std::string& text) {
 }
 
 Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageModel& language,
-                                                std::vector<int64_t> prompt, const WriteOptions& options) {
+                                                      std::vector<int64_t> prompt,
+                                                      const WriteOptions& options) {
   const ContextOptions& context = engine.options().context;
   Decoding decoding = options;
-  decoding.max_new_tokens = room_for(language.spec(), context, prompt, options);
+  if (options.fit)
+    decoding.max_new_tokens = fitting_tokens(language.spec(), context, prompt.size(), options.max_new_tokens);
   MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding));
   if (options.mbr > 0) decoding.answers = options.mbr;
   if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
@@ -70,12 +68,17 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
   std::unique_ptr<Writing> w(new Writing(engine, options));
   w->streaming_ = options.on_text && drawn == options.answers;
   w->texts_.resize(static_cast<size_t>(drawn)), w->pushed_.resize(static_cast<size_t>(drawn));
+  const std::vector<int64_t> before = decoder_prompt(language.model(), prompt);
   for (int64_t i = 0; i < drawn; ++i)
-    w->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special);
+    w->streams_.emplace_back(language.tokenizer(), options.stop, !options.keep_special, before);
   DecodingHooks hooks;
   hooks.constraint = options.constraint;
-  hooks.drafter = options.drafter, hooks.draft_tokens = options.draft_tokens;
-  if (options.lookup && !hooks.drafter) hooks.drafter = std::make_shared<LookupDrafter>();
+  const Speculation& speculation = options.speculation;
+  hooks.draft_tokens = speculation.draft_tokens;
+  if (speculation.draft_model)
+    hooks.drafter = speculation.draft_model();
+  else if (speculation.lookup)
+    hooks.drafter = std::make_shared<LookupDrafter>();
   hooks.on_token = [self = w.get()](int64_t answer, const Written& token) {
     const auto at = static_cast<size_t>(answer);
     ++self->pushed_[at];
@@ -101,7 +104,7 @@ Result<WriteResult> Writing::finish() {
   WriteResult out;
   for (size_t i = 0; i < job_->answers().size(); ++i) {
     const Answer& answer = job_->answers()[i];
-    // Beams and their kin become text when they are finished.
+    // Beam and contrastive answers are converted to text only when finished.
     for (size_t t = pushed_[i]; t < answer.tokens.size(); ++t)
       hand_out(i, streams_[i].push(answer.tokens[t].id));
     hand_out(i, streams_[i].finish());

@@ -1,4 +1,4 @@
-// A request in text through the engine.
+// Runs a text request through the engine.
 #pragma once
 #include <functional>
 
@@ -10,52 +10,57 @@
 
 namespace makar {
 
+// Speculative decoding: the same answer, in fewer steps if drafts are accepted.
+struct Speculation {
+  std::function<std::shared_ptr<Drafter>()> draft_model;  // creates a drafter for one request
+  int64_t draft_tokens = 4;
+  bool lookup = false;  // draft by prompt lookup if there is no draft model
+};
+
 struct WriteOptions : Decoding {
   WriteOptions() { max_new_tokens = 256; }
-  std::vector<std::string> stop;     // strings that end the text; they are not part of it
-  bool fit = false;                  // fewer new tokens where the context has no room, instead of an error
-  std::shared_ptr<Drafter> drafter;  // guesses by another model
-  int64_t draft_tokens = 4;
-  bool lookup = false;        // guesses by prompt look-up
-  bool keep_special = false;  // control tokens are shown
-  int32_t adapter = -1;       // of those the model offers; -1: none
-  int64_t priority = 0;       // higher ones go first
-  std::string salt;           // requests of different salts share no pages
+  std::vector<std::string> stop;  // strings that end the text; not part of it
+  bool fit = false;               // generate fewer tokens if the context is too short, instead of an error
+  Speculation speculation;
+  bool keep_special = false;  // include control tokens in the text
+  int32_t adapter = -1;       // index of the adapter; -1: none
+  int64_t priority = 0;       // higher values are scheduled first
+  std::string salt;           // requests with different salts share no cache pages
   std::shared_ptr<Constraint> constraint;
-  // Minimum Bayes risk: draws this many answers and keeps those most like all of them; 0: off.
+  // Minimum Bayes risk: samples this many answers and keeps those most similar to all of them; 0: off.
   int64_t mbr = 0;
   Overlap mbr_metric = Overlap::kChrf;
-  bool mbr_embedding = false;  // by the embeddings of `embedder` instead
+  bool mbr_embedding = false;  // similarity by embeddings from `embedder`
   std::shared_ptr<Embedder> embedder;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
-  // Each token of drawn answers, before the text that it completes.
+  // Called for each token of sampled answers, before the text that it completes.
   std::function<void(int64_t answer, const Written& token)> on_token;
 };
 
-// check_decoding(), and the bounds of what is added here.
+// check_decoding(), plus the bounds of the fields added here.
 Status check_writing(const WriteOptions& options);
 
 struct WrittenText : Answer {
   std::string text;
-  std::string stop_string;  // that ended it, where one did
+  std::string stop_string;  // the stop string that ended the answer; may be empty
 };
 
 struct WriteResult {
   std::vector<WrittenText> answers;
-  int64_t prompt_tokens = 0, reused = 0;  // of the prompt's, those that other requests had read before
+  int64_t prompt_tokens = 0, reused = 0;  // reused: prompt tokens found in the prefix cache
   int64_t steps = 0, guessed = 0, accepted = 0;
 };
 
-// A request on its way. Any number of them may be in one engine; whoever steps it brings all of them on.
+// A request in flight. An engine may hold any number of them; each step advances all.
 class Writing {
  public:
-  // The engine, the model and what `options` refers to must outlive it.
+  // The engine, the model and everything `options` refers to must outlive it.
   static Result<std::unique_ptr<Writing>> begin(Engine& engine, const LanguageModel& language,
-                                                std::vector<int64_t> prompt, const WriteOptions& options);
-  ~Writing();  // takes back a request that is not done
+                                                   std::vector<int64_t> prompt, const WriteOptions& options);
+  ~Writing();  // cancels a request that is not done
 
   bool done() const { return job_->done(); }
-  // Once it is done.
+  // Requires done().
   Result<WriteResult> finish();
 
  private:
@@ -67,10 +72,14 @@ class Writing {
   std::shared_ptr<WriteJob> job_;
   std::vector<TextStream> streams_;
   std::vector<std::string> texts_;
-  std::vector<size_t> pushed_;  // tokens that became text, of each answer
-  bool streaming_ = false;      // nothing is chosen among the answers: text is handed out as it comes
+  std::vector<size_t> pushed_;  // tokens decoded so far, per answer
+  bool streaming_ = false;      // all answers are returned: stream their text as it is generated
   int64_t prompt_tokens_ = 0, steps_before_ = 0;
 };
+
+// max_new_tokens, or what the context leaves after the prompt; at least 1.
+int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, size_t prompt_tokens,
+                       int64_t max_new_tokens);
 
 // Runs until this request is answered; the engine may hold others.
 Result<WriteResult> write_text(Engine& engine, const LanguageModel& language, std::vector<int64_t> prompt,

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace makar {
 namespace {
 
@@ -20,10 +22,10 @@ void replace_all(std::string& text, const std::string& what, const std::string& 
     text.replace(at, what.size(), with);
 }
 
-// Every pair of neighbours that fits is set apart by spaces, left to right, none looked at twice.
+// Inserts spaces around every matching pair of adjacent characters, left to right; matches do not overlap.
 template <class First, class Second>
-std::string set_apart(const std::string& text, const First& first, const Second& second, const char* before,
-                      const char* between, const char* after) {
+std::string insert_spaces(const std::string& text, const First& first, const Second& second,
+                          const char* before, const char* between, const char* after) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
     if (i + 1 < text.size() && first(text[i]) && second(text[i + 1])) {
@@ -57,8 +59,8 @@ std::vector<std::string> characters(const std::string& text) {
   std::vector<std::string> out;
   for (const char c : text) {
     if (space(c)) continue;
-    const bool goes_on = (static_cast<unsigned char>(c) & 0xc0) == 0x80;
-    if (goes_on && !out.empty() && out.back().size() < 4)
+    const bool continuation = is_utf8_continuation(c);
+    if (continuation && !out.empty() && out.back().size() < 4)
       out.back() += c;
     else
       out.emplace_back(1, c);
@@ -85,7 +87,7 @@ int64_t common(const Counts& a, const Counts& b) {
   return sum;
 }
 
-// How many n-grams `units` units have.
+// The number of n-grams of a text.
 double grams(const OverlapText& text, size_t n) {
   return text.units.size() < n ? 0.0 : static_cast<double>(text.units.size() - n + 1);
 }
@@ -145,15 +147,15 @@ std::vector<std::string> words_13a(std::string text) {
   replace_all(text, "<skipped>", ""), replace_all(text, "-\n", ""), replace_all(text, "\n", " ");
   replace_all(text, "&quot;", "\""), replace_all(text, "&amp;", "&");
   replace_all(text, "&lt;", "<"), replace_all(text, "&gt;", ">");
-  std::string apart = " ";
-  for (const char c : text) symbol(c) ? (apart += ' ', apart += c, apart += ' ') : apart += c;
-  apart += ' ';
+  std::string spaced = " ";
+  for (const char c : text) symbol(c) ? (spaced += ' ', spaced += c, spaced += ' ') : spaced += c;
+  spaced += ' ';
   const auto other = [](char c) { return !digit(c); };
-  apart = set_apart(apart, other, stop, "", " ", " ");
-  apart = set_apart(apart, stop, other, " ", " ", "");
-  apart = set_apart(
-      apart, digit, [](char c) { return c == '-'; }, "", " ", " ");
-  return split(apart);
+  spaced = insert_spaces(spaced, other, stop, "", " ", " ");
+  spaced = insert_spaces(spaced, stop, other, " ", " ", "");
+  spaced = insert_spaces(
+      spaced, digit, [](char c) { return c == '-'; }, "", " ", " ");
+  return split(spaced);
 }
 
 Result<Overlap> parse_overlap(const std::string& name, const std::string& place) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -9,6 +10,7 @@
 #include "base/rng.h"
 #include "base/shown.h"
 #include "formats/safetensors.h"
+#include "ops/shape.h"
 
 namespace makar {
 namespace {
@@ -48,11 +50,18 @@ std::vector<Module> linear_modules(const LoadedModel& loaded) {
   return out;
 }
 
-bool is_target(const AdapterConfig& config, const std::string& name) {
-  // As PEFT: every linear layer but the head.
-  if (config.targets.size() == 1 && config.targets[0] == "all-linear")
-    return !ends_with_module(name, "lm_head") && !ends_with_module(name, "score") &&
-           !ends_with_module(name, "classifier");
+bool all_linear(const AdapterConfig& config) {
+  return config.targets.size() == 1 && config.targets[0] == "all-linear";
+}
+
+bool is_target(const LoadedModel& loaded, const AdapterConfig& config, const Module& module) {
+  const std::string& name = module.name;
+  if (all_linear(config)) {  // as PEFT: every linear layer but the output layers
+    const auto outputs = loaded.model->output_weights();
+    return std::none_of(module.linears.begin(), module.linears.end(), [&](const Linear* l) {
+      return std::find(outputs.begin(), outputs.end(), l->weight()) != outputs.end();
+    });
+  }
   return std::any_of(config.targets.begin(), config.targets.end(),
                      [&](const std::string& t) { return ends_with_module(name, t); });
 }
@@ -87,7 +96,7 @@ void attach(const LoadedModel& loaded, const AdapterConfig& config, const Module
   }
 }
 
-Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool) {
+Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Device& device) {
   for (const auto& p : loaded.model->parameters().all()) p->trainable = p->name.starts_with("adapter.");
   for (const std::string& module : config.modules_to_save) {
     bool found = false;
@@ -96,7 +105,8 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Threa
       if (!ends_with_module(slice.theirs.substr(0, dot), module)) continue;
       for (Parameter* p : slice.ours) {
         p->trainable = true;
-        p->value = ops::decoded(pool, p->value).clone();  // the base may be mapped, or in fewer bits
+        p->value = ops::decoded(device, p->value.to(device.memory()))
+                       .clone();  // the base may be mapped, or in fewer bits
       }
       found = true;
     }
@@ -107,17 +117,67 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Threa
   return Done{};
 }
 
-Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool,
+Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, Device& device,
                   std::vector<Module>& used) {
   for (Module& m : linear_modules(loaded)) {
-    if (!is_target(config, m.name)) continue;
+    if (!is_target(loaded, config, m)) continue;
     attach(loaded, config, m);
     used.push_back(m);
   }
   if (used.empty())
     return error_at("adapter_config.json", "target_modules ({}) name no linear layer of the base",
                     fmt::join(config.targets, ", "));
-  return freeze_base(loaded, config, pool);
+  return freeze_base(loaded, config, device);
+}
+
+// "a.b.c" as "c", "b.c", "a.b.c".
+std::vector<std::string> suffixes_of(const std::string& name) {
+  std::vector<std::string> out;
+  for (size_t dot = name.rfind('.'); dot != std::string::npos && dot > 0; dot = name.rfind('.', dot - 1))
+    out.push_back(name.substr(dot + 1));
+  out.push_back(name);
+  return out;
+}
+
+// The shortest names that PEFT matches with the modules that have an adapter and with no other module. PEFT
+// expands "all-linear" in its own models only; in a file it is a name like any other.
+std::vector<std::string> target_names(const LoadedModel& loaded) {
+  std::unordered_set<std::string> adapted, others;
+  std::vector<std::string> names;
+  for (const Module& m : linear_modules(loaded))
+    if (m.linears[0]->adapter()) adapted.insert(m.name), names.push_back(m.name);
+  for (const NamedSlice& slice :
+       expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters()))
+    for (size_t dot = slice.theirs.rfind('.'); dot != std::string::npos && dot > 0;
+         dot = slice.theirs.rfind('.', dot - 1))
+      if (const std::string module = slice.theirs.substr(0, dot); !adapted.contains(module))
+        for (const std::string& suffix : suffixes_of(module)) others.insert(suffix);
+  std::set<std::string> out;
+  for (const std::string& name : names) {
+    const auto all = suffixes_of(name);
+    if (std::any_of(all.begin(), all.end(), [&](const std::string& s) { return out.contains(s); })) continue;
+    const auto own =
+        std::find_if(all.begin(), all.end(), [&](const std::string& s) { return !others.contains(s); });
+    out.insert(own == all.end() ? name : *own);
+  }
+  return {out.begin(), out.end()};
+}
+
+Json task_type(const ModelSpec& spec) {
+  switch (spec.head.kind) {
+    case HeadKind::kCausalLm:
+      return spec.encoder && spec.decoder ? "SEQ_2_SEQ_LM" : "CAUSAL_LM";
+    case HeadKind::kSequenceClass:
+      return "SEQ_CLS";
+    case HeadKind::kTokenClass:
+      return "TOKEN_CLS";
+    case HeadKind::kQuestion:
+      return "QUESTION_ANS";
+    case HeadKind::kNone:
+      return "FEATURE_EXTRACTION";
+    default:
+      return nullptr;  // PEFT has no name for it
+  }
 }
 
 // The value of one tensor of the adapter's file, checked against the shape it must have.
@@ -169,9 +229,9 @@ float AdapterConfig::scale() const {
                             (rslora ? std::sqrt(static_cast<double>(rank)) : static_cast<double>(rank)));
 }
 
-Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool, uint64_t seed) {
+Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Device& device, uint64_t seed) {
   std::vector<Module> used;
-  MAKAR_CHECK_OK(attach_all(loaded, config, pool, used));
+  MAKAR_CHECK_OK(attach_all(loaded, config, device, used));
   uint64_t stream = 0;
   for (const Module& m : used) {
     Parameter* a = m.linears[0]->adapter()->a;
@@ -184,21 +244,20 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Threa
     for (Linear* linear : m.linears) {
       linear->adapter()->b->value = Tensor::zeros(linear->adapter()->b->shape);
       if (Parameter* magnitude = linear->adapter()->magnitude) {
-        const Tensor w = ops::decoded(pool, linear->weight()->value);
-        magnitude->value = Tensor::empty(magnitude->shape);
-        for (int64_t i = 0; i < w.dim(0); ++i)
-          magnitude->value.f32()[i] = std::sqrt(kernels::cpu().sum_squares(w.f32() + i * w.dim(1), w.dim(1)));
+        Context ctx{device};
+        const Tensor w = linear->weight()->value.to(device.memory());
+        magnitude->value = ops::row_lengths(ctx, ops::decoded(device, w));
       }
     }
   }
   return Done{};
 }
 
-Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, ThreadPool& pool) {
+Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, Device& device) {
   MAKAR_TRY(const AdapterConfig config, read_adapter_config(folder));
   MAKAR_TRY(const auto file, Safetensors::open(folder + "/adapter_model.safetensors"));
   std::vector<Module> used;
-  MAKAR_CHECK_OK(attach_all(loaded, config, pool, used));
+  MAKAR_CHECK_OK(attach_all(loaded, config, device, used));
   size_t read = 0;
   for (const Module& m : used) {
     const std::string at = kPrefix + m.name;
@@ -258,22 +317,25 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
   MAKAR_CHECK_OK(write_safetensors(folder + "/adapter_model.safetensors", tensors));
   Json json = config.json.is_object() ? config.json : Json::object();
   json["peft_type"] = "LORA";
-  if (!json.contains("task_type")) json["task_type"] = "CAUSAL_LM";
-  json["r"] = config.rank, json["lora_alpha"] = config.alpha, json["lora_dropout"] = config.dropout,
-  json["bias"] = "none";
-  json["use_rslora"] = config.rslora, json["use_dora"] = config.dora, json["target_modules"] = config.targets;
+  if (!json.contains("task_type")) json["task_type"] = task_type(loaded.model->spec());
+  json["r"] = config.rank, json["lora_dropout"] = config.dropout, json["bias"] = "none";
+  const bool whole = config.alpha == std::floor(config.alpha) && config.alpha < 1e9;
+  json["lora_alpha"] = whole ? Json(static_cast<int64_t>(config.alpha)) : Json(config.alpha);
+  json["use_rslora"] = config.rslora, json["use_dora"] = config.dora;
+  json["target_modules"] = all_linear(config) ? target_names(loaded) : config.targets;
   json["fan_in_fan_out"] = transposed;  // the base stores [in, out]
   if (!config.modules_to_save.empty()) json["modules_to_save"] = config.modules_to_save;
   return write_file(folder + "/adapter_config.json", json.dump(2) + "\n");
 }
 
-void merge_adapter(const LoadedModel& loaded, ThreadPool& pool) {
-  Context ctx{pool};
+void merge_adapter(const LoadedModel& loaded, Device& device) {
+  Context ctx{device};
+  loaded.model->parameters().to(device.memory());
   loaded.model->each_linear([&](const std::string&, Linear& linear) {
     if (!linear.adapter()) return;
     const DType type = linear.weight()->value.dtype();
     const Tensor merged = linear.merged(ctx);
-    linear.weight()->value = is_block(type) ? merged : merged.to(type);
+    linear.weight()->value = is_block(type) ? merged : merged.host().to(type);
     linear.detach();
     linear.unpack();  // what was packed is the weight before
   });

@@ -20,16 +20,16 @@ struct AdapterConfig {
 
 // Puts new adapters on the target modules of a model: A random, B zero. The base is frozen and may be of any
 // type; what is trained whole becomes f32.
-Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, ThreadPool& pool, uint64_t seed);
+Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Device& device, uint64_t seed);
 Result<AdapterConfig> read_adapter_config(const std::string& folder);
 // Reads an adapter's folder and puts it on the model.
-Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, ThreadPool& pool);
+Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, Device& device);
 
 // Several adapters of one model. The ones in use stand beside each layer as one of their ranks' sum, so that
 // any number costs one.
 class AdapterSet {
  public:
-  AdapterSet(const LoadedModel& loaded, ThreadPool& pool) : loaded_(loaded), pool_(pool) {}
+  AdapterSet(const LoadedModel& loaded, Device& device) : loaded_(loaded), device_(device) {}
   // Reads a folder; it is not in use yet. One of DoRA, or with modules_to_save, cannot share a model
   // (kUnsupported).
   Status load(const std::string& folder);
@@ -45,15 +45,15 @@ class AdapterSet {
     float scale;
   };
   const LoadedModel& loaded_;
-  ThreadPool& pool_;
+  Device& device_;
   std::vector<std::vector<Part>> adapters_;
 };
 // "FOLDER" or "FOLDER:WEIGHT", all in use. A single one of weight 1 may be of any kind.
-Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, ThreadPool& pool);
+Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, Device& device);
 
 Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, const std::string& folder);
 // Folds the adapters into the weights and takes them off; a weight of a block type
 // becomes f32.
-void merge_adapter(const LoadedModel& loaded, ThreadPool& pool);
+void merge_adapter(const LoadedModel& loaded, Device& device);
 
 }  // namespace makar

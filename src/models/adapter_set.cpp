@@ -16,7 +16,7 @@ Status AdapterSet::load(const std::string& folder) {
         Error::Kind::kUnsupported, folder,
         "an adapter with {} is used alone and with weight 1; fold it into the base first (makar merge)",
         config.dora ? "DoRA's magnitudes" : "modules_to_save");
-  MAKAR_CHECK_OK(load_adapter(loaded_, folder, pool_));
+  MAKAR_CHECK_OK(load_adapter(loaded_, folder, device_));
   std::vector<Part> parts;
   loaded_.model->each_linear([&](const std::string&, Linear& linear) {
     const Adapter* a = linear.adapter();
@@ -36,7 +36,7 @@ Tensor under(const std::vector<Tensor>& parts) {
   for (const Tensor& t : parts) rank += t.dim(0);
   Tensor out = Tensor::empty({rank, parts[0].dim(1)});
   float* to = out.f32();
-  for (const Tensor& t : parts) to = std::copy_n(t.f32(), t.count(), to);
+  for (const Tensor& t : parts) to = std::copy_n(t.host().f32(), t.count(), to);
   return out;
 }
 
@@ -46,10 +46,12 @@ Tensor beside(const std::vector<Tensor>& parts, const std::vector<float>& factor
   for (const Tensor& t : parts) rank += t.dim(1);
   Tensor out = Tensor::empty({parts[0].dim(0), rank});
   float* to = out.f32();
+  std::vector<Tensor> on_host;
+  for (const Tensor& t : parts) on_host.push_back(t.host());
   for (int64_t row = 0; row < out.dim(0); ++row)
     for (size_t i = 0; i < parts.size(); ++i)
       for (int64_t c = 0; c < parts[i].dim(1); ++c)
-        *to++ = factors[i] * parts[i].f32()[row * parts[i].dim(1) + c];
+        *to++ = factors[i] * on_host[i].f32()[row * parts[i].dim(1) + c];
   return out;
 }
 
@@ -73,10 +75,10 @@ void AdapterSet::use(const std::vector<float>& weights) {
   for (auto& [linear, sum] : sums) {
     const std::string at = "adapter.sum." + linear->weight()->name;
     auto adapter = std::make_shared<Adapter>();
-    const auto put = [&](const char* end, Tensor value) {
+    const auto put = [&](const char* end, const Tensor& value) {
       Parameter* p = set.find(at + end);
       if (!p) p = set.add(at + end, value.shape());
-      p->shape = value.shape(), p->value = std::move(value), p->trainable = false;
+      p->shape = value.shape(), p->value = value.to(device_.memory()), p->trainable = false;
       return p;
     };
     const bool alone = sum.a.size() == 1;  // then as if it had been loaded by itself
@@ -102,7 +104,7 @@ void AdapterSet::offer() {
     }
 }
 
-Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, ThreadPool& pool) {
+Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, Device& device) {
   std::vector<std::string> folders;
   std::vector<float> weights;
   for (const std::string& choice : choices) {
@@ -118,10 +120,10 @@ Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& 
     folders.back().resize(colon);
   }
   if (choices.size() == 1 && weights[0] == 1.0f) {
-    MAKAR_CHECK_OK(load_adapter(loaded, folders[0], pool));
+    MAKAR_CHECK_OK(load_adapter(loaded, folders[0], device));
     return Done{};
   }
-  AdapterSet set(loaded, pool);
+  AdapterSet set(loaded, device);
   for (const std::string& folder : folders) MAKAR_CHECK_OK(set.load(folder));
   set.use(weights);
   return Done{};

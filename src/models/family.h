@@ -1,5 +1,5 @@
-// A family is a page: how its config.json reads, and what its weight files call things. The table of all
-// families is registry.cpp.
+// A family is one page: how to read its config.json, and the names in its weight files. registry.cpp lists
+// all families.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,17 +11,17 @@ namespace makar {
 
 struct Family {
   const char* type;    // config.json "model_type"
-  const char* prefix;  // of the body's tensors; files of bare bodies leave it out
+  const char* prefix;  // of the body's tensors; files of a body without head omit it
   Result<ModelSpec> (*read)(const Config& config);
   std::vector<NameRule> (*names)(const ModelSpec& spec);
-  // Where transformers' names in memory (of gradients, say) differ from those in its files; else null.
+  // The names transformers uses in memory (e.g. for gradients) where they differ from its files; else null.
   std::vector<NameRule> (*names_in_memory)(const ModelSpec& spec) = nullptr;
-  // Ends of names in files that carry no weights of ours: buffers, tied copies.
+  // Suffixes of tensor names that are ignored in files: buffers, tied copies.
   std::vector<std::string> ignored = {};
 };
 
 const std::vector<const Family*>& families();
-// By "model_type"; the error names the nearest known one.
+// Finds the family by "model_type"; the error names the nearest known one.
 Result<const Family*> find_family(const Config& config);
 
 }  // namespace makar

@@ -25,11 +25,11 @@ Status check_matrix(const Tensor& t, const std::string& name, const std::string&
   if (t.rank() != 2 || t.dim(0) < 1 || t.dim(1) < 1)
     return bad(place, name, "must be [batch, time], got " + t.shape().text());
   if (like && !(t.shape() == *like))
-    return bad(place, name, "has shape " + t.shape().text() + ", not the ids' " + like->text());
+    return bad(place, name, "has shape " + t.shape().text() + ", expected that of the ids, " + like->text());
   return Done{};
 }
 
-// Rows of ids and mask become sequences; the ones of a mask must be one run (padding left or right).
+// Turns rows of ids and mask into sequences; the ones of a mask must be contiguous (padding left or right).
 Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor& ids, const Tensor* mask,
                      const Tensor* types, const std::string& id_name, const std::string& place) {
   Batch batch;
@@ -43,15 +43,15 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
     for (int64_t t = end; t < time; ++t)
       if (real(t))
         return bad(place, "attention_mask",
-                   fmt::format("has a hole in row {}; padding stands at one end", r));
-    if (begin == end) return bad(place, "attention_mask", fmt::format("hides all of row {}", r));
+                   fmt::format("has a gap in row {}; padding must be at one end", r));
+    if (begin == end) return bad(place, "attention_mask", fmt::format("masks all of row {}", r));
     const int64_t last = spec.head.kind == HeadKind::kQuestion ? time : end;
     batch.sequences.push_back({batch.rows(), last - begin, 0, static_cast<size_t>(r), last - end});
     for (int64_t t = begin; t < last; ++t) {
       const int64_t id = ids.i64()[r * time + t];
       if (id < 0 || id >= stack.embedding.vocab)
         return bad(place, id_name,
-                   fmt::format("holds {} at [{}, {}]; the vocabulary has {} entries", id, r, t,
+                   fmt::format("has id {} at [{}, {}]; the vocabulary has {} entries", id, r, t,
                                stack.embedding.vocab));
       batch.tokens.push_back(id);
       const int64_t position = stack.embedding.count_positions ? t - begin : t;
@@ -64,7 +64,7 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
         const int64_t type = types->i64()[r * time + t];
         if (type < 0 || type >= stack.embedding.types)
           return bad(place, "token_type_ids",
-                     fmt::format("holds {}; there are {} types", type, stack.embedding.types));
+                     fmt::format("has type {}; the model has {} types", type, stack.embedding.types));
         batch.types.push_back(type);
       }
     }
@@ -77,7 +77,7 @@ Result<Batch> read_batch(const StackSpec& stack, const ModelSpec& spec, const Te
                          const std::string& place) {
   const Tensor* ids = find(in, ids_name);
   if (!ids)
-    return error_of(Error::Kind::kNotFound, place, "tensor 'in.{}' is missing; a {} needs it", ids_name,
+    return error_of(Error::Kind::kNotFound, place, "tensor 'in.{}' is missing; {} requires it", ids_name,
                     spec.architecture);
   MAKAR_CHECK_OK(check_matrix(*ids, ids_name, place));
   const Tensor *mask = find(in, mask_name), *types = find(in, "token_type_ids");
@@ -126,17 +126,18 @@ Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::
     MAKAR_TRY(inputs.target,
               read_batch(*spec.decoder, spec, in, "decoder_input_ids", "decoder_attention_mask", place));
     if (inputs.target.sequences.size() != inputs.source.sequences.size())
-      return bad(place, "decoder_input_ids", "has another number of rows than in.input_ids");
+      return bad(place, "decoder_input_ids", "must have as many rows as in.input_ids");
   }
   return inputs;
 }
 
-Tensor pad_rows(const Tensor& rows, const Batch& batch, int64_t time) {
+Tensor pad_rows(const Tensor& on_device, const Batch& batch, int64_t time) {
+  const Tensor rows = on_device.host();
   const int64_t n = static_cast<int64_t>(batch.sequences.size()), width = rows.count() / rows.dim(0);
   Tensor out = width == 1 && rows.rank() == 2 ? Tensor::zeros({n, time}) : Tensor::zeros({n, time, width});
   for (int64_t i = 0; i < n; ++i) {
     const Sequence& s = batch.sequences[static_cast<size_t>(i)];
-    // A sequence padded on the left starts at its first position where positions are columns.
+    // Where positions are column numbers, a left-padded sequence starts at the column of its first token.
     const int64_t at =
         s.length < time ? std::min(batch.positions[static_cast<size_t>(s.start)], time - s.length) : 0;
     std::memcpy(out.f32() + (i * time + at) * width, rows.f32() + s.start * width,
@@ -145,8 +146,9 @@ Tensor pad_rows(const Tensor& rows, const Batch& batch, int64_t time) {
   return out;
 }
 
-// The mean of each sequence's rows, made of length 1: a sentence's embedding.
-static Tensor mean_pooled(const Tensor& hidden, const Batch& batch) {
+// Mean pooling: one row per sequence, a sentence embedding.
+static Tensor mean_pooled(const Tensor& on_device, const Batch& batch) {
+  const Tensor hidden = on_device.host();
   const int64_t width = hidden.dim(1);
   Tensor out = Tensor::zeros({static_cast<int64_t>(batch.sequences.size()), width});
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
@@ -169,7 +171,7 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
                                 const std::string& place) {
   const ModelSpec& spec = model.spec();
   MAKAR_TRY(const Inputs inputs, make_inputs(spec, in, place));
-  Context ctx{options.pool};
+  Context ctx{options.device};
   Record record, encoder_record;
   record.hidden = encoder_record.hidden = true;
   record.attention = encoder_record.attention = options.attentions;
@@ -184,7 +186,7 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
     const bool a_row_a_token = value.dim(0) == hidden.dim(0) && spec.head.kind != HeadKind::kSequenceClass &&
                                spec.head.kind != HeadKind::kImageClass && name != "seq_relationship_logits" &&
                                name != "pooler_output";
-    out[name] = a_row_a_token ? pad_rows(value, batch, time) : value;
+    out[name] = a_row_a_token ? pad_rows(value, batch, time) : value.host();
   }
   if (spec.head.kind == HeadKind::kNone && !spec.decoder && !batch.tokens.empty())
     out["mean_pooled_normalized"] = mean_pooled(hidden, batch);
@@ -194,7 +196,8 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
   };
   const auto maps = [&](const std::string& name, const std::vector<std::vector<Tensor>>& layers) {
     for (size_t i = 0; i < layers.size(); ++i)
-      for (size_t s = 0; s < layers[i].size(); ++s) out[fmt::format("{}.{}.{}", name, i, s)] = layers[i][s];
+      for (size_t s = 0; s < layers[i].size(); ++s)
+        out[fmt::format("{}.{}.{}", name, i, s)] = layers[i][s].host();
   };
   states(both ? "decoder_hidden_states" : "hidden_states", record, batch, time);
   maps(both ? "decoder_attentions" : "attentions", record.attentions);

@@ -1,4 +1,4 @@
-// A model on plain tensors of a file or another framework: padded [batch, time] in, padded out.
+// Runs a model on padded [batch, time] tensors of a file or another framework; outputs are padded too.
 #pragma once
 #include <map>
 #include <string>
@@ -8,21 +8,21 @@
 namespace makar {
 
 struct ForwardOptions {
-  ThreadPool& pool;
+  Device& device;
   bool attentions = false;
 };
 
-// input_ids, attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask or pixel_values, as
-// transformers names them, made into ragged batches. `place` names the source in errors.
-// Padding is left out; a question-answering head keeps padding at the end as unseen rows, because
-// transformers counts such places in its softmax over places.
+// Turns input_ids, attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask or pixel_values
+// (the names of transformers) into ragged batches. `place` names the source in errors. Padding is dropped,
+// except with a question-answering head, which keeps padding at the end as masked rows because transformers
+// includes those positions in its softmax.
 Result<Inputs> make_inputs(const ModelSpec& spec, const std::map<std::string, Tensor>& in,
                            const std::string& place);
 
-// Rows of a ragged batch back into [batch, time, ...]; padded places are zero.
+// Turns the rows of a ragged batch into [batch, time, ...]; padded positions are zero.
 Tensor pad_rows(const Tensor& rows, const Batch& batch, int64_t time);
 
-// Every output under transformers' names; inputs are as in make_inputs.
+// All outputs under transformers' names; inputs as in make_inputs.
 Result<std::map<std::string, Tensor>> forward_tensors(const Model& model,
                                                       const std::map<std::string, Tensor>& in,
                                                       const ForwardOptions& options,

@@ -83,8 +83,8 @@ const GgufKey kLayerNorm = {"attention.layer_norm_epsilon", "layer_norm_epsilon"
 // --- tables of names ---
 
 struct BlockNames {
-  bool fused = false;   // query, key and value are one tensor, laid end to end
-  bool paired = false;  // rotary positions turn neighbours
+  bool fused = false;   // query, key and value are one concatenated tensor
+  bool paired = false;  // rotary positions rotate adjacent pairs
   float norm_offset = 0;
 };
 
@@ -128,7 +128,7 @@ std::vector<NameRule> paired_names(const ModelSpec& m) { return decoder_names(m,
 std::vector<NameRule> fused_names(const ModelSpec& m) { return decoder_names(m, {true, false, 0}); }
 std::vector<NameRule> gemma_names(const ModelSpec& m) { return decoder_names(m, {false, false, 1}); }
 
-// Experts one by one (files of 2023), or gate and up of all of them in one tensor.
+// One tensor per expert (files of 2023), or gate and up of all experts in one tensor.
 std::vector<NameRule> single_expert_names(const ModelSpec& m) {
   std::vector<NameRule> rules = paired_names(m);
   for (NameRule& rule : rules)
@@ -147,7 +147,7 @@ std::vector<NameRule> merged_expert_names(const ModelSpec& m) {
   return rules;
 }
 
-// With two norms in parallel, the second is the one of attention.
+// With two parallel norms, the second one belongs to attention.
 std::vector<NameRule> falcon_names(const ModelSpec& m) {
   std::vector<NameRule> rules = fused_names(m);
   const BlockSpec& b = m.decoder->block;
@@ -304,7 +304,8 @@ const std::vector<GgufArchitecture>& architectures() {
 Result<const GgufArchitecture*> find_gguf_architecture(const GgufFields& fields) {
   const auto name = fields.text("general.architecture");
   if (!name)
-    return error_at("key 'general.architecture'", "is missing or no string; is this the file of a model?");
+    return error_at("key 'general.architecture'",
+                    "is missing or not a string; check that this is a model file");
   std::string model_type = *name;
   if (*name == "llama") {
     if (fields.integer("llama.attention.sliding_window").value_or(0) > 0) model_type = "mistral";
@@ -315,12 +316,14 @@ Result<const GgufArchitecture*> find_gguf_architecture(const GgufFields& fields)
     if (*name == a.name && (model_type == a.model_type || *name != "llama")) return &a;
     if (known.empty() || known.back() != a.name) known.emplace_back(a.name);
   }
-  return error_of(Error::Kind::kUnsupported, "key 'general.architecture'", "names {}; known are {}{}",
-                  shown(*name), fmt::join(known, ", "), did_you_mean(*name, known));
+  return error_of(Error::Kind::kUnsupported, "key 'general.architecture'",
+                  "is {}, which is not supported; supported are {}{}", shown(*name), fmt::join(known, ", "),
+                  did_you_mean(*name, known));
 }
 
 const GgufArchitecture* gguf_architecture_of(const std::string& model_type) {
-  // GGUF has no name for RoBERTa: it is a bert whose positions begin at the first row (gguf_save.cpp).
+  // GGUF has no RoBERTa: it is stored as bert with the position rows before the first one removed
+  // (gguf_save.cpp).
   const std::string type = model_type == "roberta" ? "bert" : model_type;
   for (const GgufArchitecture& a : architectures())
     if (type == a.model_type) return &a;

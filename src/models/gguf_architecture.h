@@ -1,5 +1,5 @@
-// The architectures of GGUF: which family each is, which metadata key is which field of a config.json, and
-// what its tensors are called. One table, read both ways.
+// The architectures of GGUF: the family of each, the config.json field of each metadata key, and the names of
+// its tensors. One table for reading and writing.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,10 +11,10 @@ namespace makar {
 
 struct GgufKey {
   const char* key;    // after "ARCHITECTURE."
-  const char* field;  // of config.json; "" where the key is only written, for other readers
+  const char* field;  // of config.json; "" for keys that are only written, for other readers
   enum Kind { kInteger, kReal, kFlag } kind;
-  bool required;                           // in a file that is read
-  double (*value)(const ModelSpec& spec);  // what is written; negative: the key is left out
+  bool required;                           // when reading a file
+  double (*value)(const ModelSpec& spec);  // the value to write; negative: the key is omitted
 };
 
 struct GgufArchitecture {
@@ -22,17 +22,18 @@ struct GgufArchitecture {
   const char* model_type;  // of config.json
   const char* model;       // "LlamaForCausalLM"
   std::vector<GgufKey> keys;
-  // Fields that every model of the architecture has with these values; a model with others cannot be written.
+  // Fields that have these values in every model of the architecture; a model with other values cannot be
+  // written.
   std::vector<std::pair<const char*, Json>> implied;
   std::vector<NameRule> (*names)(const ModelSpec& spec);
-  // What files of other ages call the same; read, never written.
+  // The names in files of older or newer converters; read, never written.
   std::vector<std::vector<NameRule> (*)(const ModelSpec& spec)> other_names = {};
 };
 
-// By "general.architecture" and what the metadata says beyond it (a llama with experts is a Mixtral). The
-// error names the known ones.
+// Finds the architecture by "general.architecture" and other metadata (a llama with experts is a Mixtral).
+// The error lists the supported ones.
 Result<const GgufArchitecture*> find_gguf_architecture(const GgufFields& fields);
-// By a family's model_type; nullptr where GGUF has no name for it.
+// By a family's model_type; nullptr when GGUF has no such architecture.
 const GgufArchitecture* gguf_architecture_of(const std::string& model_type);
 
 }  // namespace makar

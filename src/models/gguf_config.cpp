@@ -8,14 +8,14 @@
 namespace makar {
 namespace {
 
-// The shortest decimal that reads back as the file's f32: 1e-05, not 9.999999747378752e-06.
-double tidy(double v) { return std::stod(fmt::format("{}", static_cast<float>(v))); }
+// The shortest decimal that parses to the same f32: 1e-05, not 9.999999747378752e-06.
+double shortest_f32(double v) { return std::stod(fmt::format("{}", static_cast<float>(v))); }
 
 Status put_key(const GgufKey& key, const std::string& full, const GgufFields& fields, Json& config) {
   const GgufValue* value = fields.find(full);
   if (!value) {
     if (!key.required) return Done{};
-    return error_at(fmt::format("key '{}'", full), "is missing; the file is no complete model");
+    return error_at(fmt::format("key '{}'", full), "is missing; the file is not a complete model");
   }
   if (!*key.field) return Done{};
   const auto wrong = [&](const char* expected) {
@@ -31,7 +31,7 @@ Status put_key(const GgufKey& key, const std::string& full, const GgufFields& fi
     case GgufKey::kReal: {
       const auto v = value->number();
       if (!v || !std::isfinite(*v)) return wrong("a number");
-      config[key.field] = tidy(*v);
+      config[key.field] = shortest_f32(*v);
       break;
     }
     case GgufKey::kFlag: {
@@ -51,7 +51,7 @@ void put_tokens(const GgufFields& fields, Json& config) {
   }
 }
 
-// What the shapes and the presence of tensors say; `a` names the architecture.
+// Fields derived from the shapes and the presence of tensors; `a` is the architecture.
 Status put_shapes(const Gguf& file, const GgufArchitecture& a, Json& config) {
   const auto has = [&](const char* name) { return file.find(name) != nullptr; };
   const std::string name = a.name;
@@ -59,7 +59,7 @@ Status put_shapes(const Gguf& file, const GgufArchitecture& a, Json& config) {
   if (!tokens || tokens->shape.rank() != 2)
     return error_of(
         Error::Kind::kNotFound, "tensor 'token_embd.weight'",
-        "is missing or no matrix; the file holds no complete model (a vocabulary alone, perhaps)");
+        "is missing or not a matrix; the file is not a complete model (perhaps only a vocabulary)");
   config["vocab_size"] = tokens->shape[0];
   if (name == "bert") {
     const GgufTensor* types = file.find("token_types.weight");
@@ -79,7 +79,8 @@ Status put_shapes(const Gguf& file, const GgufArchitecture& a, Json& config) {
   return Done{};
 }
 
-// The scale of Gemma 2's scores is no key: its 27B has width / heads, the smaller ones the size of a head.
+// GGUF has no key for Gemma 2's attention scale: the 27B model uses width / heads, smaller ones the head
+// size.
 double gemma_scalar(int64_t layers, int64_t width, int64_t heads, int64_t head_dim) {
   return layers == 46 ? static_cast<double>(width) / static_cast<double>(heads)
                       : static_cast<double>(head_dim);
@@ -101,19 +102,20 @@ Status put_derived(const GgufArchitecture& a, const GgufFields& fields, Json& co
   if (name == "gptneox" && turned && each > 0)
     config["rotary_pct"] = static_cast<double>(*turned) / static_cast<double>(each);
   else if (turned && *turned != each)
-    return error_of(Error::Kind::kUnsupported, fmt::format("key '{}.rope.dimension_count'", name),
-                    "turns {} of {} dimensions of a head; a {} that turns all of them is read", *turned, each,
-                    name);
+    return error_of(
+        Error::Kind::kUnsupported, fmt::format("key '{}.rope.dimension_count'", name),
+        "rotates {} of {} dimensions of a head; for {}, only rotation of all dimensions is supported",
+        *turned, each, name);
   return Done{};
 }
 
 Result<Json> config_of(const Gguf& file) {
   const GgufFields& fields = file.fields();
   if (fields.integer("split.count").value_or(1) > 1)
-    return error_of(
-        Error::Kind::kUnsupported, "key 'split.count'",
-        "is {}; this is one part of a model: open the first part by its file name, with the others beside it",
-        *fields.integer("split.count"));
+    return error_of(Error::Kind::kUnsupported, "key 'split.count'",
+                    "is {}; this is one file of a split model: open the first file by its name, with the "
+                    "others in the same folder",
+                    *fields.integer("split.count"));
   MAKAR_TRY(const GgufArchitecture* a, find_gguf_architecture(fields));
   Json config = {{"architectures", {a->model}}, {"model_type", a->model_type}};
   for (const auto& [field, value] : a->implied) config[field] = value;
@@ -128,12 +130,12 @@ Result<Json> config_of(const Gguf& file) {
 
 Status check_implied(const ModelSpec& spec, const GgufArchitecture& a) {
   const auto refuse = [&](const std::string& what) {
-    return error_of(Error::Kind::kUnsupported, "", "GGUF's architecture {} cannot hold a model with {}",
+    return error_of(Error::Kind::kUnsupported, "", "GGUF's architecture {} cannot represent a model with {}",
                     a.name, what);
   };
   for (const auto& [field, value] : a.implied)
     if (spec.config.contains(field) && !spec.config[field].is_null() && spec.config[field] != value)
-      return refuse(fmt::format("{} = {}; it means {}", field, spec.config[field].dump(), value.dump()));
+      return refuse(fmt::format("{} = {}; it requires {}", field, spec.config[field].dump(), value.dump()));
   const BlockSpec& b = spec.main().block;
   const std::string name = a.name;
   if (name == "gemma2") {
@@ -143,7 +145,7 @@ Status check_implied(const ModelSpec& spec, const GgufArchitecture& a) {
       return refuse(fmt::format("query_pre_attn_scalar other than {}", scalar));
   }
   if (name == "bloom" && b.feed_forward.width != 4 * spec.main().width)
-    return refuse("another feed-forward width");
+    return refuse("a different feed-forward width");
   if (name == "t5" && spec.config.contains("feed_forward_proj") &&
       spec.config["feed_forward_proj"] != "relu" && spec.config["feed_forward_proj"] != "gated-gelu")
     return refuse("feed_forward_proj = " + spec.config["feed_forward_proj"].dump());

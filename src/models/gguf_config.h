@@ -1,4 +1,4 @@
-// The metadata of a GGUF file as the config.json that a family's page reads, and back.
+// Converts between the metadata of a GGUF file and the config.json that a family reads.
 #pragma once
 #include "formats/config.h"
 #include "formats/gguf.h"
@@ -6,12 +6,10 @@
 
 namespace makar {
 
-// Fields that GGUF keeps in the shapes of its tensors (size of the vocabulary, tied output) are taken from
-// there.
+// Fields that GGUF does not store (vocabulary size, tied output) are derived from tensor shapes.
 Result<Config> gguf_config(const Gguf& file);
 
-// "general.architecture" and the keys of the architecture. kUnsupported when the model has something that
-// GGUF cannot say.
+// "general.architecture" and the keys of the architecture. kUnsupported when GGUF cannot represent the model.
 Result<GgufFields> gguf_fields(const ModelSpec& spec);
 
 }  // namespace makar

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kFactors = "rope_freqs.weight";
 
-// What every frequency is divided by.
+// The divisor of every frequency.
 std::vector<float> factors_of(const ops::RopeOptions& options) {
   ops::RopeOptions plain = options;
   plain.scaling = ops::RopeScaling::kNone;
@@ -19,8 +19,8 @@ std::vector<float> factors_of(const ops::RopeOptions& options) {
   return out;
 }
 
-// GGUF keeps only the factors of Llama 3's scaling. Its parameters are found by trying those that models have
-// and comparing the factors; anything else is refused rather than approximated.
+// GGUF stores only the resulting factors of Llama 3's scaling. Its parameters are found by trying those of
+// known models and comparing the factors; anything else is refused rather than approximated.
 Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
   const auto refuse = [&](const std::string& why) {
     return error_of(Error::Kind::kUnsupported, std::string("tensor '") + kFactors + "'", "{}", why);
@@ -32,7 +32,7 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
   o.theta = config.contains("rope_theta") ? config["rope_theta"].get<double>() : 10000.0;
   o.scaling = ops::RopeScaling::kLlama3;
   o.factor = t.f32()[t.count() - 1];
-  if (o.theta <= 1 || !(o.factor >= 1) || o.rotary > 65536) return refuse("has impossible values");
+  if (o.theta <= 1 || !(o.factor >= 1) || o.rotary > 65536) return refuse("has values out of range");
   for (int64_t original = 16; original <= 1 << 20; original *= 2) {
     o.original_positions = original;
     const std::vector<float> want = factors_of(o);
@@ -47,7 +47,7 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
                               {"original_max_position_embeddings", original}};
     return Done{};
   }
-  return refuse("holds factors that are not those of Llama 3's scaling");
+  return refuse("has factors that do not match Llama 3's scaling");
 }
 
 }  // namespace
@@ -59,10 +59,10 @@ Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& co
   if (type == "none") return Done{};
   if (type != "linear" && type != "yarn")
     return error_of(Error::Kind::kUnsupported, fmt::format("key '{}type'", start),
-                    "names {}; none, linear and yarn are read", shown(type));
+                    "is {}, which is not supported; supported are none, linear and yarn", shown(type));
   const GgufValue* factor = file.fields().find(start + "factor");
   if (!factor || !factor->number())
-    return error_at(fmt::format("key '{}factor'", start), "is missing or no number; {} needs it", type);
+    return error_at(fmt::format("key '{}factor'", start), "is missing or not a number; {} requires it", type);
   config["rope_scaling"] = {{"rope_type", type}, {"factor", *factor->number()}};
   if (const auto original = file.fields().integer(start + "original_context_length"))
     config["rope_scaling"]["original_max_position_embeddings"] = *original;
@@ -74,14 +74,13 @@ Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, G
   if (!rope || rope->scaling == ops::RopeScaling::kNone || rope->scaling == ops::RopeScaling::kLlama3)
     return Done{};
   if (rope->scaling == ops::RopeScaling::kDynamic)
-    return error_of(Error::Kind::kUnsupported, "",
-                    "GGUF cannot hold a model with dynamic scaling of its positions");
+    return error_of(Error::Kind::kUnsupported, "", "GGUF cannot represent dynamic scaling of positions");
   const std::string start = architecture + ".rope.scaling.";
   const bool yarn = rope->scaling == ops::RopeScaling::kYarn;
   if (yarn &&
       (rope->beta_fast != 32 || rope->beta_slow != 1 || rope->attention_factor != 0 || rope->mscale != 0))
     return error_of(Error::Kind::kUnsupported, "",
-                    "yarn scaling with parameters of its own is not written to GGUF");
+                    "yarn scaling with non-default parameters cannot be written to GGUF");
   fields.set(start + "type", GgufValue::text(yarn ? "yarn" : "linear"));
   fields.set(start + "factor", GgufValue::f32(static_cast<float>(rope->factor)));
   if (yarn)

@@ -7,11 +7,11 @@
 
 namespace makar {
 
-// "rope_scaling" of the config, from the keys of `architecture` and rope_freqs.weight.
+// Sets "rope_scaling" of the config from the keys of `architecture` and from rope_freqs.weight.
 Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& config);
-// The keys of a spec's scaling; kUnsupported for dynamic scaling.
+// Sets the keys for a spec's scaling; kUnsupported for dynamic scaling.
 Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, GgufFields& fields);
-// rope_freqs.weight, where the spec needs it.
+// The tensor rope_freqs.weight, if the spec needs it.
 std::optional<Tensor> gguf_rope_factors(const ModelSpec& spec);
 
 }  // namespace makar

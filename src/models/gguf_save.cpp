@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-// Experts lie in a dimension of their own.
+// Experts have a dimension of their own.
 Shape file_shape(const NamedSlice& slice) {
   const Shape s = slice.shape();
   const auto parts = static_cast<int64_t>(slice.ours.size());
@@ -14,8 +14,7 @@ Shape file_shape(const NamedSlice& slice) {
   return {parts, s[0] / parts, s[1]};
 }
 
-// Rows of a table of positions that stand before the first one (RoBERTa's padding); GGUF has no place for
-// them.
+// Rows of a position table before the first position (RoBERTa's padding); GGUF does not store them.
 int64_t rows_before_first(const NamedSlice& slice, const ModelSpec& spec) {
   return spec.encoder && slice.theirs == "position_embd.weight" ? spec.encoder->embedding.position_offset : 0;
 }
@@ -48,7 +47,7 @@ Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
   return out;
 }
 
-bool may_be_narrow(const GgufSource& t) {
+bool may_be_quantized(const GgufSource& t) {
   if (t.shape.rank() < 2 || !t.name.ends_with(".weight")) return false;
   for (const char* wide : {"ffn_gate_inp", "position_embd", "token_types", "attn_rel_b", "_norm"})
     if (t.name.find(wide) != std::string::npos) return false;

@@ -1,4 +1,4 @@
-// A model as the tensors and metadata of a GGUF file.
+// Converts a model to the tensors and metadata of a GGUF file.
 #pragma once
 #include <vector>
 
@@ -7,11 +7,11 @@
 
 namespace makar {
 
-// The tensors under GGUF's names, each made when it is written, in the type the model holds it in. Weights
-// that GGUF has no place for (BERT's pooler) are left out.
+// The tensors under GGUF's names, each computed when it is written, in the type of the model. Weights that
+// GGUF has no name for (BERT's pooler) are omitted.
 Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded);
 
-// Whether a tensor may be stored in fewer than 32 bits: matrices, but not routers, positions and token types.
-bool may_be_narrow(const GgufSource& tensor);
+// Whether a tensor may be stored in fewer than 32 bits: matrices, except routers, positions and token types.
+bool may_be_quantized(const GgufSource& tensor);
 
 }  // namespace makar

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kThousand = 1024;  // tokens that the cache is given for
+constexpr int64_t kThousand = 1024;  // tokens for which the cache size is reported
 constexpr int64_t kDefaultContext = 1024;
 
 bool is_expert(const Parameter& p) { return p.name.find(".experts.") != std::string::npos; }
@@ -31,7 +31,7 @@ void count_parameters(const Model& model, Inspection& out) {
   out.active = out.parameters - (f.experts > 0 ? experts / f.experts * (f.experts - f.experts_per_token) : 0);
 }
 
-// Weights of the matrices that one token meets in a layer.
+// Weights in the matrices of a layer that one token is multiplied with.
 double layer_weights(const StackSpec& s) {
   const AttentionSpec& a = s.block.attention;
   const FeedForwardSpec& f = s.block.feed_forward;
@@ -44,7 +44,7 @@ double layer_weights(const StackSpec& s) {
                   : expert);
 }
 
-// Keys and values that cross-attention makes of one token of the encoder.
+// Weights that compute the cross-attention keys and values of one encoder token.
 double cross_weights(const StackSpec& s) {
   if (!s.block.cross) return 0;
   return static_cast<double>(s.layers * s.width) *
@@ -59,7 +59,7 @@ double embedding_weights(const StackSpec& s) {
   return n + static_cast<double>(s.project_out * s.width);
 }
 
-// Of the part of the head that sees every token; one vector a sequence is no cost of a token.
+// Only the part of the head that runs for every token; a head that runs once per sequence is not counted.
 double head_weights(const ModelSpec& spec) {
   const HeadSpec& h = spec.head;
   const auto width = static_cast<double>(spec.main().width);

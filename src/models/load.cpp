@@ -5,8 +5,8 @@
 
 #include "base/file.h"
 #include "base/rng.h"
-#include "kernels/decode_blocks.h"
-#include "kernels/kernels.h"
+#include "kernels/host_math.h"
+#include "models/dequantize.h"
 #include "models/match.h"
 #include "models/source.h"
 #include "models/tokenizer_hash.h"
@@ -21,24 +21,17 @@ Result<LoadedModel> make_model(const Config& config) {
 
 namespace {
 
-// Matrices stay as the file has them, in fewer bits; everything else is small and is computed with in f32.
+// Matrices keep the type of the file; everything else is small and is converted to f32.
 bool keeps_type(const Parameter& p, DType type) {
   if (p.shape.rank() != 2 || !p.name.ends_with(".weight") || p.name.ends_with("relative_bias.weight"))
     return false;
   return type == DType::kF16 || type == DType::kBF16 || is_block(type);
 }
 
-// What a GGUF file has in f16 is computed with as its other types are, in integers, where that is faster.
-bool taken_as_integers(const Tensor& t) {
-  return t.dtype() == DType::kF16 && kernels::cpu().int16_is_faster &&
+// f16 matrices of GGUF files use integer products, like its other types, where that is faster.
+bool uses_integer_products(const Tensor& t) {
+  return t.dtype() == DType::kF16 && kernels::int16_products_are_faster() &&
          t.dim(-1) % layout_of(DType::kF16_64).elements == 0;
-}
-
-Tensor widened(const Tensor& t) {
-  if (!is_block(t.dtype())) return t.to(DType::kF32);
-  Tensor out = Tensor::empty(t.shape());
-  kernels::decode_blocks(t.dtype(), t.raw(), t.count(), out.f32());
-  return out;
 }
 
 Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const LoadOptions& options) {
@@ -49,13 +42,13 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
     Parameter& p = *slice.ours[i];
     Tensor t = parts[i];
     const bool kept = !options.trainable && keeps_type(p, t.dtype());
-    if (!kept) t = widened(t);
-    if (kept && files.gguf() && taken_as_integers(t)) t = t.viewed_as(DType::kF16_64);
-    // A tensor that may be written to must not be a view of the file.
+    if (!kept) t = dequantized(t);
+    if (kept && files.gguf() && uses_integer_products(t)) t = t.viewed_as(DType::kF16_64);
+    // A trainable tensor must not be a view of the file.
     if (options.trainable && t.raw() == whole.raw()) t = t.clone();
     p.value = t;
   }
-  if (parts[0].raw() != whole.raw()) MappedFile::put_aside({whole.raw(), whole.bytes()});  // copied
+  if (parts[0].raw() != whole.raw()) MappedFile::release_pages({whole.raw(), whole.bytes()});  // copied
   return Done{};
 }
 
@@ -75,7 +68,7 @@ Result<LoadedModel> load_model(const ModelSource& source, const LoadOptions& opt
   MAKAR_TRY(const auto matched, match_weights(loaded, files));
   for (const MatchedTensor& tensor : matched) MAKAR_CHECK_OK(load_tensor(tensor, files, options));
   for (const auto& p : loaded.model->parameters().all())
-    check(p->value.defined(), "the family's page has no name for " + p->name);
+    check(p->value.defined(), "the family has no name for " + p->name);
   loaded.warnings = tokenizer_warnings(source);
   return loaded;
 }
@@ -122,7 +115,7 @@ void initialize(Model& model, uint64_t seed) {
       continue;
     }
     if (p->name.ends_with(".bias") || p->buffer) continue;
-    // Projections back into the residual stream are scaled down with depth (Radford et al., 2019).
+    // Projections into the residual stream are scaled down with depth (Radford et al., 2019).
     const bool residual = p->name.ends_with(".o.weight") || p->name.ends_with(".down.weight");
     float deviation = spec.initializer_range;
     if (residual) deviation /= std::sqrt(2.0f * static_cast<float>(spec.main().layers));

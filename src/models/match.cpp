@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-// The name a file uses: with the family's prefix, or without where the file holds a bare body.
+// The name in a file: with the family's prefix, or without it when the file has only the body.
 class FileNames {
  public:
   FileNames(const WeightFiles& files, const Family& family) : prefix_(files.gguf() ? "" : family.prefix) {
@@ -28,13 +28,13 @@ class FileNames {
 };
 
 bool ignored(const Family& family, const WeightFiles& files, const std::string& name) {
-  if (files.gguf()) return name == "rope_freqs.weight";  // read into the config
+  if (files.gguf()) return name == "rope_freqs.weight";  // already read into the config
 
   return std::any_of(family.ignored.begin(), family.ignored.end(),
                      [&](const std::string& end) { return name.ends_with(end); });
 }
 
-// Fused experts are stored [experts, out, in] where ours lie end to end, [experts * out, in].
+// Fused experts are stored as [experts, out, in]; makar concatenates them to [experts * out, in].
 bool fits(const Shape& file, const NamedSlice& slice) {
   const Shape want = slice.shape();
   if (file == want) return true;
@@ -43,25 +43,25 @@ bool fits(const Shape& file, const NamedSlice& slice) {
          want[0] % file[0] == 0;
 }
 
-const char* describer(const WeightFiles& files) { return files.gguf() ? "the metadata" : "config.json"; }
+const char* description_of(const WeightFiles& files) { return files.gguf() ? "the metadata" : "config.json"; }
 
 Status check_tensor(const NamedSlice& slice, const std::string& name, const WeightFiles& files) {
   const auto* entry = files.entry(name);
   if (!entry)
     return error_of(Error::Kind::kNotFound, files.place(),
-                    "tensor {} is missing: {} asks for it with shape {}; the weights are incomplete or "
+                    "tensor {} is missing: {} requires it with shape {}; the weights are incomplete or "
                     "belong to another model",
-                    shown(name), describer(files), slice.shape().text());
+                    shown(name), description_of(files), slice.shape().text());
   const bool block = files.gguf() && is_block(entry->dtype);
   if (!block && (!is_float(entry->dtype) || entry->dtype == DType::kF64))
     return error_of(
         Error::Kind::kUnsupported, files.place_of(name),
-        "tensor {} has type {}; weights are f32, f16 or bf16: save the model again in one of them",
+        "tensor {} has type {}; expected f32, f16 or bf16: save the model again in one of these types",
         shown(name), makar::name(entry->dtype));
   if (!fits(entry->shape, slice))
     return error_at(files.place_of(name),
-                    "tensor {} has shape {} where {} asks for {}; one of the two belongs to another model",
-                    shown(name), entry->shape.text(), describer(files), slice.shape().text());
+                    "tensor {} has shape {} but {} requires {}; one of the two belongs to another model",
+                    shown(name), entry->shape.text(), description_of(files), slice.shape().text());
   return Done{};
 }
 
@@ -73,8 +73,8 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   const FileNames file_name(files, family);
   const GgufArchitecture* gguf = files.gguf() ? gguf_architecture_of(model.spec().family) : nullptr;
   auto slices = expand(gguf ? gguf->names(model.spec()) : family.names(model.spec()), model.parameters());
-  // A file may use other names: those that transformers has in memory (fused experts, renamed layers), or of
-  // another age of GGUF.
+  // A file may use other names: those of transformers in memory (fused experts, renamed layers), or those of
+  // older or newer GGUF converters.
   std::vector<std::vector<NameRule> (*)(const ModelSpec&)> others;
   if (gguf)
     others = gguf->other_names;
@@ -102,8 +102,9 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   }
   for (const std::string& name : files.names())
     if (!used.contains(name) && !ignored(family, files, name))
-      return error_at(files.place_of(name), "tensor {} does not belong to a {}; {} and the weights disagree",
-                      shown(name), model.spec().architecture, describer(files));
+      return error_at(files.place_of(name),
+                      "tensor {} is not part of a {} model; {} and the weights do not match", shown(name),
+                      model.spec().architecture, description_of(files));
   return out;
 }
 
@@ -114,7 +115,7 @@ Status check_depth(const ModelSpec& spec, const Config& config, const WeightFile
   const auto tensors = static_cast<int64_t>(files.names().size());
   if (layers <= tensors) return Done{};
   return error_at(config.place(),
-                  "asks for {} layers but {} holds {} tensors in all; the weights are incomplete or belong "
+                  "requires {} layers but {} has only {} tensors; the weights are incomplete or belong "
                   "to another model",
                   layers, files.place(), tensors);
 }

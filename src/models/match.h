@@ -1,5 +1,5 @@
-// What a config asks for, joined with what the weight files hold, by names and shapes alone: no weight is
-// read.
+// Matches the parameters of a config with the tensors of the weight files, by names and shapes only: no
+// weights are read.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,17 +9,17 @@
 
 namespace makar {
 
-// A tensor of the files and the parameters that it fills.
+// A tensor of the files and the parameters it provides.
 struct MatchedTensor {
   NamedSlice slice;
-  std::string name;  // as the files spell it
+  std::string name;  // as in the files
 };
 
-// Every tensor that the model needs is there with a float type and the right shape, and the files hold
-// nothing else. The first thing that does not hold is the error.
+// Checks that every tensor the model needs is present with a float type and the right shape, and that the
+// files have no others. Returns the first violation as error.
 Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, const WeightFiles& files);
 
-// Before a model is built: a config with more layers than the files have tensors cannot be theirs.
+// Checks, before a model is built, that the config does not have more layers than the files have tensors.
 Status check_depth(const ModelSpec& spec, const Config& config, const WeightFiles& files);
 
 }  // namespace makar

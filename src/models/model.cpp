@@ -59,7 +59,7 @@ void Model::make_heads() {
 }
 
 Tensor Model::encode(ForwardContext& f, const Batch& source) const {
-  ForwardContext inner{f.ops, nullptr, f.record, f.checkpoint};  // a cache is for the decoder
+  ForwardContext inner{f.ops, nullptr, f.record, f.checkpoint};  // the cache belongs to the decoder
   return (*encoder_)(inner, source);
 }
 
@@ -97,7 +97,7 @@ Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_
   ops::CrossEntropyOptions options;
   options.smoothing = smoothing;
   options.soft_cap = spec_.head.soft_cap;
-  if (lm_.adapter()) {  // an adapter beside the output matrix: through the logits
+  if (lm_.adapter()) {  // an adapter on the output matrix: compute the logits
     return ops::cross_entropy(ctx, lm_logits(ctx, hidden), targets, options);
   }
   const Tensor bias = lm_.bias() ? lm_.bias()->value : Tensor();
@@ -182,7 +182,15 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
   for (Linear* l : {&lm_, &transform_, &pooler_, &classifier_dense_, &classifier_, &second_}) one(*l);
 }
 
-void Model::pack(ThreadPool& pool, bool release) {
+std::vector<const Parameter*> Model::output_weights() const {
+  std::vector<const Parameter*> out;
+  for (const Linear* l : {&lm_, &classifier_, &second_})
+    if (l->defined()) out.push_back(l->weight());
+  return out;
+}
+
+void Model::pack(Device& device, bool release) {
+  parameters().to(device.memory());
   std::vector<Linear*> all;
   each_linear([&](const std::string&, Linear& linear) { all.push_back(&linear); });
   std::stable_sort(all.begin(), all.end(), [](const Linear* a, const Linear* b) {
@@ -193,7 +201,7 @@ void Model::pack(ThreadPool& pool, bool release) {
     if (stack) ++readers[stack->tokens()];
   for (const Linear* linear : all) ++readers[linear->weight()];
   for (Linear* linear : all) {
-    linear->pack(pool);
+    linear->pack(device);
     if (release && readers[linear->weight()] == 1) linear->release();
   }
 }

@@ -23,7 +23,7 @@ NameRule with(const NameRule& rule, const std::string& mark, int64_t number) {
   return out;
 }
 
-// An expert index that only ours has: all experts are parts of one tensor (fused experts).
+// The rule has an expert index only on our side: one tensor has all experts (fused experts).
 NameRule all_experts(const NameRule& rule, const ParameterSet& set) {
   NameRule out = rule;
   out.ours.clear();
@@ -50,7 +50,8 @@ bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>&
       if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
     if (slice.ours.empty()) continue;
     any = true;
-    check(slice.ours.size() == rule.ours.size(), "a fused tensor lacks some of its parts: " + slice.theirs);
+    check(slice.ours.size() == rule.ours.size(),
+          "a fused tensor has parameters that are missing: " + slice.theirs);
     out.push_back(std::move(slice));
   }
   return any;
@@ -112,7 +113,8 @@ Tensor transposed(const Tensor& x) {
   return size_of(x.dtype()) == 4 ? transposed<uint32_t>(x) : transposed<uint16_t>(x);
 }
 
-// Calls body(part, bytes of part at offset, bytes of whole at offset, size) for every run of equal bytes.
+// Calls body(part, bytes of part at offset, bytes of whole at offset, size) for every contiguous range of
+// bytes.
 template <class F>
 void each_run(const NamedSlice& slice, DType type, F&& body) {
   size_t at = 0;
@@ -124,10 +126,11 @@ void each_run(const NamedSlice& slice, DType type, F&& body) {
     }
 }
 
-// Rows from pairs into halves (to_file false) or back, head by head; rows of blocks move whole.
-Tensor repaired(const Tensor& x, int64_t heads, bool to_file) {
+// Reorders the rows of each head from pairs to halves (to_file false) or back; rows of blocks move as a
+// whole.
+Tensor reorder_rotary_rows(const Tensor& x, int64_t heads, bool to_file) {
   const int64_t rows = x.dim(0), each = rows / heads, half = each / 2;
-  check(rows % heads == 0 && each % 2 == 0, "heads of an even number of rows");
+  check(rows % heads == 0 && each % 2 == 0, "a head must have an even number of rows");
   const size_t row = bytes_of(x.dtype(), x.count() / rows);
   Tensor y = Tensor::empty(x.shape(), x.dtype());
   for (int64_t r = 0; r < rows; ++r) {
@@ -159,13 +162,15 @@ std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
 std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice) {
   std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(theirs) : theirs, slice);
   for (Tensor& part : parts) {
-    if (slice.paired_heads > 0) part = repaired(part, slice.paired_heads, false);
+    if (slice.paired_heads > 0) part = reorder_rotary_rows(part, slice.paired_heads, false);
     if (slice.offset != 0) part = plus(part, -slice.offset);
   }
   return parts;
 }
 
-Tensor join(const std::vector<Tensor>& ours, const NamedSlice& slice) {
+Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
+  std::vector<Tensor> ours;
+  for (const Tensor& part : parts) ours.push_back(part.host());
   Tensor whole = ours[0];
   if (ours.size() > 1) {
     Shape shape = slice.shape();
@@ -175,7 +180,7 @@ Tensor join(const std::vector<Tensor>& ours, const NamedSlice& slice) {
       std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
     });
   }
-  if (slice.paired_heads > 0) whole = repaired(whole, slice.paired_heads, true);
+  if (slice.paired_heads > 0) whole = reorder_rotary_rows(whole, slice.paired_heads, true);
   if (slice.offset != 0) whole = plus(whole, slice.offset);
   return slice.transpose ? transposed(whole) : whole;
 }

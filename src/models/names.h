@@ -1,7 +1,7 @@
-// How a family's weight files name things, as a table read both ways.
+// The tensor names of a family's weight files, as one table for loading and saving.
 //
-// A rule joins one tensor of the file to one or several parameters of ours. Names are modules: ".weight",
-// ".bias" and "" are tried after them. "{}" stands for the layer, "{e}" for the expert.
+// A rule maps one tensor of the file (`theirs`) to one or several parameters (`ours`). Names are modules:
+// ".weight", ".bias" and "" are tried as suffixes. "{}" is the layer, "{e}" the expert.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,14 +15,14 @@ namespace makar {
 struct NameRule {
   std::vector<std::string> ours;
   std::string theirs;
-  // Several of ours make one tensor of theirs: cut into `groups`, each holding a slice of every part in turn
-  // (fused query-key-value per head); 1 lays the parts end to end.
+  // Several parameters in one tensor: split into `groups`, each with a slice of every parameter in turn
+  // (query-key-value fused per head); 1 concatenates the parameters.
   int64_t groups = 1;
-  bool transpose = false;  // the file holds [in, out]
-  // Rows of each of so many heads lie in pairs in the file, (0, half), (1, half + 1), ...: what rotary
-  // positions that turn neighbours need. 0: as ours.
+  bool transpose = false;  // the file stores [in, out]
+  // With this many heads, the file stores the rows of each head in pairs, (0, half), (1, half + 1), ..., for
+  // rotary positions that rotate adjacent pairs. 0: no reordering.
   int64_t paired_heads = 0;
-  float offset = 0;  // the file holds our value plus this
+  float offset = 0;  // the file stores the parameter plus this value
   NameRule(std::string o, std::string t, bool transposed = false)
       : ours{std::move(o)}, theirs(std::move(t)), transpose(transposed) {}
   NameRule(std::vector<std::string> o, std::string t, int64_t g, bool transposed = false)
@@ -37,7 +37,7 @@ struct NameRule {
   }
 };
 
-// One tensor of the file and the parameters it holds.
+// One tensor of the file and the parameters it contains.
 struct NamedSlice {
   std::string theirs;
   std::vector<Parameter*> ours;
@@ -45,13 +45,13 @@ struct NamedSlice {
   bool transpose;
   int64_t paired_heads = 0;
   float offset = 0;
-  Shape shape() const;  // of the file's tensor
+  Shape shape() const;  // of the tensor in the file
 };
 
-// The rules for every layer and expert that `set` really has.
+// Applies the rules to every layer and expert that `set` has.
 std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const ParameterSet& set);
 
-// Cuts a tensor of the file into our parts, and back.
+// Splits a tensor of the file into parameters, and back.
 std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice);
 Tensor join(const std::vector<Tensor>& ours, const NamedSlice& slice);
 

@@ -39,7 +39,7 @@ Activation Reader::activation(const Config::Keys& keys, const std::string& fallb
   for (const auto& [n, a] : known) names.push_back(n);
   require(
       false, keys,
-      fmt::format("names the activation {}, which is not known{}", shown(name), did_you_mean(name, names)));
+      fmt::format("is {}, which is not a supported activation{}", shown(name), did_you_mean(name, names)));
   return Activation::kGelu;
 }
 
@@ -70,7 +70,7 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
   require(
       o.rotary % 2 == 0 && o.rotary > 0,
       partial == 1.0 ? Config::Keys("head_dim") : Config::Keys({"partial_rotary_factor", "rotary_pct"}),
-      fmt::format("turns {} of {} dimensions; an even number of at least 2 is needed", o.rotary, head_dim));
+      fmt::format("rotates {} of {} dimensions; expected an even number of at least 2", o.rotary, head_dim));
   const std::string kind = r.text_or({"rope_type", "type"}, "default");
   static const std::map<std::string, ops::RopeScaling> kinds = {{"default", ops::RopeScaling::kNone},
                                                                 {"linear", ops::RopeScaling::kLinear},
@@ -80,7 +80,8 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
   const auto it = kinds.find(kind);
   if (it == kinds.end()) {
     require(false, newer ? "rope_parameters" : "rope_scaling",
-            fmt::format("asks for the rope type {}; known are default, linear, dynamic, llama3 and yarn",
+            fmt::format("has the rope type {}, which is not supported; supported are default, linear, "
+                        "dynamic, llama3 and yarn",
                         shown(kind)));
     return o;
   }
@@ -104,7 +105,7 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
     r.require(o.scaling != ops::RopeScaling::kLlama3 || o.high_freq_factor != o.low_freq_factor,
               "high_freq_factor", "must differ from low_freq_factor");
     r.require(o.scaling != ops::RopeScaling::kDynamic || o.rotary > 2, "rope_type",
-              "dynamic needs more than 2 rotary dimensions");
+              "dynamic scaling requires more than 2 rotary dimensions");
   }
   if (r.error_ && !error_) error_ = r.error_;
   return o;
@@ -118,7 +119,7 @@ std::vector<int64_t> Reader::windows(int64_t layers, int64_t window, const std::
             fmt::format("has {} entries for {} layers", types.size(), layers));
     for (size_t i = 0; i < out.size() && i < types.size(); ++i) {
       require(types[i] == "full_attention" || types[i] == "sliding_attention", "layer_types",
-              "names " + shown(types[i]) + "; known are full_attention and sliding_attention");
+              "has " + shown(types[i]) + "; expected full_attention or sliding_attention");
       out[i] = types[i] == "sliding_attention" ? window : 0;
     }
   } else if (rule == "all") {
@@ -159,20 +160,22 @@ HeadKind Reader::head(const std::string& model, ModelSpec& spec) {
   std::vector<std::string> all;
   for (const auto& [suffix, kind] : known) all.push_back(model + suffix);
   require(false, "architectures",
-          fmt::format("names {}, which is not known{}", shown(spec.architecture),
+          fmt::format("has {}, which is not supported{}", shown(spec.architecture),
                       did_you_mean(spec.architecture, all)));
   return HeadKind::kNone;
 }
 
 void Reader::special_tokens(ModelSpec& spec, int64_t bos, int64_t eos, int64_t pad) {
+  const Json& json = config_.json();
+  // As in transformers: a key that is null names no token, one that is missing has the family's usual id.
   const auto one = [&](const char* key, int64_t fallback) {
-    return integer_or(key, fallback, -1, int64_t{1} << 23);
+    const bool none = json.contains(key) && json[key].is_null();
+    return none ? -1 : integer_or(key, fallback, -1, int64_t{1} << 23);
   };
   spec.bos = one("bos_token_id", bos);
   spec.pad = one("pad_token_id", pad);
   spec.decoder_start = one("decoder_start_token_id", -1);
   spec.initializer_range = number_or({"initializer_range", "init_std"}, 0.02, 0.0, 1e3);
-  const Json& json = config_.json();
   if (json.contains("eos_token_id") && json["eos_token_id"].is_array())
     spec.eos = take(config_.integers("eos_token_id", 0, int64_t{1} << 23, 64), std::vector<int64_t>());
   else if (const int64_t id = one("eos_token_id", eos); id >= 0)
@@ -195,12 +198,13 @@ Result<ModelSpec> Reader::finish(ModelSpec spec) {
     if (!stack) continue;
     const auto& f = stack->block.feed_forward;
     require(f.experts == 0 || (f.experts_per_token >= 1 && f.experts_per_token <= f.experts),
-            "num_experts_per_tok", fmt::format("is {} of {} experts", f.experts_per_token, f.experts));
+            "num_experts_per_tok",
+            fmt::format("is {} but there are {} experts", f.experts_per_token, f.experts));
     require(stack->layers * std::max<int64_t>(1, f.experts) <= 65536, "num_hidden_layers",
-            "times the experts is beyond 65536");
+            "times the number of experts exceeds 65536");
     require(stack->embedding.positions != PositionKind::kSinusoidal ||
                 stack->embedding.max_positions * stack->width <= (int64_t{1} << 24),
-            "max_position_embeddings", "makes a table of positions beyond 2^24 values");
+            "max_position_embeddings", "gives a position table of more than 2^24 values");
   }
   if (error_) return *error_;
   spec.config = config_.json();

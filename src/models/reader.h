@@ -1,5 +1,5 @@
-// Reads a family's config.json field by field. The first error sticks and later reads return their fallbacks,
-// so a family's page reads as a list of fields; it ends with `return reader.finish(spec)`.
+// Reads a family's config.json field by field. After the first error, later reads return their fallbacks, so
+// that a family's page is a plain list of fields; it ends with `return reader.finish(spec)`.
 #pragma once
 #include <optional>
 #include <string>
@@ -21,7 +21,7 @@ class Reader {
   bool flag_or(const Config::Keys& keys, bool fallback);
   std::string text_or(const Config::Keys& keys, const std::string& fallback);
 
-  // Sizes with the bounds every family shares.
+  // Sizes with the bounds that all families share.
   int64_t width(const Config::Keys& keys) { return integer(keys, 1, int64_t{1} << 17); }
   int64_t width_or(const Config::Keys& keys, int64_t fallback) {
     return integer_or(keys, fallback, 1, int64_t{1} << 20);
@@ -37,21 +37,21 @@ class Reader {
   }
 
   Activation activation(const Config::Keys& keys, const std::string& fallback = "");
-  // heads, head_dim = width / heads with the check that it divides.
+  // width / heads, with a check that it divides.
   int64_t head_dim(int64_t width, int64_t heads, const Config::Keys& keys);
   void kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback);
   // rope_parameters (newer) or rope_theta and rope_scaling (older).
   std::optional<ops::RopeOptions> rope(int64_t head_dim, double theta, int64_t max_positions,
                                        double partial = 1.0);
-  // One window a layer from layer_types, or the same for all.
+  // One window per layer from layer_types, or the same for all.
   std::vector<int64_t> windows(int64_t layers, int64_t window, const std::string& rule);
   int64_t labels();
 
-  // The head that architectures[0] names, e.g. "BertForMaskedLM"; `model` is the class prefix "Bert".
+  // The head of architectures[0], e.g. "BertForMaskedLM"; `model` is the class prefix "Bert".
   HeadKind head(const std::string& model, ModelSpec& spec);
   void special_tokens(ModelSpec& spec, int64_t bos, int64_t eos, int64_t pad);
 
-  // A rule that joins several fields: fails with `what` when it does not hold.
+  // A rule that involves several fields: fails with `what` when it is violated.
   void require(bool holds, const Config::Keys& keys, const std::string& what);
   void unsupported(bool present, const Config::Keys& keys, const std::string& what);
   Result<ModelSpec> finish(ModelSpec spec);

@@ -20,7 +20,7 @@ Result<const Family*> find_family(const Config& config) {
     known.emplace_back(f->type);
   }
   Error error =
-      config.wrong("model_type", fmt::format("is {}, which is not a known family{}; known are {}",
+      config.wrong("model_type", fmt::format("is {}, which is not a supported family{}; supported are {}",
                                              shown(type), did_you_mean(type, known), fmt::join(known, ", ")));
   error.kind = Error::Kind::kUnsupported;
   return error;

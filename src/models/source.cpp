@@ -4,14 +4,15 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "formats/gguf_split.h"
 #include "models/gguf_config.h"
 
 namespace makar {
 namespace {
 
-// The only GGUF file (or the first of the only model in several) of a folder without a config.json; "" when
-// there is none, or several to choose from.
+// The only GGUF file (or the first file of the only split model) of a folder without config.json; "" when
+// there is none, or more than one.
 std::string only_gguf(const std::string& folder) {
   if (is_there(folder + "/config.json")) return "";
   std::string found;
@@ -24,7 +25,21 @@ std::string only_gguf(const std::string& folder) {
   return found;
 }
 
-// By its name, or by its first bytes: a downloaded blob may have any name.
+// An adapter's folder where a model is expected.
+Status check_not_adapter(const std::string& folder) {
+  if (is_there(folder + "/config.json") || !is_file(folder + "/adapter_config.json")) return Done{};
+  std::string base = "MODEL";
+  if (const auto json = read_json(folder + "/adapter_config.json"); json.ok() && json->is_object())
+    if (const Json name = json->value("base_model_name_or_path", Json()); name.is_string() && !name.empty())
+      base = name.get<std::string>();
+  return error_at(
+      folder,
+      "is an adapter, not a model: use it with its base model (-m {} --lora {}), or fold it in first (makar "
+      "merge -m {} --lora {} -o FOLDER)",
+      base, folder, base, folder);
+}
+
+// Decides by name or by the first bytes: a downloaded blob may have any name.
 bool is_gguf(const std::string& path) {
   if (!is_file(path)) return false;
   if (path.ends_with(".gguf")) return true;
@@ -39,6 +54,7 @@ Result<ModelSource> ModelSource::open(const std::string& path) {
   source.path = is_folder(path) ? only_gguf(path) : is_gguf(path) ? path : "";
   if (source.path.empty()) {
     source.path = path;
+    MAKAR_CHECK_OK(check_not_adapter(path));
     MAKAR_TRY(source.config, Config::read(path));
     return source;
   }

@@ -1,4 +1,4 @@
-// Where a model comes from: a Hugging Face folder, a GGUF file, or a folder that holds one GGUF file.
+// The source of a model: a Hugging Face folder, a GGUF file, or a folder with one GGUF file.
 #pragma once
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace makar {
 
 struct ModelSource {
-  std::string path;  // of the folder, or of the GGUF file
+  std::string path;  // the folder or the GGUF file
   Config config;
   Gguf::File gguf;  // null for a Hugging Face folder
 

@@ -1,4 +1,4 @@
-// What a whole model is: its stacks, its head, its special tokens.
+// The specification of a whole model: its stacks, its head, its special tokens.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,30 +11,30 @@ namespace makar {
 
 enum class HeadKind {
   kNone,      // hidden states (and a pooler where the family has one)
-  kCausalLm,  // next token; also the decoder of an encoder-decoder
+  kCausalLm,  // next token; also for the decoder of an encoder-decoder
   kMaskedLm,
   kPretraining,    // masked LM and next-sentence prediction (BERT)
-  kSequenceClass,  // one label (or score) a sequence
+  kSequenceClass,  // one label (or score) per sequence
   kTokenClass,
   kQuestion,  // start and end logits
   kImageClass,
   kImageClassTeacher,  // class and distillation heads, averaged (DeiT)
 };
 
-// How one vector is taken from a sequence for a classifier.
+// How a classifier gets one vector from a sequence.
 enum class PoolKind { kFirst, kPooler, kLast };
 
 struct HeadSpec {
   HeadKind kind = HeadKind::kNone;
   int64_t labels = 0;
   // Language modelling
-  bool tied = true;  // the output matrix is the token table
+  bool tied = true;  // the output matrix is the token embedding
   bool lm_bias = false;
   bool lm_offset = false;  // a fixed bias, saved but not trained (BART, Marian)
   bool transform = false;  // dense, activation and norm before the output matrix (masked LM)
   int64_t transform_width = 0;
   Activation transform_activation = Activation::kGelu;
-  float scale = 1.0f;     // on the hidden states
+  float scale = 1.0f;     // factor on the hidden states
   float soft_cap = 0.0f;  // on the logits
   // Classification
   PoolKind pool = PoolKind::kFirst;
@@ -48,15 +48,15 @@ struct ModelSpec {
   std::string family;        // "llama"
   std::string architecture;  // "LlamaForCausalLM"
   std::optional<StackSpec> encoder, decoder;
-  bool shared_tokens = true;  // encoder and decoder use one token table
+  bool shared_tokens = true;  // encoder and decoder share one token embedding
   HeadSpec head;
   int64_t vocab = 0;
-  int64_t max_positions = 0;  // 0: no limit of its own
+  int64_t max_positions = 0;  // 0: no limit
   int64_t bos = -1, pad = -1, decoder_start = -1;
   std::vector<int64_t> eos;
   float router_loss = 0.0f;  // weight of the load-balancing loss
   float initializer_range = 0.02f;
-  Json config;  // config.json as it was read
+  Json config;  // config.json as read
 
   const StackSpec& main() const { return decoder ? *decoder : *encoder; }
 };

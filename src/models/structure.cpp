@@ -11,34 +11,34 @@ bool is_number(const std::string& name) {
          std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A node while leaves are added, with its children by name beside their order.
-struct Growing {
+// A node under construction, with its children in order and by name.
+struct OpenNode {
   StructureNode node;
-  std::vector<Growing> children;
+  std::vector<OpenNode> children;
   std::map<std::string, size_t> by_name;
 
-  Growing& child(const std::string& name) {
+  OpenNode& child(const std::string& name) {
     const auto [it, fresh] = by_name.emplace(name, children.size());
     if (fresh) children.emplace_back().node.name = name;
     return children[it->second];
   }
 };
 
-bool alike(const StructureNode& a, const StructureNode& b) {
+bool same_structure(const StructureNode& a, const StructureNode& b) {
   return a.tensor == b.tensor && a.dtype == b.dtype && a.shape == b.shape &&
          std::equal(a.children.begin(), a.children.end(), b.children.begin(), b.children.end(),
                     [](const StructureNode& x, const StructureNode& y) {
-                      return x.name == y.name && x.repeat == y.repeat && alike(x, y);
+                      return x.name == y.name && x.repeat == y.repeat && same_structure(x, y);
                     });
 }
 
-// Numbered children that follow one another and are alike become one: 0, 1, 2 is 0..2.
+// Folds consecutively numbered children of equal structure into one: 0, 1, 2 becomes 0..2.
 std::vector<StructureNode> fold_runs(std::vector<StructureNode> nodes) {
   std::vector<StructureNode> out;
   int64_t first = 0, last = 0;
   for (auto& node : nodes) {
     const int64_t number = is_number(node.name) ? std::stoll(node.name) : -1;
-    if (number >= 0 && !out.empty() && number == last + 1 && alike(out.back(), node)) {
+    if (number >= 0 && !out.empty() && number == last + 1 && same_structure(out.back(), node)) {
       ++out.back().repeat;
       last = number;
       out.back().name = std::to_string(first) + ".." + std::to_string(last);
@@ -50,14 +50,14 @@ std::vector<StructureNode> fold_runs(std::vector<StructureNode> nodes) {
   return out;
 }
 
-StructureNode finish(Growing& growing) {
+StructureNode finish(OpenNode& open) {
   std::vector<StructureNode> children;
-  for (auto& c : growing.children) children.push_back(finish(c));
-  StructureNode node = std::move(growing.node);
+  for (auto& c : open.children) children.push_back(finish(c));
+  StructureNode node = std::move(open.node);
   node.parameters = node.tensor ? node.shape.count() : 0;
   for (auto& c : fold_runs(std::move(children))) {
     node.parameters += c.parameters * c.repeat;
-    // "layers" with nothing but numbers below it is left out: its children are layers.0..11.
+    // A "layers" level with only numbered children is omitted: its children become layers.0..11.
     const bool list = !c.tensor && !c.children.empty() &&
                       std::all_of(c.children.begin(), c.children.end(), [](const StructureNode& n) {
                         return n.name[0] >= '0' && n.name[0] <= '9';
@@ -77,10 +77,10 @@ StructureNode finish(Growing& growing) {
 }  // namespace
 
 StructureNode make_structure(const std::string& name, const std::vector<StructureLeaf>& leaves) {
-  Growing root;
+  OpenNode root;
   root.node.name = name;
   for (const StructureLeaf& leaf : leaves) {
-    Growing* at = &root;
+    OpenNode* at = &root;
     for (size_t begin = 0; begin <= leaf.name.size();) {
       const size_t dot = std::min(leaf.name.find('.', begin), leaf.name.size());
       at = &at->child(leaf.name.substr(begin, dot - begin));

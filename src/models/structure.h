@@ -13,14 +13,14 @@ struct StructureLeaf {
   std::string dtype;
 };
 
-// Siblings that are numbered one after another and alike are one node.
+// Consecutively numbered siblings of equal structure are one node.
 struct StructureNode {
   std::string name;        // "self_attn", "layers.0..11"
-  int64_t repeat = 1;      // how many alike are folded here
-  int64_t parameters = 0;  // of one of them, with everything below
+  int64_t repeat = 1;      // how many equal siblings are folded into this node
+  int64_t parameters = 0;  // of one of them, including everything below
   bool tensor = false;     // a leaf, with:
   Shape shape;
-  std::string dtype;  // "f32"; empty when it is not known
+  std::string dtype;  // "f32"; empty when unknown
   std::vector<StructureNode> children;
 };
 

@@ -18,11 +18,11 @@ std::string digits(uint64_t h) { return fmt::format("{:016x}", h); }
 void compare(const std::string& place, const char* what, const std::string& kept, const std::string& now,
              std::vector<std::string>& out) {
   if (kept.empty() || kept == now) return;
-  out.push_back(
-      fmt::format("{}: the {} {} (hash {}, the model was converted with {}); the model may write nonsense: "
-                  "put the original back or "
-                  "convert again",
-                  place, what, now.empty() ? "is missing" : "was changed", now.empty() ? "none" : now, kept));
+  out.push_back(fmt::format(
+      "{}: the {} {} (hash {}, the model was converted with {}); the model may generate nonsense: "
+      "restore the original or "
+      "convert again",
+      place, what, now.empty() ? "is missing" : "was changed", now.empty() ? "none" : now, kept));
 }
 
 }  // namespace
@@ -32,7 +32,8 @@ std::string text_hash(std::string_view text) { return digits(add(kStart, text));
 std::string gguf_tokenizer_hash(const GgufFields& fields) {
   uint64_t h = kStart;
   for (const auto& [key, value] : fields.list())
-    if (key.starts_with("tokenizer.ggml.")) h = add(add(h, key), value.payload());
+    if (key.starts_with("tokenizer.ggml.") || key == "tokenizer.huggingface.json")
+      h = add(add(h, key), value.payload());
   return h == kStart ? "" : digits(h);
 }
 

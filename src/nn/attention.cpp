@@ -42,69 +42,45 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
     query = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.rope);
     key = ops::rope(ctx, key, spec_.kv_heads, *spec_.rope, in.rope);
   }
-  std::vector<ops::SequenceRows> rows;
   Tensor mixed;
   if (f.cache) {
     check(!ctx.tape, "a cache is for inference: no tape");
-    std::vector<size_t> slots;
-    std::vector<KvCache::NewRows> written;
-    for (const Sequence& s : in.batch->sequences) {
-      written.push_back({s.slot, s.past, s.start, s.length});
-      slots.push_back(s.slot);
-      rows.push_back({s.start, s.length, 0, s.past + s.length, s.past});
-    }
-    f.cache->write(ctx.pool, layer, written, key, value);
     ops::AttentionOptions how = options(window);
     if (f.stream.sinks > 0 && window == 0) how.sinks = f.stream.sinks, how.window = f.stream.window;
-    mixed = ops::attention_cached(ctx, query, f.cache->keys(layer, slots), rows, how, in.bias, to_sinks);
+    const ops::CachedKeys keys = f.cache->keys(layer);
+    ops::store_keys(ctx, key, value, keys, in.self, spec_.kv_heads);
+    mixed = ops::attend_cached(ctx, query, keys, in.self, how, to_sinks);
   } else {
-    for (const Sequence& s : in.batch->sequences)
-      rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0});
     std::vector<Tensor>* weights = nullptr;
     if (f.record && f.record->attention) {
       auto& map = f.record->attentions.emplace_back();
       if (f.record->wants_attention(layer)) weights = &map;
     }
-    mixed = ops::attention(ctx, query, key, value, rows, options(window), in.bias, weights);
+    mixed = ops::attend(ctx, query, key, value, in.self, options(window), weights);
   }
   return o(ctx, mixed);
 }
 
 void Attention::remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
-  f.cache->write_cross(f.ops.pool, slot, layer, k(f.ops, encoded), v(f.ops, encoded));
+  Context& ctx = f.ops;
+  const Tensor key = k(ctx, encoded), value = v(ctx, encoded);
+  f.cache->begin_cross(slot, layer, key.dim(0));
+  ops::AttentionBatch source = ops::attention_batch(ctx, {{0, key.dim(0), 0, key.dim(0), 0, 0}}, spec_.heads);
+  source.pages = ctx.upload(f.cache->cross_page_addresses(slot));
+  ops::store_keys(ctx, key, value, f.cache->keys(layer), source, spec_.kv_heads);
 }
 
 Tensor Attention::cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
   const Tensor query = q(ctx, x);
-  const auto& sequences = in.batch->sequences;
-  std::vector<ops::SequenceRows> rows;
-  if (f.cache) {
-    std::vector<size_t> slots;
-    for (size_t i = 0; i < sequences.size(); ++i) {
-      const size_t slot = sequences[i].slot;
-      if (!f.cache->has_cross(slot, layer)) {
-        check(in.encoded.defined(), "cross-attention needs the encoder's output first");
-        const Sequence& e = in.encoder_batch->sequences[i];
-        remember(f, in.encoded.slice(e.start, e.start + e.length), slot, layer);
-      }
-      slots.push_back(slot);
-      rows.push_back({sequences[i].start, sequences[i].length, 0, f.cache->cross_length(slot), 0});
-    }
-    return o(ctx, ops::attention_cached(ctx, query, f.cache->cross_keys(layer, slots), rows, options(0)));
-  }
+  if (f.cache) return o(ctx, ops::attend_cached(ctx, query, f.cache->keys(layer), in.cross, options(0)));
   const Tensor key = k(ctx, in.encoded), value = v(ctx, in.encoded);
-  check(in.encoder_batch->sequences.size() == sequences.size(), "one encoder sequence a decoder sequence");
-  for (size_t i = 0; i < sequences.size(); ++i) {
-    const Sequence& e = in.encoder_batch->sequences[i];
-    rows.push_back({sequences[i].start, sequences[i].length, e.start, e.length, 0});
-  }
   std::vector<Tensor>* weights = nullptr;
   if (f.record && f.record->attention) {
     auto& map = f.record->cross_attentions.emplace_back();
     if (f.record->wants_attention(layer)) weights = &map;
   }
-  return o(ctx, ops::attention(ctx, query, key, value, rows, options(0), {}, weights));
+  return o(ctx, ops::attend(ctx, query, key, value, in.cross, options(0), weights));
 }
 
 }  // namespace makar

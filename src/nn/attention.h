@@ -8,16 +8,13 @@
 
 namespace makar {
 
-// What all layers of one forward share.
+// Inputs shared by all layers of a forward pass.
 struct AttentionInputs {
-  const Batch* batch = nullptr;
+  ops::AttentionBatch self, cross;
   ops::RopeTable rope;
-  ops::RopeTable sink_rope;  // how queries look at sinks; undefined while all of them stand in the window
-  ops::DistanceBias bias;    // ALiBi or the T5 table
-  // Cross-attention: the encoder's output and its sequences; the output may be absent once the cache holds
-  // them.
-  Tensor encoded;
-  const Batch* encoder_batch = nullptr;
+  ops::RopeTable
+      sink_rope;   // rotates queries for attention to sinks; undefined while all sinks are in the window
+  Tensor encoded;  // encoder output for cross-attention; absent if its keys are cached
 };
 
 class Attention {
@@ -26,12 +23,12 @@ class Attention {
   Attention(ParameterSet& set, const std::string& name, int64_t width, const AttentionSpec& spec,
             const NormSpec& norm);
 
-  // x [N, width] attends to itself.
+  // Self-attention over x [N, width].
   Tensor self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
               int64_t window) const;
-  // The keys and values of one encoded sequence go into the cache.
+  // Writes the keys and values of an encoded sequence into the cache.
   void remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
-  // x attends to in.encoded.
+  // Cross-attention from x to in.encoded.
   Tensor cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
   Linear q, k, v, o;

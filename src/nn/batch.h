@@ -13,9 +13,9 @@ namespace makar {
 
 struct Sequence {
   int64_t start = 0, length = 0;
-  int64_t past = 0;    // tokens of it already in the cache
-  size_t slot = 0;     // its place in the cache
-  int64_t unseen = 0;  // rows at its end that attend but are not attended to: another framework's padding
+  int64_t past = 0;    // tokens already in the cache
+  size_t slot = 0;     // cache slot
+  int64_t unseen = 0;  // trailing rows that attend but are not attended to: padding of another framework
 };
 
 struct Batch {
@@ -29,16 +29,16 @@ struct Batch {
   void add(const std::vector<int64_t>& ids, int64_t first_position = 0);
 };
 
-// What a forward writes down for whoever wants to look.
+// Intermediate results of a forward pass, recorded on request.
 struct Record {
   bool hidden = false, attention = false;
-  std::vector<int64_t> attention_layers;  // the maps of these alone; empty: of all
-  std::vector<Tensor> hidden_states;      // what enters the first block, then after each
+  std::vector<int64_t> attention_layers;  // record only these layers; empty: all
+  std::vector<Tensor> hidden_states;      // input of the first block, then the output of each block
   std::vector<std::vector<Tensor>>
-      attentions;  // [layer][sequence]: [heads, rows, keys]; empty: not asked for
+      attentions;  // [layer][sequence]: [heads, rows, keys]; empty: not requested
   std::vector<std::vector<Tensor>> cross_attentions;
   std::vector<Tensor> router_probabilities;          // [layer]: [tokens, experts]
-  std::vector<std::vector<int64_t>> router_choices;  // [layer]: experts_per_token for each token
+  std::vector<std::vector<int64_t>> router_choices;  // [layer]: experts_per_token per token
 
   bool wants_attention(int64_t layer) const {
     return attention &&
@@ -47,8 +47,9 @@ struct Record {
   }
 };
 
-// A context that never ends (Xiao et al., 2023): a token sees the first `sinks` tokens and the last `window`,
-// at the positions they have among those. Off where sinks is 0. Layers with a window of their own keep it.
+// Unbounded context with attention sinks (Xiao et al., 2023): a token attends to the first `sinks` tokens and
+// the last `window`, with positions counted among those. Off if sinks is 0. Layers with their own window keep
+// it.
 struct SinkWindow {
   int64_t sinks = 0, window = 0;
 };
@@ -58,7 +59,7 @@ struct ForwardContext {
   KvCache* cache = nullptr;
   Record* record = nullptr;
   bool checkpoint = false;  // recompute blocks in the backward pass
-  SinkWindow stream = {};   // with a cache
+  SinkWindow stream = {};   // used with a cache only
 };
 
 }  // namespace makar

@@ -1,16 +1,8 @@
 #include "nn/cache.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "kernels/key_pages.h"
 
 namespace makar {
-namespace {
-
-constexpr int64_t kRowGrain = 2;  // rows worth a task: writing a key touches a line for each dimension
-
-}  // namespace
 
 Result<DType> parse_cache_type(const std::string& text, const std::string& place) {
   for (const DType type : {DType::kF32, DType::kF16, DType::kQ8_0})
@@ -18,8 +10,9 @@ Result<DType> parse_cache_type(const std::string& text, const std::string& place
   return error_at(place, "expected f32, f16 or q8_0, got '{}'", text);
 }
 
-KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheTypes types)
-    : kv_heads_(stack.block.attention.kv_heads),
+KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheTypes types, Memory& memory)
+    : memory_(memory),
+      kv_heads_(stack.block.attention.kv_heads),
       dim_(stack.block.attention.head_dim),
       types_(types),
       k_head_(kernels::key_tile_bytes(types.k, dim_)),
@@ -56,14 +49,13 @@ void KvCache::release(size_t slot) {
   free_slots_.push_back(slot);
 }
 
-// The first `rows` tokens of a run, with one user more.
+// Shares the first `rows` tokens of a run: adds one reference per page.
 KvCache::Run KvCache::shared(const Run& from, int64_t rows) {
   Run to;
   to.rows = rows;
   to.pages.assign(from.pages.begin(), from.pages.begin() + pages_for(rows));
   for (const Page page : to.pages)
     if (page >= 0) keep(page);
-  point(to);
   return to;
 }
 
@@ -78,7 +70,7 @@ size_t KvCache::fork(size_t slot, int64_t rows) {
 
 size_t KvCache::adopt(const std::vector<Page>& pages) {
   const size_t made = add();
-  const Run whole{static_cast<int64_t>(pages.size()) * kPageRows, pages, {}};
+  const Run whole{static_cast<int64_t>(pages.size()) * kPageRows, pages};
   slots_.at(made).own = shared(whole, whole.rows);
   return made;
 }
@@ -92,19 +84,18 @@ bool KvCache::grow(size_t slot, int64_t rows) {
 bool KvCache::extend(Run& run, int64_t rows) {
   if (rows <= run.rows) return true;
   const int64_t have = static_cast<int64_t>(run.pages.size()), want = pages_for(rows);
-  // The page that holds the present end is written to next: it has to be ours alone.
+  // The last page is written next, so it must not be shared.
   const bool split = run.rows % kPageRows != 0 && users(run.pages.back()) > 1;
   if (max_pages_ > 0 && want - have + (split ? 1 : 0) > pages_free()) return false;
   if (split) {
     const Page before = run.pages.back(), own = take();
-    std::memcpy(pages_[index(own)].data.raw(), pages_[index(before)].data.raw(),
-                static_cast<size_t>(page_bytes_));
+    memory_.copy(pages_[index(own)].data.address(), pages_[index(before)].data.address(),
+                 static_cast<size_t>(page_bytes_));
     run.pages.back() = own;
     drop(before);
   }
   while (static_cast<int64_t>(run.pages.size()) < want) run.pages.push_back(take());
   run.rows = rows;
-  point(run);
   return true;
 }
 
@@ -116,7 +107,6 @@ void KvCache::truncate(size_t slot, int64_t rows) {
     run.pages.pop_back();
   }
   run.rows = rows;
-  point(run);
 }
 
 void KvCache::forget(size_t slot, int64_t keep, int64_t row) {
@@ -128,7 +118,6 @@ void KvCache::forget(size_t slot, int64_t keep, int64_t row) {
     drop(page);
     page = -1;
   }
-  point(run);
 }
 
 KvCache::Page KvCache::take() {
@@ -139,7 +128,7 @@ KvCache::Page KvCache::take() {
     pages_[index(page)].users = 1;
     return page;
   }
-  pages_.push_back({Tensor::empty({page_bytes_}, DType::kU8), 1});
+  pages_.push_back({Tensor::empty({page_bytes_}, DType::kU8, memory_), 1});
   return static_cast<Page>(pages_.size() - 1);
 }
 
@@ -157,53 +146,16 @@ int64_t KvCache::references() const {
   return sum;
 }
 
-void KvCache::point(Run& run) const {
-  run.pointers.clear();
+std::vector<int64_t> KvCache::addresses(const Run& run) const {
+  std::vector<int64_t> out;
   for (const Page page : run.pages)
-    run.pointers.push_back(page < 0 ? nullptr : pages_[index(page)].data.raw());
+    out.push_back(page < 0 ? 0 : reinterpret_cast<int64_t>(pages_[index(page)].data.address()));
+  return out;
 }
 
-void KvCache::write_row(const Run& run, int64_t layer, int64_t row, const float* k, const float* v) const {
-  const Page page = run.pages[static_cast<size_t>(row / kPageRows)];
-  const int64_t at = row % kPageRows;
-  std::byte* keys = pages_[index(page)].data.raw() + layer * layer_bytes_;
-  std::byte* values = keys + kv_heads_ * k_head_;
-  for (int64_t h = 0; h < kv_heads_; ++h) {
-    kernels::store_key(types_.k, k + h * dim_, dim_, at, keys + h * k_head_);
-    kernels::store_value(types_.v, v + h * dim_, dim_, at, values + h * v_head_);
-  }
-}
-
-// The rows of all sequences are shared out together: those that write have one each.
-void KvCache::write(ThreadPool& pool, int64_t layer, const std::vector<NewRows>& parts, const Tensor& k,
-                    const Tensor& v) {
-  struct Row {
-    const Run* run;
-    int64_t row, from;
-  };
-  std::vector<Row> rows;
-  for (const NewRows& part : parts) {
-    const Run& run = slots_.at(part.slot).own;
-    check(part.row + part.count <= run.rows, "the cache and the batch disagree about the past");
-    for (int64_t i = 0; i < part.count; ++i) rows.push_back({&run, part.row + i, part.start + i});
-  }
-  const int64_t width = kv_heads_ * dim_;
-  pool.for_ranges(static_cast<int64_t>(rows.size()), kRowGrain, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      write_row(*rows[i].run, layer, rows[i].row, k.f32() + rows[i].from * width,
-                v.f32() + rows[i].from * width);
-  });
-}
-
-ops::CachedKeys KvCache::offsets(int64_t layer) const {
+ops::CachedKeys KvCache::keys(int64_t layer) const {
   const int64_t keys = layer * layer_bytes_;
-  return {{}, keys, k_head_, keys + kv_heads_ * k_head_, v_head_, types_.k, types_.v};
-}
-
-ops::CachedKeys KvCache::keys(int64_t layer, const std::vector<size_t>& slots) const {
-  ops::CachedKeys keys = offsets(layer);
-  for (const size_t slot : slots) keys.pages.push_back(slots_.at(slot).own.pointers.data());
-  return keys;
+  return {keys, k_head_, keys + kv_heads_ * k_head_, v_head_, types_.k, types_.v};
 }
 
 bool KvCache::grow_cross(size_t slot, int64_t rows) {
@@ -218,24 +170,15 @@ void KvCache::share_cross(size_t from, size_t to) {
   slots_.at(to).cross_layers = holder.cross_layers;
 }
 
-void KvCache::write_cross(ThreadPool& pool, size_t slot, int64_t layer, const Tensor& k, const Tensor& v) {
+void KvCache::begin_cross(size_t slot, int64_t layer, int64_t rows) {
   Slot& s = slots_.at(slot);
-  if (s.cross_layers == 0)
-    check(grow_cross(slot, k.dim(0)), "whoever reads a source sees to its pages first");
-  check(layer == s.cross_layers && s.cross.rows == k.dim(0),
-        "the encoder's side is written once, layer by layer");
-  const int64_t width = kv_heads_ * dim_;
-  pool.for_ranges(k.dim(0), kRowGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      write_row(s.cross, layer, i, k.f32() + i * width, v.f32() + i * width);
-  });
+  if (s.cross_layers == 0) {
+    const bool reserved = grow_cross(slot, rows);
+    check(reserved, "the caller must reserve cache pages before reading a source");
+  }
+  check(layer == s.cross_layers && s.cross.rows == rows,
+        "the encoder's keys are written once, layer by layer");
   ++s.cross_layers;
-}
-
-ops::CachedKeys KvCache::cross_keys(int64_t layer, const std::vector<size_t>& slots) const {
-  ops::CachedKeys keys = offsets(layer);
-  for (const size_t slot : slots) keys.pages.push_back(slots_.at(slot).cross.pointers.data());
-  return keys;
 }
 
 }  // namespace makar

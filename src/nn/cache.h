@@ -1,12 +1,11 @@
-// Keys and values of what was already computed, in pages of kernels::kKeyTile tokens that hold all layers.
-// Sequences share pages (a fork, a common prefix) until one of them writes. In f32 a cached forward has the
-// bits of an uncached one; f16 and q8_0 take a half and about a quarter of the room and round each number
-// once, when it is written.
+// Paged KV cache: pages of kernels::kKeyTile tokens, each with all layers. Sequences share pages (forks,
+// common prefixes) until one of them writes. With f32, a cached forward pass has the same bits as an uncached
+// one; f16 and q8_0 take half and about a quarter of the memory and round each value once, when it is
+// written.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
 #include "nn/spec.h"
 #include "ops/attention.h"
 
@@ -23,23 +22,25 @@ class KvCache {
   static constexpr int64_t kPageRows = kernels::kKeyTile;
   using Page = int32_t;
 
-  // For the layers of `stack`, with `slots` empty sequences; at most `max_pages` pages, 0 for no bound.
-  explicit KvCache(const StackSpec& stack, size_t slots = 0, int64_t max_pages = 0, CacheTypes types = {});
+  // For the layers of `stack`, with `slots` empty sequences and at most `max_pages` pages (0: unlimited).
+  // Pages are in the memory of the device that runs the stack.
+  explicit KvCache(const StackSpec& stack, size_t slots = 0, int64_t max_pages = 0, CacheTypes types = {},
+                   Memory& memory = host_memory());
 
   // --- sequences ---
   size_t add();
   void release(size_t slot);
-  // A new sequence that shares the first `rows` tokens of another, and what its cross-attention reads.
+  // Creates a sequence that shares the first `rows` tokens and the cross-attention cache of another.
   size_t fork(size_t slot, int64_t rows);
-  // A new sequence that begins with whole pages kept by someone else.
+  // Creates a sequence that starts with whole existing pages.
   size_t adopt(const std::vector<Page>& pages);
-  // Makes the sequence `rows` tokens long: room in pages of its own from its present end on. False, and
-  // nothing is changed, when there are no pages left.
+  // Extends the sequence to `rows` tokens in writable pages. If no pages are left, returns false and changes
+  // nothing.
   bool grow(size_t slot, int64_t rows);
-  // Forgets everything after the first `rows` tokens.
+  // Drops everything after the first `rows` tokens.
   void truncate(size_t slot, int64_t rows);
-  // Gives back the pages that lie wholly between the first `keep` tokens and token `row`; they may not be
-  // looked at again.
+  // Releases the pages that lie entirely between the first `keep` tokens and token `row`; they must not be
+  // read again.
   void forget(size_t slot, int64_t keep, int64_t row);
   int64_t length(size_t slot) const { return slots_.at(slot).own.rows; }
   const std::vector<Page>& pages(size_t slot) const { return slots_.at(slot).own.pages; }
@@ -49,59 +50,54 @@ class KvCache {
   void keep(Page page) { ++pages_[index(page)].users; }
   void drop(Page page);
   int64_t users(Page page) const { return pages_[index(page)].users; }
-  int64_t references() const;  // of all users to all pages
+  int64_t references() const;  // total page references
   int64_t pages_used() const { return used_; }
   int64_t max_pages() const { return max_pages_; }
-  int64_t pages_free() const { return max_pages_ - used_; }  // where there is a bound
+  int64_t pages_free() const { return max_pages_ - used_; }  // only with a page limit
   int64_t page_bytes() const { return page_bytes_; }
   static int64_t pages_for(int64_t rows) { return (rows + kPageRows - 1) / kPageRows; }
 
-  // --- what attention does ---
-  // Rows [start, start + count) of k and v [N, kv width] become the tokens from `row` on of a sequence.
-  struct NewRows {
-    size_t slot;
-    int64_t row, start, count;
-  };
-  void write(ThreadPool& pool, int64_t layer, const std::vector<NewRows>& parts, const Tensor& k,
-             const Tensor& v);
-  ops::CachedKeys keys(int64_t layer, const std::vector<size_t>& slots) const;
+  // --- attention ---
+  // Offsets of a layer's keys and values in a page, for self- and cross-attention.
+  ops::CachedKeys keys(int64_t layer) const;
+  // Device addresses of a sequence's pages, for a page table; 0 for released pages.
+  std::vector<int64_t> page_addresses(size_t slot) const { return addresses(slots_.at(slot).own); }
 
-  // Cross-attention: the encoder's keys and values, written once and shared by forks. Room for them is made
-  // first, as with grow(); a sequence may also read what another one of the same source holds.
+  // Cross-attention: the encoder's keys and values, written once per layer and shared by forks. grow_cross()
+  // reserves their pages, like grow(); share_cross() reuses those of a sequence with the same source.
   bool grow_cross(size_t slot, int64_t rows);
   void share_cross(size_t from, size_t to);
-  bool has_cross(size_t slot, int64_t layer) const { return layer < slots_.at(slot).cross_layers; }
-  void write_cross(ThreadPool& pool, size_t slot, int64_t layer, const Tensor& k, const Tensor& v);
+  bool has_cross(size_t slot) const { return slots_.at(slot).cross_layers > 0; }
+  // Call before writing `rows` keys of a layer; the first layer reserves pages if grow_cross() has not.
+  void begin_cross(size_t slot, int64_t layer, int64_t rows);
   int64_t cross_length(size_t slot) const { return slots_.at(slot).cross.rows; }
-  ops::CachedKeys cross_keys(int64_t layer, const std::vector<size_t>& slots) const;
+  std::vector<int64_t> cross_page_addresses(size_t slot) const { return addresses(slots_.at(slot).cross); }
 
  private:
   struct Held {
     Tensor data;
     int64_t users = 0;
   };
-  struct Run {  // tokens in a row of pages
+  struct Run {  // a sequence of tokens in consecutive pages
     int64_t rows = 0;
     std::vector<Page> pages;
-    std::vector<const std::byte*> pointers;  // the same pages, for the kernels
   };
   struct Slot {
     bool used = false;
     Run own, cross;
-    int64_t cross_layers = 0;  // written so far
+    int64_t cross_layers = 0;  // layers written so far
   };
 
   static size_t index(Page page) { return static_cast<size_t>(page); }
   Page take();
   bool extend(Run& run, int64_t rows);
-  void point(Run& run) const;
+  std::vector<int64_t> addresses(const Run& run) const;
   Run shared(const Run& from, int64_t rows);
-  void write_row(const Run& run, int64_t layer, int64_t row, const float* k, const float* v) const;
-  ops::CachedKeys offsets(int64_t layer) const;
 
+  Memory& memory_;
   int64_t kv_heads_, dim_;
   CacheTypes types_;
-  int64_t k_head_, v_head_, layer_bytes_, page_bytes_;  // bytes of a head's tile, of a layer, of all
+  int64_t k_head_, v_head_, layer_bytes_, page_bytes_;  // bytes per head tile, per layer, per page
   int64_t max_pages_;
   int64_t used_ = 0;
   std::vector<Held> pages_;

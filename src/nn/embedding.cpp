@@ -58,8 +58,8 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
 // [images, channels, h, w] -> each image's rows: class token, distillation token, patches; positions added.
 Tensor Embedding::patches(Context& ctx, const Tensor& pixels) const {
   const int64_t images = pixels.dim(0), width = cls_->shape[2];
-  const Tensor cells =
-      ops::conv2d_rows(ctx, pixels, patch_weight_->value, patch_bias_->value, spec_.patches->patch);
+  const Tensor cells = ops::conv2d_rows(ctx, pixels.to(ctx.device.memory()), patch_weight_->value,
+                                        patch_bias_->value, spec_.patches->patch);
   const int64_t each = cells.dim(0) / images, rows = positions_->shape[1], extra = rows - each;
   std::vector<Tensor> parts = {ops::reshape(ctx, cls_->value, {1, width})};
   if (distillation_) parts.push_back(ops::reshape(ctx, distillation_->value, {1, width}));

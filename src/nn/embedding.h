@@ -1,4 +1,4 @@
-// What turns a batch into the rows that enter the first block: tokens, types and positions, or image patches.
+// Converts a batch to the input of the first block: tokens, types and positions, or image patches.
 #pragma once
 #include "nn/batch.h"
 #include "nn/linear.h"
@@ -9,7 +9,7 @@ namespace makar {
 class Embedding {
  public:
   Embedding() = default;
-  // `tokens` is the table when another stack already made it (shared embeddings).
+  // `tokens`: the table of another stack (shared embeddings), or null.
   Embedding(ParameterSet& set, const std::string& name, int64_t width, const EmbeddingSpec& spec,
             const NormSpec& norm, Parameter* tokens = nullptr);
   Tensor operator()(ForwardContext& f, const Batch& batch) const;

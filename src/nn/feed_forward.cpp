@@ -36,16 +36,18 @@ Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
   return spec_.experts == 0 ? experts[0].run(f.ops, x, spec_) : routed(f, x);
 }
 
-// Each token goes to its k most probable experts, weighted by their probabilities made to sum to one. A
-// token's result is added up in the order of the experts' numbers, so it does not depend on the other tokens.
+// Routes each token to its k most probable experts, with probabilities renormalised over those k. Each
+// token's outputs are summed in expert order, so the result does not depend on other tokens.
 Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
   const Tensor probabilities = ops::softmax(ctx, router(ctx, x));  // [rows, experts]
+  // Routing is decided on the host; rows are gathered per expert.
+  const Tensor on_host = probabilities.host();
   std::vector<int64_t> choices(static_cast<size_t>(rows * k));
   std::vector<int64_t> order(static_cast<size_t>(count));
   for (int64_t r = 0; r < rows; ++r) {
-    const float* p = probabilities.f32() + r * count;
+    const float* p = on_host.f32() + r * count;
     std::iota(order.begin(), order.end(), 0);
     std::partial_sort(order.begin(), order.begin() + k, order.end(),
                       [p](int64_t a, int64_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
@@ -55,7 +57,7 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
     f.record->router_probabilities.push_back(probabilities);
     f.record->router_choices.push_back(choices);
   }
-  // weights [k * rows]: slot s of row r stands at s * rows + r.
+  // weights [k * rows]: slot s of row r is at s * rows + r.
   std::vector<Tensor> picked;
   Tensor total;
   for (int64_t s = 0; s < k; ++s) {
@@ -86,7 +88,7 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
     parts.push_back(ops::scale_rows(ctx, out, ops::gather_rows(ctx, weights, slots)));
     home.insert(home.end(), tokens.begin(), tokens.end());
   }
-  if (parts.empty()) return Tensor::zeros(x.shape());
+  if (parts.empty()) return ctx.zeros(x.shape());
   return ops::scatter_rows(ctx, parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, 0), home, rows);
 }
 
@@ -101,7 +103,7 @@ Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, 
     share.f32()[e] *= static_cast<float>(experts) / static_cast<float>(rows);
   const Tensor mean =
       ops::scale(ctx, ops::segment_sum(ctx, probabilities, {0, rows}), 1.0f / static_cast<float>(rows));
-  return ops::sum(ctx, ops::multiply(ctx, mean, share));
+  return ops::sum(ctx, ops::multiply(ctx, mean, share.to(ctx.device.memory())));
 }
 
 }  // namespace makar

@@ -19,7 +19,7 @@ class FeedForward {
     Linear gate, up, down;
     Tensor run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const;
   };
-  std::vector<Expert> experts;  // one when dense
+  std::vector<Expert> experts;  // one if dense
   Linear router;
 
  private:
@@ -27,8 +27,8 @@ class FeedForward {
   FeedForwardSpec spec_;
 };
 
-// E * sum over experts of (share of tokens sent there) * (mean probability), over all layers together; 1 for
-// a perfectly even router with top-1 (Fedus et al., 2021).
+// E * sum over experts of (fraction of tokens routed there) * (mean probability), over all layers together; 1
+// for a perfectly even router with top-1 (Fedus et al., 2021).
 Tensor load_balancing_loss(Context& ctx, const Record& record, int64_t experts, int64_t experts_per_token);
 
 }  // namespace makar

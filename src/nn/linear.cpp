@@ -1,8 +1,5 @@
 #include "nn/linear.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/file.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
@@ -42,7 +39,7 @@ std::vector<Tensor> Linear::together(Context& ctx, const Tensor& x,
 Tensor Linear::with_offered(Context& ctx, const Tensor& x, Tensor y) const {
   if (ctx.row_adapters.empty() || offered_.empty()) return y;
   check(!ctx.tape && static_cast<int64_t>(ctx.row_adapters.size()) == x.dim(0),
-        "a row each, outside of training");
+        "one adapter per row, outside of training");
   for (size_t number = 0; number < offered_.size(); ++number) {
     std::vector<int64_t> rows;
     for (size_t r = 0; r < ctx.row_adapters.size(); ++r)
@@ -52,9 +49,7 @@ Tensor Linear::with_offered(Context& ctx, const Tensor& x, Tensor y) const {
     const Tensor low = ops::linear(ctx, ops::gather_rows(ctx, x, rows), adapter->a->value);
     const Tensor own = ops::scale(ctx, ops::linear(ctx, low, adapter->b->value), adapter->scale);
     const Tensor sum = ops::add(ctx, ops::gather_rows(ctx, y, rows), own);
-    const int64_t width = y.dim(1);
-    for (size_t i = 0; i < rows.size(); ++i)
-      std::copy_n(sum.f32() + static_cast<int64_t>(i) * width, width, y.f32() + rows[i] * width);
+    ops::replace_rows(ctx, y, sum, rows);
   }
   return y;
 }
@@ -68,17 +63,15 @@ Tensor Linear::with_attached(Context& ctx, const Tensor& x) const {
   return ops::add(ctx, base, ops::scale(ctx, ops::linear(ctx, low, adapter_->b->value), adapter_->scale));
 }
 
-// DoRA: rows of V = W + scale B A get the length m; the norm of V is held constant in the gradient, as peft
-// does.
+// DoRA: rows of V = W + scale B A are rescaled to length m; like peft, the gradient treats the norm of V as
+// constant.
 //   y = (m / |V|) * x V^T + b
 Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
-  Context plain{ctx.pool};
+  Context plain{ctx.device};
   Tensor v = ops::add(
-      plain, ops::decoded(ctx.pool, weight_->value),
+      plain, ops::decoded(ctx.device, weight_->value),
       ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
-  Tensor inverse = Tensor::empty({v.dim(0)});
-  for (int64_t i = 0; i < v.dim(0); ++i)
-    inverse.f32()[i] = 1.0f / std::sqrt(kernels::cpu().sum_squares(v.f32() + i * v.dim(1), v.dim(1)));
+  const Tensor inverse = ops::row_lengths(plain, v, true);
   const Tensor factor = ops::multiply(ctx, adapter_->magnitude->value, inverse);  // [out]
   const Tensor dropped = ops::dropout(ctx, x, adapter_->dropout);
   const Tensor low = ops::linear(ctx, dropped, adapter_->a->value);
@@ -90,29 +83,26 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
 }
 
 Tensor Linear::merged(Context& ctx) const {
-  Context plain{ctx.pool};
-  Tensor w = ops::decoded(ctx.pool, weight_->value);
+  Context plain{ctx.device};
+  Tensor w = ops::decoded(ctx.device, weight_->value);
   if (!adapter_) return w;
   Tensor v = ops::add(
       plain, w,
       ops::scale(plain, ops::matmul(plain, adapter_->b->value, adapter_->a->value), adapter_->scale));
   if (!adapter_->magnitude) return v;
-  Tensor factor = Tensor::empty({v.dim(0)});
-  for (int64_t i = 0; i < v.dim(0); ++i)
-    factor.f32()[i] = adapter_->magnitude->value.f32()[i] /
-                      std::sqrt(kernels::cpu().sum_squares(v.f32() + i * v.dim(1), v.dim(1)));
-  return ops::scale_rows(plain, v, factor);
+  return ops::scale_rows(plain, v,
+                         ops::divide(plain, adapter_->magnitude->value, ops::row_lengths(plain, v)));
 }
 
-void Linear::pack(ThreadPool& pool) {
+void Linear::pack(Device& device) {
   const Tensor& w = weight_->value;
-  packed_ = std::make_shared<kernels::PackedMatrix>(
-      kernels::PackedMatrix::pack(pool, {w.raw(), w.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1)));
-  MappedFile::put_aside({w.raw(), w.bytes()});  // the copy is what will be read
+  packed_ = device.pack({address_on(device, w), w.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1));
+  // From now on only the packed copy is read.
+  if (w.memory().is_host()) MappedFile::release_pages({w.raw(), w.bytes()});
 }
 
 void Linear::release() {
-  if (packed_ && !adapter_ && !MappedFile::holds(weight_->value.raw())) weight_->value = Tensor();
+  if (packed_ && !adapter_ && !MappedFile::is_mapped(weight_->value.address())) weight_->value = Tensor();
 }
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// Linear: y = x W^T (+ b). W may be f32, f16, bf16 or a block type of GGUF; an adapter may stand beside it
-// (LoRA, Hu et al., 2021; DoRA, Liu et al., 2024).
+// Linear: y = x W^T (+ b). W may be f32, f16, bf16 or a GGUF block type, with an optional adapter (LoRA, Hu
+// et al., 2021; DoRA, Liu et al., 2024).
 #pragma once
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ class Linear {
 
   bool defined() const { return weight_ != nullptr; }
   Tensor operator()(Context& ctx, const Tensor& x) const;
-  // Several layers on one x, as each of them gives alone.
+  // Applies several layers to one x; the results equal those of separate calls.
   static std::vector<Tensor> together(Context& ctx, const Tensor& x,
                                       std::initializer_list<const Linear*> all);
   Parameter* weight() const { return weight_; }
@@ -37,15 +37,15 @@ class Linear {
   void attach(std::shared_ptr<Adapter> adapter) { adapter_ = std::move(adapter); }
   void detach() { adapter_ = nullptr; }
   const Adapter* adapter() const { return adapter_.get(); }
-  // An adapter that rows may take by its number (Context::row_adapters), beside the attached one. A row's
-  // result is that of the adapter attached, to the bit.
+  // Registers an adapter that rows select by index (Context::row_adapters), in addition to the attached one.
+  // Results are bit-identical to attaching that adapter.
   void offer(size_t number, std::shared_ptr<const Adapter> adapter);
-  // W with the adapter folded in: W + scale B A, rows rescaled for DoRA.
+  // W with the adapter merged: W + scale B A, rows rescaled for DoRA.
   Tensor merged(Context& ctx) const;
 
-  // Lays the weight out for the kernels once; for frozen weights only.
-  void pack(ThreadPool& pool);
-  // Lets a packed weight go that nobody else holds, unless it is a view of its file, which costs nothing.
+  // Packs the weight for the device's kernels once; for frozen weights only.
+  void pack(Device& device);
+  // Frees a packed weight that has no other user, unless it is a view of a mapped file, which costs nothing.
   void release();
   void unpack() { packed_ = nullptr; }
 
@@ -56,7 +56,7 @@ class Linear {
   Parameter *weight_ = nullptr, *bias_ = nullptr;
   std::shared_ptr<Adapter> adapter_;
   std::vector<std::shared_ptr<const Adapter>> offered_;
-  std::shared_ptr<kernels::PackedMatrix> packed_;
+  std::shared_ptr<const kernels::PackedWeight> packed_;
 };
 
 }  // namespace makar

@@ -23,6 +23,11 @@ int64_t ParameterSet::count() const {
   return n;
 }
 
+void ParameterSet::to(Memory& memory) const {
+  for (const auto& p : all_)
+    if (p->value.defined()) p->value = p->value.to(memory);
+}
+
 void ParameterSet::watch(Tape& tape) const {
   for (const auto& p : all_)
     if (p->trainable && !p->buffer) tape.watch(p->value, p->grad);

@@ -1,5 +1,5 @@
-// Parameters by name. A model's modules hold pointers into one ParameterSet; files, optimisers and adapters
-// walk it.
+// Parameters by name. A model's modules hold pointers into one ParameterSet; loaders, optimisers and adapters
+// iterate over it.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,10 +14,10 @@ struct Parameter {
   std::string name;
   Shape shape;
   Tensor value;  // undefined until loaded or initialised
-  Tensor grad;   // where gradients are gathered; undefined until asked for
+  Tensor grad;   // gradient accumulator; undefined until requested
   bool trainable = true;
   bool buffer = false;    // saved and loaded, never trained
-  bool optional = false;  // a buffer with a value of its own: files may leave it out, and ours do
+  bool optional = false;  // a buffer with a default value: files may omit it, and ours do
 };
 
 class ParameterSet {
@@ -29,16 +29,18 @@ class ParameterSet {
   ParameterSet& operator=(ParameterSet&&) = default;
 
   Parameter* add(const std::string& name, const Shape& shape);
-  // A second name for a parameter (tied weights).
+  // Adds a second name for a parameter (tied weights).
   void alias(const std::string& name, Parameter* parameter) { names_[name] = parameter; }
   Parameter* find(const std::string& name) const;
-  // In the order they were added; tied ones once.
+  // In insertion order; tied parameters once.
   const std::vector<std::unique_ptr<Parameter>>& all() const { return all_; }
 
   int64_t count() const;
-  // Gradients of trainable parameters are gathered by `tape`, added to what grad already holds.
+  // Moves all values to `memory`; values already there are not copied.
+  void to(Memory& memory) const;
+  // Makes `tape` accumulate gradients of trainable parameters into grad.
   void watch(Tape& tape) const;
-  // After backward: keeps the tape's gradients in grad.
+  // Call after backward: stores the tape's gradients in grad.
   void collect(const Tape& tape) const;
   void clear_gradients() const;
 

@@ -11,7 +11,7 @@ using ops::Activation;
 
 int64_t gates_of(CellKind kind) { return kind == CellKind::kRnn ? 1 : (kind == CellKind::kLstm ? 4 : 3); }
 
-// Rows of [outer * inner] in the order of [inner * outer].
+// Reorders rows from [outer * inner] to [inner * outer].
 Tensor swap_order(Context& ctx, const Tensor& x, int64_t outer, int64_t inner) {
   std::vector<int64_t> index;
   for (int64_t i = 0; i < inner; ++i)
@@ -59,7 +59,7 @@ Recurrent::Recurrent(ParameterSet& parameters, const std::string& prefix, const 
 Tensor Recurrent::run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse,
                       CellState& state) const {
   const int64_t batch = x.dim(0) / time;
-  // The input's share of all steps is one product; the state's share must wait for the step before.
+  // The input projection of all steps is one product; the recurrent part depends on the previous step.
   const auto steps = ops::split(ctx, ops::linear(ctx, x, d.w_ih->value, d.b_ih->value),
                                 std::vector<int64_t>(static_cast<size_t>(time), batch), 0);
   std::vector<Tensor> outputs(static_cast<size_t>(time));
@@ -75,7 +75,7 @@ Recurrent::Output Recurrent::forward(Context& ctx, const Tensor& x,
                                      const std::vector<CellState>& first) const {
   check(x.rank() == 3 && x.dim(1) > 0 && x.dim(2) == options_.input,
         "recurrent layers take [batch, time, input]");
-  check(first.empty() || first.size() == directions_.size(), "one state a layer and direction");
+  check(first.empty() || first.size() == directions_.size(), "one state per layer and direction");
   const int64_t batch = x.dim(0), time = x.dim(1);
   const size_t ways = options_.bidirectional ? 2 : 1;
   Output out;
@@ -85,7 +85,7 @@ Recurrent::Output Recurrent::forward(Context& ctx, const Tensor& x,
     if (at > 0) h = ops::dropout(ctx, h, options_.dropout);
     std::vector<Tensor> parts;
     for (size_t way = 0; way < ways; ++way) {
-      CellState state{Tensor::zeros({batch, options_.hidden}), Tensor::zeros({batch, options_.hidden})};
+      CellState state{ctx.zeros({batch, options_.hidden}), ctx.zeros({batch, options_.hidden})};
       if (!first.empty()) state = first[at + way];
       parts.push_back(run(ctx, directions_[at + way], h, time, way == 1, state));
       out.last.push_back(state);

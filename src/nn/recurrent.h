@@ -18,13 +18,13 @@ struct RecurrentOptions {
   float dropout = 0.0f;  // between layers, in training
 };
 
-// What a cell carries from step to step; c is the LSTM's alone.
+// State carried from step to step; c only for LSTM.
 struct CellState {
   Tensor h, c;  // [batch, hidden]
 };
 
-// One step. `from_input` is W_ih x + b_ih, [batch, gates * hidden]; the other weights act on the state.
-// Gates lie in PyTorch's order: LSTM input, forget, cell, output; GRU reset, update, new.
+// One step. `from_input` is W_ih x + b_ih, [batch, gates * hidden]; the other weights act on the state. Gates
+// are in PyTorch's order: LSTM input, forget, cell, output; GRU reset, update, new.
 CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const CellState& state,
                     const Tensor& w_hh, const Tensor& b_hh);
 
@@ -35,16 +35,16 @@ class Recurrent {
 
   struct Output {
     Tensor sequence;              // [batch, time, directions * hidden]
-    std::vector<CellState> last;  // of every layer and direction, directions of a layer side by side
+    std::vector<CellState> last;  // per layer and direction; the directions of a layer are adjacent
   };
-  // x [batch, time, input]; `first` is as `last` of an earlier call, or empty for zeros.
+  // x [batch, time, input]; `first`: `last` of an earlier call, or empty for zeros.
   Output forward(Context& ctx, const Tensor& x, const std::vector<CellState>& first = {}) const;
 
  private:
   struct Direction {
     Parameter *w_ih, *w_hh, *b_ih, *b_hh;
   };
-  // x [time * batch, width], step after step -> the same with the width of the hidden state.
+  // x [time * batch, width], time-major -> [time * batch, hidden].
   Tensor run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse,
              CellState& state) const;
 

@@ -1,5 +1,5 @@
-// The explicit description of a transformer: everything that tells one family from another. A family's page
-// fills these structs from its config.json; the stack that runs them exists once.
+// The explicit description of a transformer: everything that distinguishes model families. Each family fills
+// these structs from its config.json; one stack implementation runs all of them.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -18,7 +18,7 @@ struct NormSpec {
   float eps = 1e-5f;
   bool bias = true;     // LayerNorm's b
   bool affine = true;   // LayerNorm's w (and b)
-  float offset = 0.0f;  // 1 where the weight is stored as w - 1
+  float offset = 0.0f;  // 1 if the weight is stored as w - 1
 };
 
 enum class NormPlace {
@@ -39,7 +39,7 @@ struct AttentionSpec {
   bool qk_norm = false;  // an RMSNorm on each head of q and k (Qwen3)
   BiasKind bias = BiasKind::kNone;
   float alibi_scale = 1.0f;
-  bool alibi_rounded = false;  // to bf16, by key (Falcon)
+  bool alibi_rounded = false;  // rounded to bf16, by key index (Falcon)
   int64_t t5_buckets = 32, t5_max_distance = 128;
   std::optional<ops::RopeOptions> rope;
 };
@@ -59,7 +59,7 @@ struct BlockSpec {
   bool shared_norm = false;          // parallel, with one norm for both
   bool residual_after_norm = false;  // the residual is taken after the norm (BLOOM's option)
   AttentionSpec attention;
-  std::optional<AttentionSpec> cross;  // attention to an encoder
+  std::optional<AttentionSpec> cross;  // cross-attention to an encoder
   FeedForwardSpec feed_forward;
   float dropout = 0.0f;
 };
@@ -73,18 +73,17 @@ struct PatchSpec {
 
 struct EmbeddingSpec {
   int64_t vocab = 0;
-  int64_t width = 0;  // of the tables; a projection follows where it differs from the stack's
+  int64_t width = 0;  // table width; a projection follows if it differs from the stack's
   bool project = false;
   bool project_bias = false;
-  bool project_early = false;  // before the positions are added, which are then as wide as the stack (OPT)
-  int64_t padding = -1;        // a token whose row gets no gradient, as PyTorch's padding_idx
+  bool project_early = false;  // project before adding positions, which then have the stack's width (OPT)
+  int64_t padding = -1;        // token whose row gets no gradient (PyTorch's padding_idx)
   float scale = 1.0f;          // on token embeddings
-  int64_t types = 0;           // token type table, 0 for none
+  int64_t types = 0;           // rows of the token type table; 0: none
   PositionKind positions = PositionKind::kNone;
-  int64_t max_positions = 0;    // rows of the table
-  int64_t position_offset = 0;  // added to every position before the look-up
-  bool count_positions =
-      false;  // a position counts the real tokens before it, not the columns (RoBERTa, OPT)
+  int64_t max_positions = 0;     // rows of the table
+  int64_t position_offset = 0;   // added to every position before lookup
+  bool count_positions = false;  // positions count real tokens, not columns (RoBERTa, OPT)
   bool norm = false;
   std::optional<PatchSpec> patches;  // images instead of tokens
   float dropout = 0.0f;
@@ -94,10 +93,9 @@ struct StackSpec {
   std::string name;  // "encoder" or "decoder": the prefix of its parameters
   int64_t width = 0;
   int64_t layers = 0;
-  int64_t groups =
-      0;  // distinct sets of weights shared by the layers in turn (ALBERT); 0: every layer its own
+  int64_t groups = 0;  // distinct sets of weights shared by the layers (ALBERT); 0: one per layer
   BlockSpec block;
-  std::vector<int64_t> windows;  // one a layer, 0 for none; empty: none anywhere
+  std::vector<int64_t> windows;  // one per layer, 0: none; empty: no windows
   EmbeddingSpec embedding;
   bool final_norm = true;
   bool record_before_norm = false;  // the last recorded hidden state is taken before the final norm (ViT)

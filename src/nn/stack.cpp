@@ -1,5 +1,6 @@
 #include "nn/stack.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -37,12 +38,12 @@ Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
 
 namespace {
 
-// Cosines and sines of every token; dynamic scaling looks at each sequence's own length.
+// Cosines and sines per token; dynamic scaling depends on the length of each sequence.
 ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Batch& batch) {
   if (options.scaling != ops::RopeScaling::kDynamic)
     return ops::rope_table(ctx, batch.positions, ops::rope_angles(options, 0));
   std::vector<Tensor> cos, sin;
-  Context plain{ctx.pool};
+  Context plain{ctx.device};
   for (const Sequence& s : batch.sequences) {
     if (s.length == 0) continue;
     const std::span<const int64_t> at(batch.positions.data() + s.start, static_cast<size_t>(s.length));
@@ -52,7 +53,74 @@ ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Ba
   return {ops::concat(plain, cos, 0), ops::concat(plain, sin, 0)};
 }
 
+// Appends a sequence's pages to a page table; returns the index of the first.
+int64_t append(std::vector<int64_t>& table, const std::vector<int64_t>& pages) {
+  const auto first = static_cast<int64_t>(table.size());
+  table.insert(table.end(), pages.begin(), pages.end());
+  return first;
+}
+
 }  // namespace
+
+ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) const {
+  const AttentionSpec& a = spec_.block.attention;
+  ops::DistanceBias bias;
+  bias.slopes = alibi_;
+  bias.factor = a.alibi_scale;
+  bias.rounded_by_key = a.alibi_rounded;
+  if (t5_bias_) {
+    bias.table = t5_bias_->value;
+    bias.bidirectional = !a.causal;
+    bias.max_distance = a.t5_max_distance;
+  }
+  std::vector<ops::SequenceRows> rows;
+  if (!f.cache) {
+    for (const Sequence& s : batch.sequences)
+      rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0, 0});
+    return ops::attention_batch(f.ops, std::move(rows), a.heads, bias);
+  }
+  std::vector<int64_t> table;
+  for (const Sequence& s : batch.sequences) {
+    const bool reserved = f.cache->grow(s.slot, s.past + s.length);
+    check(reserved, "the caller must reserve cache pages before running a batch");
+    rows.push_back(
+        {s.start, s.length, 0, s.past + s.length, s.past, append(table, f.cache->page_addresses(s.slot))});
+  }
+  // With sinks, no key is further away than sinks + window.
+  const bool windows =
+      std::any_of(spec_.windows.begin(), spec_.windows.end(), [](int64_t w) { return w > 0; });
+  const int64_t furthest = f.stream.sinks > 0 && !windows ? f.stream.sinks + f.stream.window : 0;
+  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), a.heads, bias, furthest);
+  made.pages = f.ops.upload(table);
+  return made;
+}
+
+ops::AttentionBatch Stack::cross_batch(ForwardContext& f, const Batch& batch, const Tensor& encoded,
+                                       const Batch* encoder_batch) const {
+  check(!encoder_batch || encoder_batch->sequences.size() == batch.sequences.size(),
+        "one encoder sequence per decoder sequence");
+  std::vector<ops::SequenceRows> rows;
+  std::vector<int64_t> table;
+  for (size_t i = 0; i < batch.sequences.size(); ++i) {
+    const Sequence& s = batch.sequences[i];
+    if (!f.cache) {
+      check(encoder_batch, "cross-attention needs the encoder's output");
+      const Sequence& e = encoder_batch->sequences[i];
+      rows.push_back({s.start, s.length, e.start, e.length, 0, 0});
+      continue;
+    }
+    if (!f.cache->has_cross(s.slot)) {
+      check(encoded.defined() && encoder_batch, "cross-attention needs the encoder's output first");
+      const Sequence& e = encoder_batch->sequences[i];
+      read_source(f, encoded.slice(e.start, e.start + e.length), s.slot);
+    }
+    rows.push_back({s.start, s.length, 0, f.cache->cross_length(s.slot), 0,
+                    append(table, f.cache->cross_page_addresses(s.slot))});
+  }
+  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), spec_.block.cross->heads);
+  if (f.cache) made.pages = f.ops.upload(table);
+  return made;
+}
 
 const Block& Stack::block(int64_t layer) const {
   return blocks_[static_cast<size_t>(spec_.groups > 0 ? layer * spec_.groups / spec_.layers : layer)];
@@ -65,11 +133,10 @@ void Stack::read_source(ForwardContext& f, const Tensor& encoded, size_t slot) c
 Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                          const Batch* encoder_batch) const {
   Context& ctx = f.ops;
-  if (f.cache)
-    for (const Sequence& s : batch.sequences)
-      check(f.cache->grow(s.slot, s.past + s.length), "whoever runs a batch sees to its pages first");
   AttentionInputs in;
-  in.batch = &batch, in.encoded = encoded, in.encoder_batch = encoder_batch;
+  in.self = self_batch(f, batch);
+  if (spec_.block.cross) in.cross = cross_batch(f, batch, encoded, encoder_batch);
+  in.encoded = encoded;
   if (spec_.block.attention.rope) in.rope = make_rope(ctx, *spec_.block.attention.rope, batch);
   if (spec_.block.attention.rope && f.stream.sinks > 0) {
     const int64_t last = f.stream.sinks + f.stream.window - 1;
@@ -78,18 +145,7 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
     if (near != batch.positions)
       in.sink_rope = ops::rope_table(ctx, near, ops::rope_angles(*spec_.block.attention.rope, 0));
   }
-  in.bias.slopes = alibi_;
-  in.bias.factor = spec_.block.attention.alibi_scale;
-  in.bias.rounded_by_key = spec_.block.attention.alibi_rounded;
-  if (t5_bias_) {
-    in.bias.table = t5_bias_->value;
-    in.bias.bidirectional = !spec_.block.attention.causal;
-    in.bias.max_distance = spec_.block.attention.t5_max_distance;
-  }
-  // Blocks that run again in the backward pass need their batches then, when the caller's may be gone.
-  const bool again = f.checkpoint && ctx.tape;
-  const auto kept = again ? std::make_shared<const Batch>(batch) : nullptr;
-  const auto kept_encoder = again && encoder_batch ? std::make_shared<const Batch>(*encoder_batch) : nullptr;
+  const bool again = f.checkpoint && ctx.tape;  // recompute blocks in the backward pass
   Tensor x = embedding_(f, batch);
   const auto note = [&](const Tensor& t) {
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
@@ -99,20 +155,20 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
     const int64_t window = spec_.windows.empty() ? 0 : spec_.windows[static_cast<size_t>(layer)];
     const Block& block = this->block(layer);
     if (again) {
-      // What a router decided comes out beside the rows, so that its balance has a gradient too.
+      // Return the router probabilities from the checkpointed block as additional columns, so that the
+      // load-balancing loss has a gradient.
       const auto routing = std::make_shared<Record>();
       const bool routed = f.record && spec_.block.feed_forward.experts > 0;
-      x = ops::checkpoint(ctx, {x, encoded},
-                          [&block, in, kept, kept_encoder, layer, window, routed, routing](
-                              Context& c, const std::vector<Tensor>& t) {
-                            *routing = {};
-                            ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
-                            AttentionInputs mine = in;
-                            mine.batch = kept.get(), mine.encoder_batch = kept_encoder.get(),
-                            mine.encoded = t[1];
-                            const Tensor y = block(inner, t[0], mine, layer, window);
-                            return routed ? ops::concat(c, {y, routing->router_probabilities[0]}, -1) : y;
-                          });
+      x = ops::checkpoint(
+          ctx, {x, encoded},
+          [&block, in, layer, window, routed, routing](Context& c, const std::vector<Tensor>& t) {
+            *routing = {};
+            ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
+            AttentionInputs mine = in;
+            mine.encoded = t[1];
+            const Tensor y = block(inner, t[0], mine, layer, window);
+            return routed ? ops::concat(c, {y, routing->router_probabilities[0]}, -1) : y;
+          });
       if (routed) {
         const auto parts = ops::split(ctx, x, {spec_.width, spec_.block.feed_forward.experts}, -1);
         x = parts[0];

@@ -1,5 +1,5 @@
-// Fused ragged attention: tokens of all sequences laid end to end, each row attends inside its own sequence.
-// The T x T weights never exist unless someone asks to record them.
+// Fused ragged attention: the tokens of all sequences are concatenated, and each row attends within its
+// sequence. The T x T weights are computed only on request.
 #pragma once
 #include <vector>
 
@@ -7,13 +7,7 @@
 
 namespace makar::ops {
 
-// One sequence of a ragged batch: its query rows, its key/value rows, and the index of the first query among
-// the keys (0 without a cache).
-struct SequenceRows {
-  int64_t q_start = 0, q_rows = 0;
-  int64_t kv_start = 0, kv_rows = 0;
-  int64_t past = 0;
-};
+using kernels::SequenceRows;
 
 struct AttentionOptions {
   int64_t heads = 1, kv_heads = 1, head_dim = 1;
@@ -22,15 +16,15 @@ struct AttentionOptions {
   float scale = 1.0f;
   float soft_cap = 0.0f;
   float dropout = 0.0f;
-  int64_t sinks = 0;  // with a window: the first keys stay in sight, as kernels::AttentionHead says
+  int64_t sinks = 0;  // with a window: the first keys stay visible, see kernels::AttentionCached
 };
 
 // A bias that depends on the head and on the distance key - query.
 struct DistanceBias {
   std::vector<float> slopes;  // ALiBi (Press et al., 2022): slope[head] * distance
   float factor = 1.0f;        // on the ALiBi bias
-  // slope[head] * (index of the key), slope and product rounded to bf16: how Falcon was trained. Softmax does
-  // not see the difference between key and distance, but it sees the rounding.
+  // slope[head] * (index of the key), slope and product rounded to bf16, as in Falcon's training. Softmax is
+  // invariant to key index versus distance, but not to the rounding.
   bool rounded_by_key = false;
   Tensor table;  // T5: [buckets, heads]; learned
   bool bidirectional = true;
@@ -41,25 +35,42 @@ struct DistanceBias {
 // The T5 bucket of a distance key - query.
 int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance);
 
+// The sequences of a batch on the device, and their bias: built once per forward pass, shared by all layers.
+struct AttentionBatch {
+  std::vector<SequenceRows> rows;
+  Tensor sequences;  // i64 [rows, 6]: `rows` on the device
+  Tensor pages;      // with a cache: its page table, i64 [entries] (SequenceRows::first_page points into it)
+  int64_t bias_span = 0;
+  Tensor bias;  // [heads, 2 * bias_span + 1], by distance from -bias_span on
+  bool bias_by_key = false;
+  Tensor bias_table, bias_bucket;  // learned bias: its table, and the bucket of each distance
+};
+// `furthest` > 0: maximum distance of a visible key.
+AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t heads,
+                               const DistanceBias& bias = {}, int64_t furthest = 0);
+
 // q [tokens, heads * head_dim], k and v [kv tokens, kv_heads * head_dim] -> like q. With `weights`, the
-// attention maps are written there: one tensor [heads, q_rows, kv_rows] a sequence.
+// attention maps are written there: one tensor [heads, q_rows, kv_rows] per sequence.
+Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionBatch& batch,
+              const AttentionOptions& options, std::vector<Tensor>* weights = nullptr);
+// The same for a single layer.
 Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                  const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
                  const DistanceBias& bias = {}, std::vector<Tensor>* weights = nullptr);
 
-// Where a layer's keys and values stand in a cache: for each sequence its pages (kernels::KeyPages), the same
-// offsets in all of them, in bytes. A head's keys are `k_head` bytes after those of the head before, its
-// values `v_head`.
+// Byte offsets of one layer's keys and values in every cache page. Consecutive heads are `k_head` bytes apart
+// for keys and `v_head` for values.
 struct CachedKeys {
-  std::vector<const std::byte* const*> pages;
   int64_t k_offset = 0, k_head = 0, v_offset = 0, v_head = 0;
   DType k_type = DType::kF32, v_type = DType::kF32;
 };
 
-// The same without a tape, each sequence with its own keys and values in a cache. `q_sinks` is how the
-// queries look at sinks, where positions are turned into q.
-Tensor attention_cached(Context& ctx, const Tensor& q, const CachedKeys& cache,
-                        const std::vector<SequenceRows>& sequences, const AttentionOptions& options,
-                        const DistanceBias& bias = {}, const Tensor& q_sinks = {});
+// Writes k and v [tokens, kv_heads * head_dim] of the batch's rows into the pages of their sequences.
+void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys& cache,
+                const AttentionBatch& batch, int64_t kv_heads);
+// attend() without a tape, on cached keys and values. `q_sinks`: queries rotated for attention to sinks, if
+// positions are rotary.
+Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, const AttentionBatch& batch,
+                     const AttentionOptions& options, const Tensor& q_sinks = {});
 
 }  // namespace makar::ops

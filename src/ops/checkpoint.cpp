@@ -10,24 +10,24 @@ Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
   plain.tape = nullptr;
   const Tensor result = body(plain, inputs);
   ctx.stream = plain.stream;
-  // The output gets an identity of its own: the body may hand an input through.
+  // Give the output its own identity: the body may return an input unchanged.
   Tensor output = result.reshape(result.shape());
   ctx.tape->record(output, [&ctx, inputs, body, stream](const Tensor& dy) {
     Tape again(ctx.tape);
     std::vector<Tensor> leaves;
-    std::vector<size_t> fresh;  // inputs whose gradient starts here
+    std::vector<size_t> fresh;  // inputs without a gradient so far
     for (size_t i = 0; i < inputs.size(); ++i) {
       const Tensor& input = inputs[i];
       if (!ctx.needs(input)) {
         leaves.push_back(input);
         continue;
       }
-      size_t first = 0;  // the same tensor given twice is one leaf
+      size_t first = 0;  // a tensor passed twice is one leaf
       while (first < i && Key(inputs[first]).id != input.id()) ++first;
       if (first < i) {
         leaves.push_back(leaves[first]);
       } else {
-        // Terms are added one by one to what there is already, in the order of a run without checkpoints.
+        // Add terms one by one to the existing gradient, in the same order as without checkpointing.
         const bool started = ctx.tape->has_gradient(input);
         leaves.push_back(input.reshape(input.shape()));
         again.watch(leaves.back(), started ? ctx.tape->target(input).buffer : Tensor());

@@ -1,4 +1,4 @@
-// Activation checkpointing: run without a tape, keep the inputs only, run again when gradients are asked for.
+// Activation checkpointing: runs without a tape, keeps only the inputs, and recomputes in the backward pass.
 #pragma once
 #include <functional>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace makar::ops {
 
-// body is called once now and once more in the backward pass; it must be a pure function of its inputs, the
-// parameters and ctx (dropout draws are: they depend on ctx's counters, which are restored).
+// `body` runs once now and once in the backward pass; it must be a pure function of its inputs, the
+// parameters and ctx. Dropout is: it depends on ctx's counters, which are restored.
 Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
                   const std::function<Tensor(Context&, const std::vector<Tensor>&)>& body);
 

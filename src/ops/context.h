@@ -1,29 +1,28 @@
-// What every op is handed: the threads, the tape or none, and the place in the run that random numbers hang
-// on.
+// Passed to every op: the device, the optional tape, and the counters that random numbers depend on.
 #pragma once
 #include <cstdint>
 #include <span>
 
-#include "base/thread_pool.h"
+#include "kernels/device.h"
 #include "ops/tape.h"
 
 namespace makar {
 
-// Sees what every matrix of weights is multiplied with: x [rows, in] of w [out, in].
+// Observes the input x [rows, in] of every weight matrix w [out, in].
 struct LinearObserver {
   virtual ~LinearObserver() = default;
   virtual void see(const Tensor& w, const Tensor& x) = 0;
 };
 
+// With a tape, the context must outlive the backward pass: recorded gradients refer to it.
 struct Context {
-  ThreadPool& pool;
+  Device& device;
   Tape* tape = nullptr;
   bool training = false;  // dropout is on
   uint64_t seed = 0, step = 0;
-  uint64_t stream = 0;  // one for each dropout site, in call order; reset with each forward
+  uint64_t stream = 0;  // one per dropout site, in call order; reset for each forward pass
   LinearObserver* observer = nullptr;
-  // Which of the adapters that layers offer each row takes, -1 for none; empty: no row takes any. Whoever
-  // gathers rows gathers these too.
+  // Adapter index per row, -1 for none; empty: no adapters. Code that gathers rows must gather these too.
   std::span<const int32_t> row_adapters = {};
 
   bool needs(const Key& t) const { return tape && tape->needs(t); }
@@ -31,6 +30,22 @@ struct Context {
   bool any_needs(const T&... t) const {
     return tape && (tape->needs(t) || ...);
   }
+
+  // Allocate tensors in the device's memory; upload() copies an index array there.
+  Tensor empty(const Shape& shape, DType type = DType::kF32) const {
+    return Tensor::empty(shape, type, device.memory());
+  }
+  Tensor zeros(const Shape& shape, DType type = DType::kF32) const {
+    return Tensor::zeros(shape, type, device.memory());
+  }
+  Tensor upload(std::span<const int64_t> values) const {
+    return Tensor::from({static_cast<int64_t>(values.size())}, values).to(device.memory());
+  }
+
+  // The address of a tensor for kernel arguments; null if absent.
+  std::byte* address(const Tensor& t) const { return address_on(device, t); }
+  float* f32(const Tensor& t) const { return f32_on(device, t); }
+  const int64_t* i64(const Tensor& t) const { return address(t), t.i64_address(); }
 };
 
 }  // namespace makar

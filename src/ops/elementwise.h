@@ -2,7 +2,6 @@
 #pragma once
 #include <string>
 
-#include "kernels/kernels.h"
 #include "ops/context.h"
 
 namespace makar::ops {
@@ -23,14 +22,14 @@ Tensor activate(Context& ctx, const Tensor& x, Activation kind);
 Tensor gated(Context& ctx, const Tensor& gate, const Tensor& up, Activation kind);
 // cap * tanh(x / cap)
 Tensor soft_cap(Context& ctx, const Tensor& x, float cap);
-// Smaller of the two, elementwise; gradients go to the chosen one (to a when equal).
+// Elementwise minimum; the gradient goes to the chosen operand (to a if equal).
 Tensor minimum(Context& ctx, const Tensor& a, const Tensor& b);
 Tensor maximum(Context& ctx, const Tensor& a, const Tensor& b);
 // x limited to [low, high]; no gradient outside.
 Tensor clamp(Context& ctx, const Tensor& x, float low, float high);
 
-// Zeroes with probability `rate` and scales the rest, when ctx.training. Draws depend on (seed, step, stream,
-// index) alone.
+// If ctx.training, zeroes elements with probability `rate` and scales the rest. Depends only on (seed, step,
+// stream, index).
 Tensor dropout(Context& ctx, const Tensor& x, float rate);
 
 }  // namespace makar::ops

@@ -1,4 +1,4 @@
-// Table look-up by id, in any weight dtype; sinusoidal positions.
+// Table lookup by id, in any weight dtype; sinusoidal positions.
 #pragma once
 #include <span>
 
@@ -11,7 +11,7 @@ namespace makar::ops {
 Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids, int64_t padding = -1);
 
 // The table of the original Transformer: [positions, width]; sines in the first half and cosines in the
-// second (as Marian lays them out), or interleaved as in the paper.
+// second (Marian's layout), or interleaved as in the paper.
 Tensor sinusoidal_positions(int64_t positions, int64_t width, bool interleaved = false);
 
 }  // namespace makar::ops

@@ -3,30 +3,29 @@
 #include <span>
 #include <vector>
 
-#include "kernels/gemm.h"
 #include "ops/context.h"
 
 namespace makar::ops {
 
-// x [..., in], w [out, in], b [out] or absent -> [..., out]. `packed`, when defined, holds the same w for
-// this machine's kernels: the same bits, less work. A w of a block type is multiplied as it is, x rounded to
-// int8 or 16 bits (kernels/quant.h), and is packed for the call when `packed` is not given; it gets no
-// gradient, and x gets that of the decoded w.
+// x [..., in], w [out, in], b [out] or absent -> [..., out]. `packed`: optional, the same w packed for the
+// device's kernels; same bits, less work. A block-type w is multiplied without decoding, with x rounded to
+// int8 or 16 bits (kernels/cpu/quant.h); without `packed`, it is packed for this call. It gets no gradient; x
+// gets the gradient of the decoded w.
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b = {},
-              const kernels::PackedMatrix* packed = nullptr);
+              const kernels::PackedWeight* packed = nullptr);
 
-// Several layers on one x, without a gradient: the bits of each alone.
+// Several layers on one x, without a gradient; bit-identical to separate calls.
 struct PackedLayer {
   Tensor bias;
-  const kernels::PackedMatrix* packed;
+  const kernels::PackedWeight* packed;
 };
 std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers);
 
-// Any float or block type as f32.
-Tensor decoded(ThreadPool& pool, const Tensor& x);
+// Decodes any float or block type to f32.
+Tensor decoded(Device& device, const Tensor& x);
 
 // out = (accumulate ? out : 0) + dy [m, out features] w, for a w of any type.
-void input_gradient(ThreadPool& pool, int64_t m, const float* dy, const Tensor& w, kernels::GemmOutput out);
+void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w, kernels::GemmOutput out);
 
 // a [m, k] b [k, n] -> [m, n]; with transpose_b, b is [n, k].
 Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b = false);

@@ -9,8 +9,8 @@ Tensor layer_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& 
 // x / rms(x) * (w + offset) over the last dimension (Zhang & Sennrich, 2019); offset is 1 in Gemma.
 Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& w, float eps, float offset = 0.0f);
 
-// Over all but the last dimension (Ioffe & Szegedy, 2015). In training, the batch statistics are used and the
-// running ones are updated in place; otherwise the running ones are used, where there are any.
+// Over all but the last dimension (Ioffe & Szegedy, 2015). Training uses the batch statistics and updates the
+// running ones in place; otherwise the running statistics are used, if any.
 struct BatchNormState {
   Tensor running_mean, running_var;
   float momentum = 0.1f;

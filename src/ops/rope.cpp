@@ -4,9 +4,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "kernels/kernels.h"
-#include "ops/ranges.h"
-
 namespace makar::ops {
 namespace {
 
@@ -38,7 +35,7 @@ void apply_yarn(const RopeOptions& o, RopeAngles& angles) {
     angles.attention_factor = yarn_mscale(o.factor, 1.0);
 }
 
-// Llama 3: long waves are stretched by the factor, short ones kept, with a blend between.
+// Llama 3: long wavelengths are stretched by the factor, short ones kept, with a blend between.
 void apply_llama3(const RopeOptions& o, RopeAngles& angles) {
   const double context = static_cast<double>(o.original_positions);
   for (double& f : angles.frequencies) {
@@ -75,20 +72,14 @@ RopeAngles rope_angles(const RopeOptions& o, int64_t length) {
 RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeAngles& angles) {
   const int64_t rows = static_cast<int64_t>(positions.size()),
                 half = static_cast<int64_t>(angles.frequencies.size());
-  RopeTable table{Tensor::empty({rows, half}), Tensor::empty({rows, half})};
-  each_rows(ctx, rows, half * 8, [&](int64_t r0, int64_t r1) {
-    for (int64_t r = r0; r < r1; ++r)
-      for (int64_t i = 0; i < half; ++i) {
-        // Frequencies and angles are rounded to f32 as in the reference: at far positions that is what models
-        // saw.
-        const float angle = static_cast<float>(positions[static_cast<size_t>(r)]) *
-                            static_cast<float>(angles.frequencies[static_cast<size_t>(i)]);
-        table.cos.f32()[r * half + i] =
-            static_cast<float>(std::cos(static_cast<double>(angle)) * angles.attention_factor);
-        table.sin.f32()[r * half + i] =
-            static_cast<float>(std::sin(static_cast<double>(angle)) * angles.attention_factor);
-      }
-  });
+  const RopeTable table{ctx.empty({rows, half}), ctx.empty({rows, half})};
+  // Rounded to f32 like the reference implementation: models were trained with that rounding, which matters
+  // at large positions.
+  const std::vector<float> rounded(angles.frequencies.begin(), angles.frequencies.end());
+  const Tensor at = ctx.upload(positions),
+               frequencies = Tensor::from({half}, std::span(rounded)).to(ctx.device.memory());
+  ctx.device.rope_table({ctx.i64(at), ctx.f32(frequencies), ctx.f32(table.cos), ctx.f32(table.sin), rows,
+                         half, angles.attention_factor});
   return table;
 }
 
@@ -98,20 +89,16 @@ Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& opt
   check(table.cos.dim(0) == rows && table.cos.dim(1) == half && width % heads == 0 &&
             options.rotary <= width / heads,
         "rope: shapes disagree");
-  const auto turn = [=](Context& c, const Tensor& from, const Tensor& to, float sign) {
-    each_rows(c, rows, width, [&](int64_t r0, int64_t r1) {
-      for (int64_t r = r0; r < r1; ++r)
-        kernels::cpu().rope(
-            from.f32() + r * width, to.f32() + r * width,
-            {table.cos.f32() + r * half, table.sin.f32() + r * half, static_cast<int>(heads),
-             static_cast<int>(width / heads), static_cast<int>(options.rotary), options.interleaved, sign});
-    });
+  const auto turn = [=, rotary = options.rotary, interleaved = options.interleaved](
+                        Context& c, const Tensor& from, const Tensor& to, float sign) {
+    c.device.rope({c.f32(from), c.f32(table.cos), c.f32(table.sin), c.f32(to), rows, heads, width / heads,
+                   rotary, interleaved, sign});
   };
-  Tensor y = Tensor::empty(x.shape());
+  Tensor y = ctx.empty(x.shape());
   turn(ctx, x, y, 1.0f);
   if (ctx.needs(x))
     ctx.tape->record(y, [&ctx, to = Key(x), turn](const Tensor& dy) {
-      Tensor dx = Tensor::empty(to.shape);
+      Tensor dx = ctx.empty(to.shape);
       turn(ctx, dy, dx, -1.0f);
       ctx.tape->pass(to, dx);
     });

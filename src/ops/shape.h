@@ -16,10 +16,14 @@ Tensor transpose(Context& ctx, const Tensor& x);  // of a matrix
 Tensor gather_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& index);
 // out[index[i]] += x[i] into `rows` zero rows, in order.
 Tensor scatter_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& index, int64_t rows);
-// One element a row: x[i, index[i]] -> [rows].
+// y[index[i]] = x[i], in place; no gradient.
+void replace_rows(Context& ctx, const Tensor& y, const Tensor& x, const std::vector<int64_t>& index);
+// One element per row: x[i, index[i]] -> [rows].
 Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index);
-// Row i of x [rows, ...] times w[i] (w has one value a row).
+// Row i of x [rows, ...] times w[i] (w has one value per row).
 Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w);
+// The Euclidean length of each row of x [rows, ...], or its inverse -> [rows]; no gradient.
+Tensor row_lengths(Context& ctx, const Tensor& x, bool inverse = false);
 
 Tensor sum(Context& ctx, const Tensor& x);   // -> [] (rank 0)
 Tensor mean(Context& ctx, const Tensor& x);  // -> []

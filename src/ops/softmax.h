@@ -17,16 +17,20 @@ enum class Reduction { kMean, kSum };  // the mean is over the targets that are 
 struct CrossEntropyOptions {
   float smoothing = 0.0f;
   Reduction reduction = Reduction::kMean;
-  float soft_cap = 0.0f;                    // of the logits, in linear_cross_entropy
-  int64_t held_logits = int64_t{16} << 20;  // how many linear_cross_entropy holds at once (one row at least)
+  float soft_cap = 0.0f;  // of the logits, in linear_cross_entropy
+  int64_t held_logits =
+      int64_t{16} << 20;  // maximum logits held at once by linear_cross_entropy (at least one row)
 };
 
-// x [rows, classes], one target a row (kIgnore: not counted) -> [].
+// Number of targets that are not ignored; each must be kIgnore or in [0, classes).
+int64_t counted_targets(std::span<const int64_t> targets, int64_t classes);
+
+// x [rows, classes], one target per row (kIgnore: skipped) -> [].
 Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> targets,
                      const CrossEntropyOptions& options = {});
 
-// cross_entropy(x W^T + b) without ever holding all logits: rows go in blocks, and with a tape each block's
-// gradients are made at once.
+// cross_entropy(x W^T + b) without holding all logits: processes blocks of rows, and with a tape computes
+// each block's gradients immediately.
 Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
                             std::span<const int64_t> targets, const CrossEntropyOptions& options = {});
 

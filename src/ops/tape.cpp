@@ -1,7 +1,5 @@
 #include "ops/tape.h"
 
-#include "kernels/kernels.h"
-
 namespace makar {
 
 void Tape::watch(const Tensor& leaf, const Tensor& into) {
@@ -32,9 +30,9 @@ Tape::Target Tape::target(const Key& t) {
   const uint64_t id = t.id;
   if (parent_ && !tracked_.contains(id) && !leaves_.contains(id)) return parent_->target(t);
   Tensor& slot = gradients_[id];
-  if (!slot.defined()) return {slot = Tensor::empty(t.shape), false};
-  // A buffer the caller gave for a leaf is shared on purpose; any other shared one belongs to someone else
-  // too.
+  if (!slot.defined()) return {slot = Tensor::empty(t.shape, DType::kF32, device_.memory()), false};
+  // A leaf buffer provided by the caller is shared on purpose; any other shared buffer must be cloned before
+  // writing.
   if (!leaves_.contains(id) && !slot.exclusive()) slot = slot.clone();
   return {slot, true};
 }
@@ -48,16 +46,18 @@ void Tape::pass(const Key& t, const Tensor& gradient) {
     return;
   }
   Target to = target(t);
+  float* sum = f32_on(device_, to.buffer);
+  const float* term = f32_on(device_, gradient);
   if (to.accumulate)
-    kernels::cpu().add(to.buffer.f32(), gradient.f32(), to.buffer.f32(), gradient.count());
+    device_.add({sum, term, sum, 1, gradient.count(), false});
   else
-    std::copy_n(gradient.f32(), gradient.count(), to.buffer.f32());
+    device_.memory().copy(to.buffer.address(), gradient.address(), gradient.bytes());
 }
 
 void Tape::backward(const Tensor& loss, Tensor gradient) {
   if (!gradient.defined()) {
     check(loss.count() == 1, "backward without a gradient starts from one number");
-    gradient = Tensor::full(loss.shape(), 1.0f);
+    gradient = Tensor::full(loss.shape(), 1.0f).to(device_.memory());
   }
   pass(loss, gradient);
   gradient = {};

@@ -1,17 +1,27 @@
-// The tape: records what was computed and walks it back. An op asks needs(input); when it does, it records
-// how gradients of its outputs become gradients of its inputs. No tape, no cost: ops see a null pointer.
+// The tape records ops and runs them backwards. If needs(input) is true, an op records how gradients of its
+// outputs become gradients of its inputs. Without a tape, ops get a null pointer and record nothing.
 #pragma once
 #include <functional>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "kernels/device.h"
 #include "tensor/tensor.h"
 
 namespace makar {
 
-// What the tape needs to know of a tensor: a closure that holds a Key does not keep the values alive.
+// The address of a tensor for kernel arguments; null if absent. The tensor must be in the device's memory.
+inline std::byte* address_on(Device& device, const Tensor& t) {
+  if (!t.defined()) return nullptr;
+  check(&t.memory() == &device.memory(), "a kernel's tensor is in another memory; to(Memory&) copies it");
+  return t.address();
+}
+inline float* f32_on(Device& device, const Tensor& t) {
+  return address_on(device, t) ? t.f32_address() : nullptr;
+}
+
+// Identifies a tensor on the tape; a closure that holds a Key does not keep the values alive.
 struct Key {
   uint64_t id = 0;
   Shape shape;
@@ -21,36 +31,37 @@ struct Key {
 
 class Tape {
  public:
-  // A parent is the tape whose leaves this one shares (activation checkpointing).
-  explicit Tape(Tape* parent = nullptr) : parent_(parent) {}
+  explicit Tape(Device& device) : device_(device) {}
+  // A tape that shares the leaves of its parent (activation checkpointing).
+  explicit Tape(Tape* parent) : device_(parent->device_), parent_(parent) {}
 
-  // A leaf: gradients are gathered for it. When `into` is given they are added to it (gradient accumulation).
+  // Declares a leaf whose gradient is collected, and added to `into` if given (gradient accumulation).
   void watch(const Tensor& leaf, const Tensor& into = {});
   bool needs(const Key& t) const;
-  // True when some of the gradient of `t` has come already.
+  // True if part of the gradient of `t` has already been added.
   bool has_gradient(const Key& t) const {
     return gradients_.contains(t.id) || (parent_ && parent_->has_gradient(t));
   }
 
-  // `backward` gets the gradients of `outputs`, in order; one that nothing depended on is undefined. It is
-  // not called when none of them is wanted.
+  // `backward` receives the gradients of `outputs`, in order; undefined for outputs without a gradient. It is
+  // not called if all of them are undefined.
   using Backward = std::function<void(std::span<const Tensor> gradients)>;
   void record(std::span<const Tensor> outputs, Backward backward);
   void record(const Tensor& output, std::function<void(const Tensor& gradient)> backward);
 
-  // Where an op adds its gradient for `t`: write to buffer, or add to it when accumulate is set.
+  // Gradient buffer of `t` for an op: overwrite it, or add to it if accumulate is set.
   struct Target {
     Tensor buffer;
     bool accumulate;
   };
   Target target(const Key& t);
-  // The gradient of `t` gets `gradient` added, without a copy when it is the first.
+  // Adds `gradient` to the gradient of `t`; no copy if it is the first.
   void pass(const Key& t, const Tensor& gradient);
 
-  // Walks back from `loss` with the given gradient (1 for a scalar when undefined). The records are used up.
+  // Runs backwards from `loss` with the given gradient (default: 1 for a scalar). Consumes the records.
   void backward(const Tensor& loss, Tensor gradient = {});
 
-  // The gradient of a leaf; undefined when nothing reached it.
+  // The gradient of a leaf; undefined if none reached it.
   Tensor gradient(const Tensor& leaf) const;
 
  private:
@@ -60,7 +71,8 @@ class Tape {
   };
   bool is_leaf(uint64_t id) const { return leaves_.contains(id) || (parent_ && parent_->is_leaf(id)); }
 
-  Tape* parent_;
+  Device& device_;  // gradients are allocated and added there
+  Tape* parent_ = nullptr;
   std::vector<Record> records_;
   std::unordered_map<uint64_t, bool> tracked_;
   std::unordered_map<uint64_t, bool> leaves_;

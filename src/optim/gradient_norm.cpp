@@ -3,31 +3,27 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/kernels.h"
-
 namespace makar {
 
-double gradient_norm(ThreadPool& pool, const ParameterSet& parameters) {
-  constexpr int64_t kChunk = 2048;
-  struct Piece {
-    const float* data;
-    int64_t count;
+// Sums of squares of fixed chunks on the device, added in order in double on the host.
+double gradient_norm(Device& device, const ParameterSet& parameters) {
+  const auto chunks = [](const Tensor& t) {
+    return (t.count() + kernels::kSquaresChunk - 1) / kernels::kSquaresChunk;
   };
-  std::vector<Piece> pieces;
-  for (const auto& p : parameters.all()) {
-    if (!p->trainable || p->buffer || !p->grad.defined()) continue;
-    for (int64_t i = 0; i < p->grad.count(); i += kChunk)
-      pieces.push_back({p->grad.f32() + i, std::min(kChunk, p->grad.count() - i)});
+  std::vector<Tensor> gradients;
+  int64_t count = 0;
+  for (const auto& p : parameters.all())
+    if (p->trainable && !p->buffer && p->grad.defined())
+      gradients.push_back(p->grad), count += chunks(p->grad);
+  const Tensor sums = Tensor::empty({count}, DType::kF32, device.memory());
+  float* to = f32_on(device, sums);
+  for (const Tensor& g : gradients) {
+    device.sum_squares({f32_on(device, g), to, g.count()});
+    to += chunks(g);
   }
-  std::vector<double> sums(pieces.size());
-  pool.for_ranges(static_cast<int64_t>(pieces.size()), 8, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const Piece& piece = pieces[static_cast<size_t>(i)];
-      sums[static_cast<size_t>(i)] = kernels::cpu().sum_squares(piece.data, piece.count);
-    }
-  });
   double total = 0;
-  for (const double s : sums) total += s;
+  const Tensor on_host = sums.host();
+  for (const float sum : on_host.span()) total += sum;
   return std::sqrt(total);
 }
 

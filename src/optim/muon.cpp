@@ -1,33 +1,31 @@
-// Muon (Jordan et al., 2024): momentum made orthogonal by five Newton-Schulz steps, for matrices. All else is
-// stepped by AdamW: Optimizer::make gives those parameters that rule.
+// Muon (Jordan et al., 2024): momentum orthogonalised by five Newton-Schulz steps, for matrices. Other
+// parameters use AdamW: Optimizer::make gives them that rule.
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/gemm.h"
-#include "kernels/kernels.h"
+#include "ops/tape.h"
 #include "optim/rules.h"
 
 namespace makar {
 namespace {
 
-using kernels::Operand;
-
-// X [m, n] with m <= n becomes near to orthogonal: X <- a X + (b A + c A A) X with A = X X^T, five times.
-void newton_schulz(ThreadPool& pool, const Tensor& x) {
+// Orthogonalises X [m, n], m <= n, approximately: X <- a X + (b A + c A A) X with A = X X^T, five times.
+void newton_schulz(Device& device, const Tensor& x) {
   constexpr float a = 3.4445f, b = -4.7750f, c = 2.0315f;
   const int64_t m = x.dim(0), n = x.dim(1);
-  Tensor gram = Tensor::empty({m, m}), poly = Tensor::empty({m, m}), next = Tensor::empty({m, n});
-  const auto rows_of = [](const Tensor& t) { return Operand{t.f32(), DType::kF32, t.dim(1), 1}; };
-  const auto columns_of = [](const Tensor& t) { return Operand{t.f32(), DType::kF32, 1, t.dim(1)}; };
-  const auto& k = kernels::cpu();
+  const auto scratch = [&](int64_t rows, int64_t cols) {
+    return Tensor::empty({rows, cols}, DType::kF32, device.memory());
+  };
+  const Tensor gram = scratch(m, m), poly = scratch(m, m), next = scratch(m, n);
+  float *px = f32_on(device, x), *pg = gram.f32_address(), *pp = poly.f32_address(), *pn = next.f32_address();
   for (int step = 0; step < 5; ++step) {
-    kernels::gemm(pool, m, m, n, rows_of(x), rows_of(x), {gram.f32(), m});
-    kernels::gemm(pool, m, m, m, rows_of(gram), columns_of(gram), {poly.f32(), m});
-    k.scale(poly.f32(), c, poly.f32(), m * m, false);
-    k.scale(gram.f32(), b, poly.f32(), m * m, true);
-    kernels::gemm(pool, m, n, m, rows_of(poly), columns_of(x), {next.f32(), n});
-    k.scale(x.f32(), a, next.f32(), m * n, true);
-    std::copy_n(next.f32(), m * n, x.f32());
+    device.gemm({m, m, n, {px, DType::kF32, n, 1}, {px, DType::kF32, n, 1}, {pg, m}});
+    device.gemm({m, m, m, {pg, DType::kF32, m, 1}, {pg, DType::kF32, 1, m}, {pp, m}});
+    device.scale({pp, pp, m * m, c, false});
+    device.scale({pg, pp, m * m, b, true});
+    device.gemm({m, n, m, {pp, DType::kF32, m, 1}, {px, DType::kF32, 1, n}, {pn, n}});
+    device.scale({px, pn, m * n, a, true});
+    device.memory().copy(x.address(), next.address(), x.bytes());
   }
 }
 
@@ -36,33 +34,20 @@ void newton_schulz(ThreadPool& pool, const Tensor& x) {
 std::vector<Slot> muon_slots(const Shape& shape) { return {{"momentum_buffer", shape}}; }
 
 void muon(const Update& u) {
-  const int64_t rows = u.p.dim(0), cols = u.p.dim(1), n = rows * cols;
+  const int64_t rows = u.p.dim(0), cols = u.p.dim(1);
   const bool tall = rows > cols;
-  float *p = u.p.f32(), *v = u.slots[0].f32();
-  const float* g = u.g.f32();
-  const float factor = static_cast<float>(u.factor), mu = static_cast<float>(u.momentum),
-              rest = static_cast<float>(1.0 - u.momentum);
-  Tensor x = tall ? Tensor::empty({cols, rows}) : Tensor::empty({rows, cols});
-  const auto at = [=](int64_t i) { return tall ? i % cols * rows + i / cols : i; };
-  u.pool.for_ranges(n, 16384, [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) {
-      const float grad = g[i] * factor;
-      v[i] += rest * (grad - v[i]);
-      x.f32()[at(i)] = grad + mu * (v[i] - grad);  // Nesterov
-    }
-  });
-  double square = 0;
-  for (int64_t i = 0; i < n; ++i) square += static_cast<double>(x.f32()[i]) * x.f32()[i];
-  const float inverse = static_cast<float>(1.0 / std::max(std::sqrt(square), 1e-7));
-  for (float& value : x.span()) value *= inverse;
-  newton_schulz(u.pool, x);
+  const Tensor x =
+      Tensor::empty(tall ? Shape{cols, rows} : Shape{rows, cols}, DType::kF32, u.device.memory());
+  u.device.muon_momentum({f32_on(u.device, u.g), f32_on(u.device, u.slots[0]), f32_on(u.device, x), rows,
+                          cols, tall, static_cast<float>(u.factor), static_cast<float>(u.momentum),
+                          static_cast<float>(1.0 - u.momentum)});
+  u.device.normalize({f32_on(u.device, x), x.count(), 1e-7});
+  newton_schulz(u.device, x);
   const double height = static_cast<double>(rows), width = static_cast<double>(cols);
   const double ratio = u.options.muon_match_adamw ? 0.2 * std::sqrt(std::max(height, width))
                                                   : std::sqrt(std::max(1.0, height / width));
-  const float by = static_cast<float>(u.lr * ratio), decay = static_cast<float>(1.0 - u.lr * u.weight_decay);
-  u.pool.for_ranges(n, 16384, [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) p[i] = p[i] * decay - by * x.f32()[at(i)];
-  });
+  u.device.muon_apply({f32_on(u.device, u.p), f32_on(u.device, x), rows, cols, tall,
+                       static_cast<float>(u.lr * ratio), static_cast<float>(1.0 - u.lr * u.weight_decay)});
 }
 
 }  // namespace makar

@@ -7,7 +7,7 @@
 namespace makar {
 
 bool matches(const std::string& pattern, const std::string& name) {
-  // Greedy with one place to come back to: linear in practice, quadratic at worst.
+  // Greedy matching with one backtracking point: linear in practice, quadratic at worst.
   size_t p = 0, n = 0, star = std::string::npos, from = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -40,24 +40,24 @@ Result<Optimizer> Optimizer::make(const ParameterSet& parameters, const Optimize
       e.lr_scale = group->lr_scale;
       e.weight_decay = group->weight_decay.value_or(e.weight_decay);
     }
-    const auto excluded = [&](const std::string& pattern) { return matches(pattern, p->name); };
-    if (is_muon && (p->shape.rank() != 2 ||
-                    std::any_of(options.muon_exclude.begin(), options.muon_exclude.end(), excluded)))
-      e.rule = adamw;
+    if (is_muon && (p->shape.rank() != 2 || (options.muon_takes && !options.muon_takes(*p)))) e.rule = adamw;
     optimizer.entries_.push_back(std::move(e));
   }
   return optimizer;
 }
 
-void Optimizer::step(ThreadPool& pool, double lr, double gradient_factor) {
+void Optimizer::step(Device& device, double lr, double gradient_factor) {
   for (Entry& e : entries_) {
     const Tensor &value = e.parameter->value, &grad = e.parameter->grad;
     if (!grad.defined()) continue;
-    check(value.dtype() == DType::kF32 && grad.shape() == value.shape(), "an optimiser steps f32 parameters");
+    check(value.dtype() == DType::kF32 && grad.shape() == value.shape(),
+          "an optimiser updates f32 parameters only");
     if (e.steps == 0 && e.slots.empty())
-      for (const Slot& slot : e.rule->slots(value.shape())) e.slots.push_back(Tensor::zeros(slot.shape));
+      for (const Slot& slot : e.rule->slots(value.shape()))
+        e.slots.push_back(Tensor::zeros(slot.shape, DType::kF32, device.memory()));
+    for (Tensor& slot : e.slots) slot = slot.to(device.memory());  // restored ones come from the host
     ++e.steps;
-    e.rule->update({pool, value, grad, e.slots, e.steps, lr * e.lr_scale, e.weight_decay, gradient_factor,
+    e.rule->update({device, value, grad, e.slots, e.steps, lr * e.lr_scale, e.weight_decay, gradient_factor,
                     options_.beta1.value_or(e.rule->beta1), options_.beta2.value_or(e.rule->beta2),
                     options_.eps.value_or(e.rule->eps), options_.momentum.value_or(e.rule->momentum),
                     options_});
@@ -84,16 +84,16 @@ Status Optimizer::restore(const std::map<std::string, Tensor>& state) {
     e.steps = 0, e.slots.clear();
     const std::string& name = e.parameter->name;
     const auto step = state.find(name + ".step");
-    if (step == state.end()) continue;  // it had never been stepped
+    if (step == state.end()) continue;  // it was never updated
     if (step->second.dtype() != DType::kI64 || step->second.count() != 1 || step->second.i64()[0] < 1)
-      return error_at(name + ".step", "a step count is one positive i64");
+      return error_at(name + ".step", "expected one positive i64 as step count");
     e.steps = step->second.i64()[0];
     ++used;
     for (const Slot& slot : e.rule->slots(e.parameter->shape)) {
       const auto it = state.find(name + "." + slot.name);
       if (it == state.end())
         return error_at(name + "." + slot.name,
-                        "optimiser '{}' keeps this tensor and the checkpoint lacks it; was it written by "
+                        "optimiser '{}' needs this tensor, which is not in the checkpoint; was it written by "
                         "another optimiser?",
                         e.rule->names[0]);
       if (it->second.dtype() != DType::kF32 || !(it->second.shape() == slot.shape))
@@ -104,7 +104,7 @@ Status Optimizer::restore(const std::map<std::string, Tensor>& state) {
     }
   }
   if (used != state.size())
-    return error_at("optimizer", "{} tensors of the checkpoint belong to no parameter of this model",
+    return error_at("optimizer", "{} tensors of the checkpoint do not belong to any parameter of this model",
                     state.size() - used);
   entries_ = std::move(restored);
   return Done{};

@@ -1,5 +1,5 @@
-// Optimisers on a ParameterSet. One object keeps the state of all parameters by name; the rule (AdamW, Lion,
-// ...) comes from the table in rules.h.
+// Optimisers on a ParameterSet. One object keeps the state of all parameters by name; the update rule (AdamW,
+// Lion, ...) comes from the table in rules.h.
 #pragma once
 #include <functional>
 #include <map>
@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "kernels/device.h"
 #include "nn/parameter.h"
 
 namespace makar {
 
-// Settings of some parameters; the first group that takes a parameter has it.
+// Settings for some parameters; the first group that matches a parameter applies.
 struct ParameterGroup {
-  std::string pattern = "*";                        // over names, '*' for any run of characters
-  std::function<bool(const Parameter&)> predicate;  // instead of the pattern, when given
+  std::string pattern = "*";                        // matches names; '*' stands for any characters
+  std::function<bool(const Parameter&)> predicate;  // used instead of the pattern when set
   double lr_scale = 1.0;
   std::optional<double> weight_decay;
 };
@@ -24,11 +24,11 @@ struct ParameterGroup {
 struct OptimizerOptions {
   std::string name = "adamw";  // any name of optimizer_names()
   double weight_decay = 0.0;   // of tensors with 2 or more dimensions, unless a group says otherwise
-  // Left out, each is the rule's own default (PyTorch's where PyTorch has the rule).
-  std::optional<double> beta1, beta2, eps, momentum;  // beta2 is also RMSProp's alpha; Adafactor takes none
-  // Where a matrix is stepped by AdamW although the optimiser is Muon: look-up tables and heads.
-  std::vector<std::string> muon_exclude = {"*embed*",  "*wte*",        "*wpe*",  "*lm_head*",
-                                           "*shared*", "*classifier*", "*score*"};
+  // Unset values take the rule's default (PyTorch's where PyTorch has the rule).
+  std::optional<double> beta1, beta2, eps, momentum;  // beta2 is also RMSProp's alpha; Adafactor uses none
+  // Muon: the matrices it steps; AdamW steps all other parameters. Empty: every parameter with two
+  // dimensions.
+  std::function<bool(const Parameter&)> muon_takes;
   bool muon_match_adamw = false;  // scale Muon's steps to AdamW's size (Moonshot), to share its learning rate
   std::vector<ParameterGroup> groups;
 };
@@ -39,13 +39,13 @@ class Optimizer {
  public:
   static Result<Optimizer> make(const ParameterSet& parameters, const OptimizerOptions& options);
 
-  // One update of every trainable parameter that has a gradient, which is multiplied by `gradient_factor`
+  // Updates every trainable parameter that has a gradient. Gradients are multiplied by `gradient_factor`
   // first.
-  void step(ThreadPool& pool, double lr, double gradient_factor = 1.0);
+  void step(Device& device, double lr, double gradient_factor = 1.0);
 
-  // All there is to keep: state tensors named <parameter>.<slot>, in the order of the parameters.
+  // The complete state: tensors named <parameter>.<slot>, in parameter order.
   std::vector<std::pair<std::string, Tensor>> state() const;
-  // Takes the state of an earlier run back, to the bit.
+  // Restores the state of an earlier run, bit for bit.
   Status restore(const std::map<std::string, Tensor>& state);
 
  private:
@@ -62,7 +62,7 @@ class Optimizer {
 };
 
 std::vector<std::string> optimizer_names();
-// '*' in the pattern stands for any run of characters.
+// '*' in the pattern stands for any characters.
 bool matches(const std::string& pattern, const std::string& name);
 
 }  // namespace makar

@@ -3,10 +3,12 @@
 #include <cmath>
 
 #include "base/nearest.h"
-#include "kernels/kernels.h"
+#include "ops/tape.h"
 
 namespace makar {
 namespace {
+
+using kernels::UpdateKind;
 
 std::vector<Slot> no_slots(const Shape&) { return {}; }
 std::vector<Slot> momentum_slots(const Shape& s) { return {{"momentum_buffer", s}}; }
@@ -15,52 +17,27 @@ std::vector<Slot> rmsprop_slots(const Shape& s) { return {{"square_avg", s}}; }
 std::vector<Slot> adam_slots(const Shape& s) { return {{"exp_avg", s}, {"exp_avg_sq", s}}; }
 std::vector<Slot> lion_slots(const Shape& s) { return {{"exp_avg", s}}; }
 
-// body(i, gradient) for each element; the gradient comes scaled and with L2 decay, as PyTorch's older rules
-// add it.
-template <class F>
-void each(const Update& u, bool l2, F&& body) {
-  const float *g = u.g.f32(), *p = u.p.f32();
-  const float factor = static_cast<float>(u.factor), decay = l2 ? static_cast<float>(u.weight_decay) : 0.0f;
-  u.pool.for_ranges(u.p.count(), 16384, [&](int64_t i, int64_t end) {
-    for (; i < end; ++i) body(i, decay != 0.0f ? g[i] * factor + decay * p[i] : g[i] * factor);
-  });
+// The arguments that rules with at most one state tensor share; `l2` adds the weight decay to the gradient,
+// as PyTorch's older rules do.
+kernels::Update update_of(const Update& u, UpdateKind kind, bool l2) {
+  kernels::Update a{};
+  a.kind = kind;
+  a.p = f32_on(u.device, u.p), a.g = f32_on(u.device, u.g);
+  a.state = u.slots.empty() ? nullptr : f32_on(u.device, u.slots[0]);
+  a.n = u.p.count();
+  a.lr = static_cast<float>(u.lr), a.factor = static_cast<float>(u.factor);
+  a.l2 = l2 ? static_cast<float>(u.weight_decay) : 0.0f;
+  a.momentum = static_cast<float>(u.momentum), a.eps = static_cast<float>(u.eps);
+  a.beta1 = static_cast<float>(u.beta1), a.rest1 = static_cast<float>(1.0 - u.beta1);
+  a.beta2 = static_cast<float>(u.beta2), a.rest2 = static_cast<float>(1.0 - u.beta2);
+  a.decay = static_cast<float>(1.0 - u.lr * u.weight_decay);
+  a.first = u.step == 1;
+  return a;
 }
 
-void sgd(const Update& u) {
-  float* p = u.p.f32();
-  const float lr = static_cast<float>(u.lr);
-  each(u, true, [=](int64_t i, float g) { p[i] -= lr * g; });
-}
-
-// v = mu v + g; p -= lr v, or with Nesterov's look ahead p -= lr (g + mu v). The first v is g.
-template <bool nesterov>
-void momentum(const Update& u) {
-  float *p = u.p.f32(), *v = u.slots[0].f32();
-  const float lr = static_cast<float>(u.lr), mu = static_cast<float>(u.momentum);
-  const bool first = u.step == 1;
-  each(u, true, [=](int64_t i, float g) {
-    v[i] = first ? g : mu * v[i] + g;
-    p[i] -= lr * (nesterov ? g + mu * v[i] : v[i]);
-  });
-}
-
-void adagrad(const Update& u) {
-  float *p = u.p.f32(), *sum = u.slots[0].f32();
-  const float lr = static_cast<float>(u.lr), eps = static_cast<float>(u.eps);
-  each(u, true, [=](int64_t i, float g) {
-    sum[i] += g * g;
-    p[i] -= lr * g / (std::sqrt(sum[i]) + eps);
-  });
-}
-
-void rmsprop(const Update& u) {
-  float *p = u.p.f32(), *square = u.slots[0].f32();
-  const float lr = static_cast<float>(u.lr), eps = static_cast<float>(u.eps);
-  const float alpha = static_cast<float>(u.beta2), rest = static_cast<float>(1.0 - u.beta2);
-  each(u, true, [=](int64_t i, float g) {
-    square[i] = alpha * square[i] + rest * g * g;
-    p[i] -= lr * g / (std::sqrt(square[i]) + eps);
-  });
+template <UpdateKind kind, bool l2>
+void simple(const Update& u) {
+  u.device.update(update_of(u, kind, l2));
 }
 
 template <bool decoupled>
@@ -75,24 +52,8 @@ void adam(const Update& u) {
   s.decay = decoupled ? static_cast<float>(1.0 - u.lr * u.weight_decay) : 1.0f;
   s.l2 = decoupled ? 0.0f : static_cast<float>(u.weight_decay);
   s.grad_scale = static_cast<float>(u.factor);
-  float *p = u.p.f32(), *m = u.slots[0].f32(), *v = u.slots[1].f32();
-  const float* g = u.g.f32();
-  u.pool.for_ranges(u.p.count(), 16384, [&](int64_t i, int64_t end) {
-    kernels::cpu().adamw(p + i, g + i, m + i, v + i, end - i, s);
-  });
-}
-
-// Lion (Chen et al., 2023): the sign of a blend of momentum and gradient.
-void lion(const Update& u) {
-  float *p = u.p.f32(), *m = u.slots[0].f32();
-  const float lr = static_cast<float>(u.lr), decay = static_cast<float>(1.0 - u.lr * u.weight_decay);
-  const float b1 = static_cast<float>(u.beta1), r1 = static_cast<float>(1.0 - u.beta1);
-  const float b2 = static_cast<float>(u.beta2), r2 = static_cast<float>(1.0 - u.beta2);
-  each(u, false, [=](int64_t i, float g) {
-    const float blend = b1 * m[i] + r1 * g;
-    p[i] = p[i] * decay - (blend > 0.0f ? lr : (blend < 0.0f ? -lr : 0.0f));
-    m[i] = b2 * m[i] + r2 * g;
-  });
+  u.device.adamw({f32_on(u.device, u.p), f32_on(u.device, u.g), f32_on(u.device, u.slots[0]),
+                  f32_on(u.device, u.slots[1]), u.p.count(), s});
 }
 
 }  // namespace
@@ -100,11 +61,11 @@ void lion(const Update& u) {
 const std::vector<Rule>& rules() {
   // names; beta1, beta2, eps, momentum
   static const std::vector<Rule> table = {
-      {{"sgd"}, 0, 0, 0, 0, no_slots, sgd},
-      {{"momentum", "sgd_momentum"}, 0, 0, 0, 0.9, momentum_slots, momentum<false>},
-      {{"nesterov", "sgd_nesterov"}, 0, 0, 0, 0.9, momentum_slots, momentum<true>},
-      {{"adagrad"}, 0, 0, 1e-10, 0, adagrad_slots, adagrad},
-      {{"rmsprop"}, 0, 0.99, 1e-8, 0, rmsprop_slots, rmsprop},
+      {{"sgd"}, 0, 0, 0, 0, no_slots, simple<UpdateKind::kSgd, true>},
+      {{"momentum", "sgd_momentum"}, 0, 0, 0, 0.9, momentum_slots, simple<UpdateKind::kMomentum, true>},
+      {{"nesterov", "sgd_nesterov"}, 0, 0, 0, 0.9, momentum_slots, simple<UpdateKind::kNesterov, true>},
+      {{"adagrad"}, 0, 0, 1e-10, 0, adagrad_slots, simple<UpdateKind::kAdagrad, true>},
+      {{"rmsprop"}, 0, 0.99, 1e-8, 0, rmsprop_slots, simple<UpdateKind::kRmsprop, true>},
       {{"adam"}, 0.9, 0.999, 1e-8, 0, adam_slots, adam<false>},
       {{"adamw", "adamw_torch", "adamw_torch_fused", "adamw_hf"},
        0.9,
@@ -114,7 +75,7 @@ const std::vector<Rule>& rules() {
        adam_slots,
        adam<true>},
       {{"adafactor"}, 0, 0, 0, 0, adafactor_slots, adafactor},
-      {{"lion", "lion_32bit"}, 0.9, 0.99, 0, 0, lion_slots, lion},
+      {{"lion", "lion_32bit"}, 0.9, 0.99, 0, 0, lion_slots, simple<UpdateKind::kLion, false>},
       {{"muon"}, 0.9, 0.999, 1e-8, 0.95, muon_slots, muon},
   };
   return table;

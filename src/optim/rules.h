@@ -1,22 +1,22 @@
-// The table of update rules. A rule names its state tensors and steps one parameter.
+// The table of update rules. A rule names its state tensors and updates one parameter.
 #pragma once
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "kernels/device.h"
 #include "optim/optimizer.h"
 
 namespace makar {
 
 struct Slot {
-  std::string name;  // as PyTorch calls it
+  std::string name;  // as in PyTorch
   Shape shape;       // starts as zeros
 };
 
 // One step of one parameter. The gradient is `g * factor`.
 struct Update {
-  ThreadPool& pool;
+  Device& device;
   const Tensor& p;
   const Tensor& g;
   std::span<const Tensor> slots;
@@ -27,7 +27,8 @@ struct Update {
 };
 
 struct Rule {
-  std::vector<std::string> names;  // the first is ours, the others are spellings of transformers and Axolotl
+  std::vector<std::string>
+      names;  // the first is the main name, the others are spellings of transformers and Axolotl
   double beta1, beta2, eps, momentum;  // defaults
   std::vector<Slot> (*slots)(const Shape& shape);
   void (*update)(const Update& u);

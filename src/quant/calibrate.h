@@ -1,21 +1,21 @@
-// What the inputs of a model's matrices look like on sample text: how much each column of a matrix matters,
-// and how columns go together.
+// Statistics of the inputs of a model's matrices on sample text: the importance of each column of a matrix,
+// and the correlation of columns.
 #pragma once
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "kernels/device.h"
 #include "models/load.h"
 #include "quant/calibration.h"
 
 namespace makar {
 
 struct CalibrateOptions {
-  int64_t window = 512;   // tokens of a forward
-  bool together = false;  // also gather x^T x, [columns, columns], for error-minimising rounding
+  int64_t window = 512;  // tokens per forward pass
+  bool gram = false;     // also collect x^T x, [columns, columns], for error-minimising rounding (GPTQ)
 };
 
-// By GGUF's names of the tensors.
-Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64_t>& ids, ThreadPool& pool,
+// Results are keyed by the GGUF names of the tensors.
+Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64_t>& ids, Device& device,
                               const CalibrateOptions& options = {});
 
 }  // namespace makar

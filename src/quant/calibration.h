@@ -1,4 +1,4 @@
-// What calibration knows about the matrices of a model, by GGUF's names of the tensors.
+// Calibration data for the matrices of a model, keyed by the GGUF names of the tensors.
 #pragma once
 #include <map>
 #include <string>
@@ -9,8 +9,8 @@
 namespace makar {
 
 struct Calibration {
-  std::map<std::string, std::vector<float>> importance;  // of each column: the mean of x^2
-  std::map<std::string, Tensor> together;  // x^T x / tokens, [columns, columns]; only where asked for
+  std::map<std::string, std::vector<float>> importance;  // per column: the mean of x^2
+  std::map<std::string, Tensor> gram;  // x^T x / tokens, [columns, columns]; only when requested
   int64_t tokens = 0;
 };
 

@@ -13,36 +13,36 @@ namespace {
 
 using namespace kernels;
 
-constexpr int kSmall = 32;  // values of a small block
+constexpr int kSmall = 32;  // values per small block
 
-// The scale is rounded to f16 first, so that the integers fit what is stored.
+// The scale is rounded to f16 first, so that the integers fit the stored scale.
 template <class Block>
-void symmetric(const Run& run, int lo, int hi, DType type, Block& b) {
+void symmetric(const FitValues& values, int lo, int hi, DType type, Block& b) {
   int8_t q[kSmall];
-  b.d.set(fit_symmetric(run, lo, hi).scale);
-  round_to(run, b.d.value(), 0, lo, hi, q);
-  put_integers(type, q, reinterpret_cast<std::byte*>(&b));
+  b.d.set(fit_symmetric(values, lo, hi).scale);
+  round_to(values, b.d.value(), 0, lo, hi, q);
+  pack_integers(type, q, reinterpret_cast<std::byte*>(&b));
 }
 template <class Block>
-void affine(const Run& run, int hi, DType type, Block& b) {
+void affine(const FitValues& values, int hi, DType type, Block& b) {
   int8_t q[kSmall];
-  const AffineFit fit = fit_affine(run, hi, false);
+  const AffineFit fit = fit_affine(values, hi, false);
   b.d.set(fit.scale), b.m.set(fit.offset);
-  round_to(run, b.d.value(), b.m.value(), 0, hi, q);
-  put_integers(type, q, reinterpret_cast<std::byte*>(&b));
+  round_to(values, b.d.value(), b.m.value(), 0, hi, q);
+  pack_integers(type, q, reinterpret_cast<std::byte*>(&b));
 }
 
-void encode_one(const Run& run, BlockQ4_0& b) { symmetric(run, -8, 7, DType::kQ4_0, b); }
-void encode_one(const Run& run, BlockQ5_0& b) { symmetric(run, -16, 15, DType::kQ5_0, b); }
-void encode_one(const Run& run, BlockQ4_1& b) { affine(run, 15, DType::kQ4_1, b); }
-void encode_one(const Run& run, BlockQ5_1& b) { affine(run, 31, DType::kQ5_1, b); }
-// Eight bits are near enough to lossless that the plain rule, which everyone uses, is kept.
-void encode_one(const Run& run, BlockQ8_0& b) {
+void encode_one(const FitValues& values, BlockQ4_0& b) { symmetric(values, -8, 7, DType::kQ4_0, b); }
+void encode_one(const FitValues& values, BlockQ5_0& b) { symmetric(values, -16, 15, DType::kQ5_0, b); }
+void encode_one(const FitValues& values, BlockQ4_1& b) { affine(values, 15, DType::kQ4_1, b); }
+void encode_one(const FitValues& values, BlockQ5_1& b) { affine(values, 31, DType::kQ5_1, b); }
+// Eight bits are nearly lossless: use the usual rule (maximum / 127).
+void encode_one(const FitValues& values, BlockQ8_0& b) {
   float most = 0;
-  for (int i = 0; i < kSmall; ++i) most = std::max(most, std::abs(run.x[i]));
+  for (int i = 0; i < kSmall; ++i) most = std::max(most, std::abs(values.x[i]));
   const float d = most / 127.0f, inverse = d > 0 ? 1.0f / d : 0.0f;
   b.d.set(d);
-  for (int i = 0; i < kSmall; ++i) b.qs[i] = static_cast<int8_t>(std::round(run.x[i] * inverse));
+  for (int i = 0; i < kSmall; ++i) b.qs[i] = static_cast<int8_t>(std::round(values.x[i] * inverse));
 }
 
 template <class Block>
@@ -80,7 +80,7 @@ bool can_encode(DType type) {
 }
 
 void encode_row(DType type, const float* x, int64_t count, const float* w, std::byte* out) {
-  check(count % layout_of(type).elements == 0, "encode: whole blocks only");
+  check(count % layout_of(type).elements == 0, "encode: a row must be whole blocks");
   switch (type) {
     case DType::kF32:
       std::memcpy(out, x, static_cast<size_t>(count) * 4);
@@ -111,7 +111,7 @@ void encode_row(DType type, const float* x, int64_t count, const float* w, std::
 Tensor encode(ThreadPool& pool, const Tensor& x, DType type, std::span<const float> importance) {
   const int64_t columns = x.dim(-1), rows = x.count() / columns;
   check(importance.empty() || static_cast<int64_t>(importance.size()) == columns,
-        "encode: one weight a column");
+        "encode: expected one weight per column");
   Tensor out = Tensor::empty(x.shape(), type);
   const size_t row_bytes = bytes_of(type, columns);
   const float* weights = importance.empty() ? nullptr : importance.data();

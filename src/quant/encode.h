@@ -1,5 +1,5 @@
-// Floats into the types of GGUF: f16, bf16 and the block types. Each block gets the integers and scales that
-// leave the least squared error (fit.h); decode_blocks reads them back.
+// Encodes floats as GGUF types: f16, bf16 and the block types. Each block gets the integers and scales with
+// the least squared error (fit.h); decode_blocks dequantizes them.
 #pragma once
 #include <span>
 
@@ -8,14 +8,14 @@
 
 namespace makar {
 
-// Types that encode() writes.
+// Whether encode() supports the type.
 bool can_encode(DType type);
 
-// `x`: f32 [rows, columns] (or more dimensions, rows first). `importance` has a weight for each column's
-// error, or is empty. Rows are whole blocks. The bits do not depend on the number of threads.
+// `x`: f32 [rows, columns] (or more dimensions, rows first). `importance` has one error weight per column, or
+// is empty. A row must be a whole number of blocks. The bits do not depend on the number of threads.
 Tensor encode(ThreadPool& pool, const Tensor& x, DType type, std::span<const float> importance = {});
 
-// One row; `weights` as long as the row, or null.
+// Encodes one row; `weights` is as long as the row, or null.
 void encode_row(DType type, const float* x, int64_t count, const float* weights, std::byte* out);
 
 }  // namespace makar

@@ -1,7 +1,7 @@
 #include "quant/folder.h"
 
 #include "base/file.h"
-#include "kernels/decode_blocks.h"
+#include "models/dequantize.h"
 #include "models/load.h"
 #include "models/tokenizer_hash.h"
 #include "quant/encode.h"
@@ -17,13 +17,7 @@ bool has_blocks(const WeightFiles& files) {
 }
 
 void convert(Parameter& p, DType type, ThreadPool& pool) {
-  Tensor x = p.value;
-  if (x.dtype() == type) return;
-  if (x.dtype() != DType::kF32) {
-    x = Tensor::empty(p.value.shape());
-    kernels::decode_blocks(p.value.dtype(), p.value.raw(), p.value.count(), x.f32());
-  }
-  p.value = encode(pool, x, type);
+  if (p.value.dtype() != type) p.value = encode(pool, dequantized(p.value), type);
 }
 
 Status copy_if_there(const std::string& from, const std::string& to, const std::string& name) {
@@ -53,7 +47,7 @@ Result<std::vector<std::string>> write_folder(const ModelSource& source, const s
   MAKAR_CHECK_OK(save_model(folder, *loaded.model, *loaded.family));
   if (source.gguf) {
     MAKAR_TRY(const bool found, write_tokenizer(source.gguf->fields(), folder));
-    if (!found) warnings.push_back(source.path + ": holds no vocabulary; the folder has no tokenizer");
+    if (!found) warnings.push_back(source.path + ": has no vocabulary; the folder will have no tokenizer");
   } else {
     for (const char* name :
          {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model",

@@ -1,4 +1,4 @@
-// Any model as a Hugging Face folder: weights, config.json, tokenizer and chat template.
+// Writes any model as a Hugging Face folder: weights, config.json, tokenizer and chat template.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace makar {
 
-// `type`: f32, f16 or bf16 for the matrices; none keeps what the source has, f16 for block types. Answers
-// with warnings.
+// `type`: f32, f16 or bf16 for the matrices; without one, the source's types are kept and block types become
+// f16. Returns warnings.
 Result<std::vector<std::string>> write_folder(const ModelSource& source, const std::string& folder,
                                               std::optional<DType> type, ThreadPool& pool);
 

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "formats/llama2c.h"
-#include "kernels/decode_blocks.h"
+#include "models/dequantize.h"
 #include "models/gguf_config.h"
 #include "models/gguf_save.h"
 #include "models/source.h"
@@ -38,11 +38,15 @@ Result<GgufModel> from_folder(const ModelSource& source, const std::string& toke
   out.fields = std::move(*fields);
   out.fields.set("general.name", GgufValue::text(last_part(source.path)));
   MAKAR_TRY(out.tensors, gguf_sources(loaded));
-  // The sources point into the model.
+  // The sources refer to the model: keep it alive.
   const auto keeper = std::make_shared<LoadedModel>(std::move(loaded));
   for (GgufSource& t : out.tensors) t.make = [keeper, make = t.make] { return make(); };
   MAKAR_TRY(const bool found, put_tokenizer(tokenizer, keeper->model->spec(), out.fields));
-  if (!found) out.warnings.push_back(tokenizer + ": holds no tokenizer; the file will hold none");
+  if (!found) out.warnings.push_back(tokenizer + ": has no tokenizer; the file will have none");
+  if (out.fields.find("tokenizer.huggingface.json"))
+    out.warnings.push_back(tokenizer +
+                           ": llama.cpp has no form for this tokenizer; makar reads it from the file "
+                           "(tokenizer.huggingface.json), other programs may not");
   return out;
 }
 
@@ -68,7 +72,7 @@ Result<GgufModel> open_as_gguf(const std::string& path, const OpenOptions& optio
     MAKAR_TRY(const Gguf::File file, open_checkpoint(path, options.tokenizer));
     out = from_file(file);
     if (options.tokenizer.empty())
-      out.warnings.push_back(path + ": no tokenizer was named; the file will hold none");
+      out.warnings.push_back(path + ": no tokenizer was given; the file will have none");
   } else {
     MAKAR_TRY(const ModelSource source, ModelSource::open(path));
     if (source.gguf) {
@@ -89,13 +93,9 @@ void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& typ
     if (to == t.dtype) continue;
     t.make = [make = t.make, to, name = t.name, &pool, calibration]() -> Result<Tensor> {
       MAKAR_TRY(Tensor x, make());
-      if (x.dtype() != DType::kF32) {
-        Tensor wide = Tensor::empty(x.shape());
-        kernels::decode_blocks(x.dtype(), x.raw(), x.count(), wide.f32());
-        x = wide;
-      }
+      x = dequantized(x);
       if (!calibration || !is_block(to)) return encode(pool, x, to);
-      if (const auto h = calibration->together.find(name); h != calibration->together.end())
+      if (const auto h = calibration->gram.find(name); h != calibration->gram.end())
         return encode_gptq(pool, x, to, h->second);
       const auto it = calibration->importance.find(name);
       return it == calibration->importance.end() ? encode(pool, x, to) : encode(pool, x, to, it->second);

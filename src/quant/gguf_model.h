@@ -1,5 +1,5 @@
-// Any model as a GGUF file to be: its metadata and its tensors, each made when it is written. The source is a
-// Hugging Face folder, a GGUF file, or a llama2.c checkpoint (.bin).
+// Any model in the form of a GGUF file: metadata and tensors, each computed when it is written. The source is
+// a Hugging Face folder, a GGUF file or a llama2.c checkpoint (.bin).
 #pragma once
 #include <functional>
 #include <string>
@@ -19,22 +19,21 @@ struct GgufModel {
 };
 
 struct OpenOptions {
-  std::string tokenizer;  // a folder or file; "" takes what lies with the model
+  std::string tokenizer;  // a folder or file; "" uses the tokenizer next to the model
 };
 
 Result<GgufModel> open_as_gguf(const std::string& path, const OpenOptions& options = {});
-// A llama2.c checkpoint with its tokenizer ("" for none) as an open GGUF file.
+// Opens a llama2.c checkpoint with its tokenizer ("" for none) as a GGUF file.
 Result<Gguf::File> open_checkpoint(const std::string& path, const std::string& tokenizer);
 bool is_checkpoint(const std::string& path);  // NAME.bin
 
-// The same tensors in other types: `type` chooses by what a tensor is; f32, f16, bf16 and block types alike
-// are decoded first unless they have the type already. A calibration weighs the errors; where it knows how
-// columns go together, block types are rounded by encode_gptq. `pool` and `calibration` must outlive the
-// writing.
+// Changes the types of the tensors; `type` chooses one per tensor. A tensor of another type is dequantized to
+// f32 and encoded. A calibration weights the errors; where it has x^T x, block types are rounded by
+// encode_gptq. `pool` and `calibration` must live until the file is written.
 void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& type, ThreadPool& pool,
             const Calibration* calibration = nullptr);
 
-// "general.file_type" of a mix: "f16" is 1, "q4_k_m" 15; -1 for an unknown one.
+// "general.file_type" of a mix: "f16" is 1, "q4_k_m" 15; -1 for an unknown mix.
 int file_type(const std::string& mix);
 
 }  // namespace makar

@@ -19,7 +19,7 @@ double dot(const double* a, const double* b, int64_t n) {
   return (lane[0] + lane[1]) + (lane[2] + lane[3]);
 }
 
-// Rounds one row in place of `target`; errors flow to the right.
+// Rounds one row; errors are passed to the columns on the right.
 void round_row(DType type, int64_t n, const float* w, const float* weights, const Tensor& feedback,
                float* target, std::byte* out) {
   const int64_t block = layout_of(type).elements;
@@ -34,7 +34,7 @@ void round_row(DType type, int64_t n, const float* w, const float* weights, cons
       const float* row = feedback.f32() + k * n;
       for (int64_t j = k + 1; j < n; ++j) target[j] += error * row[j];
     }
-    put_integers(type, q, out);
+    pack_integers(type, q, out);
   }
 }
 
@@ -69,7 +69,7 @@ Tensor feedback_of(ThreadPool& pool, const Tensor& h) {
 
 Tensor encode_gptq(ThreadPool& pool, const Tensor& w, DType type, const Tensor& h) {
   const int64_t n = w.dim(-1), rows = w.count() / n;
-  check(h.dim(0) == n && h.dim(1) == n, "encode_gptq: x^T x of another width");
+  check(h.dim(0) == n && h.dim(1) == n, "encode_gptq: x^T x must have the width of w");
   const Tensor feedback = feedback_of(pool, h);
   std::vector<float> weights;
   for (int64_t i = 0; i < n; ++i) weights.push_back(h.f32()[i * n + i] + 1e-12f);

@@ -115,7 +115,7 @@ Grid read_grid(DType type, const std::byte* block) {
   return g;
 }
 
-void put_integers(DType type, const int8_t* q, std::byte* block) {
+void pack_integers(DType type, const int8_t* q, std::byte* block) {
   switch (type) {
     case DType::kQ4_0:
       return put_small(q, -8, as<BlockQ4_0>(block).qs, nullptr);

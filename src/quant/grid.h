@@ -1,4 +1,4 @@
-// The values that a block can hold once its scales are chosen: scale * q + offset for every place, q in [lo,
+// The values that a block can represent once its scales are chosen: scale * q + offset per element, q in [lo,
 // hi].
 #pragma once
 #include <cstddef>
@@ -9,7 +9,7 @@
 namespace makar {
 
 struct Grid {
-  int n = 0;  // places of a block
+  int n = 0;  // elements per block
   int lo = 0, hi = 0;
   float scale[256], offset[256];
 
@@ -18,7 +18,7 @@ struct Grid {
 };
 
 Grid read_grid(DType type, const std::byte* block);
-// Packs the integers into a block, whose scales stay as they are.
-void put_integers(DType type, const int8_t* q, std::byte* block);
+// Packs the integers into a block; its scales do not change.
+void pack_integers(DType type, const int8_t* q, std::byte* block);
 
 }  // namespace makar

@@ -15,7 +15,7 @@ Result<DType> block_type(const std::string& text) {
     if (text == name(type)) return type;
     known.push_back(name(type));
   }
-  return error_at("quantize_base", "unknown type '{}'{}; known: {}", text, did_you_mean(text, known),
+  return error_at("quantize_base", "unknown type '{}'{}; expected one of {}", text, did_you_mean(text, known),
                   fmt::join(known, ", "));
 }
 
@@ -30,7 +30,7 @@ Status quantize_in_memory(Model& model, const std::string& type, ThreadPool& poo
   model.each_linear([&](const std::string& name, Linear& linear) {
     Tensor& w = linear.weight()->value;
     if (!of_a_block(name) || is_block(w.dtype())) return;
-    w = encode(pool, w.to(DType::kF32), fitting(wanted, w.dim(1)));
+    w = encode(pool, w.host().to(DType::kF32), type_that_fits(wanted, w.dim(1)));
     linear.unpack();
   });
   return Done{};

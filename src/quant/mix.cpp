@@ -21,7 +21,7 @@ constexpr Row kMixes[] = {
     {"q4_k_m", DType::kQ4_K, true}, {"q5_k_s", DType::kQ5_K, false}, {"q5_k_m", DType::kQ5_K, true},
     {"q6_k", DType::kQ6_K, false}};
 
-// The first and the last eighth of the layers, and every third between them.
+// The first and the last eighth of the layers, and every third in between.
 bool more_bits(int64_t layer, int64_t layers) {
   return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
 }
@@ -35,7 +35,7 @@ int64_t layer_of(const std::string& name) {  // "blk.12.attn_v.weight"
 
 }  // namespace
 
-DType fitting(DType type, int64_t columns) {
+DType type_that_fits(DType type, int64_t columns) {
   if (columns % layout_of(type).elements == 0) return type;
   const DType small = type == DType::kQ4_K   ? DType::kQ5_0
                       : type == DType::kQ5_K ? DType::kQ5_1
@@ -60,7 +60,7 @@ Result<Mix> Mix::find(const std::string& name, const GgufModel& model) {
   for (const Row& row : kMixes)
     if (low == row.name) mix.name_ = low, mix.base_ = row.base, mix.more_ = row.more;
   if (mix.name_.empty())
-    return error_at("--type", "'{}' is not known; {}{}", name, fmt::join(mix_names(), ", "),
+    return error_at("--type", "unknown type '{}'; expected one of {}{}", name, fmt::join(mix_names(), ", "),
                     did_you_mean(low, mix_names()));
   const std::string arch = model.fields.text("general.architecture").value_or("");
   mix.falcon_ = arch == "falcon";
@@ -88,7 +88,7 @@ DType Mix::wanted(const GgufSource& t) const {
 }
 
 DType Mix::operator()(const GgufSource& t) const {
-  return may_be_narrow(t) ? fitting(wanted(t), t.shape[-1]) : DType::kF32;
+  return may_be_quantized(t) ? type_that_fits(wanted(t), t.shape[-1]) : DType::kF32;
 }
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// Mixes: which tensor of a model gets which type, by llama.cpp's rules, so that a file named Q4_K_M means the
-// same here and there.
+// Mixes: which tensor of a model gets which type, by llama.cpp's rules, so that Q4_K_M means the same here as
+// there.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,13 +12,13 @@ namespace makar {
 // "q6_k"
 const std::vector<std::string>& mix_names();
 
-// Rows that are no whole super-blocks get the nearest type of small blocks; rows that are none of either,
-// f16.
-DType fitting(DType type, int64_t columns);
+// The type for rows of `columns` values: where the super-blocks of `type` do not fit, the nearest type of
+// 32-value blocks; where those do not fit either, f16.
+DType type_that_fits(DType type, int64_t columns);
 
 class Mix {
  public:
-  // `name` in any case, also "q4_k" for "q4_k_m"; the error names the nearest.
+  // `name` in any case; "q4_k" means "q4_k_m". The error names the nearest known mix.
   static Result<Mix> find(const std::string& name, const GgufModel& model);
   const std::string& name() const { return name_; }
   DType operator()(const GgufSource& tensor) const;
@@ -27,7 +27,7 @@ class Mix {
   DType wanted(const GgufSource& tensor) const;
   std::string name_;
   DType base_ = DType::kF32;
-  bool more_ = false;  // the _m kinds: some tensors get more bits
+  bool more_ = false;  // the _m mixes: some tensors get more bits
   bool has_output_ = false, falcon_ = false;
   int64_t layers_ = 0, experts_ = 0;
 };

@@ -7,12 +7,12 @@
 namespace makar {
 namespace {
 
-Tensor logits(const Model& model, const std::vector<int64_t>& ids, ThreadPool& pool) {
-  Context ctx{pool};
+Tensor logits(const Model& model, const std::vector<int64_t>& ids, Device& device) {
+  Context ctx{device};
   ForwardContext f{ctx};
   Inputs inputs;
   inputs.source.add(ids);
-  return model.lm_logits(ctx, model.hidden(f, inputs));
+  return model.lm_logits(ctx, model.hidden(f, inputs)).host();
 }
 
 struct Row {
@@ -40,10 +40,11 @@ double divergence(const Row& p, const Row& q) {
 }  // namespace
 
 Result<Divergence> compare_models(const Model& original, const Model& other, const std::vector<int64_t>& ids,
-                                  int64_t window, ThreadPool& pool) {
+                                  int64_t window, Device& device, ThreadPool& pool) {
   const ModelSpec& spec = original.spec();
   if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
-    return error_of(Error::Kind::kUnsupported, "", "a {} predicts no next tokens to compare",
+    return error_of(Error::Kind::kUnsupported, "",
+                    "a {} does not predict next tokens; only causal language models can be compared",
                     spec.architecture);
   if (spec.max_positions > 0) window = std::min(window, spec.max_positions);
   Divergence out;
@@ -51,7 +52,7 @@ Result<Divergence> compare_models(const Model& original, const Model& other, con
   const auto size = static_cast<int64_t>(ids.size());
   for (int64_t at = 0; at + 1 < size; at += window) {
     const std::vector<int64_t> part(ids.begin() + at, ids.begin() + std::min(at + window, size));
-    const Tensor a = logits(original, part, pool), b = logits(other, part, pool);
+    const Tensor a = logits(original, part, device), b = logits(other, part, device);
     const int64_t vocab = a.dim(1), places = static_cast<int64_t>(part.size()) - 1;
     std::vector<std::array<double, 4>> each(static_cast<size_t>(places));
     pool.for_ranges(places, 1, [&](int64_t begin, int64_t end) {

@@ -1,4 +1,4 @@
-// How far a model is from its original on a text.
+// The difference between a model and its original on a text.
 #pragma once
 #include <vector>
 
@@ -8,14 +8,14 @@
 namespace makar {
 
 struct Divergence {
-  int64_t tokens = 0;  // that were predicted
+  int64_t tokens = 0;  // predicted tokens
   double perplexity_before = 0, perplexity_after = 0;
   double kl = 0;    // mean of KL(original || other), in nats
-  double top1 = 0;  // share of places where both think the same token most probable
+  double top1 = 0;  // share of positions where both models have the same most probable token
 };
 
-// Next-token predictions in windows of `window` tokens, each without what came before it.
+// Compares next-token predictions in independent windows of `window` tokens.
 Result<Divergence> compare_models(const Model& original, const Model& other, const std::vector<int64_t>& ids,
-                                  int64_t window, ThreadPool& pool);
+                                  int64_t window, Device& device, ThreadPool& pool);
 
 }  // namespace makar

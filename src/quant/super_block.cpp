@@ -15,11 +15,11 @@ using namespace kernels;
 
 constexpr int kBlock = 256;
 
-Run part_of(const float* x, const float* w, int part, int size) {
+FitValues sub_block(const float* x, const float* w, int part, int size) {
   return {x + part * size, w ? w + part * size : nullptr, size};
 }
 
-// --- Q4_K and Q5_K: x ~ d * scale[p] * q - dmin * min[p], eight parts of 32 ---
+// --- Q4_K and Q5_K: x ~ d * scale[p] * q - dmin * min[p], eight sub-blocks of 32 ---
 
 struct Affine {
   Half d{}, dmin{};
@@ -32,15 +32,15 @@ int six_bits(float v, float unit) {
   return unit > 0 ? static_cast<int>(std::min(63.0f, std::max(0.0f, std::nearbyint(v / unit)))) : 0;
 }
 
-// Integers for given units of the scales.
-void round_parts(const float* x, const float* w, int hi, Affine& a) {
+// Rounds to integers for given scales.
+void round_sub_blocks(const float* x, const float* w, int hi, Affine& a) {
   a.error = 0;
   for (int p = 0; p < 8; ++p)
-    a.error += round_to(part_of(x, w, p, 32), a.d.value() * static_cast<float>(a.scale[p]),
+    a.error += round_to(sub_block(x, w, p, 32), a.d.value() * static_cast<float>(a.scale[p]),
                         -a.dmin.value() * static_cast<float>(a.min[p]), 0, hi, a.q + p * 32);
 }
 
-// The best d and dmin for the integers as they stand: two unknowns, least squares.
+// The best d and dmin for the current integers: least squares in two unknowns.
 bool refit(const float* x, const float* w, Affine& a) {
   double uu = 0, vv = 0, uv = 0, xu = 0, xv = 0;
   for (int i = 0; i < kBlock; ++i) {
@@ -62,7 +62,7 @@ Affine fit_block(const float* x, const float* w, int hi) {
   AffineFit fits[8];
   float most_scale = 0, most_min = 0;
   for (int p = 0; p < 8; ++p) {
-    fits[p] = fit_affine(part_of(x, w, p, 32), hi, true);
+    fits[p] = fit_affine(sub_block(x, w, p, 32), hi, true);
     most_scale = std::max(most_scale, fits[p].scale);
     most_min = std::max(most_min, -fits[p].offset);
   }
@@ -72,12 +72,12 @@ Affine fit_block(const float* x, const float* w, int hi) {
     a.scale[p] = six_bits(fits[p].scale, a.d.value());
     a.min[p] = six_bits(-fits[p].offset, a.dmin.value());
   }
-  round_parts(x, w, hi, a);
-  // Rounded scales shift the optimum: fit again around the integers, while it helps.
+  round_sub_blocks(x, w, hi, a);
+  // Rounding the scales shifts the optimum: fit again around the integers while that helps.
   for (int round = 0; round < 3; ++round) {
     Affine next = a;
     if (!refit(x, w, next)) break;
-    round_parts(x, w, hi, next);
+    round_sub_blocks(x, w, hi, next);
     if (!(next.error < a.error)) break;
     a = next;
   }
@@ -97,12 +97,12 @@ void encode_affine(const float* x, const float* w, int hi, DType type, Block& b)
   const Affine a = fit_block(x, w, hi);
   b.d = a.d, b.dmin = a.dmin;
   put_scales(a, b.scales);
-  put_integers(type, a.q, reinterpret_cast<std::byte*>(&b));
+  pack_integers(type, a.q, reinterpret_cast<std::byte*>(&b));
 }
 void encode_one(const float* x, const float* w, BlockQ4_K& b) { encode_affine(x, w, 15, DType::kQ4_K, b); }
 void encode_one(const float* x, const float* w, BlockQ5_K& b) { encode_affine(x, w, 31, DType::kQ5_K, b); }
 
-// --- Q6_K: x ~ d * scale[p] * (q - 32), sixteen parts of 16, signed 8-bit scales ---
+// --- Q6_K: x ~ d * scale[p] * (q - 32), sixteen sub-blocks of 16, signed 8-bit scales ---
 
 struct Symmetric {
   Half d{};
@@ -110,10 +110,10 @@ struct Symmetric {
   double error = 0;
 };
 
-void round_parts(const float* x, const float* w, Symmetric& s) {
+void round_sub_blocks(const float* x, const float* w, Symmetric& s) {
   s.error = 0;
   for (int p = 0; p < 16; ++p)
-    s.error += round_to(part_of(x, w, p, 16), s.d.value() * static_cast<float>(s.scale[p]), 0, -32, 31,
+    s.error += round_to(sub_block(x, w, p, 16), s.d.value() * static_cast<float>(s.scale[p]), 0, -32, 31,
                         s.q + p * 16);
 }
 
@@ -131,7 +131,7 @@ bool refit(const float* x, const float* w, Symmetric& s) {
 void encode_one(const float* x, const float* w, BlockQ6_K& b) {
   float scales[16], most = 0;
   for (int p = 0; p < 16; ++p) {
-    scales[p] = fit_symmetric(part_of(x, w, p, 16), -32, 31).scale;
+    scales[p] = fit_symmetric(sub_block(x, w, p, 16), -32, 31).scale;
     if (std::abs(scales[p]) > std::abs(most)) most = scales[p];
   }
   Symmetric s;
@@ -140,17 +140,17 @@ void encode_one(const float* x, const float* w, BlockQ6_K& b) {
   for (int p = 0; p < 16; ++p)
     s.scale[p] =
         static_cast<int8_t>(std::min(127.0f, std::max(-128.0f, std::nearbyint(scales[p] * inverse))));
-  round_parts(x, w, s);
+  round_sub_blocks(x, w, s);
   for (int round = 0; round < 2; ++round) {
     Symmetric next = s;
     if (!refit(x, w, next)) break;
-    round_parts(x, w, next);
+    round_sub_blocks(x, w, next);
     if (!(next.error < s.error)) break;
     s = next;
   }
   b.d = s.d;
   std::copy_n(s.scale, 16, b.scales);
-  put_integers(DType::kQ6_K, s.q, reinterpret_cast<std::byte*>(&b));
+  pack_integers(DType::kQ6_K, s.q, reinterpret_cast<std::byte*>(&b));
 }
 
 template <class Block>
@@ -171,7 +171,7 @@ void encode_super_blocks(DType type, const float* x, int64_t count, const float*
     case DType::kQ6_K:
       return encode_all<BlockQ6_K>(x, count, w, out);
     default:
-      check(false, "no super-block type");
+      check(false, "not a super-block type");
   }
 }
 

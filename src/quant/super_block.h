@@ -1,4 +1,4 @@
-// Encoding of the super-blocks of 256: Q4_K, Q5_K, Q6_K.
+// Encoders of the 256-value super-blocks: Q4_K, Q5_K, Q6_K.
 #pragma once
 #include <cstddef>
 #include <cstdint>

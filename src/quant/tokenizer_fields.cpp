@@ -10,6 +10,7 @@ namespace makar {
 namespace {
 
 const std::string kStart = "tokenizer.ggml.";
+constexpr const char* kWholeTokenizer = "tokenizer.huggingface.json";
 
 struct Special {
   const char* field;  // in tokenizer_config.json and special_tokens_map.json
@@ -20,7 +21,7 @@ constexpr Special kSpecials[] = {{"bos_token", "bos_token_id"},     {"eos_token"
                                  {"pad_token", "padding_token_id"}, {"cls_token", "cls_token_id"},
                                  {"mask_token", "mask_token_id"}};
 
-// A JSON object beside the tokenizer; empty when there is none.
+// A JSON file next to the tokenizer; empty when there is none.
 Result<Json> optional_object(const std::string& path) {
   if (!is_file(path)) return Json::object();
   MAKAR_TRY(Json json, read_json(path));
@@ -43,7 +44,7 @@ Result<std::string> chat_template(const std::string& folder, const Json& config)
   if (!config.contains("chat_template")) return std::string();
   const Json& value = config["chat_template"];
   if (value.is_string()) return value.get<std::string>();
-  if (value.is_array())  // several by name: the default one travels
+  if (value.is_array())  // several by name: use the default one
     for (const Json& one : value)
       if (one.is_object() && one.value("name", "") == "default") return one.value("template", "");
   return std::string();
@@ -77,10 +78,16 @@ Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, Ggu
   if (!tokenizer.ok() && tokenizer.error().kind == Error::Kind::kNotFound) return false;
   if (!tokenizer.ok()) return tokenizer.error();
   auto vocabulary = gguf_vocabulary(*tokenizer);
+  if (!vocabulary.ok() && vocabulary.error().kind == Error::Kind::kUnsupported) {
+    // llama.cpp has no form for it: the file holds the whole tokenizer.json, under GGUF's name for that.
+    fields.set(kWholeTokenizer, GgufValue::text(tokenizer->to_json().dump()));
+    vocabulary = gguf_tokens_only(*tokenizer);
+  }
   if (!vocabulary.ok()) return vocabulary.error().in(folder);
   GgufVocabulary& v = *vocabulary;
   if (!v.pad_to(static_cast<size_t>(spec.vocab)))
-    return error_at(folder, "its tokenizer has {} tokens and the model {}; they are not of one model",
+    return error_at(folder,
+                    "its tokenizer has {} tokens but the model has {}; they belong to different models",
                     v.tokens.size(), spec.vocab);
   MAKAR_TRY(const Json config, optional_object(folder + "/tokenizer_config.json"));
   MAKAR_TRY(const Json map, optional_object(folder + "/special_tokens_map.json"));
@@ -112,7 +119,7 @@ Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, Ggu
 Result<bool> write_tokenizer(const GgufFields& fields, const std::string& folder) {
   const GgufValue* tokens = fields.find(kStart + "tokens");
   if (!tokens) return false;
-  GgufFields own;  // the reader of vocabularies takes the bytes of a file
+  GgufFields own;  // the vocabulary reader takes the bytes of a file
   for (const auto& [key, value] : fields.list())
     if (key.starts_with("tokenizer.")) own.set(key, value);
   MAKAR_TRY(const Json json, gguf_to_json(gguf_bytes(own), "metadata"));

@@ -1,4 +1,4 @@
-// Tokenizer and chat template: from a Hugging Face folder into the metadata of GGUF, and back.
+// Converts tokenizer and chat template between a Hugging Face folder and GGUF metadata.
 #pragma once
 #include <string>
 
@@ -7,11 +7,12 @@
 
 namespace makar {
 
-// tokenizer.ggml.* and tokenizer.chat_template of a folder (or of a tokenizer file), for a vocabulary of
-// `spec.vocab`. False when the folder holds no tokenizer.
+// Sets tokenizer.ggml.* and tokenizer.chat_template from a folder (or tokenizer file), for a vocabulary of
+// `spec.vocab`. False when the folder has no tokenizer.
 Result<bool> put_tokenizer(const std::string& folder, const ModelSpec& spec, GgufFields& fields);
 
-// tokenizer.json, tokenizer_config.json and chat_template.jinja. False when the metadata holds no vocabulary.
+// Writes tokenizer.json, tokenizer_config.json and chat_template.jinja. False when the metadata has no
+// vocabulary.
 Result<bool> write_tokenizer(const GgufFields& fields, const std::string& folder);
 
 }  // namespace makar

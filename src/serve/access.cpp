@@ -28,7 +28,8 @@ std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) co
     return ApiError{401, "a valid API key is needed: Authorization: Bearer KEY", "authentication_error",
                     std::nullopt, "invalid_api_key"};
   }
-  // Without a key only this machine is served, and a page from elsewhere in its browser is not this machine.
+  // Without keys only loopback clients are served. The Host and Origin checks keep foreign pages in a local
+  // browser out.
   const std::string host = head.header("host"), origin = head.header("origin");
   if (!host.empty() && !is_loopback(host_name(host)))
     return ApiError{403, "without an API key the server answers to local names alone, not to " + shown(host),
@@ -41,8 +42,14 @@ std::optional<ApiError> Access::forbidden(const HttpRequest& head, bool open) co
 
 std::string Access::caller(const HttpRequest& head) const {
   if (keys_.empty()) return head.remote;
-  const std::string* name = keys_.find(given_key(head));
-  return name ? *name : head.remote;
+  const KeyRing::Key* key = keys_.find(given_key(head));
+  return key ? key->name : head.remote;
+}
+
+bool Access::sees_all(const HttpRequest& head) const {
+  if (keys_.size() <= 1) return true;
+  const KeyRing::Key* key = keys_.find(given_key(head));
+  return key && key->admin;
 }
 
 bool Access::origin_allowed(const std::string& origin) const {
@@ -68,7 +75,7 @@ std::optional<HttpResponse> Access::preflight(const HttpRequest& head) const {
   if (head.method != "OPTIONS" || headers.empty() || head.header("access-control-request-method").empty())
     return std::nullopt;
   headers.emplace_back("access-control-allow-methods", "GET, POST, PUT, PATCH, DELETE");
-  // Names of headers cannot hold what would end a line; the parser has seen to that.
+  // Safe to echo: the parser rejects header values that contain line breaks.
   const std::string asked = head.header("access-control-request-headers");
   if (!asked.empty()) headers.emplace_back("access-control-allow-headers", asked);
   headers.emplace_back("access-control-max-age", "600");

@@ -1,4 +1,4 @@
-// Who may come in: keys, names of this machine, pages of other origins, and how much each may ask for.
+// Access control: API keys, allowed Host names and origins, and rate limits per caller.
 #pragma once
 #include "serve/keys.h"
 #include "serve/rate_limit.h"
@@ -6,9 +6,9 @@
 namespace makar {
 
 struct AccessOptions {
-  KeyRing keys;                      // none: this machine alone is served
-  std::vector<std::string> origins;  // pages that may call ("https://a.example"); "*": all
-  RateLimit::Limits limits;          // of a key, or of an address where there are none
+  KeyRing keys;                      // empty: only loopback clients are served
+  std::vector<std::string> origins;  // allowed CORS origins ("https://a.example"); "*": all
+  RateLimit::Limits limits;          // per key, or per client address without keys
 };
 
 class Access {
@@ -16,17 +16,19 @@ class Access {
   explicit Access(AccessOptions options)
       : keys_(std::move(options.keys)), origins_(std::move(options.origins)), limits_(options.limits) {}
 
-  // `open` routes ask for no key.
+  // The error for a request without access; none if it is allowed. `open` routes need no key.
   std::optional<ApiError> forbidden(const HttpRequest& head, bool open) const;
-  // The name of the key that is shown, or the address.
+  // The name of the request's API key, or the client address.
   std::string caller(const HttpRequest& head) const;
-  // Whose things are kept: of the key's name; nobody's where there are no keys.
+  // The owner of data that the request stores: the key's name, or "" without keys.
   std::string owner(const HttpRequest& head) const { return keys_.empty() ? "" : caller(head); }
+  // Whether the caller may see server-wide data. With several keys, only those marked "admin" may.
+  bool sees_all(const HttpRequest& head) const;
   RateLimit& limits() { return limits_; }
 
-  // What an answer carries: for a page of another origin that may see it, and of the caller's limits.
+  // Response headers: CORS for an allowed origin and, with `limits`, the caller's rate limits.
   HttpHeaders headers(const HttpRequest& head, bool limits);
-  // The answer to the question that a browser asks beforehand.
+  // The response to a CORS preflight request; none for other requests.
   std::optional<HttpResponse> preflight(const HttpRequest& head) const;
 
  private:

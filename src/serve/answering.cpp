@@ -5,8 +5,16 @@
 #include "infer/score_job.h"
 
 namespace makar {
+namespace {
 
-// A prompt in the engine: scored where it is echoed with log-probabilities, then continued.
+size_t characters(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace
+
+// One prompt in the engine: scored first if it is echoed with log-probabilities, then continued.
 class Answering::PromptTask : public EngineTask {
  public:
   PromptTask(std::shared_ptr<Answering> owner, size_t prompt) : owner_(std::move(owner)), prompt_(prompt) {
@@ -41,7 +49,8 @@ class Answering::PromptTask : public EngineTask {
     if (over_) return owner_->scored(prompt_);
     auto result = writing_->finish();
     if (!result.ok()) return owner_->failed(result.error());
-    if (score_) result->reused = score_->reused.value_or(0);  // what follows reuses what this request read
+    if (score_)
+      result->reused = score_->reused.value_or(0);  // the generation reuses this request's own prefill
     owner_->finished(prompt_, std::move(*result));
   }
 
@@ -55,7 +64,7 @@ class Answering::PromptTask : public EngineTask {
   }
 
  private:
-  // The prompt is told, and its answers begin.
+  // Echoes the prompt if requested and starts generation.
   Status write() {
     Answering& owner = *owner_;
     const std::vector<int64_t>& ids = owner.prompts_[prompt_];
@@ -77,7 +86,7 @@ class Answering::PromptTask : public EngineTask {
       owner_->token(first + static_cast<size_t>(answer), token);
     };
     o.on_text = [this, first](int64_t answer, const std::string& text) {
-      // What goes wrong with the telling is this request's own affair, not the step's.
+      // A streaming failure ends this request, not the step.
       try {
         if (owner_->ask_.stream) owner_->text(first + static_cast<size_t>(answer), text);
       } catch (const std::exception& e) {
@@ -98,18 +107,21 @@ class Answering::PromptTask : public EngineTask {
   bool over_ = false, started_ = false;
 };
 
-Answering::Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket)
-    : lease_(std::move(model)),
+Answering::Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply,
+                           Gate::Ticket ticket)
+    : ticket_(std::move(ticket)),
+      lease_(std::move(model)),
       model_(lease_.served()),
       loop_(lease_.loop()),
       ask_(std::move(ask)),
-      reply_(std::move(reply)),
-      ticket_(std::move(ticket)) {}
+      reply_(std::move(reply)) {}
 
 void Answering::start(Ask ask, std::vector<std::vector<int64_t>> prompts, ModelLease model,
-                      std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time) {
+                         std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time,
+                         Elsewhere elsewhere) {
   const std::shared_ptr<Answering> self(
       new Answering(std::move(ask), std::move(model), std::move(reply), std::move(ticket)));
+  self->elsewhere_ = std::move(elsewhere);
   EngineLoop& loop = self->loop_;
   Ask& a = self->ask_;
   a.write.max_time = static_cast<double>(time.count());
@@ -120,6 +132,12 @@ void Answering::start(Ask ask, std::vector<std::vector<int64_t>> prompts, ModelL
   self->left_ = self->prompts_.size();
   for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(a.write.answers); ++i)
     self->lines_.emplace_back(names, a.tool_choice.parallel);
+  if (a.write.logprobs >= 0)
+    for (size_t i = 0; i < self->lines_.size(); ++i)
+      self->lines_[i].decoder.emplace(
+          self->model_.language.tokenizer(), true,
+          decoder_prompt(self->model_.language.model(),
+                         self->prompts_[i / static_cast<size_t>(a.write.answers)]));
   for (const auto& prompt : self->prompts_) self->usage_.prompt += static_cast<int64_t>(prompt.size());
   self->reply_->on_gone([cancelled = self->cancelled_, active = std::weak_ptr(self->lease_.active)] {
     *cancelled = true;
@@ -143,36 +161,39 @@ void Answering::emit(std::string bytes) {
   if (!bytes.empty() && !over_) reply_->write(std::move(bytes));
 }
 
-// Tokens whose text has been handed out: those that begin inside of it.
-std::vector<Written> Answering::covered(Line& line) {
-  std::vector<Written> out;
+// Moves the tokens that begin inside the text sent so far into the piece.
+void Answering::report_covered(Line& line, AnswerPiece& piece) {
   size_t taken = 0;
   for (const Written& token : line.pending) {
     if (line.token_bytes >= line.text_bytes) break;
-    line.token_bytes += token_at(model_.constrainer.bytes(), token.id).size();
-    out.push_back(token);
+    piece.text_offsets.push_back(line.characters);
+    const std::string text = line.decoder->push(static_cast<uint32_t>(token.id));
+    line.token_bytes += text.size(), line.characters += characters(text);
+    piece.tokens.push_back(token);
     ++taken;
   }
   line.pending.erase(line.pending.begin(), line.pending.begin() + static_cast<int64_t>(taken));
-  return out;
 }
 
 void Answering::tell(Line& line, size_t index, AnswerPiece piece) {
-  if (ask_.write.logprobs >= 0) {
-    piece.tokens = covered(line);
-    piece.text_begin = line.characters;
-    for (const Written& token : piece.tokens)
-      for (const char c : token_at(model_.tokens, token.id)) line.characters += (c & 0xC0) != 0x80 ? 1 : 0;
-  }
+  if (ask_.write.logprobs >= 0) report_covered(line, piece);
   if (piece.text.empty() && piece.calls.empty() && piece.tokens.empty()) return;
   if (ask_.stream) return emit(ask_.shape->piece(index, piece));
   WholeAnswer& whole = line.whole;
   whole.text += piece.text;
   whole.tokens.insert(whole.tokens.end(), piece.tokens.begin(), piece.tokens.end());
+  whole.text_offsets.insert(whole.text_offsets.end(), piece.text_offsets.begin(), piece.text_offsets.end());
   whole.calls.insert(whole.calls.end(), piece.calls.begin(), piece.calls.end());
 }
 
+bool Answering::files_intact() {
+  if (!lease_.active->files_lost()) return true;
+  failed(lease_.active->files_lost_error());
+  return false;
+}
+
 void Answering::echo(size_t prompt, const std::vector<Written>& tokens) {
+  if (!files_intact()) return;
   std::string text;
   if (const auto* given = std::get_if<std::string>(&ask_.prompts[prompt])) {
     text = *given;
@@ -180,21 +201,24 @@ void Answering::echo(size_t prompt, const std::vector<Written>& tokens) {
     const std::vector<int64_t>& ids = prompts_[prompt];
     text = model_.language.tokenizer().decode(std::vector<uint32_t>(ids.begin(), ids.end()), true);
   }
+  AnswerPiece piece;
+  piece.text = text;
+  size_t before = 0;
+  if (ask_.write.logprobs >= 0) {
+    piece.tokens = tokens;
+    StreamDecoder decoder(model_.language.tokenizer());
+    for (const Written& token : tokens) {
+      piece.text_offsets.push_back(before);
+      before += characters(decoder.push(static_cast<uint32_t>(token.id)));
+    }
+  }
   const auto answers = static_cast<size_t>(ask_.write.answers);
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
-    Line& line = lines_[i];
-    AnswerPiece piece;
-    piece.text = text;
-    if (ask_.write.logprobs >= 0) {
-      piece.tokens = tokens;
-      for (const Written& token : tokens)
-        for (const char c : token_at(model_.tokens, token.id)) line.characters += (c & 0xC0) != 0x80 ? 1 : 0;
-    }
-    if (ask_.stream) {
+    lines_[i].characters = before;
+    if (ask_.stream)
       emit(ask_.shape->piece(i, piece));
-    } else {
-      line.whole.text = piece.text, line.whole.tokens = piece.tokens;
-    }
+    else
+      static_cast<AnswerPiece&>(lines_[i].whole) = piece;
   }
 }
 
@@ -206,13 +230,14 @@ void Answering::token(size_t index, const Written& token) {
 }
 
 void Answering::text(size_t index, const std::string& text) {
+  if (!files_intact()) return;
   Line& line = lines_[index];
   line.text_bytes += text.size();
   tell(line, index, line.reader.push(text));
 }
 
 void Answering::finished(size_t prompt, WriteResult result) {
-  if (over_) return;
+  if (over_ || !files_intact()) return;
   const size_t first = prompt * static_cast<size_t>(ask_.write.answers);
   usage_.cached += result.reused;
   for (size_t i = 0; i < result.answers.size(); ++i) {
@@ -220,7 +245,7 @@ void Answering::finished(size_t prompt, WriteResult result) {
     WrittenText& answer = result.answers[i];
     const auto written = static_cast<int64_t>(answer.tokens.size());
     usage_.completion += written;
-    reply_->count(0, written - line.counted);  // those that were chosen at the end
+    reply_->count(0, written - line.counted);  // tokens chosen only at the end (best_of, beams)
     if (!ask_.stream) {
       line.pending = std::move(answer.tokens);
       text(first + i, answer.text);
@@ -233,6 +258,7 @@ void Answering::finished(size_t prompt, WriteResult result) {
 }
 
 void Answering::scored(size_t prompt) {
+  if (over_ || !files_intact()) return;
   const auto answers = static_cast<size_t>(ask_.write.answers);
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
     lines_[i].whole.end.finish = Finish::kLength;
@@ -248,12 +274,14 @@ void Answering::prompt_done() {
     over_ = true;
     return reply_->end();
   }
-  over_ = true;
-  std::vector<WholeAnswer> answers;
-  for (Line& line : lines_) answers.push_back(std::move(line.whole));
-  HttpResponse response;
-  response.body = ask_.shape->whole(answers, usage_) + "\n";
-  reply_->send(std::move(response));
+  over_ = true;  // no callback touches the answers from here on
+  elsewhere_([self = shared_from_this()] {
+    std::vector<WholeAnswer> answers;
+    for (Line& line : self->lines_) answers.push_back(std::move(line.whole));
+    HttpResponse response;
+    response.body = self->ask_.shape->whole(answers, self->usage_) + "\n";
+    self->reply_->send(std::move(response));
+  });
 }
 
 void Answering::failed(const Error& error) {
@@ -267,7 +295,7 @@ void Answering::failed(const Error& error) {
     reply_->send(error_response(ask_.shape->dialect(), told));
   }
   over_ = true;
-  *cancelled_ = true;  // its other prompts
+  *cancelled_ = true;  // cancels the request's other prompts
   loop_.wake();
 }
 

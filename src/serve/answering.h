@@ -1,4 +1,5 @@
-// One request on its way through the engine: its prompts, its answers as they are written, and their telling.
+// One request in the engine: its prompts, its answers as they are decoded, and how they are sent to the
+// client.
 #pragma once
 #include "serve/active_model.h"
 #include "serve/api/tool_calls.h"
@@ -9,9 +10,12 @@ namespace makar {
 
 class Answering : public std::enable_shared_from_this<Answering> {
  public:
-  // Submits a task for each prompt.
+  // Runs a function on another thread.
+  using Elsewhere = std::function<void(std::function<void()>)>;
+  // Submits one task per prompt. Non-streamed answers are serialized by `elsewhere`, off the engine thread.
   static void start(Ask ask, std::vector<std::vector<int64_t>> prompts, ModelLease model,
-                    std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time);
+                    std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time,
+                    Elsewhere elsewhere);
 
  private:
   class PromptTask;
@@ -19,32 +23,38 @@ class Answering : public std::enable_shared_from_this<Answering> {
     Line(std::set<std::string> names, bool parallel) : reader(std::move(names), parallel) {}
     ToolCallReader reader;
     WholeAnswer whole;
-    std::vector<Written> pending;  // tokens that are not told yet
+    std::vector<Written> pending;  // tokens not yet reported
+    // With log-probabilities: decodes the reported tokens to compute their text offsets.
+    std::optional<StreamDecoder> decoder;
     size_t text_bytes = 0, token_bytes = 0, characters = 0;
-    int64_t counted = 0;  // tokens, as they came
+    int64_t counted = 0;  // tokens already added to the metrics
   };
 
-  Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket);
+  Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply,
+               Gate::Ticket ticket);
 
-  // On the engine's thread.
+  // Called on the engine thread.
   void echo(size_t prompt, const std::vector<Written>& tokens);
   void token(size_t line, const Written& token);
   void text(size_t line, const std::string& text);
   void finished(size_t prompt, WriteResult result);
   void scored(size_t prompt);
   void failed(const Error& error);
+  // Fails the request and returns false if a model file was truncated.
+  bool files_intact();
 
   void tell(Line& line, size_t index, AnswerPiece piece);
-  std::vector<Written> covered(Line& line);
+  void report_covered(Line& line, AnswerPiece& piece);
   void prompt_done();
   void emit(std::string bytes);
 
+  Gate::Ticket ticket_;  // destroyed last: the gate slot is freed after the model lease
   const ModelLease lease_;
   const ServedModel& model_;
   EngineLoop& loop_;
   Ask ask_;
   std::shared_ptr<LoggedReply> reply_;
-  Gate::Ticket ticket_;
+  Elsewhere elsewhere_;
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<std::vector<int64_t>> prompts_;
   std::vector<Line> lines_;

@@ -10,6 +10,19 @@ int64_t now_ns() {
       .count();
 }
 
+Error internal_error(const std::exception& e) {
+  return error_of(Error::Kind::kIo, "engine", "internal error: {}", e.what());
+}
+
+// Bounds the time per step: short while sequences decode, so that a prefill delays streams by one step at
+// most; longer when only prompts are prefilled.
+EngineOptions paced(EngineOptions options) {
+  constexpr double kDecodeStep = 0.12, kPromptStep = 0.4;
+  if (options.decode_step_seconds <= 0) options.decode_step_seconds = kDecodeStep;
+  if (options.prompt_step_seconds <= 0) options.prompt_step_seconds = kPromptStep;
+  return options;
+}
+
 }  // namespace
 
 EngineState& EngineState::operator+=(const EngineState& other) {
@@ -20,10 +33,10 @@ EngineState& EngineState::operator+=(const EngineState& other) {
   return *this;
 }
 
-EngineLoop::EngineLoop(const Model& model, ThreadPool& pool, EngineOptions options, Turns& turns)
+EngineLoop::EngineLoop(const Model& model, Device& device, EngineOptions options, Turns& turns)
     : model_(model),
-      pool_(pool),
-      options_(options),
+      device_(device),
+      options_(paced(options)),
       turns_(turns),
       engine_(make_engine()),
       page_bytes_(engine_->cache().page_bytes()) {
@@ -78,6 +91,16 @@ double EngineLoop::seconds_in_step() const {
   return began == 0 ? 0 : static_cast<double>(now_ns() - began) * 1e-9;
 }
 
+// An exception from a task ends that task only.
+void EngineLoop::end(EngineTask& task, const std::optional<Error>& why) {
+  try {
+    task.release();
+    if (why) task.fail(*why);
+  } catch (const std::exception&) {
+    // The reply is destroyed with the task, which sends an error to the client.
+  }
+}
+
 void EngineLoop::take_new() {
   std::vector<std::shared_ptr<EngineTask>> taken;
   {
@@ -85,53 +108,62 @@ void EngineLoop::take_new() {
     taken.swap(new_);
     woken_ = false;
   }
+  if (!taken.empty() && !engine_) renew_engine();
   for (auto& task : taken) {
     if (*task->cancelled) continue;
     Status begun = Done{};
     try {
-      begun = task->begin(*engine_);
+      if (engine_)
+        begun = task->begin(*engine_);
+      else
+        begun = error_of(Error::Kind::kLimit, "memory", "there is no memory for the engine; try again later");
     } catch (const std::exception& e) {
-      begun = error_of(Error::Kind::kIo, "engine", "internal error: {}", e.what());
+      begun = internal_error(e);
     }
-    if (begun.ok()) {
+    if (begun.ok())
       tasks_.push_back(std::move(task));
-    } else {
-      task->release();
-      task->fail(begun.error());
-    }
+    else
+      end(*task, begun.error());
   }
 }
 
 void EngineLoop::sweep() {
   const auto now = EngineTask::Clock::now();
   const auto leaves = [&](const std::shared_ptr<EngineTask>& task) {
-    if (*task->cancelled) return task->release(), true;
-    if (task->done()) {
-      try {
+    if (*task->cancelled) return end(*task, std::nullopt), true;
+    try {
+      if (task->done()) {
         task->finish();
-      } catch (const std::exception& e) {
-        task->fail(error_of(Error::Kind::kIo, "engine", "internal error: {}", e.what()));
+        return end(*task, std::nullopt), true;
       }
-      return task->release(), true;
+      if (now < task->deadline || task->started()) return false;
+    } catch (const std::exception& e) {
+      return end(*task, internal_error(e)), true;
     }
-    if (now < task->deadline || task->started()) return false;
-    task->release();
-    task->fail(error_of(Error::Kind::kLimit, "time", "the server is busy: the request waited too long"));
+    end(*task, error_of(Error::Kind::kLimit, "time", "the server is busy: the request waited too long"));
     return true;
   };
   std::erase_if(tasks_, leaves);
 }
 
-// A broken contract inside a step leaves the engine in no known state: whoever was in it is told, and the
-// next ones get a new one.
-void EngineLoop::fail_all(const std::string& why) {
-  for (const auto& task : tasks_) task->release();
-  for (const auto& task : tasks_) task->fail(error_of(Error::Kind::kIo, "engine", "internal error: {}", why));
+// After an exception inside a step the engine's state is unknown: fail all tasks and create a new engine.
+void EngineLoop::fail_all(const std::exception& e) {
+  for (const auto& task : tasks_) end(*task, internal_error(e));
   tasks_.clear();
-  engine_ = make_engine();
+  renew_engine();
+}
+
+// If allocation fails, engine_ stays null; take_new() retries for the next task.
+void EngineLoop::renew_engine() {
+  engine_.reset();
+  try {
+    engine_ = make_engine();
+  } catch (const std::exception&) {
+  }
 }
 
 void EngineLoop::publish() {
+  if (!engine_) return;
   const EngineStats& stats = engine_->stats();
   const std::lock_guard lock(mutex_);
   state_.tasks = static_cast<int64_t>(tasks_.size());
@@ -146,24 +178,29 @@ void EngineLoop::run() {
     publish();
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopping_ || woken_ || !new_.empty() || !tasks_.empty(); });
+      const auto called = [this] { return stopping_ || woken_ || !new_.empty(); };
+      // If all sequences wait for a token mask, the mask's thread calls wake(). The timeout is for deadlines.
+      if (!tasks_.empty() && engine_->waits_only())
+        wake_.wait_for(lock, std::chrono::milliseconds(20), called);
+      else
+        wake_.wait(lock, [&] { return called() || !tasks_.empty(); });
       if (stopping_) break;
     }
     {
-      const Turns::Turn turn(turns_);  // a task may compute where it begins
+      const Turns::Turn turn(turns_);
       step_began_ = now_ns();
       take_new();
       sweep();
       try {
         if (!tasks_.empty()) engine_->step();
       } catch (const std::exception& e) {
-        fail_all(e.what());
+        fail_all(e);
       }
       step_began_ = 0;
     }
     sweep();
   }
-  for (const auto& task : tasks_) task->release();
+  for (const auto& task : tasks_) end(*task, std::nullopt);
   tasks_.clear();
   const std::lock_guard lock(mutex_);
   new_.clear();

@@ -1,11 +1,13 @@
-// The thread that steps the engine: requests join and leave between two steps, and all that are there share
-// each forward (continuous batching).
+// The thread that steps the engine: requests join and leave between steps, and all active ones share each
+// forward pass (continuous batching).
 #pragma once
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -14,8 +16,8 @@
 
 namespace makar {
 
-// A request as the engine's thread sees it; everything virtual is called there and nowhere else.
-class EngineTask {
+// A request in the engine. All virtual functions are called on the engine thread only.
+class EngineTask : public std::enable_shared_from_this<EngineTask> {
  public:
   using Clock = std::chrono::steady_clock;
   virtual ~EngineTask() = default;
@@ -23,17 +25,19 @@ class EngineTask {
   virtual Status begin(Engine& engine) = 0;
   virtual bool done() = 0;
   virtual void finish() = 0;
-  // Instead of finish(). Nothing is asked of the task afterwards.
+  // Called instead of finish(), as the last call to the task.
   virtual void fail(const Error& why) = 0;
-  // Gives back what it holds of the engine.
+  // Releases the task's engine resources.
   virtual void release() = 0;
-  // Whether it has got anywhere: what has not when its time is up is refused.
+  // Whether it has produced output; a task that has not is refused at its deadline.
   virtual bool started() const { return true; }
 
+  // Runs a function on another thread, to serialize results off the engine thread. Empty: runs inline.
+  std::function<void(std::function<void()>)> elsewhere;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point deadline = Clock::time_point::max();
-  int32_t adapter = -1;  // of its jobs, and
-  int64_t priority = 0;  // higher ones go first
+  int32_t adapter = -1;  // adapter of its jobs; -1: none
+  int64_t priority = 0;  // higher values are scheduled first
   std::string salt;
 };
 
@@ -41,46 +45,48 @@ struct EngineState {
   static constexpr size_t kShownSequences = 64;
   int64_t tasks = 0, steps = 0, rows = 0, reused = 0, preempted = 0, pages = 0, max_pages = 0,
           prefix_pages = 0;
-  std::vector<EngineSequence> sequences;  // up to kShownSequences of them
+  std::vector<EngineSequence> sequences;  // the first kShownSequences
   EngineState& operator+=(const EngineState& other);
 };
 
 class EngineLoop {
  public:
-  EngineLoop(const Model& model, ThreadPool& pool, EngineOptions options, Turns& turns);
+  EngineLoop(const Model& model, Device& device, EngineOptions options, Turns& turns);
   ~EngineLoop() { stop(); }
-  void stop();  // takes back what is there
+  void stop();  // drops all tasks and joins the thread
 
   void submit(std::shared_ptr<EngineTask> task);
-  void wake();  // something was cancelled
+  void wake();  // after a cancellation
   EngineState state() const;
-  int64_t waiting() const;        // tasks that the next step takes up
-  int64_t bytes_to_come() const;  // pages that are not in use yet
-  // How long the step under way has taken so far; 0 between steps.
+  int64_t waiting() const;        // tasks submitted but not yet begun
+  int64_t bytes_to_come() const;  // bytes of cache pages not yet in use
+  // Elapsed time of the current step; 0 between steps.
   double seconds_in_step() const;
 
  private:
   void run();
   void take_new();
-  void sweep();  // what was cancelled, is late or is done
-  void fail_all(const std::string& why);
+  void sweep();  // removes tasks that are cancelled, late or done
+  static void end(EngineTask& task, const std::optional<Error>& why);
+  void fail_all(const std::exception& e);
+  void renew_engine();
   void publish();
-  std::unique_ptr<Engine> make_engine() { return std::make_unique<Engine>(model_, pool_, options_); }
+  std::unique_ptr<Engine> make_engine() { return std::make_unique<Engine>(model_, device_, options_); }
 
   const Model& model_;
-  ThreadPool& pool_;
+  Device& device_;
   EngineOptions options_;
   Turns& turns_;
   std::unique_ptr<Engine> engine_;
   const int64_t page_bytes_;
-  std::vector<std::shared_ptr<EngineTask>> tasks_;  // of the thread
+  std::vector<std::shared_ptr<EngineTask>> tasks_;  // used only by the engine thread
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<std::shared_ptr<EngineTask>> new_;
   bool stopping_ = false, woken_ = false;
   EngineState state_;
-  std::atomic<int64_t> step_began_{0};  // nanoseconds of the clock; 0: between steps
+  std::atomic<int64_t> step_began_{0};  // steady clock, ns; 0: between steps
   std::thread thread_;
 };
 

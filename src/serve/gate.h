@@ -1,5 +1,5 @@
-// Admission: how many requests may be inside at once. Whoever comes when it is full is told so before any
-// work.
+// Admission: limits the number of requests in the server. At the limit, a request is refused before any work
+// is done for it.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -10,7 +10,7 @@ class Gate {
  public:
   explicit Gate(int64_t places) : places_(places) {}
 
-  // Held for as long as the request is inside.
+  // Occupies one slot for the lifetime of a request.
   class Ticket {
    public:
     Ticket() = default;
@@ -29,7 +29,7 @@ class Gate {
     Gate* gate_ = nullptr;
   };
 
-  // An empty ticket: there is no place.
+  // Returns an empty ticket at the limit.
   Ticket enter() {
     if (++inside_ <= places_) return Ticket(this);
     --inside_;

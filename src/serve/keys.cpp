@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kMostKeys = 10000, kLongestKey = 1024, kLongestName = 64;
 constexpr size_t kLargestFile = size_t{4} << 20;
 
-bool same(const std::string& a, const std::string& b) {  // digests: of one length
+bool same(const std::string& a, const std::string& b) {  // constant time; digests have equal length
   unsigned difference = 0;
   for (size_t i = 0; i < a.size(); ++i)
     difference |= static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]);
@@ -21,8 +21,8 @@ bool same(const std::string& a, const std::string& b) {  // digests: of one leng
 
 }  // namespace
 
-// No message holds a key.
-Status KeyRing::add(const std::string& key, const std::string& name, const std::string& place) {
+// Error messages never contain a key.
+Status KeyRing::add(const std::string& key, const std::string& name, bool admin, const std::string& place) {
   const auto visible = [](unsigned char c) { return c > 0x20 && c < 0x7f; };
   if (key.empty() || key.size() > kLongestKey || !std::all_of(key.begin(), key.end(), visible))
     return error_at(place, "a key has 1 to {} visible characters, none of them a space", kLongestKey);
@@ -32,7 +32,7 @@ Status KeyRing::add(const std::string& key, const std::string& name, const std::
   const std::string digest = sha256_of(key);
   for (const Key& known : keys_)
     if (known.digest == digest) return error_at(place, "this key is there already, as {}", known.name);
-  keys_.push_back({digest, name.empty() ? "key-" + digest.substr(0, 8) : name});
+  keys_.push_back({digest, name.empty() ? "key-" + digest.substr(0, 8) : name, admin});
   return Done{};
 }
 
@@ -40,7 +40,8 @@ Result<KeyRing> KeyRing::read(const std::vector<std::string>& given, const std::
   KeyRing ring;
   for (const std::string& list : given) {
     std::istringstream keys(list);
-    for (std::string key; std::getline(keys, key, ',');) MAKAR_CHECK_OK(ring.add(key, "", "--api-key"));
+    for (std::string key; std::getline(keys, key, ',');)
+      MAKAR_CHECK_OK(ring.add(key, "", false, "--api-key"));
     if (list.empty()) return error_at("--api-key", "is empty");
   }
   if (file.empty()) return ring;
@@ -51,22 +52,23 @@ Result<KeyRing> KeyRing::read(const std::vector<std::string>& given, const std::
   for (std::string line; std::getline(lines, line);) {
     ++number;
     std::istringstream words(line);
-    std::string key, name, more;
-    words >> key >> name >> more;
+    std::string key, name, admin, more;
+    words >> key >> name >> admin >> more;
     if (key.empty() || key[0] == '#') continue;
     const std::string place = fmt::format("{}:{}", file, number);
-    if (!more.empty()) return error_at(place, "expected a key and a name, found more words");
-    MAKAR_CHECK_OK(ring.add(key, name, place));
+    if (!more.empty() || (!admin.empty() && admin != "admin"))
+      return error_at(place, "expected a key, a name and optionally the word admin, found other words");
+    MAKAR_CHECK_OK(ring.add(key, name, !admin.empty(), place));
   }
-  if (ring.keys_.size() == before) return error_at(file, "holds no key; one a line is expected");
+  if (ring.keys_.size() == before) return error_at(file, "holds no key; expected one per line");
   return ring;
 }
 
-const std::string* KeyRing::find(const std::string& shown) const {
+const KeyRing::Key* KeyRing::find(const std::string& shown) const {
   const std::string digest = sha256_of(shown);
-  const std::string* found = nullptr;
+  const Key* found = nullptr;
   for (const Key& key : keys_)
-    if (same(key.digest, digest)) found = &key.name;
+    if (same(key.digest, digest)) found = &key;
   return found;
 }
 

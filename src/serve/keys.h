@@ -1,4 +1,4 @@
-// The keys that clients may show. They are kept and compared as digests; a name stands for each in the log.
+// The accepted API keys. They are stored and compared as digests; the log shows their names.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,19 +9,21 @@ namespace makar {
 
 class KeyRing {
  public:
-  // Keys as options give them ("a" or "a,b") and those of a file: one a line, a name after it where it has
-  // one, '#' for remarks. An empty file name is none.
+  struct Key {
+    std::string digest, name;
+    bool admin = false;  // may see server-wide data: runs, all sequences in the engine
+  };
+  // Reads keys from options ("a" or "a,b") and from a file: one key per line, optionally followed by a name
+  // and the word "admin"; lines that begin with '#' are comments. An empty `file` means no file.
   static Result<KeyRing> read(const std::vector<std::string>& given, const std::string& file);
 
   bool empty() const { return keys_.empty(); }
-  // The name of a key, or nullptr. Takes as long for every key that is shown.
-  const std::string* find(const std::string& shown) const;
+  size_t size() const { return keys_.size(); }
+  // The matching key, or nullptr. Constant time, whichever key matches.
+  const Key* find(const std::string& shown) const;
 
  private:
-  struct Key {
-    std::string digest, name;
-  };
-  Status add(const std::string& key, const std::string& name, const std::string& place);
+  Status add(const std::string& key, const std::string& name, bool admin, const std::string& place);
   std::vector<Key> keys_;
 };
 

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr int kClientLeft = 499;  // as proxies log it
+constexpr int kClientLeft = 499;  // nginx: client closed the request
 constexpr size_t kLongestId = 64, kLongestPath = 200;
 
 std::string timestamp() {
@@ -26,7 +26,7 @@ std::string timestamp() {
 }  // namespace
 
 std::string random_id() {
-  // From the system: whoever knows the id of a file or a response may read it.
+  // From the system's random source: ids of files and responses must not be guessable.
   static thread_local std::random_device random;
   return fmt::format("{:08x}{:08x}{:08x}", random(), random(), random());
 }
@@ -42,7 +42,7 @@ std::string request_id(const HttpRequest& request) {
 }
 
 LoggedReply::LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& request, std::string route,
-                         std::string id, ServeMetrics& metrics, const LogSink& log)
+                         std::string id, ServeMetrics& metrics, const LogSink& log, RequestMemory& memory)
     : reply_(std::move(reply)),
       method_(request.method),
       path_(request.path.substr(0, kLongestPath)),
@@ -51,11 +51,20 @@ LoggedReply::LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& re
       id_(std::move(id)),
       bytes_(request.body.size()),
       metrics_(metrics),
-      log_(log) {
+      log_(log),
+      memory_(std::make_shared<RequestMemory::Share>(memory)) {
   reply_->on_gone([gone = gone_] { *gone = true; });
 }
 
 LoggedReply::~LoggedReply() {
+  try {
+    log_request();
+  } catch (const std::exception&) {
+    // Out of memory for the log line; the request itself is complete.
+  }
+}
+
+void LoggedReply::log_request() {
   const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
   int status = status_;
   if (status == 0 || (*gone_ && !complete_)) status = *gone_ ? kClientLeft : 500;
@@ -83,6 +92,7 @@ void LoggedReply::set_caller(std::string caller, RateLimit& limits, HttpHeaders 
 
 void LoggedReply::send(HttpResponse response) {
   status_ = response.status, complete_ = true;
+  response.held = memory_;
   response.headers.emplace_back("x-request-id", id_);
   response.headers.insert(response.headers.end(), headers_.begin(), headers_.end());
   reply_->send(std::move(response));
@@ -90,6 +100,7 @@ void LoggedReply::send(HttpResponse response) {
 
 void LoggedReply::begin(HttpResponse head) {
   status_ = head.status;
+  head.held = memory_;
   head.headers.emplace_back("x-request-id", id_);
   head.headers.insert(head.headers.end(), headers_.begin(), headers_.end());
   head.headers.emplace_back("cache-control", "no-cache");

@@ -1,5 +1,5 @@
-// A reply that carries the request's id and leaves one line in the access log and its mark in the metrics
-// when the request is over.
+// A reply that carries the request id, and at the end of the request writes one line to the access log and
+// updates the metrics.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -9,16 +9,17 @@
 #include "serve/http/http.h"
 #include "serve/metrics.h"
 #include "serve/rate_limit.h"
+#include "serve/request_memory.h"
 
 namespace makar {
 
-using LogSink = std::function<void(const std::string& line)>;  // from any thread
+using LogSink = std::function<void(const std::string& line)>;  // called from any thread
 
 class LoggedReply : public HttpReply {
  public:
   using Clock = std::chrono::steady_clock;
   LoggedReply(std::shared_ptr<HttpReply> reply, const HttpRequest& request, std::string route, std::string id,
-              ServeMetrics& metrics, const LogSink& log);
+              ServeMetrics& metrics, const LogSink& log, RequestMemory& memory);
   ~LoggedReply() override;
 
   void send(HttpResponse response) override;
@@ -28,21 +29,25 @@ class LoggedReply : public HttpReply {
   void on_gone(std::function<void()> call) override;
 
   const std::string& id() const { return id_; }
-  // Who asks, whose limits its tokens are taken from, and what the answer's head says of both.
+  // Sets the caller, the rate limits charged for its tokens, and headers added to the response.
   void set_caller(std::string caller, RateLimit& limits, HttpHeaders headers);
-  // Tokens read and written since the last time.
+  // Adds prompt and generated tokens since the last call.
   void count(int64_t prompt, int64_t written);
   void first_token();
-  void failed(const std::string& why);  // the reason goes into the log
+  void failed(const std::string& why);  // the reason, for the log
+  // Reserves memory until the response is sent. On error nothing is reserved.
+  Status take_memory(int64_t bytes, const char* what) { return memory_->add(bytes, what); }
+  void shrink_memory(int64_t bytes) { memory_->shrink(bytes); }
 
  private:
-  void answered(int status) { status_ = status; }
+  void log_request();
 
   std::shared_ptr<HttpReply> reply_;
   const std::string method_, path_, remote_, route_, id_;
   const size_t bytes_;
   ServeMetrics& metrics_;
   const LogSink& log_;
+  const std::shared_ptr<RequestMemory::Share> memory_;
   std::string caller_;
   RateLimit* limits_ = nullptr;
   HttpHeaders headers_;
@@ -54,7 +59,7 @@ class LoggedReply : public HttpReply {
   std::atomic<int64_t> prompt_{0}, written_{0};
 };
 
-// The id a client gave where it is a sane one, or a new one.
+// The client's x-request-id if it is short and plain, or a new id.
 std::string request_id(const HttpRequest& request);
 // 24 hexadecimal digits.
 std::string random_id();

@@ -14,12 +14,12 @@ class ServeMetrics {
  public:
   void request(const std::string& route, int status, double seconds);
   void first_token(double seconds);
-  // As they are read and written.
+  // Adds tokens as they are processed.
   void tokens(int64_t prompt, int64_t written) { prompt_tokens_ += prompt, written_tokens_ += written; }
 
   std::pair<int64_t, int64_t> tokens_so_far() const { return {prompt_tokens_, written_tokens_}; }
 
-  // The text format of Prometheus; `waiting` requests wait among `inside`.
+  // In the Prometheus text format. `inside`: admitted requests in flight.
   std::string text(const EngineState& engine, int64_t inside) const;
 
  private:

@@ -1,6 +1,7 @@
 #include "serve/model_shelf.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "base/shown.h"
 
@@ -12,7 +13,7 @@ ModelShelf::ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t mos
   for (ShelfEntry& entry : entries) entries_.push_back({std::move(entry), nullptr});
 }
 
-// Requests hold on to models, and models' loops to requests: the loops let go first.
+// Requests reference models and engine loops reference requests: stopping the loops breaks the cycle.
 void ModelShelf::close() {
   loader_.stop();
   for (const ShelfState& state : list())
@@ -47,6 +48,18 @@ std::optional<ModelLease> ModelShelf::loaded(const Place& place) {
   return ModelLease{entry.active, place.name, place.adapter};
 }
 
+// Unloads a model whose files were truncated, once no request uses it; until then new requests fail.
+std::optional<Error> ModelShelf::drop_lost(const Place& place) {
+  std::shared_ptr<ActiveModel> lost;  // destroyed after the lock
+  const std::lock_guard lock(mutex_);
+  Entry& entry = entries_[place.entry];
+  if (!entry.active || !entry.active->files_lost()) return std::nullopt;
+  if (entry.active.use_count() > 1) return entry.active->files_lost_error();
+  lost = std::move(entry.active);
+  entry.active = nullptr;
+  return std::nullopt;
+}
+
 void ModelShelf::ask(const std::string& name, const Then& then) {
   const auto place = find(name);
   if (!place) {
@@ -55,6 +68,7 @@ void ModelShelf::ask(const std::string& name, const Then& then) {
     return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", shown(name), known,
                          entries_.size() == 1 ? "is" : "are"));
   }
+  if (const auto lost = drop_lost(*place)) return then(*lost);
   if (auto lease = loaded(*place)) return then(std::move(*lease));
   const bool posted = loader_.post([this, place = *place, then] {
     if (auto lease = loaded(place)) return then(std::move(*lease));
@@ -93,10 +107,21 @@ bool ModelShelf::put_one_away() {
     away = std::move(oldest->active);
     oldest->active = nullptr;
   }
-  return true;  // and here it goes
+  return true;  // `away` is destroyed outside the lock
 }
 
-// On the loader's thread, or before there are requests.
+// An answered request may hold its lease a moment longer, so retry.
+bool ModelShelf::wait_and_put_one_away() {
+  constexpr int kTries = 20;
+  constexpr auto kWait = std::chrono::milliseconds(50);
+  for (int i = 0; i < kTries; ++i) {
+    if (put_one_away()) return true;
+    std::this_thread::sleep_for(kWait);
+  }
+  return false;
+}
+
+// Called on the loader thread, or before any request.
 Result<ModelLease> ModelShelf::load(const Place& place) {
   const ShelfEntry& entry = entries_[place.entry].entry;
   const auto busy = [&] {
@@ -105,16 +130,19 @@ Result<ModelLease> ModelShelf::load(const Place& place) {
                     shown(entry.name));
   };
   while (count_loaded() >= most_)
-    if (!put_one_away()) return busy();
+    if (!wait_and_put_one_away()) return busy();
   for (;;) {
+    const uint64_t first_map = maps_made();
     auto opened = [&]() -> Result<std::shared_ptr<ActiveModel>> {
       try {
         return open_(entry, reserved());
       } catch (const std::exception& e) {
-        return error_of(Error::Kind::kIo, entry.name, "cannot be loaded: {}", e.what());
+        return error_of(Error::Kind::kIo, entry.name, "internal error: cannot be loaded: {}", e.what());
       }
     }();
     if (opened.ok()) {
+      (*opened)->first_map = first_map, (*opened)->end_map = maps_made();
+      if ((*opened)->files_lost()) return (*opened)->files_lost_error();
       const std::lock_guard lock(mutex_);
       Entry& own = entries_[place.entry];
       own.active = std::move(*opened), own.used = ++clock_;
@@ -122,7 +150,7 @@ Result<ModelLease> ModelShelf::load(const Place& place) {
     }
     const Error& error = opened.error();
     if (error.kind != Error::Kind::kLimit || count_loaded() == 0) return error;
-    if (!put_one_away()) return busy();
+    if (!wait_and_put_one_away()) return busy();
   }
 }
 

@@ -1,4 +1,4 @@
-// The models that a server has: loaded when they are asked for, put away when others need their memory.
+// The models of a server: loaded on demand, unloaded when others need their memory.
 #pragma once
 #include <functional>
 
@@ -9,8 +9,9 @@ namespace makar {
 
 struct ShelfEntry {
   std::string name, path;
-  std::vector<std::string> adapters;  // names of those that a request may ask for instead of the model
-  int64_t labels = 0;                 // that it gives to texts; 0: it is no classifier
+  std::vector<std::string> adapters;  // adapter names, usable as model names in requests
+  int64_t labels = 0;                 // number of classes; 0: not a classifier
+  bool generates = true;              // false for encoders and classifiers
 };
 
 struct ShelfState {
@@ -20,37 +21,37 @@ struct ShelfState {
 
 class ModelShelf {
  public:
-  // Loads an entry; `reserved`: bytes that the others may still come to use. kLimit: it does not fit.
+  // Loads an entry. `reserved`: bytes that loaded models may still allocate. kLimit: it does not fit.
   using Opener =
       std::function<Result<std::shared_ptr<ActiveModel>>(const ShelfEntry& entry, int64_t reserved)>;
-  // `most`: so many loaded at a time.
+  // `most`: maximum number of loaded models.
   ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t most);
   ~ModelShelf() { close(); }
-  // No model is loaded any more, every request is taken back, and nobody is called from a thread of its own.
+  // Stops loading and all engine loops. No callback runs on the registry's threads afterwards.
   void close();
 
   using Then = std::function<void(Result<ModelLease> lease)>;
-  // Calls `then` at once where the model is loaded or unknown, otherwise on the loader's thread when it is.
-  // No name: the first one.
+  // Calls `then` immediately if the model is loaded or unknown, otherwise on the loader thread after loading.
+  // An empty name selects the first model.
   void ask(const std::string& name, const Then& then);
-  // Loads the first one now.
+  // Loads the first model.
   Status open_first();
 
   std::vector<ShelfState> list() const;
   const std::string& first() const { return entries_.front().entry.name; }
-  // One that classifies texts, for requests that name none; empty where there is none. A single label is a
-  // rank sooner than a class: such a model comes last.
+  // The default model for classification; empty if there is none. Models with several labels come first: a
+  // single label usually means a reranker.
   std::string classifier() const;
   bool knows(const std::string& name) const { return find(name).has_value(); }
-  EngineState state() const;  // of all engines together
-  // The longest time that a step under way has taken so far.
+  EngineState state() const;  // summed over all engines
+  // Elapsed time of the longest-running current step.
   double seconds_in_step() const;
 
  private:
   struct Entry {
     ShelfEntry entry;
     std::shared_ptr<ActiveModel> active;
-    uint64_t used = 0;  // when it was last asked for
+    uint64_t used = 0;  // logical time of the last use
   };
   struct Place {
     size_t entry;
@@ -59,9 +60,11 @@ class ModelShelf {
   };
   std::optional<Place> find(const std::string& name) const;
   std::optional<ModelLease> loaded(const Place& place);
+  std::optional<Error> drop_lost(const Place& place);
   Result<ModelLease> load(const Place& place);
-  // Puts the least recently used model away that nobody uses; false: all are in use.
+  // Unloads the least recently used idle model; false: all are in use.
   bool put_one_away();
+  bool wait_and_put_one_away();
   int64_t count_loaded() const;
   int64_t reserved() const;
 

@@ -1,28 +1,33 @@
-// From what a client asks for to what the engine is given: ids, a constraint, bounds that hold for this
-// model.
+// Converts a parsed request into the input of the engine: ids, a constraint, and limits that are valid for
+// this model.
 #pragma once
 #include "llm/constrain.h"
 #include "serve/api/ask.h"
 
 namespace makar {
 
-// What a server knows of a model, made once.
+// Per-model data of the server, computed once at load.
 struct ServedModel {
   LanguageModel language;
   Constrainer constrainer;
-  std::vector<std::string> tokens;  // the text of each id, special ones by their names
+  std::vector<std::string> tokens;  // text per id; special tokens by name
   ContextOptions context;
   std::string name, path;
+  Speculation speculation = {};
 
   static Result<ServedModel> of(LanguageModel language, const ContextOptions& context,
                                 const std::string& name, const std::string& path);
   int64_t context_limit() const { return context_size(language.spec(), context); }
 };
 
-// The ids of each prompt. Fills the constraint and the seed of ask.write, and bounds its length.
-Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model);
+// The token ids of each prompt. Sets the constraint and seed of ask.write and limits its length. `work`: the
+// budget for templates, tokenization and grammars.
+Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model,
+                                                  WorkBudget& work);
+// Bytes of text that prepare() renders or encodes, to choose the worker lane; 1 MiB if it compiles a grammar.
+size_t preparation_bytes(const Ask& ask);
 
-// Whether a prompt leaves room for a token; the place of the error is `place`.
+// Checks that the prompt leaves room for at least one token. `place`: the field named in the error.
 Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place);
 
 }  // namespace makar

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kMostCallers = 10000;
 
-// Seconds until an allowance that fills by `limit` a minute has risen by `missing`.
+// Seconds to refill `missing` units at `limit` per minute.
 int seconds_for(double missing, int64_t limit) {
   const double seconds = std::ceil(missing * 60 / static_cast<double>(limit));
   return static_cast<int>(std::clamp(seconds, 0.0, 1e6));
@@ -31,7 +31,7 @@ void RateLimit::fill(Allowance& a, Clock::time_point now) const {
   a.at = std::max(a.at, now);
 }
 
-// Who has all of it again is as good as new.
+// Drops callers with a full allowance: they equal new callers.
 void RateLimit::forget_some(Clock::time_point now) {
   std::erase_if(callers_, [&](const auto& entry) {
     Allowance a = entry.second;

@@ -1,6 +1,6 @@
-// How much each caller may ask for a minute: requests, and tokens read and written. A caller's allowance
-// fills up evenly; a request is taken from it when it comes, its tokens when it is over, so that one long
-// answer may leave a debt that has to be waited off.
+// Rate limits per caller and minute: requests, and prompt plus generated tokens. The allowance of a caller
+// refills evenly. A request is deducted when it arrives, its tokens when it ends, so a long answer may leave
+// a negative balance that has to refill first.
 #pragma once
 #include <chrono>
 #include <map>
@@ -15,14 +15,14 @@ class RateLimit {
  public:
   using Clock = std::chrono::steady_clock;
   struct Limits {
-    int64_t requests = 0, tokens = 0;  // a minute; 0: no limit
+    int64_t requests = 0, tokens = 0;  // per minute; 0: no limit
   };
   explicit RateLimit(Limits limits) : limits_(limits) {}
 
-  // Takes one request of a caller, or says why not.
+  // Deducts one request from the caller's allowance, or returns the error.
   std::optional<ApiError> take(const std::string& caller, Clock::time_point now = Clock::now());
   void charge(const std::string& caller, int64_t tokens, Clock::time_point now = Clock::now());
-  // x-ratelimit-limit-requests and so on, under OpenAI's names.
+  // OpenAI's headers: x-ratelimit-limit-requests and so on.
   HttpHeaders headers(const std::string& caller, Clock::time_point now = Clock::now());
 
  private:

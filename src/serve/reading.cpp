@@ -36,7 +36,14 @@ bool ReadingTask::done() {
   return running_.empty();
 }
 
-void ReadingTask::finish() { ended(error_ ? Status(*error_) : Status(Done{})); }
+// Serializing thousands of vectors takes as long as a step, so it runs off the engine thread.
+void ReadingTask::finish() {
+  const auto end = [this, self = shared_from_this()] { ended(error_ ? Status(*error_) : Status(Done{})); };
+  if (elsewhere)
+    elsewhere(end);
+  else
+    end();
+}
 
 void ReadingTask::release() {
   for (const auto& [index, running] : running_) engine_->cancel(*running);
@@ -66,7 +73,7 @@ std::shared_ptr<Job> LabelTask::job(size_t index) {
 
 void LabelTask::take(size_t index, Job& job) {
   logits_.push_back(
-      class_logits(engine().model(), engine().pool(), static_cast<ReadJob&>(job).states(), texts_[index]));
+      class_logits(engine().model(), engine().device(), static_cast<ReadJob&>(job).states(), texts_[index]));
 }
 
 void LabelTask::ended(const Status& status) {

@@ -1,4 +1,4 @@
-// Requests that read and write nothing: vectors of texts, their classes, log-probabilities of completions.
+// Requests that generate no tokens: embeddings, classes, log-probabilities of completions.
 #pragma once
 #include <functional>
 
@@ -10,7 +10,7 @@
 
 namespace makar {
 
-// Jobs in the engine, a bounded number of tokens at a time: the states of a text are many times its size.
+// Submits jobs in groups with a bounded number of tokens: hidden states are many times larger than the text.
 class ReadingTask : public EngineTask {
  public:
   Status begin(Engine& engine) override;
@@ -20,16 +20,16 @@ class ReadingTask : public EngineTask {
   void release() override;
 
  protected:
-  // Job i, or none when there are no more; what it found is taken once it is done.
+  // Job `index`, or null after the last one. take() receives each finished job.
   virtual std::shared_ptr<Job> job(size_t index) = 0;
   virtual void take(size_t index, Job& job) = 0;
-  // The end, once, for good or not.
+  // Called once, on success or failure.
   virtual void ended(const Status& status) = 0;
   const Engine& engine() const { return *engine_; }
 
  private:
   void submit_more();
-  static constexpr int64_t kTogether = 8192;  // tokens
+  static constexpr int64_t kTogether = 8192;  // tokens in flight
   Engine* engine_ = nullptr;
   std::vector<std::pair<size_t, std::shared_ptr<Job>>> running_;
   size_t next_ = 0;
@@ -53,7 +53,7 @@ class EmbedTask : public ReadingTask {
   std::vector<std::vector<float>> vectors_;
 };
 
-// The logits of a classifier's head, a row a text.
+// Classifier logits, one row per text.
 class LabelTask : public ReadingTask {
  public:
   using Told = std::function<void(const Result<std::vector<std::vector<float>>>&)>;

@@ -1,5 +1,5 @@
-// The service: routes, keys, admission, and who does what. Health and counters are answered on the server's
-// thread, everything else is read by the workers and computed by the engine's thread.
+// The service: routes, keys, admission and dispatch. Health and counters are answered on the server thread;
+// everything else is parsed by the workers and computed by the engine thread.
 #pragma once
 #include <map>
 
@@ -7,6 +7,7 @@
 #include "serve/answering.h"
 #include "serve/files/batch_runner.h"
 #include "serve/model_shelf.h"
+#include "serve/page/look.h"
 #include "serve/page/page.h"
 #include "serve/workers.h"
 
@@ -14,15 +15,16 @@ namespace makar {
 
 struct ServeOptions {
   AccessOptions access;
-  int64_t parallel = 64;           // sequences in the engine at a time
-  int64_t queue = 128;             // requests that may wait beside them
-  std::chrono::seconds time{600};  // of a request
-  double hung_after = 60;          // seconds: a step that takes longer makes /health fail
-  WriteOptions defaults;           // what requests leave open
+  int64_t parallel = 64;           // concurrent sequences in the engine
+  int64_t queue = 128;             // further requests that may wait
+  std::chrono::seconds time{600};  // limit per request
+  double hung_after = 60;          // seconds; a longer step makes /health fail
+  WriteOptions defaults;           // for fields absent from a request
   bool seed_given = false;
   PageOptions page;
   LogSink log;
-  FileStore* files = nullptr;  // of clients; none: their routes are closed, and `no_files` says why
+  int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
+  FileStore* files = nullptr;  // null: file and batch routes are disabled; `no_files` is the reason
   std::string no_files;
 };
 
@@ -30,39 +32,44 @@ class ResponseStore;
 
 class Service : public HttpHandler {
  public:
-  // The shelf outlives it.
+  // The registry must outlive the service.
   Service(ModelShelf& shelf, ServeOptions options);
   ~Service() override;
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
   void handle(HttpRequest request, std::shared_ptr<HttpReply> reply) override;
   HttpResponse broken(int status, const std::string& why) override;
-  void drain() { draining_ = true; }  // /ready says no
+  void drain() { draining_ = true; }  // /ready fails from now on
+  std::string caller(const HttpRequest& head) override { return access_.caller(head); }
   size_t max_body(const HttpRequest& head) override;
-  Status open_store() { return page_.open_store(); }  // before it is first needed
+  Status open_store() { return page_.open_store(); }  // eagerly, to report errors at startup
 
  private:
   struct Call {
     HttpRequest request;
     std::shared_ptr<LoggedReply> reply;
     Gate::Ticket ticket;
-    std::string owner = {};   // whose files and conversations it sees
-    bool background = false;  // of a batch: everybody else goes first
-    Json body = {};           // of admitted ones
-    ModelLease model = {};    // that the body asks for
+    std::string owner = {};   // owner of the files and conversations it sees
+    bool background = false;  // a batch line: lowest priority
+    bool is_long = false;     // worker lane
+    WorkBudget work = {};     // cost limit and deadline of preparation
+    std::shared_ptr<std::atomic<bool>> gone =
+        std::make_shared<std::atomic<bool>>(false);  // client disconnected
+    Json body = {};                                  // parsed, after admission
+    ModelLease model = {};                           // named in the body
   };
   using Handler = void (Service::*)(Call& call);
   using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
-  // Answered at once (kOpen: without a key, too), by a worker as it came (kWorker; kPage: and uncounted, for
-  // the page asks often), with its body read and its model at hand (kModel; kClass: a classifier where none
-  // is named), or by what the model writes (kWrite).
+  // kOpen: on the server thread, no key needed. kAtOnce: on the server thread. kWorker: on a worker. kPage:
+  // on a worker, exempt from rate limits because the page polls. kModel: on a worker with parsed body and
+  // loaded model. kClass: as kModel, a classifier by default. kWrite: generates text.
   enum class Kind { kOpen, kAtOnce, kWorker, kPage, kModel, kClass, kWrite };
   struct Route {
     const char* method;
-    const char* path;  // one that ends in '/' holds all below it
+    const char* path;  // a trailing '/' matches all paths below
     Kind kind = Kind::kAtOnce;
     Handler handler = nullptr;
-    Reader reader = nullptr;  // of kWrite, instead of a handler
+    Reader reader = nullptr;  // for kWrite, instead of a handler
     Dialect dialect = Dialect::kOpenAi;
     bool open() const { return kind == Kind::kOpen; }
     bool admitted() const { return kind != Kind::kOpen && kind != Kind::kAtOnce; }
@@ -71,10 +78,16 @@ class Service : public HttpHandler {
   static const Route* find(const HttpRequest& request, bool& path_known);
 
   ApiError full() const;
+  // Runs `step` on a worker; `bytes` of input select the lane.
+  void post(const Route& route, const std::shared_ptr<Call>& call, size_t bytes,
+            std::function<void(Call&)> step);
   void admitted(const Route& route, const std::shared_ptr<Call>& call);
   void guarded(const Route& route, Call& call, const std::function<void()>& step);
   void work(const Route& route, Call& call);
   void write(const Route& route, Call& call);
+  void begin_writing(const Route& route, Call& call, Ask& ask);
+  // Runs serialization on a short worker.
+  Answering::Elsewhere on_worker(const std::string& caller);
   AskContext context(const Call& call) const;
   void answer(Call& call, const Json& body) const;
 
@@ -99,7 +112,7 @@ class Service : public HttpHandler {
   void kept_response(Call& call);  // in service_responses.cpp
   void forget_response(Call& call);
 
-  // In service_reading.cpp: on a worker.
+  // In service_reading.cpp; called on a worker.
   void tokenize(Call& call);
   void detokenize(Call& call);
   void count_tokens(Call& call);
@@ -125,11 +138,13 @@ class Service : public HttpHandler {
   const int64_t created_;
   std::atomic<bool> draining_{false};
   Page page_;
+  RequestMemory memory_;
   ServeMetrics metrics_;
   std::shared_ptr<ResponseStore> responses_;
   Gate gate_;
   std::optional<BatchRecords> batches_;
-  Workers workers_;  // stopped before all others but the batches
+  Workers workers_;  // stopped first, after batches and looks
+  LookRunner looks_;
   std::unique_ptr<BatchRunner> runner_;
 };
 

@@ -1,4 +1,4 @@
-// Files of clients, and batches made of them.
+// Routes for uploaded files and batches.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kFormBytes = size_t{64} << 10;  // of a form, beside its file
+constexpr size_t kFormBytes = size_t{64} << 10;  // form overhead in addition to the file
 constexpr size_t kPiece = size_t{256} << 10;
 constexpr int64_t kMostListed = 10000;
 constexpr std::chrono::hours kBatchTime{24};
@@ -23,7 +23,7 @@ std::pair<std::string, std::string> below(const std::string& path, std::string_v
   return {rest.substr(0, slash), slash == rest.npos ? "" : rest.substr(slash + 1)};
 }
 
-// The value of a key of "a=1&b=2". Nothing that is asked for here needs to be escaped.
+// The value of a key in "a=1&b=2"; no unescaping, the values here need none.
 std::string query_value(const std::string& query, const std::string& key) {
   for (size_t at = 0; at < query.size();) {
     const size_t end = std::min(query.find('&', at), query.size());
@@ -34,7 +34,7 @@ std::string query_value(const std::string& query, const std::string& key) {
   return {};
 }
 
-// A page of a list: `limit` entries that follow the one called `after`.
+// Pagination: `limit` entries after the one with id `after`.
 Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback) {
   const std::string limit = query_value(query, "limit"), after = query_value(query, "after");
   const bool digits = limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos;
@@ -60,18 +60,19 @@ Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fa
               {"has_more", to < all.size()}};
 }
 
-// The bytes of a file as an answer, read while they are sent.
+// A response that streams the file from disk.
 Result<HttpResponse> content_of(const std::string& path, size_t bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return io_error(path, "open");
   const std::shared_ptr<void> held(nullptr, [fd](void*) { ::close(fd); });
   HttpResponse response;
   response.type = "application/octet-stream", response.more_bytes = bytes;
-  response.more = [held, fd] {
+  response.more = [held, fd](const GivePiece& give) {
     std::string piece(kPiece, '\0');
     const ssize_t n = ::read(fd, piece.data(), piece.size());
-    piece.resize(n > 0 ? static_cast<size_t>(n) : 0);
-    return piece;
+    if (n < 0) return give(std::nullopt);
+    piece.resize(static_cast<size_t>(n));
+    give(std::move(piece));
   };
   return response;
 }
@@ -182,21 +183,21 @@ void Service::batches(Call& call) {
   answer(call, *found);
 }
 
-// A line of a batch is a request like any other, but nobody's place in the queue.
+// A batch line is an ordinary request that does not occupy a gate slot.
 void Service::send_line(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply) {
   HttpRequest request;
   request.method = "POST", request.path = record.batch["endpoint"], request.body = dump(body);
   request.remote = "batch " + record.owner;
   bool known = false;
   const Route* route = find(request, known);
-  check(route && (route->kind == Kind::kWrite || route->kind == Kind::kModel),
-        "a batch asks for what has a route");
+  check(route && (route->kind == Kind::kWrite || route->kind == Kind::kModel || route->kind == Kind::kClass),
+        "the endpoint of a batch is a route that reads JSON and runs a model");
   auto logged = std::make_shared<LoggedReply>(std::move(reply), request, route->path, request_id(request),
-                                              metrics_, options_.log);
+                                              metrics_, options_.log, memory_);
   auto call = std::make_shared<Call>();
   call->request = std::move(request), call->reply = std::move(logged);
   call->owner = record.owner, call->background = true;
-  workers_.post([this, route, call] { guarded(*route, *call, [&] { admitted(*route, call); }); });
+  post(*route, call, call->request.body.size(), [this, route, call](Call&) { admitted(*route, call); });
 }
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// The models as Ollama's clients list and describe them.
+// Ollama's routes that list and describe models.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -15,11 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 
 struct FilesOfModel {
-  int64_t bytes = 0, seconds = 0;  // when the newest was changed, since 1970
+  int64_t bytes = 0, seconds = 0;  // seconds: newest modification time, since 1970
   std::string digest;
 };
 
-// A digest of the names, sizes and times of the files: it changes when the model does, and costs no reading.
+// A digest of file names, sizes and times: changes with the model, without reading the files.
 FilesOfModel files_of(const std::string& path) {
   FilesOfModel out;
   std::vector<std::string> manifest;
@@ -51,7 +51,7 @@ std::string short_count(int64_t count) {
   return fmt::format("{:.1f}K", number / 1e3);
 }
 
-// What is known of a model that is not loaded is its file alone.
+// `language` is null for a model that is not loaded.
 Json details_of(const std::string& path, const LanguageModel* language) {
   Json out = {{"parent_model", ""}, {"format", path.ends_with(".gguf") ? "gguf" : "safetensors"}};
   const std::string family = language ? language->spec().family : "";

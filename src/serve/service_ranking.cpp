@@ -1,4 +1,4 @@
-// Routes that judge texts: the relevance of documents, and classes as moderations.
+// Rerank and moderation routes.
 #include "serve/api/fields.h"
 #include "serve/api/ranking.h"
 #include "serve/reading.h"
@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-// Of unit vectors.
+// For unit vectors.
 double cosine(const std::vector<float>& a, const std::vector<float>& b) {
   double sum = 0;
   for (size_t i = 0; i < a.size(); ++i) sum += static_cast<double>(a[i]) * static_cast<double>(b[i]);
@@ -26,7 +26,7 @@ int64_t count(const std::vector<TypedTokens>& texts) {
 
 }  // namespace
 
-// A cross-encoder reads query and document as a pair; of any other model the vectors are compared.
+// A cross-encoder scores query and document as a pair; other models compare embeddings.
 void Service::rerank(Call& call) {
   RerankAsk ask;
   std::vector<TypedTokens> texts;
@@ -34,19 +34,24 @@ void Service::rerank(Call& call) {
   const bool pairs = language.spec().head.kind == HeadKind::kSequenceClass;
   const auto read = [&]() -> Status {
     MAKAR_TRY(ask, read_rerank(call.body));
-    for (size_t i = 0; i <= ask.documents.size(); ++i) {
-      const std::string place = i == 0 ? "query" : fmt::format("documents[{}]", i - 1);
-      if (pairs && i == 0) continue;
-      if (pairs) {
-        auto pair = classifier_tokens(language, ask.query, &ask.documents[i - 1]);
-        if (!pair.ok()) return at_place(pair.error(), place);
-        texts.push_back(std::move(*pair));
-      } else {
-        auto ids =
-            embed_tokens(language, i == 0 ? ask.query : ask.documents[i - 1], call.model.active->embed);
-        if (!ids.ok()) return at_place(ids.error(), place);
-        texts.push_back({std::move(*ids), {}});
-      }
+    call.body = {};
+    std::optional<ClassifierPairs> pairs_of_query;
+    if (pairs) {
+      MAKAR_TRY(pairs_of_query, ClassifierPairs::of(language, ask.query, &call.work));
+    } else {
+      auto ids = embed_tokens(language, ask.query, call.model.active->embed, &call.work);
+      if (!ids.ok()) return at_place(ids.error(), "query");
+      texts.push_back({std::move(*ids), {}});
+    }
+    for (size_t i = 0; i < ask.documents.size(); ++i) {
+      const auto tokens = [&]() -> Result<TypedTokens> {
+        if (pairs) return pairs_of_query->with(ask.documents[i]);
+        MAKAR_TRY(auto ids, embed_tokens(language, ask.documents[i], call.model.active->embed, &call.work));
+        return TypedTokens{std::move(ids), {}};
+      };
+      auto document = tokens();
+      if (!document.ok()) return at_place(document.error(), fmt::format("documents[{}]", i));
+      texts.push_back(std::move(*document));
     }
     return Done{};
   };
@@ -81,7 +86,7 @@ void Service::moderations(Call& call) {
   const auto read = [&]() -> Status {
     MAKAR_TRY(const std::vector<std::string> given, read_moderation(call.body));
     for (size_t i = 0; i < given.size(); ++i) {
-      auto text = classifier_tokens(call.model.language(), given[i]);
+      auto text = classifier_tokens(call.model.language(), given[i], &call.work);
       if (!text.ok()) return at_place(text.error(), fmt::format("input[{}]", i));
       texts.push_back(std::move(*text));
     }

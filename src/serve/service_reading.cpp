@@ -1,4 +1,5 @@
-// Routes that read alone: tokens, vectors, scores.
+// Routes without generation: tokens, embeddings, scores.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -15,9 +16,9 @@ constexpr size_t kMostTexts = 2048;
 
 std::vector<uint32_t> narrow(const std::vector<int64_t>& ids) { return {ids.begin(), ids.end()}; }
 
-// Texts, or lists of ids as OpenAI's tokenizers make them.
+// `input`: texts or lists of token ids.
 Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const ServedModel& model,
-                                                      const EmbedOptions& options) {
+                                                      const EmbedOptions& options, WorkBudget& work) {
   if (!body.contains("input")) return error_at("input", "is missing: a string or a list of them");
   const Json& given = body["input"];
   const bool ids = given.is_array() && !given.empty() && given[0].is_number();
@@ -28,7 +29,7 @@ Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const Se
   for (size_t i = 0; i < list.size(); ++i) {
     const std::string place = list.size() == 1 ? "input" : fmt::format("input[{}]", i);
     if (list[i].is_string()) {
-      auto tokens = embed_tokens(model.language, list[i].get<std::string>(), options);
+      auto tokens = embed_tokens(model.language, list[i].get<std::string>(), options, &work);
       if (!tokens.ok()) return Error{tokens.error().kind, place, tokens.error().message};
       out.push_back(std::move(*tokens));
       continue;
@@ -51,6 +52,40 @@ Result<std::vector<std::vector<int64_t>>> read_inputs(const Json& body, const Se
   return out;
 }
 
+// The response of /tokenize, generated while it is sent: a JSON object per token takes a hundred times the
+// memory of the text.
+class TokenList {
+ public:
+  TokenList(std::vector<uint32_t> ids, bool pieces, std::shared_ptr<ActiveModel> model)
+      : ids_(std::move(ids)), pieces_(pieces), model_(std::move(model)) {}
+  bool done() const { return at_ > ids_.size(); }
+  // Empty at the end.
+  std::string next() {
+    if (done()) return {};
+    std::string out = at_ == 0 ? "{\"tokens\":[" : "";
+    const size_t end = std::min(at_ + kTogether, ids_.size());
+    for (; at_ < end; ++at_) {
+      if (at_ > 0) out += ',';
+      if (pieces_)
+        out += fmt::format("{{\"id\":{},\"piece\":{}}}", ids_[at_],
+                           dump(token_at(model_->served.tokens, ids_[at_])));
+      else
+        out += fmt::format_int(ids_[at_]).str();
+    }
+    if (at_ < ids_.size()) return out;
+    ++at_;
+    return out + fmt::format("],\"count\":{},\"max_model_len\":{}}}\n", ids_.size(),
+                             model_->served.context_limit());
+  }
+
+ private:
+  static constexpr size_t kTogether = 2048;  // tokens per piece
+  const std::vector<uint32_t> ids_;
+  const bool pieces_;
+  const std::shared_ptr<ActiveModel> model_;
+  size_t at_ = 0;  // next token; size + 1: complete
+};
+
 Json vector_json(const std::vector<float>& vector, bool base64) {
   if (!base64) return vector;
   std::string bytes(vector.size() * sizeof(float), '\0');
@@ -61,32 +96,37 @@ Json vector_json(const std::vector<float>& vector, bool base64) {
 }  // namespace
 
 void Service::fail(Call& call, Dialect dialect, const Error& error) const {
-  call.reply->failed(error.text());
-  call.reply->send(error_response(dialect, ApiError::of(error)));
+  // On a timeout, report the time limit rather than the field in progress.
+  const Error& told = call.work.stopped() ? call.work.error("time") : error;
+  call.reply->failed(told.text());
+  call.reply->send(error_response(dialect, ApiError::of(told)));
 }
 
 void Service::tokenize(Call& call) {
   const Json& body = call.body;
   const ServedModel& model = call.model.served();
-  const auto tokens = [&]() -> Result<Json> {
+  bool pieces = false;
+  auto tokens = [&]() -> Result<std::vector<uint32_t>> {
     const char* key = body.contains("content") ? "content" : body.contains("prompt") ? "prompt" : "text";
     if (!body.contains(key)) return error_at("content", "is missing");
     MAKAR_TRY(const std::string text, text_field(body, key));
     MAKAR_TRY(const bool special,
               flag_field(body, body.contains("add_special") ? "add_special" : "add_special_tokens"));
-    MAKAR_TRY(const bool pieces, flag_field(body, "with_pieces"));
+    MAKAR_TRY(pieces, flag_field(body, "with_pieces"));
     EncodeOptions o;
-    o.add_special = special, o.offsets = false;
-    MAKAR_TRY(const Encoding encoding, model.language.tokenizer().encode(text, o));
-    Json list = Json::array();
-    for (const uint32_t id : encoding.ids)
-      list.push_back(pieces ? Json{{"id", id}, {"piece", token_at(model.tokens, id)}} : Json(id));
-    return Json{{"tokens", std::move(list)},
-                {"count", encoding.ids.size()},
-                {"max_model_len", model.context_limit()}};
+    o.add_special = special, o.offsets = false, o.work = &call.work;
+    std::vector<uint32_t> ids;
+    MAKAR_CHECK_OK(model.language.tokenizer().append_ids(text, o, ids));
+    return ids;
   }();
   if (!tokens.ok()) return fail(call, Dialect::kOpenAi, tokens.error());
-  answer(call, *tokens);
+  call.body = {};
+  call.reply->shrink_memory(static_cast<int64_t>(tokens->capacity() * sizeof(uint32_t)));
+  const auto answer = std::make_shared<TokenList>(std::move(*tokens), pieces, call.model.active);
+  HttpResponse response;
+  response.body = answer->next();
+  if (!answer->done()) response.more = [answer](const GivePiece& give) { give(answer->next()); };
+  call.reply->send(std::move(response));
 }
 
 void Service::detokenize(Call& call) {
@@ -102,8 +142,14 @@ void Service::detokenize(Call& call) {
         return error_at("tokens", "expected ids below {}", model.language.spec().vocab);
       ids.push_back(id.get<int64_t>());
     }
-    const std::string said = model.language.tokenizer().decode(narrow(ids));
-    return Json{{"content", said}, {"prompt", said}};
+    // There are several copies of the text, and an escaped byte takes six in JSON.
+    int64_t bytes = 0;
+    for (const int64_t id : ids) bytes += static_cast<int64_t>(token_at(model.tokens, id).size());
+    MAKAR_CHECK_OK(call.reply->take_memory(10 * bytes, "its text"));
+    std::string text_of_ids = model.language.tokenizer().decode(narrow(ids));
+    Json out = {{"content", text_of_ids}};
+    out["prompt"] = std::move(text_of_ids);
+    return out;
   }();
   if (!text.ok()) return fail(call, Dialect::kOpenAi, text.error());
   answer(call, *text);
@@ -113,20 +159,25 @@ void Service::count_tokens(Call& call) {
   const auto count = [&]() -> Result<Json> {
     const AskContext asked_in = context(call);
     MAKAR_TRY(Ask ask, read_message_tokens(call.body, asked_in));
-    MAKAR_TRY(const auto prompts, prepare(ask, call.model.served()));
+    MAKAR_TRY(const auto prompts, prepare(ask, call.model.served(), call.work));
     return Json{{"input_tokens", prompts.at(0).size()}};
   }();
   if (!count.ok()) return fail(call, Dialect::kAnthropic, count.error());
   answer(call, *count);
 }
 
-// Vectors go to `tell` as the dialect would have them.
+// `tell` converts the vectors into the dialect's JSON.
 void Service::embed(Call& call, Dialect dialect,
                     std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell) {
-  auto texts = read_inputs(call.body, call.model.served(), call.model.active->embed);
+  auto texts = read_inputs(call.body, call.model.served(), call.model.active->embed, call.work);
   if (!texts.ok()) return fail(call, dialect, texts.error());
   int64_t tokens = 0;
   for (const auto& text : *texts) tokens += static_cast<int64_t>(text.size());
+  constexpr int64_t kNumberBytes = 64;  // per number: float, JSON value, response text
+  const Status fits = call.reply->take_memory(
+      kNumberBytes * static_cast<int64_t>(texts->size()) * call.model.language().spec().main().width,
+      "its vectors");
+  if (!fits.ok()) return fail(call, dialect, fits.error());
   const auto held = std::make_shared<Call>(std::move(call));
   held->reply->count(tokens, 0);
   auto task = std::make_shared<EmbedTask>(std::move(*texts), held->model.active->embed,
@@ -146,6 +197,7 @@ void Service::submit(std::shared_ptr<EngineTask> task, Call& call) {
   task->deadline = EngineTask::Clock::now() + time_of(call);
   task->adapter = call.model.adapter, task->salt = access_.caller(call.request);
   task->priority = call.background ? -1 : 0;
+  task->elsewhere = on_worker(task->salt);
   call.model.loop().submit(std::move(task));
 }
 
@@ -168,9 +220,17 @@ void Service::embeddings(Call& call) {
         });
 }
 
+// /api/embed, and its older form /api/embeddings: one "prompt", one "embedding".
 void Service::ollama_embed(Call& call) {
+  const bool older = call.request.path == "/api/embeddings";
+  if (older) {
+    const auto prompt = text_field(call.body, "prompt");
+    if (!prompt.ok()) return fail(call, Dialect::kOllama, prompt.error());
+    call.body["input"] = *prompt;
+  }
   embed(call, Dialect::kOllama,
-        [name = call.model.name](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
+        [older, name = call.model.name](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
+          if (older) return Json{{"embedding", vectors.at(0)}};
           return Json{{"model", name}, {"embeddings", vectors}, {"prompt_eval_count", tokens}};
         });
 }
@@ -185,7 +245,11 @@ void Service::score(Call& call) {
     MAKAR_TRY(top, whole_field(body, "top", 0, 20, 0));
     if (!model.language.spec().decoder || model.language.spec().encoder)
       return error_of(Error::Kind::kUnsupported, "model", "decoder-only language models score texts");
-    return plan_score(model.language, model.context, prompt, completion);
+    MAKAR_TRY(ScoredText planned, plan_score(model.language, model.context, prompt, completion, &call.work));
+    constexpr int64_t kToken = 512, kAlternative = 384;  // bytes each, as JSON and text
+    const auto tokens = static_cast<int64_t>(planned.tokens.size());
+    MAKAR_CHECK_OK(call.reply->take_memory(tokens * (kToken + kAlternative * top), "its scores"));
+    return planned;
   }();
   if (!text.ok()) return fail(call, Dialect::kOpenAi, text.error());
   const auto held = std::make_shared<Call>(std::move(call));

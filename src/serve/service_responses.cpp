@@ -1,4 +1,4 @@
-// Responses that are kept, under /v1/responses/.
+// Stored responses: routes under /v1/responses/.
 #include "serve/api/fields.h"
 #include "serve/api/response_store.h"
 #include "serve/service.h"
@@ -17,15 +17,18 @@ std::pair<std::string, std::string> parts_of(const std::string& path) {
 
 void Service::kept_response(Call& call) {
   const auto [id, what] = parts_of(call.request.path);
-  const auto found = [&, id = id, what = what]() -> Result<Json> {
-    if (what.empty()) return responses_->response(call.owner, id);
-    if (what != "input_items")
-      return error_of(Error::Kind::kNotFound, "path", "a response has input_items below it, nothing else");
-    MAKAR_TRY(Json items, responses_->input(call.owner, id));
-    return Json{{"object", "list"}, {"data", std::move(items)}, {"has_more", false}};
-  }();
+  const bool items = what == "input_items";
+  if (!what.empty() && !items)
+    return fail(
+        call, Dialect::kOpenAi,
+        error_of(Error::Kind::kNotFound, "path", "a response has input_items below it, nothing else"));
+  const auto found = items ? responses_->input(call.owner, id) : responses_->response(call.owner, id);
   if (!found.ok()) return fail(call, Dialect::kOpenAi, found.error());
-  answer(call, *found);
+  HttpResponse response;
+  response.body = dump(**found);
+  if (items) response.body = "{\"object\":\"list\",\"data\":" + response.body + ",\"has_more\":false}";
+  response.body += "\n";
+  call.reply->send(std::move(response));
 }
 
 void Service::forget_response(Call& call) {

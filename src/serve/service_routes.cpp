@@ -1,4 +1,4 @@
-// What is served where.
+// The route table.
 #include "serve/service.h"
 
 namespace makar {
@@ -13,6 +13,7 @@ const std::vector<Service::Route>& Service::routes() {
       {"GET", "/", Kind::kOpen, &S::page_files},
       {"GET", "/app.js", Kind::kOpen, &S::page_files},
       {"GET", "/app.css", Kind::kOpen, &S::page_files},
+      {"GET", "/pdf.js", Kind::kOpen, &S::page_files},
       {"GET", "/makar/engine", Kind::kAtOnce, &S::engine},
       {"POST", "/makar/look", Kind::kModel, &S::look},
       {"GET", "/makar/", Kind::kPage, &S::page},
@@ -23,8 +24,8 @@ const std::vector<Service::Route>& Service::routes() {
       {"POST", "/v1/chat/completions", Kind::kWrite, nullptr, read_chat_completion},
       {"POST", "/v1/completions", Kind::kWrite, nullptr, read_completion},
       {"POST", "/v1/responses", Kind::kWrite, nullptr, read_response},
-      {"GET", "/v1/responses/", Kind::kAtOnce, &S::kept_response},
-      {"DELETE", "/v1/responses/", Kind::kAtOnce, &S::forget_response},
+      {"GET", "/v1/responses/", Kind::kWorker, &S::kept_response},
+      {"DELETE", "/v1/responses/", Kind::kWorker, &S::forget_response},
       {"POST", "/v1/embeddings", Kind::kModel, &S::embeddings},
       {"POST", "/v1/files", Kind::kWorker, &S::add_file},
       {"GET", "/v1/files", Kind::kWorker, &S::files},
@@ -49,6 +50,7 @@ const std::vector<Service::Route>& Service::routes() {
       {"POST", "/api/chat", Kind::kWrite, nullptr, read_ollama_chat, kOllama},
       {"POST", "/api/generate", Kind::kWrite, nullptr, read_ollama_generate, kOllama},
       {"POST", "/api/embed", Kind::kModel, &S::ollama_embed, nullptr, kOllama},
+      {"POST", "/api/embeddings", Kind::kModel, &S::ollama_embed, nullptr, kOllama},
   };
   return table;
 }

@@ -1,4 +1,4 @@
-// What the server says of itself: health, models, counters.
+// Status routes: health, models, counters.
 #include "base/shown.h"
 #include "serve/api/fields.h"
 #include "serve/service.h"
@@ -30,7 +30,8 @@ void Service::models(Call& call) {
                     {"owned_by", "makar"},
                     {"root", state.entry->name},
                     {"parent", parent},
-                    {"loaded", state.active != nullptr}};
+                    {"loaded", state.active != nullptr},
+                    {"generates", state.entry->generates}};
       if (state.active) model["max_model_len"] = state.active->served.context_limit();
       list.push_back(std::move(model));
     };

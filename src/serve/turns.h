@@ -1,5 +1,5 @@
-// Whose turn it is to use all cores, in the order of asking: engines of several models step one after the
-// other, and none waits longer than one step of each.
+// Engines of several models take turns on all cores, in the order in which they ask; none waits longer than
+// one step of each of the others.
 #pragma once
 #include <condition_variable>
 #include <cstdint>

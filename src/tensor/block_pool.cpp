@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kLine = 64, kHugePage = size_t{2} << 20, kHuge = 2 * kHugePage;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeepsSmall = false;  // the sanitizer sees what comes after a block is freed
+constexpr bool kKeepsSmall = false;  // so that the sanitizer detects use after free
 #elif defined(__has_feature)
 constexpr bool kKeepsSmall = !__has_feature(address_sanitizer);
 #else
@@ -25,9 +25,8 @@ std::byte* allocate(size_t bytes) {
   const bool huge = bytes >= kHuge;
   void* block = nullptr;
   if (posix_memalign(&block, huge ? kHugePage : kLine, bytes) != 0) throw std::bad_alloc();
-  // Weights are walked with strides of kilobytes: pages of 4 KiB would miss the translation cache at each
-  // step.
-  if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a wish: where it is refused nothing is lost
+  // Kernels walk weights with strides of kilobytes; with 4 KiB pages each step would miss the TLB.
+  if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a hint; failure is harmless
   return static_cast<std::byte*>(block);
 }
 
@@ -40,7 +39,7 @@ BlockPool& BlockPool::shared() {
 
 BlockPool::~BlockPool() { trim(); }
 
-// Sizes are rounded to sixteenths of their power of two, so that nearly equal blocks are shared.
+// Rounds sizes up to sixteenths of a power of two, so that blocks of similar size can be reused.
 size_t BlockPool::rounded(size_t bytes) {
   if (bytes <= kSmall - kAlign) return std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
   size_t step = kSmall / 16;
@@ -62,7 +61,7 @@ std::byte* BlockPool::take(size_t bytes) {
       return block;
     }
     if (size >= kSmall) {
-      // The smallest free block that fits with at most a quarter wasted.
+      // Take the smallest free block that fits and wastes at most a quarter.
       if (auto it = free_.lower_bound(size); it != free_.end() && it->first <= size + size / 4) {
         std::byte* block = it->second;
         used_ += it->first - size;
@@ -114,7 +113,7 @@ void BlockPool::shrink(size_t most) {
 }
 
 void BlockPool::bound(size_t total) {
-  // What is freed goes back at once: malloc would otherwise come to keep blocks of up to 32 MiB.
+  // A fixed threshold returns freed blocks to the system at once; malloc's dynamic threshold grows to 32 MiB.
   mallopt(M_MMAP_THRESHOLD, 1 << 20);
   std::lock_guard lock(mutex_);
   bound_ = total;

@@ -1,6 +1,6 @@
-// Recycles large blocks of memory: a training step frees and takes the same sizes again and again, and fresh
-// pages from the system cost more than the arithmetic on them. Of blocks under 64 KiB a few of each size are
-// kept, for a token is written in hundreds of them.
+// Recycles large memory blocks: a training step allocates and frees the same sizes repeatedly, and fresh
+// pages from the system cost more than the arithmetic on them. Also keeps a few blocks of each size under 64
+// KiB, because decoding a token allocates hundreds of them.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -13,15 +13,16 @@ namespace makar {
 
 class BlockPool {
  public:
-  static BlockPool& shared();  // the one allocator, as malloc is one
+  static BlockPool& shared();  // the process-wide pool
 
   std::byte* take(size_t bytes);
   void give(std::byte* block, size_t bytes);
   // Returns all unused blocks to the system.
   void trim();
-  // From now on unused blocks go back before those in use and they together exceed `total` bytes; 0: as ever.
+  // From now on frees unused blocks when used and unused blocks together would exceed `total` bytes; 0: the
+  // default limit on unused blocks.
   void bound(size_t total);
-  // Bytes handed out now, and the most there ever were.
+  // Bytes in use now, and their peak.
   size_t used() const;
   size_t peak() const;
 
@@ -30,13 +31,13 @@ class BlockPool {
  private:
   static constexpr size_t kAlign = 64, kSmall = size_t{64} << 10, kSmallKept = size_t{1} << 20;
   mutable std::mutex mutex_;
-  std::array<std::vector<std::byte*>, kSmall / kAlign> small_;  // free ones, by size
-  size_t small_bytes_ = 0;                                      // of them, kSmallKept at most
-  std::multimap<size_t, std::byte*> free_;                      // by size
-  std::unordered_map<std::byte*, size_t> sizes_;                // of the large blocks handed out
+  std::array<std::vector<std::byte*>, kSmall / kAlign> small_;  // free blocks, by size
+  size_t small_bytes_ = 0;                        // total of the free small blocks, at most kSmallKept
+  std::multimap<size_t, std::byte*> free_;        // by size
+  std::unordered_map<std::byte*, size_t> sizes_;  // sizes of the large blocks in use
   static size_t rounded(size_t bytes);
-  void shrink(size_t most);                                  // of the unused blocks, the largest first
-  size_t free_bytes_ = 0, used_ = 0, peak_ = 0, bound_ = 0;  // bound_ 0: none
+  void shrink(size_t most);  // frees unused blocks down to `most` bytes, the largest first
+  size_t free_bytes_ = 0, used_ = 0, peak_ = 0, bound_ = 0;  // bound_ 0: the default limit
 };
 
 }  // namespace makar

@@ -7,9 +7,9 @@
 
 namespace makar {
 
-// After the plain types come the block types of GGUF, under ggml's names: a run of elements along a row
-// shares scales. The last one has the bytes of kF16, taken 64 at a time: what a GGUF file's f16 matrices are
-// computed with (kernels/quant.h).
+// The plain types are followed by GGUF's block types, with ggml's names: a run of elements in a row shares
+// scales. The last one stores the bytes of kF16 in blocks of 64; f16 matrices of GGUF files are computed in
+// it (kernels/cpu/quant.h).
 enum class DType : uint8_t {
   kF32,
   kF16,
@@ -39,8 +39,8 @@ enum class DType : uint8_t {
 
 struct TypeLayout {
   const char* name;
-  int64_t elements;  // a block holds this many
-  size_t bytes;      // and takes this many
+  int64_t elements;  // elements per block
+  size_t bytes;      // bytes per block
 };
 
 inline constexpr TypeLayout kTypeLayouts[] = {
@@ -53,9 +53,9 @@ inline constexpr TypeLayout kTypeLayouts[] = {
 
 constexpr const TypeLayout& layout_of(DType type) { return kTypeLayouts[static_cast<size_t>(type)]; }
 constexpr bool is_block(DType type) { return layout_of(type).elements > 1; }
-// Bytes of one element; 0 for block types, which have none of their own.
+// Bytes per element; 0 for block types.
 constexpr size_t size_of(DType type) { return is_block(type) ? 0 : layout_of(type).bytes; }
-// Bytes of `count` elements: whole blocks.
+// Bytes of `count` elements, in whole blocks.
 constexpr size_t bytes_of(DType type, int64_t count) {
   return static_cast<size_t>(count / layout_of(type).elements) * layout_of(type).bytes;
 }

@@ -5,26 +5,25 @@
 #include <cstring>
 #include <new>
 
-#include "tensor/block_pool.h"
-
 namespace makar {
 
 std::string Shape::text() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
 
-Storage::Storage(size_t bytes) : data_(BlockPool::shared().take(bytes)), bytes_(bytes) {}
+Storage::Storage(size_t bytes, Memory& memory) : memory_(memory), data_(memory.take(bytes)), bytes_(bytes) {}
 Storage::~Storage() {
-  if (!keeper_) BlockPool::shared().give(data_, bytes_);
+  if (!keeper_) memory_.give(data_, bytes_);
 }
 
 Tensor Tensor::make(std::shared_ptr<Storage> storage, std::byte* data, const Shape& shape, DType type) {
-  static std::atomic<uint64_t> next{1};  // identities are never used twice
+  static std::atomic<uint64_t> next{1};  // ids are never reused
   const int64_t count = shape.count();
   const uint64_t id = next.fetch_add(1, std::memory_order_relaxed);
-  return Tensor(std::make_shared<Node>(Node{std::move(storage), data, shape, count, type, id}));
+  const bool host = storage->memory().is_host();
+  return Tensor(std::make_shared<Node>(Node{std::move(storage), data, shape, count, type, id, host}));
 }
 
 namespace {
-// Rows of a block type are whole blocks.
+// Rows of a block type must consist of whole blocks.
 void check_blocks(const Shape& shape, DType type) {
   const int64_t elements = layout_of(type).elements;
   check(elements == 1 || (shape.rank() > 0 && shape[shape.rank() - 1] % elements == 0),
@@ -32,17 +31,17 @@ void check_blocks(const Shape& shape, DType type) {
 }
 }  // namespace
 
-Tensor Tensor::empty(const Shape& shape, DType type) {
+Tensor Tensor::empty(const Shape& shape, DType type, Memory& memory) {
   for (const int64_t d : shape) check(d >= 0, "a dimension is negative");
   check_blocks(shape, type);
-  auto storage = std::make_shared<Storage>(bytes_of(type, shape.count()));
+  auto storage = std::make_shared<Storage>(bytes_of(type, shape.count()), memory);
   std::byte* data = storage->data();
   return make(std::move(storage), data, shape, type);
 }
 
-Tensor Tensor::zeros(const Shape& shape, DType type) {
-  Tensor t = empty(shape, type);
-  std::memset(t.raw(), 0, t.bytes());
+Tensor Tensor::zeros(const Shape& shape, DType type, Memory& memory) {
+  Tensor t = empty(shape, type, memory);
+  memory.zero(t.address(), t.bytes());
   return t;
 }
 
@@ -90,8 +89,19 @@ Tensor Tensor::slice(int64_t begin, int64_t end) const {
 }
 
 Tensor Tensor::clone() const {
-  Tensor t = empty(shape(), dtype());
-  std::memcpy(t.raw(), raw(), bytes());
+  Tensor t = empty(shape(), dtype(), memory());
+  memory().copy(t.address(), address(), bytes());
+  return t;
+}
+
+Tensor Tensor::to(Memory& to) const {
+  if (&to == &memory()) return *this;
+  if (!to.is_host() && !node_->host) return host().to(to);
+  Tensor t = empty(shape(), dtype(), to);
+  if (node_->host)
+    to.copy_in(t.address(), address(), bytes());
+  else
+    memory().copy_out(t.address(), address(), bytes());
   return t;
 }
 

@@ -1,29 +1,32 @@
-// Tensor: a cheap handle on shared storage with a dtype and a shape. Always contiguous and row-major; views
-// are reshapes and slices of the first dimension. No maths here.
+// Tensor: a cheap handle to shared storage with a dtype and a shape. Always contiguous and row-major; views
+// are reshapes and slices of the first dimension. Operations are in src/ops.
 #pragma once
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "tensor/dtype.h"
+#include "tensor/memory.h"
 #include "tensor/shape.h"
 
 namespace makar {
 
-// A block of bytes: our own (64-byte aligned, recycled) or someone else's kept alive by `keeper`.
+// A block of a Memory (64-byte aligned, recycled), or external host bytes kept alive by `keeper`.
 class Storage {
  public:
-  explicit Storage(size_t bytes);
+  Storage(size_t bytes, Memory& memory);
   Storage(std::byte* data, size_t bytes, std::shared_ptr<const void> keeper)
-      : data_(data), bytes_(bytes), keeper_(std::move(keeper)) {}
+      : memory_(host_memory()), data_(data), bytes_(bytes), keeper_(std::move(keeper)) {}
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
 
+  Memory& memory() const { return memory_; }
   std::byte* data() const { return data_; }
   size_t bytes() const { return bytes_; }
 
  private:
+  Memory& memory_;
   std::byte* data_;
   size_t bytes_;
   std::shared_ptr<const void> keeper_;
@@ -31,14 +34,15 @@ class Storage {
 
 class Tensor {
  public:
-  Tensor() = default;  // the absent tensor: defined() is false
+  Tensor() = default;  // an absent tensor: defined() is false
 
-  static Tensor empty(const Shape& shape, DType type = DType::kF32);
-  static Tensor zeros(const Shape& shape, DType type = DType::kF32);
+  static Tensor empty(const Shape& shape, DType type = DType::kF32, Memory& memory = host_memory());
+  static Tensor zeros(const Shape& shape, DType type = DType::kF32, Memory& memory = host_memory());
+  // The following are created in host memory; to(Memory&) copies them elsewhere.
   static Tensor full(const Shape& shape, float value);
   static Tensor from(const Shape& shape, std::span<const float> values);
   static Tensor from(const Shape& shape, std::span<const int64_t> values);
-  // A read-only view of foreign bytes, e.g. a mapped file.
+  // A read-only view of external bytes, e.g. a mapped file.
   static Tensor view_of(const std::byte* data, const Shape& shape, DType type,
                         std::shared_ptr<const void> keeper);
 
@@ -49,10 +53,30 @@ class Tensor {
   int64_t count() const { return node_->count; }
   DType dtype() const { return node_->type; }
   size_t bytes() const { return bytes_of(dtype(), count()); }
-  // The identity the tape knows a tensor by: equal for copies of the handle, different for views.
+  // The tensor's identity on the tape: equal for copies of the handle, different for views.
   uint64_t id() const { return node_->id; }
 
-  std::byte* raw() const { return node_->data; }
+  Memory& memory() const { return node_->storage->memory(); }
+  // This tensor in host memory or in `memory`: the same handle if it is already there, otherwise a copy.
+  Tensor host() const { return to(host_memory()); }
+  Tensor to(Memory& memory) const;
+
+  // The address within memory(), for kernel arguments; only kernels may dereference it.
+  std::byte* address() const { return node_->data; }
+  float* f32_address() const {
+    check(dtype() == DType::kF32, "an f32 tensor is expected");
+    return reinterpret_cast<float*>(node_->data);
+  }
+  const int64_t* i64_address() const {
+    check(dtype() == DType::kI64, "an i64 tensor is expected");
+    return reinterpret_cast<const int64_t*>(node_->data);
+  }
+
+  // Host pointers; the tensor must be in host memory.
+  std::byte* raw() const {
+    check(node_->host, "host access to a tensor in device memory; host() copies it");
+    return node_->data;
+  }
   template <class T>
   T* data() const {
     check(sizeof(T) == size_of(dtype()), "data() of another element size");
@@ -66,16 +90,18 @@ class Tensor {
     check(dtype() == DType::kI64, "an i64 tensor is expected");
     return reinterpret_cast<const int64_t*>(raw());
   }
-  std::span<float> span() const { return {f32(), static_cast<size_t>(count())}; }
+  // Deleted for temporaries such as host(): the copy would be destroyed before the span is used.
+  std::span<float> span() const&& = delete;
+  std::span<float> span() const& { return {f32(), static_cast<size_t>(count())}; }
 
   Tensor reshape(const Shape& shape) const;
   // Rows [begin, end) of the first dimension, sharing storage.
   Tensor slice(int64_t begin, int64_t end) const;
-  Tensor clone() const;
-  // The same bytes under another type that takes as many.
+  Tensor clone() const;  // in the same memory
+  // The same bytes as another type of equal size.
   Tensor viewed_as(DType type) const;
-  Tensor to(DType type) const;  // converts between float types (and i64/i32 to float)
-  // True when this handle (with `handles` - 1 other copies of it) is all that refers to the storage.
+  Tensor to(DType type) const;  // on the host: converts between float types (and i64/i32 to float)
+  // Whether this handle (and `handles` - 1 copies of it) holds the only references to the storage.
   bool exclusive(long handles = 1) const {
     return node_.use_count() == handles && node_->storage.use_count() == 1;
   }
@@ -88,6 +114,7 @@ class Tensor {
     int64_t count;
     DType type;
     uint64_t id;
+    bool host;  // in host memory
   };
   explicit Tensor(std::shared_ptr<Node> node) : node_(std::move(node)) {}
   static Tensor make(std::shared_ptr<Storage> storage, std::byte* data, const Shape& shape, DType type);

@@ -9,7 +9,7 @@ namespace {
 // The code point that ends at `end`.
 char32_t code_before(std::string_view text, size_t end) {
   size_t at = end - 1;
-  while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+  while (at > 0 && is_utf8_continuation(text[at])) --at;
   return next_code(text, at);
 }
 
@@ -115,7 +115,8 @@ void AddedVocabulary::split(std::string_view text, bool normalized, bool special
           (end < text.size() && is_word(next_code(text, after))))
         continue;
     }
-    // A token among the blanks that the token before took is found all the same, as the library does it.
+    // A token inside the blanks that the previous token stripped is still found, as in the Hugging Face
+    // library.
     if (token.lstrip && begin < done) {
       if (done >= end) continue;
       begin = done;
@@ -123,7 +124,7 @@ void AddedVocabulary::split(std::string_view text, bool normalized, bool special
     if (token.lstrip)
       while (begin > done && is_space(code_before(text, begin))) {
         --begin;
-        while (begin > done && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) --begin;
+        while (begin > done && is_utf8_continuation(text[begin])) --begin;
       }
     if (token.rstrip)
       for (size_t next = end; end < text.size() && is_space(next_code(text, next));) end = next;

@@ -1,4 +1,4 @@
-// Added tokens: strings that are taken out of the text before the pipeline sees it.
+// Added tokens: strings that are matched in the text before the pipeline runs.
 #pragma once
 #include <array>
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace makar {
 
-// Finds the leftmost-longest of many strings.
+// Finds the leftmost-longest match of many strings.
 class StringFinder {
  public:
   void add(std::string_view text, uint32_t value);
@@ -28,8 +28,8 @@ class StringFinder {
     uint32_t value = UINT32_MAX;
   };
   std::vector<Node> nodes_ = std::vector<Node>(1);
-  std::array<uint32_t, 256> first_{};  // node reached by the first byte, 0 for none
-  int only_ = -1;                      // the one first byte, when there is one only
+  std::array<uint32_t, 256> first_{};  // node for the first byte, 0 for none
+  int only_ = -1;                      // the first byte, when all strings share one
 };
 
 class AddedVocabulary {
@@ -44,12 +44,12 @@ class AddedVocabulary {
 
   struct Part {
     Span range;
-    const AddedToken* token = nullptr;  // null for text
+    const AddedToken* token = nullptr;  // null for plain text
   };
-  // Cuts the text at its added tokens. `normalized`: by the tokens that match after normalisation, else by
-  // those that match before. `specials`: false leaves special tokens in the text.
+  // Splits the text at its added tokens. `normalized` selects the tokens that match after normalisation,
+  // otherwise those that match before it. `specials` false keeps special tokens as text.
   void split(std::string_view text, bool normalized, bool specials, std::vector<Part>& parts) const;
-  // Whether split() could find anything.
+  // Whether split() can find anything.
   bool any(bool normalized, bool specials) const { return !finders_[normalized][specials].empty(); }
 
  private:
@@ -59,5 +59,19 @@ class AddedVocabulary {
   std::vector<uint32_t> by_id_;  // index + 1
   std::vector<bool> special_;
 };
+
+// Makes those tokens text again of which `is_text` is true, and joins neighbours that are text.
+template <class IsText>
+void join_text(std::vector<AddedVocabulary::Part>& parts, IsText is_text) {
+  std::vector<AddedVocabulary::Part> out;
+  for (AddedVocabulary::Part part : parts) {
+    if (part.token && is_text(part)) part.token = nullptr;
+    if (!part.token && !out.empty() && !out.back().token)
+      out.back().range.end = part.range.end;
+    else
+      out.push_back(part);
+  }
+  parts.swap(out);
+}
 
 }  // namespace makar

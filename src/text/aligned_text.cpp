@@ -10,7 +10,7 @@ Span AlignedText::original(size_t begin, size_t end) const {
                                               : spans_.back().end;
     return {at, at};
   }
-  const auto inside = [&](size_t i) { return (static_cast<unsigned char>(text_[i]) & 0xC0) == 0x80; };
+  const auto inside = [&](size_t i) { return is_utf8_continuation(text_[i]); };
   if (begin < end) {
     while (begin > 0 && inside(begin)) --begin;
     while (end < text_.size() && inside(end)) ++end;
@@ -23,7 +23,7 @@ const std::vector<Span>& AlignedText::spans() {
     spans_.reserve(text_.size());
     for (size_t at = 0; at < text_.size();) {
       const auto from = static_cast<uint32_t>(base_ + at);
-      const uint32_t size = utf8_size(static_cast<unsigned char>(text_[at]));
+      const uint32_t size = utf8_size(text_[at]);
       for (uint32_t i = 0; i < size && at + i < text_.size(); ++i) spans_.push_back({from, from + size});
       at += size;
     }
@@ -47,7 +47,7 @@ void AlignedText::replace_with(std::string text, std::vector<Span> spans) {
 
 void AlignedText::prepend(std::string_view what) {
   if (text_.empty() || what.empty()) return;
-  std::vector<Span> with(what.size(), original(0, utf8_size(static_cast<unsigned char>(text_[0]))));
+  std::vector<Span> with(what.size(), original(0, utf8_size(text_[0])));
   const std::vector<Span>& old = spans();
   with.insert(with.end(), old.begin(), old.end());
   replace_with(std::string(what) + text_, std::move(with));
@@ -59,7 +59,7 @@ Rewriter::Rewriter(AlignedText& text) : source_(text), spans_(text.spans()) {
 }
 
 void Rewriter::advance() {
-  if (at_ < source_.text().size()) at_ += utf8_size(static_cast<unsigned char>(source_.text()[at_]));
+  if (at_ < source_.text().size()) at_ += utf8_size(source_.text()[at_]);
 }
 
 void Rewriter::put(char32_t code, int change) {

@@ -1,6 +1,6 @@
-// Text that remembers where each of its bytes came from. Normalisers rewrite it; offsets into the original
-// survive every rewrite, with the conventions of the Hugging Face library (a changed character keeps the span
-// of the one it replaces, an inserted one that of its left neighbour).
+// Text in which every byte has an offset into the original. Normalisers rewrite the text; offsets stay
+// correct, with the conventions of the Hugging Face library (a changed character keeps the span of the one it
+// replaces, an inserted one gets that of its left neighbour).
 #pragma once
 #include <string>
 #include <string_view>
@@ -14,7 +14,7 @@ namespace makar {
 class AlignedText {
  public:
   AlignedText() = default;
-  // Unchanged, well-formed text that starts at byte `base` of the original.
+  // Unchanged, valid text that starts at byte `base` of the original.
   AlignedText(std::string_view text, uint32_t base) : text_(text), base_(base) {}
   AlignedText(std::string text, std::vector<Span> spans, uint32_t base)
       : text_(std::move(text)), spans_(std::move(spans)), base_(base), changed_(true) {}
@@ -23,13 +23,13 @@ class AlignedText {
   uint32_t base() const { return base_; }
   bool changed() const { return changed_; }
 
-  // The original bytes behind text()[begin, end).
+  // The range of the original for text()[begin, end).
   Span original(size_t begin, size_t end) const;
-  // One span for each byte; made on demand.
+  // One span per byte; created on demand.
   const std::vector<Span>& spans();
   AlignedText slice(size_t begin, size_t end) const;
   void replace_with(std::string text, std::vector<Span> spans);
-  // Inserts before the first character, whose span the inserted bytes share; an empty text stays empty.
+  // Inserts before the first character; the inserted bytes get its span. An empty text stays empty.
   void prepend(std::string_view what);
 
  private:
@@ -43,7 +43,7 @@ class AlignedText {
 class Rewriter {
  public:
   explicit Rewriter(AlignedText& text);
-  // Puts `code`. change > 0: inserted; 0: replaces the next character; -n: replaces it and removes n more.
+  // Writes `code`. change > 0: inserted; 0: replaces the next character; -n: replaces it and removes n more.
   void put(char32_t code, int change);
   void skip(size_t characters);  // removes characters before the first put
   void finish();

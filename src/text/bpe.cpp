@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-// Up to here the scan for the best pair beats a heap; measured on English and code.
+// Up to this length, scanning for the best pair is faster than a heap (measured on English and code).
 constexpr size_t kShort = 32;
 
 }  // namespace
@@ -21,7 +21,7 @@ Merge Bpe::merge_of(uint32_t left, uint32_t right, const Banned* banned) const {
 }
 
 void Bpe::symbols(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
-  uint32_t at = 0;  // offsets count the symbols that exist, as the Hugging Face library does
+  uint32_t at = 0;  // offsets count only known symbols, as in the Hugging Face library
   const auto put = [&](uint32_t id, uint32_t size) {
     out.push_back({id, at, at + size});
     at += size;
@@ -33,9 +33,8 @@ void Bpe::symbols(std::string_view word, const Banned* banned, std::vector<Model
   uint32_t unknown_size = 0;
   std::string buffer;
   for (size_t i = 0; i < word.size();) {
-    const uint32_t size = raw_ ? 1
-                               : std::min<uint32_t>(utf8_size(static_cast<unsigned char>(word[i])),
-                                                    static_cast<uint32_t>(word.size() - i));
+    const uint32_t size =
+        raw_ ? 1 : std::min<uint32_t>(utf8_size(word[i]), static_cast<uint32_t>(word.size() - i));
     std::string_view symbol = word.substr(i, size);
     if ((i > 0 && !prefix_.empty()) || (i + size == word.size() && !suffix_.empty())) {
       buffer.clear();
@@ -88,13 +87,14 @@ void Bpe::merge_short(const Banned* banned, std::vector<ModelToken>& out, size_t
   out.resize(first + count);
 }
 
-void Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first) const {
+Status Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t first,
+                       WorkBudget* work) const {
   const auto count = static_cast<uint32_t>(out.size() - first);
   ModelToken* tokens = out.data() + first;
   constexpr uint32_t kNone = UINT32_MAX;
   std::vector<uint32_t> previous(count), next(count);
   std::vector<Merge> pairs(count);  // of each live symbol with its right neighbour
-  std::vector<uint64_t> heap;       // rank << 32 | position, the smallest on top
+  std::vector<uint64_t> heap;       // rank << 32 | position, smallest first
   heap.reserve(count);
   const auto look = [&](uint32_t at) {
     pairs[at] = next[at] == kNone ? Merge{} : merge_of(tokens[at].id, tokens[next[at]].id, banned);
@@ -115,6 +115,7 @@ void Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t 
   };
   std::vector<bool> dead(count);
   while (!heap.empty()) {
+    if (work && !work->spend(2)) return work->error("text");
     const uint64_t top = heap.front();
     std::pop_heap(heap.begin(), heap.end(), std::greater<>());
     heap.pop_back();
@@ -133,9 +134,11 @@ void Bpe::merge_long(const Banned* banned, std::vector<ModelToken>& out, size_t 
   for (uint32_t i = 0; i < count; ++i)
     if (!dead[i]) out[kept++] = tokens[i];
   out.resize(kept);
+  return Done{};
 }
 
-Status Bpe::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
+Status Bpe::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+                     WorkBudget* work) const {
   if (word.empty()) return Done{};
   if (ignore_merges_) {
     const uint32_t id = whole_word(word);
@@ -148,21 +151,21 @@ Status Bpe::tokenize(std::string_view word, const Banned* banned, std::vector<Mo
   symbols(word, banned, out);
   const size_t count = out.size() - first;
   if (count < 2) return Done{};
-  if (count <= kShort)
-    merge_short(banned, out, first);
-  else
-    merge_long(banned, out, first);
+  if (count > kShort) return merge_long(banned, out, first, work);
+  merge_short(banned, out, first);
   return Done{};
 }
 
-// Each merge is left out with probability `dropout` whenever its turn comes (Provilkov et al., 2020).
-Status Bpe::tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out) const {
+// Skips each merge with probability `dropout` (Provilkov et al., 2020).
+Status Bpe::tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out,
+                             WorkBudget* work) const {
   const size_t first = out.size();
   symbols(word, nullptr, out);
   const Rng rng(seed, Purpose::kDropout, hash_bytes(word));
   uint64_t draw = 0;
   std::vector<ModelToken> tokens(out.begin() + first, out.end());
   while (tokens.size() > 1) {
+    if (work && !work->spend(1 + static_cast<int64_t>(tokens.size() / 4))) return work->error("text");
     size_t best = SIZE_MAX;
     Merge best_merge;
     for (size_t i = 0; i + 1 < tokens.size(); ++i) {

@@ -1,4 +1,4 @@
-// The "model" section of type BPE, read and written.
+// Reads and writes the "model" section of type BPE.
 #include "base/shown.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
@@ -23,7 +23,7 @@ Result<Pair> read_merge(const Json& one, size_t rank, const std::string& prefix)
     const std::string_view text = one.get_ref<const std::string&>();
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
-      return error_at(place(), "expected two tokens and one blank, found {}", shown(text));
+      return error_at(place(), "expected two tokens separated by one blank, found {}", shown(text));
     pair = {text.substr(0, space), text.substr(space + 1)};
   } else {
     return error_at(place(), "expected \"a b\" or [\"a\", \"b\"], found {}", one.type_name());
@@ -40,7 +40,7 @@ Status Bpe::read_merges(const Json& json) {
   MAKAR_TRY(const Json* list, list_field(json, "merges"));
   merges_.reserve(list->size());
   order_.reserve(list->size());
-  constexpr size_t kBatch = 64;  // looked up together: left, right and what they make
+  constexpr size_t kBatch = 64;  // looked up together: left, right and merged token
   std::string joined[kBatch];
   std::string_view texts[3 * kBatch];
   uint32_t ids[3 * kBatch];
@@ -68,7 +68,8 @@ Status Bpe::read_merges(const Json& json) {
 }
 
 void Bpe::add_merge(uint32_t left, uint32_t right, uint32_t made) {
-  // By piece: every way to make a piece has the rank of the first, so that the leftmost of them merges first.
+  // rank_by_piece: all merges that give the same piece have the rank of the first, so that the leftmost of
+  // them merges first.
   auto rank = static_cast<uint32_t>(order_.size());
   if (rank_by_piece_ && !order_.empty()) {
     const Merge before = merges_.find(order_.back().first, order_.back().second);
@@ -88,12 +89,11 @@ void Bpe::find_joins() {
   for (const auto& [left, right] : order_) {
     const std::string_view a = *vocabulary_.token(left), b = *vocabulary_.token(right);
     size_t last = a.size() - 1;
-    while (last > 0 && (static_cast<unsigned char>(a[last]) & 0xC0) == 0x80) --last;
-    const int x = column(a.substr(last)),
-              y = column(b.substr(0, utf8_size(static_cast<unsigned char>(b[0]))));
+    while (last > 0 && is_utf8_continuation(a[last])) --last;
+    const int x = column(a.substr(last)), y = column(b.substr(0, utf8_size(b[0])));
     if (x >= 0 && y >= 0) (*joins_)[x][y] = 1;
   }
-  // Unknown characters run together, or leave the offsets, unless each has its own byte token.
+  // Unknown characters fuse or lose their offsets, unless each has its own byte token.
   for (int c = 0; c < kColumns; ++c) {
     const std::string text = c == kMarkColumn ? std::string("\u2581") : std::string(1, static_cast<char>(c));
     if (vocabulary_.find(text) != kNoId || (byte_fallback_ && c < kMarkColumn && byte_ids_[c] != kNoId))
@@ -105,7 +105,7 @@ void Bpe::find_joins() {
 Result<std::unique_ptr<const TokenModel>> Bpe::from_json(const Json& json, bool raw_bytes) {
   std::unique_ptr<Bpe> model(new Bpe());
   const Json* vocab = find_field(json, "vocab");
-  if (!vocab) return wrong_field(json, "vocab", "an object of tokens and ids");
+  if (!vocab) return wrong_field(json, "vocab", "an object that maps tokens to ids");
   MAKAR_TRY(model->vocabulary_, Vocabulary::from_json(*vocab));
   MAKAR_TRY(model->prefix_, string_field(json, "continuing_subword_prefix", ""));
   MAKAR_TRY(model->suffix_, string_field(json, "end_of_word_suffix", ""));

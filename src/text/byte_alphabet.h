@@ -1,5 +1,5 @@
-// GPT-2's alphabet: each of the 256 bytes stands as one printable character, so that byte-level vocabularies
-// can be written as text.
+// GPT-2's byte alphabet: one printable character for each of the 256 bytes, so that byte-level vocabularies
+// can be stored as text.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,11 +11,11 @@ namespace makar {
 
 char32_t byte_to_letter(unsigned char byte);
 std::optional<unsigned char> letter_to_byte(char32_t letter);
-// The bytes a vocabulary entry stands for, or nothing when it holds a character outside the alphabet.
+// The bytes of a vocabulary entry; nullopt when it has a character outside the alphabet.
 std::optional<std::string> letters_to_bytes(std::string_view letters);
 std::string bytes_to_letters(std::string_view bytes);
-// Each byte of the text becomes its letter; escaped bytes (unicode.h) become the letter of the byte they
-// stand for.
+// Replaces each byte of the text by its letter; escaped bytes (unicode.h) become the letter of the original
+// byte.
 void to_byte_alphabet(AlignedText& text);
 
 }  // namespace makar

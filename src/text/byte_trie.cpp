@@ -15,7 +15,7 @@ void ByteTrie::build(std::vector<std::pair<std::string_view, uint32_t>> keys) {
     size_t begin, end, depth;
   };
   std::vector<Job> jobs = {{0, 0, keys.size(), 0}};
-  std::vector<std::pair<unsigned char, size_t>> children;  // label, begin of its keys
+  std::vector<std::pair<unsigned char, size_t>> children;  // label, first key
   while (!jobs.empty()) {
     Job job = jobs.back();
     jobs.pop_back();
@@ -37,7 +37,7 @@ void ByteTrie::build(std::vector<std::pair<std::string_view, uint32_t>> keys) {
         if (base + label < units_.size() && units_[base + label].check != UINT32_MAX) return false;
       return true;
     };
-    // A long search means that the front is nearly full: give some of it up and go on from the end.
+    // After a long search the front is nearly full: skip some of it and continue from the end.
     for (int tries = 0; !fits(); ++tries) {
       if (tries == 64) first_free = std::min(first_free + 64, units_.size() - 1);
       base = tries < 64 ? base + 1 : std::max(base + 1, units_.size() - 256);

@@ -1,4 +1,4 @@
-// A trie over bytes in one double array (base and check), for finding every token that starts at a place.
+// A byte trie in one double array (base and check), to find every token that starts at a position.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,10 +9,10 @@ namespace makar {
 
 class ByteTrie {
  public:
-  // The keys may come in any order; of equal keys the last wins. Empty keys are left out.
+  // Keys in any order; of equal keys the last one is used. Empty keys are ignored.
   void build(std::vector<std::pair<std::string_view, uint32_t>> keys);
 
-  // Calls f(length, value) for every key that is a prefix of text, shortest first; stops when f returns
+  // Calls f(length, value) for every key that is a prefix of the text, shortest first; stops when f returns
   // false.
   template <class F>
   void prefixes(std::string_view text, F f) const {

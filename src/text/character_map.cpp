@@ -35,7 +35,7 @@ class Precompiled : public Normalizer {
         at += size;
       }
     }
-    // Removals before the first character have nobody to hang on to: count them apart.
+    // Removals before the first character have no output character to attach to: count them separately.
     Rewriter writer(text);
     writer.skip(out.leading);
     for (const auto& [code, change] : out.characters) writer.put(code, change);
@@ -107,7 +107,8 @@ Result<CharacterMap> CharacterMap::parse(std::string_view bytes) {
   if (bytes.empty()) return map;
   uint32_t size = 0;
   if (bytes.size() < 4 || (std::memcpy(&size, bytes.data(), 4), size > bytes.size() - 4) || size % 4 != 0)
-    return error_at("precompiled_charsmap", "the trie says {} bytes, the map has {}", size, bytes.size());
+    return error_at("precompiled_charsmap", "the header gives a trie of {} bytes but the map has {}", size,
+                    bytes.size());
   map.trie_.resize(size / 4);
   if (size) std::memcpy(map.trie_.data(), bytes.data() + 4, size);
   map.pool_ = bytes.substr(4 + size);
@@ -148,8 +149,8 @@ std::optional<CharacterMap::Match> CharacterMap::find(std::string_view text, boo
       const std::string_view target =
           std::string_view(pool_).substr(at, (end == std::string::npos ? pool_.size() : end) - at);
       if (!is_valid_utf8(target)) break;
-      // A source that ends inside a character can only come from a broken map.
-      if (i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xC0) == 0x80) continue;
+      // A source that ends inside a character can only come from an invalid map.
+      if (i + 1 < text.size() && is_utf8_continuation(text[i + 1])) continue;
       best = Match{i + 1, target};
       if (first) return best;
     }
@@ -161,7 +162,7 @@ Result<std::unique_ptr<const Normalizer>> make_character_map(const Json& json) {
   MAKAR_TRY(const std::string text, string_field(json, "precompiled_charsmap", ""));
   MAKAR_TRY(const bool longest, bool_field(json, "longest_match", false));
   const auto bytes = decode_base64(text);
-  if (!bytes) return error_at("precompiled_charsmap", "is not base64");
+  if (!bytes) return error_at("precompiled_charsmap", "is not valid base64");
   MAKAR_TRY(CharacterMap map, CharacterMap::parse(*bytes));
   return std::unique_ptr<const Normalizer>(new Precompiled(std::move(map), longest));
 }

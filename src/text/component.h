@@ -1,5 +1,5 @@
-// How a section of a tokenizer.json becomes an object: each stage of the pipeline has one table of its kinds,
-// {"type": name, ...} picks the maker. Context is what makers are handed beside the section.
+// Builds objects from the sections of a tokenizer.json: each pipeline stage has one table of its kinds, and
+// {"type": name, ...} selects the factory. Context is what factories get in addition to the section.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,26 +14,26 @@
 namespace makar {
 
 template <class Base>
-using MadeComponent = Result<std::unique_ptr<const Base>>;
+using ComponentResult = Result<std::unique_ptr<const Base>>;
 
 template <class Base, class... Context>
 struct ComponentKind {
   const char* name;
-  MadeComponent<Base> (*make)(const Json&, Context...);
+  ComponentResult<Base> (*make)(const Json&, Context...);
 };
 
 // A null section gives a null pointer; an unknown type is an error that names the nearest known one.
 template <class Base, size_t kCount, class... Context>
-MadeComponent<Base> make_component(const Json& json, const char* stage,
-                                   const ComponentKind<Base, Context...> (&kinds)[kCount],
-                                   std::type_identity_t<Context>... context) {
-  if (json.is_null()) return MadeComponent<Base>(std::unique_ptr<const Base>());
+ComponentResult<Base> make_component(const Json& json, const char* stage,
+                                     const ComponentKind<Base, Context...> (&kinds)[kCount],
+                                     std::type_identity_t<Context>... context) {
+  if (json.is_null()) return ComponentResult<Base>(std::unique_ptr<const Base>());
   MAKAR_TRY(const std::string type, string_field(json, "type"));
   std::vector<std::string> known;
   for (const auto& kind : kinds) {
     if (type == kind.name) {
       auto made = kind.make(json, context...);
-      return made.ok() ? std::move(made) : MadeComponent<Base>(made.error().in(type));
+      return made.ok() ? std::move(made) : ComponentResult<Base>(made.error().in(type));
     }
     known.emplace_back(kind.name);
   }
@@ -41,7 +41,7 @@ MadeComponent<Base> make_component(const Json& json, const char* stage,
                   did_you_mean(type.substr(0, 80), known));
 }
 
-// The parts of a Sequence, which are sections of the same stage.
+// The components of a Sequence, which are sections of the same stage.
 template <class Base, class... Context>
 Result<std::vector<std::unique_ptr<const Base>>> make_components(const Json& json, const char* key,
                                                                  const Context&... context) {

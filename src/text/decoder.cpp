@@ -1,4 +1,4 @@
-// Every decoder. One class each, a table at the end.
+// All decoders: one class each, and the table of kinds at the end.
 #include "text/decoder.h"
 
 #include "text/byte_alphabet.h"
@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-using Made = MadeComponent<Decoder>;
+using DecoderResult = ComponentResult<Decoder>;
 using Tokens = std::vector<std::string>;
 
 std::string replace_all(std::string text, std::string_view what, std::string_view with) {
@@ -21,7 +21,7 @@ std::string replace_all(std::string text, std::string_view what, std::string_vie
   return at == 0 ? text : out.append(text, at);
 }
 
-// The English blanks that word-level tokenisation leaves.
+// Removes the blanks that word-level tokenization of English leaves.
 std::string clean_up(std::string text) {
   constexpr std::pair<const char*, const char*> kRules[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
@@ -160,7 +160,8 @@ class Replace : public Decoder {
     for (std::string& token : tokens) {
       matches.clear();
       if (!is_valid_utf8(token) || !pattern_.find_all(token, matches).ok() || matches.empty()) continue;
-      // Stages that each double a token would fill the memory; such a one stays as it is.
+      // Several stages that each double a token would exhaust memory; beyond this size a token is not
+      // changed.
       if (matches.size() * content_.size() > (size_t{16} << 20)) continue;
       std::string out;
       size_t at = 0;
@@ -210,49 +211,49 @@ class Sequence : public Decoder {
 };
 
 template <class T, class... Args>
-Made make(Args&&... args) {
-  return Made(std::unique_ptr<const Decoder>(new T(std::forward<Args>(args)...)));
+DecoderResult make(Args&&... args) {
+  return DecoderResult(std::unique_ptr<const Decoder>(new T(std::forward<Args>(args)...)));
 }
 
-Made make_wordpiece(const Json& json) {
+DecoderResult make_wordpiece(const Json& json) {
   MAKAR_TRY(std::string prefix, string_field(json, "prefix", "##"));
   MAKAR_TRY(const bool cleanup, bool_field(json, "cleanup", true));
   return make<WordPiece>(std::move(prefix), cleanup);
 }
 
-Made make_metaspace(const Json& json) {
+DecoderResult make_metaspace(const Json& json) {
   MAKAR_TRY(std::string mark, string_field(json, "replacement", "\u2581"));
   MAKAR_TRY(const bool prefix, bool_field(json, "add_prefix_space", true));
   MAKAR_TRY(const std::string scheme, string_field(json, "prepend_scheme", prefix ? "always" : "never"));
   return make<Metaspace>(std::move(mark), scheme != "never");
 }
 
-Made make_bpe(const Json& json) {
+DecoderResult make_bpe(const Json& json) {
   MAKAR_TRY(std::string suffix, string_field(json, "suffix", "</w>"));
   return make<Bpe>(std::move(suffix));
 }
 
-Made make_strip(const Json& json) {
+DecoderResult make_strip(const Json& json) {
   MAKAR_TRY(std::string content, string_field(json, "content"));
   MAKAR_TRY(const uint64_t start, count_field(json, "start", 0));
   MAKAR_TRY(const uint64_t stop, count_field(json, "stop", 0));
   return make<Strip>(std::move(content), start, stop);
 }
 
-Made make_replace(const Json& json) {
+DecoderResult make_replace(const Json& json) {
   MAKAR_TRY(Regex pattern, pattern_field(json));
   MAKAR_TRY(std::string content, string_field(json, "content"));
   return make<Replace>(std::move(pattern), std::move(content));
 }
 
-Made make_ctc(const Json& json) {
+DecoderResult make_ctc(const Json& json) {
   MAKAR_TRY(std::string pad, string_field(json, "pad_token", "<pad>"));
   MAKAR_TRY(std::string delimiter, string_field(json, "word_delimiter_token", "|"));
   MAKAR_TRY(const bool cleanup, bool_field(json, "cleanup", true));
   return make<Ctc>(std::move(pad), std::move(delimiter), cleanup);
 }
 
-Made make_sequence(const Json& json) {
+DecoderResult make_sequence(const Json& json) {
   MAKAR_TRY(auto parts, make_components<Decoder>(json, "decoders"));
   return make<Sequence>(std::move(parts));
 }
@@ -272,6 +273,6 @@ const ComponentKind<Decoder> kKinds[] = {
 
 }  // namespace
 
-Made Decoder::from_json(const Json& json) { return make_component(json, "decoder", kKinds); }
+DecoderResult Decoder::from_json(const Json& json) { return make_component(json, "decoder", kKinds); }
 
 }  // namespace makar

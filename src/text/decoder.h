@@ -1,4 +1,4 @@
-// Decoders: tokens back into text.
+// Decoders: turn tokens into text.
 #pragma once
 #include <memory>
 #include <string>
@@ -11,9 +11,10 @@ namespace makar {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Rewrites the list; its parts joined are the text. Parts may hold bytes that are not UTF-8 when `raw`.
+  // Rewrites the list; its elements joined are the text. With `raw`, elements may contain bytes that are not
+  // UTF-8.
   virtual void apply(std::vector<std::string>& tokens, bool raw) const = 0;
-  // A lone ByteLevel decoder: each token is its own bytes, whatever stands around it.
+  // Whether this is a single ByteLevel decoder: the bytes of a token do not depend on its neighbours.
   virtual bool is_byte_level() const { return false; }
 
   static Result<std::unique_ptr<const Decoder>> from_json(const Json& json);

@@ -40,7 +40,7 @@ inline Result<uint64_t> count_field(const Json& object, const char* key,
   if (!found && fallback) return *fallback;
   if (!found || !found->is_number_integer() ||
       (found->is_number_integer() && !found->is_number_unsigned() && found->get<int64_t>() < 0))
-    return wrong_field(object, key, "a whole number that is not negative");
+    return wrong_field(object, key, "a non-negative integer");
   return found->get<uint64_t>();
 }
 

@@ -1,4 +1,5 @@
-// A fast hash of short byte strings (multiply and fold; not for hostile tables without a bound on probing).
+// A fast hash of short byte strings (multiply and fold). Not collision-resistant: bound the probing when keys
+// are untrusted.
 #pragma once
 #include <cstdint>
 #include <cstring>

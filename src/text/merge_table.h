@@ -1,4 +1,4 @@
-// The merges of a BPE model: a pair of ids to its rank and the id it becomes.
+// The merges of a BPE model: maps a pair of ids to its rank and the merged id.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -19,16 +19,16 @@ class MergeTable {
     while (size < merges * 2) size *= 2;
     slots_.assign(size, {});
   }
-  // A pair given twice keeps the later rank, as a map filled in order does.
+  // A pair added twice keeps the later rank.
   void add(uint32_t left, uint32_t right, Merge merge) {
     Slot& slot = slots_[place(left, right)];
     slot = {left, right, merge};
   }
-  // Asks for the place of a pair, which will be needed soon.
+  // Prefetches the slot of a pair.
   void fetch(uint32_t left, uint32_t right) const {
     __builtin_prefetch(&slots_[(hash_pair(left, right) >> 32) & (slots_.size() - 1)]);
   }
-  // Rank UINT32_MAX when the pair does not merge.
+  // Returns rank UINT32_MAX when the pair does not merge.
   Merge find(uint32_t left, uint32_t right) const {
     if (slots_.empty()) return {};
     return slots_[place(left, right)].merge;

@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-// Older files leave the type out; what the section holds says which it is.
+// Older files omit the type; derive it from the fields.
 std::string guess_type(const Json& json) {
   if (find_field(json, "merges")) return "BPE";
   if (const Json* vocab = find_field(json, "vocab"); vocab && vocab->is_array()) return "Unigram";
@@ -33,7 +33,7 @@ Result<std::unique_ptr<const TokenModel>> TokenModel::from_json(const Json& json
   else if (type == "WordLevel")
     made = make_word_level(json);
   else
-    return error_of(Error::Kind::kUnsupported, "", "unknown model {}{}", shown(type),
+    return error_of(Error::Kind::kUnsupported, "", "unknown model type {}{}", shown(type),
                     did_you_mean(type.substr(0, 80), {"BPE", "WordPiece", "Unigram", "WordLevel"}));
   if (!made.ok()) return made.error().in(type);
   return made;

@@ -1,4 +1,4 @@
-// Models: the third stage of a pipeline, which cuts one word into tokens.
+// Tokenizer models: the third pipeline stage, which splits one word into tokens.
 #pragma once
 #include <array>
 #include <memory>
@@ -6,46 +6,48 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/work_budget.h"
 #include "text/vocabulary.h"
 
 namespace makar {
 
-// A token and the bytes of the word it covers.
+// A token and the byte range of the word it covers.
 struct ModelToken {
   uint32_t id, begin, end;
   bool operator==(const ModelToken&) const = default;
 };
 
-// Ids a word may not give: control tokens, where the text is plain. Null allows all.
+// Ids that a word must not produce: control tokens, when the text is plain. Null allows all ids.
 using Banned = std::vector<bool>;
 
 class TokenModel {
  public:
   virtual ~TokenModel() = default;
-  virtual Status tokenize(std::string_view word, const Banned* banned,
-                          std::vector<ModelToken>& out) const = 0;
+  // `work`: asked while a long word is cut; null: no limit.
+  virtual Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+                          WorkBudget* work = nullptr) const = 0;
 
   virtual const Vocabulary& vocabulary() const = 0;
   virtual uint32_t unknown_id() const { return kNoId; }
   // Whether the same word always gives the same tokens (no dropout).
   virtual bool deterministic() const { return true; }
-  virtual Status tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out) const {
-    return tokenize(word, nullptr, out);
+  virtual Status tokenize_dropout(std::string_view word, uint64_t seed, std::vector<ModelToken>& out,
+                                  WorkBudget* work = nullptr) const {
+    return tokenize(word, nullptr, out, work);
   }
-  // Whether the tokens of a word may be kept for the next time it comes.
+  // Whether the tokens of a word may be cached.
   virtual bool keeps_words() const { return deterministic(); }
-  // Whether a run of text can be cut before every `mark` that follows another character without changing a
-  // token.
+  // Whether text can be split before every `mark` that follows another character without changing the tokens.
   virtual bool splits_before(std::string_view mark) const { return false; }
-  // Between which neighbours a merge can reach across: [left][right] of ASCII characters and kMarkColumn for
-  // U+2581. Text may be cut anywhere else. Null when not known.
+  // Which adjacent characters a merge can join: [left][right] of ASCII characters, and kMarkColumn for
+  // U+2581. Text may be split between all others. Null when unknown.
   static constexpr int kMarkColumn = 128, kColumns = 129;
   using Joins = std::array<std::array<uint8_t, kColumns>, kColumns>;
   virtual const Joins* joins() const { return nullptr; }
-  // The "model" section: the parts that are large, put back into what was read.
+  // Writes the large fields of the "model" section back.
   virtual void write(Json& model) const { model["vocab"] = vocabulary().to_json(); }
 
-  // From the "model" section. `raw_bytes`: words come as bytes, the vocabulary is written in the byte
+  // From the "model" section. `raw_bytes`: words are raw bytes; the vocabulary in the file uses the byte
   // alphabet.
   static Result<std::unique_ptr<const TokenModel>> from_json(const Json& json, bool raw_bytes);
 };

@@ -26,11 +26,11 @@ std::vector<Item> decompose(std::string_view text, bool compatible) {
       static_cast<utf8proc_option_t>(compatible ? UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT : UTF8PROC_DECOMPOSE);
   std::vector<Item> items;
   items.reserve(text.size());
-  size_t settled = 0;  // items before this are in canonical order
-  const auto settle = [&](size_t end) {
-    std::stable_sort(items.begin() + settled, items.begin() + end,
+  size_t ordered = 0;  // items before this are in canonical order
+  const auto order_until = [&](size_t end) {
+    std::stable_sort(items.begin() + ordered, items.begin() + end,
                      [](const Item& a, const Item& b) { return a.ccc < b.ccc; });
-    settled = end;
+    ordered = end;
   };
   for (size_t at = 0; at < text.size();) {
     const char32_t code = next_code(text, at);
@@ -42,21 +42,21 @@ std::vector<Item> decompose(std::string_view text, bool compatible) {
     for (utf8proc_ssize_t i = 0; i < count; ++i) {
       const auto part = static_cast<char32_t>(parts[i]);
       const int ccc = part < 0x300 ? 0 : combining_class(part);
-      if (ccc == 0) settle(items.size());
+      if (ccc == 0) order_until(items.size());
       items.push_back({part, i > 0, ccc});
-      if (ccc == 0) settled = items.size();
+      if (ccc == 0) ordered = items.size();
     }
   }
-  settle(items.size());
+  order_until(items.size());
   return items;
 }
 
-// Canonical composition: each mark joins the last starter unless one of the same or a higher class stands
-// between.
+// Canonical composition: each mark composes with the last starter unless a mark of the same or a higher
+// combining class is in between.
 void recompose(std::vector<Item>& items) {
   size_t out = 0;
   size_t starter = SIZE_MAX;
-  int last_ccc = -1;  // -1: nothing stands between the starter and here
+  int last_ccc = -1;  // -1: nothing between the starter and here
   for (size_t i = 0; i < items.size(); ++i) {
     const Item item = items[i];
     if (starter != SIZE_MAX && (last_ccc < item.ccc) && (last_ccc == -1 || item.ccc != 0)) {
@@ -91,8 +91,8 @@ std::vector<FormedChar> normal_form(std::string_view text, NormalForm form) {
 
 namespace {
 
-// For each code point below U+30000: bit 0, NFC may change it or join it to what stands before; bit 1, it has
-// a combining class.
+// For each code point below U+30000: bit 0: NFC may change it or compose it with the character before; bit 1:
+// it has a combining class.
 struct QuickCheck {
   std::vector<uint8_t> bits = std::vector<uint8_t>(0x30000);
   QuickCheck() {

@@ -1,5 +1,5 @@
-// NFC, NFD, NFKC and NFKD (Unicode Standard Annex 15) with, for each character that comes out, how it relates
-// to the characters that went in: what AlignedText needs.
+// NFC, NFD, NFKC and NFKD (Unicode Standard Annex 15). For each output character it reports the change to the
+// input, as AlignedText needs it.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -10,11 +10,11 @@ namespace makar {
 
 struct FormedChar {
   char32_t code;
-  int change;  // 1 inserted, 0 in place of one character, -n in place of 1 + n
+  int change;  // 1: inserted; 0: replaces one character; -n: replaces 1 + n
 };
 
 std::vector<FormedChar> normal_form(std::string_view text, NormalForm form);
-// True when the text surely is in that form already. A false answer only means that one must look.
+// True when the text is certainly in that form already; false means that it may not be.
 bool surely_in_form(std::string_view text, NormalForm form);
 
 }  // namespace makar

@@ -1,4 +1,5 @@
-// Every normaliser but the precompiled character map (character_map.cpp). One class each, a table at the end.
+// All normalisers except the precompiled character map (character_map.cpp): one class each, and the table of
+// kinds at the end.
 #include "text/normalizer.h"
 
 #include "text/byte_alphabet.h"
@@ -11,7 +12,7 @@
 namespace makar {
 namespace {
 
-using Made = MadeComponent<Normalizer>;
+using NormalizerResult = ComponentResult<Normalizer>;
 
 void form(AlignedText& text, NormalForm form) {
   if (surely_in_form(text.text(), form)) return;
@@ -55,7 +56,7 @@ class Form : public Normalizer {
  public:
   explicit Form(NormalForm form) : form_(form) {}
   Status apply(AlignedText& text) const override { return form(text, form_), Done{}; }
-  bool leaves(std::string_view text) const override { return surely_in_form(text, form_); }
+  bool certainly_keeps(std::string_view text) const override { return surely_in_form(text, form_); }
 
  private:
   NormalForm form_;
@@ -72,7 +73,7 @@ class StripAccents : public Normalizer {
     filter(text, [](char32_t c) { return c < 0x300 || !in(c, kMark); });
     return Done{};
   }
-  bool leaves(std::string_view text) const override { return is_ascii(text); }
+  bool certainly_keeps(std::string_view text) const override { return is_ascii(text); }
 };
 
 class Nmt : public Normalizer {
@@ -127,7 +128,7 @@ class Prepend : public Normalizer {
 
  private:
   std::string what_;
-  bool first_only_;  // at the start of the whole text only, as SentencePiece does
+  bool first_only_;  // only at the start of the whole text, as SentencePiece does
 };
 
 class Replace : public Normalizer {
@@ -142,11 +143,11 @@ class Replace : public Normalizer {
     std::string out;
     std::vector<Span> out_spans;
     uint32_t at = 0;
-    // Stages that each double the text would fill the memory: a bound by the size of the original.
+    // Several stages that each double the text would exhaust memory: bound it by the size of the original.
     const size_t limit = (size_t{64} << 20) + size_t{16} * (text.original(0, s.size()).end - text.base());
     for (const Span match : matches) {
       if (out.size() + content_.size() > limit)
-        return error_of(Error::Kind::kLimit, "Replace", "the text grows beyond {} bytes", limit);
+        return error_of(Error::Kind::kLimit, "Replace", "the normalised text exceeds {} bytes", limit);
       out.append(s, at, match.begin - at);
       out_spans.insert(out_spans.end(), spans.begin() + at, spans.begin() + match.begin);
       const Span span = match.end == 0 ? Span{text.base(), text.base()} : spans[match.end - 1];
@@ -180,7 +181,7 @@ class Bert : public Normalizer {
       form(text, NormalForm::kNfd);
       if (!is_ascii(text.text()))
         filter(text, [](char32_t c) {
-          return c < 0x300 || category(c) != Category::kMn || came_after_unicode8(c);
+          return c < 0x300 || category(c) != Category::kMn || is_newer_than_unicode8(c);
         });
     }
     if (lowercase_) lower(text);
@@ -193,7 +194,7 @@ class Bert : public Normalizer {
       if (c == '\t' || c == '\n' || c == '\r') return true;
       return !(
           c == 0 || c == kReplacement ||
-          (in(c, detail::mask({Category::kCc, Category::kCf, Category::kCo})) && !came_after_unicode8(c)));
+          (in(c, detail::mask({Category::kCc, Category::kCf, Category::kCo})) && !is_newer_than_unicode8(c)));
     });
     const std::u32string codes = code_points(text.text());
     Rewriter out(text);
@@ -226,9 +227,9 @@ class Sequence : public Normalizer {
     for (const auto& part : parts_) MAKAR_CHECK_OK(part->apply(text));
     return Done{};
   }
-  bool leaves(std::string_view text) const override {
+  bool certainly_keeps(std::string_view text) const override {
     for (const auto& part : parts_)
-      if (!part->leaves(text)) return false;
+      if (!part->certainly_keeps(text)) return false;
     return true;
   }
 
@@ -237,11 +238,11 @@ class Sequence : public Normalizer {
 };
 
 template <class T, class... Args>
-Made make(Args&&... args) {
-  return Made(std::unique_ptr<const Normalizer>(new T(std::forward<Args>(args)...)));
+NormalizerResult make(Args&&... args) {
+  return NormalizerResult(std::unique_ptr<const Normalizer>(new T(std::forward<Args>(args)...)));
 }
 
-Made make_bert(const Json& json) {
+NormalizerResult make_bert(const Json& json) {
   MAKAR_TRY(const bool clean, bool_field(json, "clean_text", true));
   MAKAR_TRY(const bool chinese, bool_field(json, "handle_chinese_chars", true));
   MAKAR_TRY(const bool lowercase, bool_field(json, "lowercase", true));
@@ -249,25 +250,25 @@ Made make_bert(const Json& json) {
   return make<Bert>(clean, chinese, strip, lowercase);
 }
 
-Made make_strip(const Json& json) {
+NormalizerResult make_strip(const Json& json) {
   MAKAR_TRY(const bool left, bool_field(json, "strip_left", true));
   MAKAR_TRY(const bool right, bool_field(json, "strip_right", true));
   return make<Strip>(left, right);
 }
 
-Made make_prepend(const Json& json) {
+NormalizerResult make_prepend(const Json& json) {
   MAKAR_TRY(std::string what, string_field(json, "prepend"));
   MAKAR_TRY(const bool first_only, bool_field(json, "first_only", false));
   return make<Prepend>(std::move(what), first_only);
 }
 
-Made make_replace(const Json& json) {
+NormalizerResult make_replace(const Json& json) {
   MAKAR_TRY(Regex pattern, pattern_field(json));
   MAKAR_TRY(std::string content, string_field(json, "content"));
   return make<Replace>(std::move(pattern), std::move(content));
 }
 
-Made make_sequence(const Json& json) {
+NormalizerResult make_sequence(const Json& json) {
   MAKAR_TRY(auto parts, make_components<Normalizer>(json, "normalizers"));
   return make<Sequence>(std::move(parts));
 }
@@ -291,6 +292,8 @@ const ComponentKind<Normalizer> kKinds[] = {
 
 }  // namespace
 
-Made Normalizer::from_json(const Json& json) { return make_component(json, "normalizer", kKinds); }
+NormalizerResult Normalizer::from_json(const Json& json) {
+  return make_component(json, "normalizer", kKinds);
+}
 
 }  // namespace makar

@@ -11,8 +11,8 @@ class Normalizer {
  public:
   virtual ~Normalizer() = default;
   virtual Status apply(AlignedText& text) const = 0;
-  // True when apply() surely changes nothing in this text.
-  virtual bool leaves(std::string_view text) const { return false; }
+  // True when apply() certainly does not change this text.
+  virtual bool certainly_keeps(std::string_view text) const { return false; }
 
   // From the "normalizer" section; a null section gives a null pointer.
   static Result<std::unique_ptr<const Normalizer>> from_json(const Json& json);

@@ -1,29 +1,30 @@
-// Patterns in Oniguruma's Ruby syntax, as tokenizer files write them, into PCRE2's.
+// Translates patterns from Oniguruma's Ruby syntax, as in tokenizer files, to PCRE2's.
 #include <algorithm>
 #include <array>
 
 #include "base/shown.h"
+#include "text/newer_code_points.h"
 #include "text/regex.h"
 
 namespace makar {
 namespace {
 
-constexpr int kMaxDepth = 32;  // of classes in classes
+constexpr int kMaxDepth = 32;  // nesting of classes
 
-// Members of classes whose meaning differs: PCRE2 counts U+180E as white space, and its words have no marks.
+// Class members whose meaning differs: PCRE2 counts U+180E as white space, and its \w has no marks.
 constexpr const char* kSpace = "\\x09-\\x0d\\x20\\x85\\p{Z}";
 constexpr const char* kNotSpace =
     "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}"
     "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}";
 constexpr const char* kWord = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}";
-// Outside of classes \w takes these numerals too.
+// Outside of classes \w also includes these numerals.
 constexpr const char* kWordAlone = "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\xb2\\xb3\\xb9\\xbc-\\xbe";
 constexpr const char* kHex = "0-9a-fA-F";
 
 struct Named {
   const char *name, *members;
 };
-// Property and POSIX names, which are read without case, blanks, '-' and '_'.
+// Property and POSIX names, compared without case, blanks, '-' and '_'.
 constexpr Named kNames[] = {
     {"alpha", "\\p{Alphabetic}"},
     {"alnum", "\\p{Alphabetic}\\p{Nd}"},
@@ -76,7 +77,7 @@ constexpr Named kNames[] = {
     {"surrogate", "\\p{Cs}"},
 };
 
-// One of Unicode's properties that is neither a category nor a script.
+// Unicode properties that are neither a category nor a script.
 bool is_binary_property(std::string_view name) {
   constexpr const char* kBinary[] = {
       "any",       "assigned",  "ascii", "emoji",           "extendedpictographic",
@@ -86,14 +87,13 @@ bool is_binary_property(std::string_view name) {
          name.starts_with("emoji") || name.starts_with("id") || name.starts_with("xid");
 }
 
-// What a character may be: members of a PCRE2 class, and expressions for one character that no class can
-// hold.
+// A set of characters: members of a PCRE2 class, and one-character expressions that cannot be class members.
 struct Choice {
   std::string members;
   std::vector<std::string> others;
 
   void add(std::string_view some) { members += some; }
-  // A set: a '-' beside it is no range.
+  // Adds a set: a '-' next to it is not a range.
   void add_set(const Choice& more) {
     if (members.ends_with('-') && !members.ends_with("\\-")) members.insert(members.size() - 1, "\\");
     if (more.members.starts_with('-')) add("\\");
@@ -154,7 +154,7 @@ class Translator {
     at_ += text.size();
   }
 
-  // x{n,m}+ repeats x{n,m} in Ruby, where PCRE2 reads a possessive quantifier: write x{n,}.
+  // x{n,m}+ repeats x{n,m} in Ruby, but PCRE2 reads a possessive quantifier: write x{n,}.
   bool widen() {
     const size_t open = out_.rfind('{');
     if (open == std::string::npos || out_.find_first_not_of("0123456789,", open + 1) != std::string::npos)
@@ -164,7 +164,7 @@ class Translator {
     return true;
   }
 
-  // The escape at at_. raw_: it is no kind of character, and its text goes into the pattern as it is.
+  // The escape at at_. raw_: it is not a character class, and its text is copied to the pattern.
   Result<Choice> escape(const char* word) {
     raw_ = false;
     const char kind = in_[at_ + 1];
@@ -175,9 +175,9 @@ class Translator {
       case 'S':
         return Choice{kNotSpace, {}};
       case 'w':
-        return Choice{word, {}};
+        return Choice{with_newer_code_points(word), {}};
       case 'W':
-        return Choice{"", {none_of({word, {}})}};
+        return Choice{"", {none_of({with_newer_code_points(word), {}})}};
       case 'h':
         return Choice{kHex, {}};
       case 'H':
@@ -213,7 +213,7 @@ class Translator {
   }
 
   static std::string boundary(bool negated) {
-    const std::string word = std::string("[") + kWord + "]";
+    const std::string word = "[" + with_newer_code_points(kWord) + "]";
     return negated ? "(?:(?<=" + word + ")(?=" + word + ")|(?<!" + word + ")(?!" + word + "))"
                    : "(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word + ")(?=" + word + "))";
   }
@@ -221,16 +221,16 @@ class Translator {
   // {Name} or {^Name} at at_.
   Result<Choice> property(bool negated) {
     const size_t end = in_.find('}', at_);
-    if (end == in_.npos) return error_at("pattern", "the property at byte {} does not end", at_);
+    if (end == in_.npos) return error_at("pattern", "the property at byte {} is not closed by }}", at_);
     std::string_view name = in_.substr(at_ + 1, end - at_ - 1);
     at_ = end + 1;
     if (name.starts_with('^')) name.remove_prefix(1), negated = !negated;
     return named(name, negated);
   }
 
-  // [:punct:] has symbols, \p{Punct} has none.
+  // [:punct:] includes symbols, \p{Punct} does not.
   static Choice punctuation(bool negated) {
-    const Choice choice{"\\p{P}\\p{S}", {}};
+    const Choice choice{with_newer_code_points("\\p{P}\\p{S}"), {}};
     return negated ? Choice{"", {none_of(choice)}} : choice;
   }
 
@@ -240,18 +240,26 @@ class Translator {
       if (c != ' ' && c != '-' && c != '_') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
     for (const Named& known : kNames) {
       if (plain != known.name) continue;
-      const Choice choice{known.members, {}};
+      const Choice choice{with_newer_code_points(known.members), {}};
       return negated ? Choice{"", {none_of(choice)}} : choice;
     }
     if (plain == "graph" || plain == "print") {
       std::string without = "\\p{Cc}\\p{Cn}\\p{Cs}";
       without += plain == "graph" ? kSpace : "\\p{Zl}\\p{Zp}";
-      return negated ? Choice{without, {}} : Choice{"", {"[^" + without + "]"}};
+      const std::string& newer = newer_code_points();  // PCRE2 counts them as unassigned
+      if (negated)
+        return newer.empty() ? Choice{without, {}} : Choice{"", {"(?![" + newer + "])[" + without + "]"}};
+      return Choice{newer, {"[^" + without + "]"}};
     }
-    // A script's own characters, where PCRE2 would add those it shares with others.
+    // Only the script's own characters; PCRE2 would add those shared with other scripts.
     const bool script = plain.size() > 2 && !is_binary_property(plain) && plain != "l&" &&
                         plain.find_first_of(":=") == plain.npos;
-    return {fmt::format("\\{}{{{}{}}}", negated ? 'P' : 'p', script ? "sc:" : "", name), {}};
+    const std::string property = fmt::format("\\p{{{}{}}}", script ? "sc:" : "", name);
+    Choice choice{with_newer_code_points(property), {}};
+    if (!negated) return choice;
+    if (choice.members != property) return {"", {none_of(choice)}};
+    choice.members[1] = 'P';
+    return choice;
   }
 
   // The class that opens at at_.
@@ -261,10 +269,10 @@ class Translator {
       return error_of(Error::Kind::kLimit, "pattern", "classes are nested deeper than {} (byte {})",
                       kMaxDepth, open);
     const bool negated = next_is("^");
-    std::vector<Choice> all(1);  // every one of them must hold: a && b
+    std::vector<Choice> all(1);  // intersected: a && b
     if (next_is("]")) all.back().add("\\]");
     while (at_ < in_.size() && in_[at_] != ']') MAKAR_CHECK_OK(item(all, depth));
-    if (at_ >= in_.size()) return error_at("pattern", "the class at byte {} does not end", open);
+    if (at_ >= in_.size()) return error_at("pattern", "the class at byte {} is not closed by ]", open);
     ++at_;
     for (const Choice& one : all)
       if (one.members.empty() && one.others.empty())
@@ -278,11 +286,11 @@ class Translator {
     return negated ? Choice{"", {none_of(choice)}} : choice;
   }
 
-  // One item of a class, into the last of `all`.
+  // Parses one item of a class into the last element of `all`.
   Status item(std::vector<Choice>& all, int depth) {
     Choice& now = all.back();
     if (in_[at_] == '\\' && at_ + 1 < in_.size()) {
-      if (in_[at_ + 1] == 'b' || in_[at_ + 1] == 'B')  // no boundaries here
+      if (in_[at_ + 1] == 'b' || in_[at_ + 1] == 'B')  // boundaries are not allowed in a class
         return now.add(in_[at_ + 1] == 'b' ? "\\x08" : "B"), at_ += 2, Done{};
       MAKAR_TRY(const Choice choice, escape(kWord));
       raw_ ? now.add(choice.members) : now.add_set(choice);
@@ -299,7 +307,7 @@ class Translator {
     } else if (next_is("&&")) {
       all.emplace_back();
     } else {
-      // A '^' that comes first in the list must not turn the class around.
+      // A '^' that comes first in the output must not negate the class.
       if (in_[at_] == '^') now.add("\\");
       now.add(in_.substr(at_++, 1));
     }

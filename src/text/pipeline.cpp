@@ -3,17 +3,17 @@
 #include <algorithm>
 
 #include "base/shown.h"
-#include "text/direct.h"
-#include "text/direct_sentencepiece.h"
-#include "text/direct_words.h"
+#include "text/fast_bpe.h"
+#include "text/fast_sentencepiece.h"
+#include "text/fast_words.h"
 
 namespace makar {
 namespace {
 
 constexpr size_t kIdleWorkspaces = 64;
-constexpr size_t kRepairLimit = size_t{128} << 20;  // a repaired text takes about twenty times its size
+constexpr size_t kRepairLimit = size_t{128} << 20;  // repairing needs about twenty times the size in memory
 
-// Text that is not UTF-8, made so that it is. Byte-level: bad bytes pass as escapes; else they become U+FFFD.
+// Makes a text valid UTF-8. Byte-level: invalid bytes become escapes; else they become U+FFFD.
 AlignedText repair(std::string_view text, bool byte_level) {
   std::string out;
   std::vector<Span> spans;
@@ -34,7 +34,7 @@ AlignedText repair(std::string_view text, bool byte_level) {
   return {std::move(out), std::move(spans), 0};
 }
 
-// Escaped bytes back into bytes, when the model takes bytes.
+// Turns escaped bytes back into bytes, for a model that takes bytes.
 void restore_bytes(Words& words) {
   if (words.text.text().find('\xED') == std::string::npos) return;
   const std::string& s = words.text.text();
@@ -60,8 +60,8 @@ void restore_bytes(Words& words) {
   words.ranges = std::move(ranges);
 }
 
-// Cuts before every mark that follows something else.
-void cut_at_marks(Words& words, std::string_view mark) {
+// Splits before every mark that follows another character.
+void split_at_marks(Words& words, std::string_view mark) {
   std::vector<Span> out;
   const std::string_view text = words.text.text();
   for (Span range : words.ranges) {
@@ -94,7 +94,7 @@ std::unique_ptr<Workspace> Tokenizer::Impl::take_workspace() const {
   return std::make_unique<Workspace>();
 }
 
-void Tokenizer::Impl::give_back(std::unique_ptr<Workspace> workspace) const {
+void Tokenizer::Impl::return_workspace(std::unique_ptr<Workspace> workspace) const {
   const std::lock_guard lock(mutex_);
   if (idle_.size() < kIdleWorkspaces) idle_.push_back(std::move(workspace));
 }
@@ -103,13 +103,13 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   if (text.empty()) return Done{};
   if (text.size() >= kTextLimit)
     return error_of(Error::Kind::kLimit, "text",
-                    "has {} bytes; at most {} are encoded at once: cut it into lines", text.size(),
+                    "has {} bytes; at most {} can be encoded at once: split it into lines", text.size(),
                     kTextLimit);
   const bool valid = is_valid_utf8(text);
   if (!valid && text.size() > kRepairLimit)
     return error_of(
         Error::Kind::kLimit, "text",
-        "has {} bytes and is not UTF-8; at most {} of such text are encoded at once: cut it into lines",
+        "has {} bytes and is not UTF-8; at most {} of such text can be encoded at once: split it into lines",
         text.size(), kRepairLimit);
   auto work = take_workspace();
   AlignedText repaired;
@@ -122,9 +122,10 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
     added.split(view, true, true, found);
     for (const auto& part : found)
       if (part.token && part.token->special)
-        return error_at(fmt::format("byte {}", part.range.begin),
-                        "the text holds the special token {}; allow it or treat it as plain text",
-                        shown(part.token->content));
+        return error_at(
+            fmt::format("byte {}", part.range.begin),
+            "the text contains the special token {}; allow special tokens or treat them as plain text",
+            shown(part.token->content));
   }
   const bool specials = options.special_text == SpecialText::kParse;
   std::vector<AddedVocabulary::Part> parts;
@@ -139,8 +140,8 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
       continue;
     }
     const std::string_view fragment = view.substr(part.range.begin, part.range.end - part.range.begin);
-    if (valid && options.short_ways) {
-      const auto done = run_short(fragment, part.range.begin, options, *work, sink);
+    if (valid && options.fast_paths) {
+      const auto done = run_fast_path(fragment, part.range.begin, options, *work, sink);
       if (!done.ok()) status = done.error();
       if (!done.ok() || *done) {
         if (!status.ok()) break;
@@ -152,23 +153,24 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
         options, *work, sink);
     if (!status.ok()) break;
   }
-  give_back(std::move(work));
+  return_workspace(std::move(work));
   return status;
 }
 
-Result<bool> Tokenizer::Impl::run_short(std::string_view text, uint32_t base, const EncodeOptions& options,
-                                        Workspace& work, TokenSink& sink) const {
+Result<bool> Tokenizer::Impl::run_fast_path(std::string_view text, uint32_t base,
+                                            const EncodeOptions& options, Workspace& work,
+                                            TokenSink& sink) const {
   if (added.any(true, options.special_text == SpecialText::kParse)) return false;
-  if (direct != Scanner::Kind::kNone && (!normalizer || normalizer->leaves(text))) {
-    MAKAR_CHECK_OK(run_direct(*this, direct, text, base, options, work, sink));
+  if (fast_bpe != Scanner::Kind::kNone && (!normalizer || normalizer->certainly_keeps(text))) {
+    MAKAR_CHECK_OK(run_fast_bpe(*this, fast_bpe, text, base, options, work, sink));
     return true;
   }
-  if (direct_sentencepiece && !sink.offsets) {
+  if (fast_sentencepiece && !sink.offsets) {
     MAKAR_CHECK_OK(run_sentencepiece(*this, text, base, options, work, sink));
     return true;
   }
-  if (!direct_words) return false;
-  if (direct_words->kind == DirectWords::Kind::kMarked) {
+  if (!fast_words) return false;
+  if (fast_words->kind == FastWords::Kind::kMarked) {
     if (text.find(mark) != std::string_view::npos) return false;
     MAKAR_CHECK_OK(run_marked(*this, text, base, options, work, sink));
     return true;
@@ -180,7 +182,7 @@ Result<bool> Tokenizer::Impl::run_short(std::string_view text, uint32_t base, co
 }
 
 Status Tokenizer::Impl::run_parts(std::string_view text, const std::vector<AddedVocabulary::Part>& parts,
-                                  const EncodeOptions& options, TokenSink sink) const {
+                                  const EncodeOptions& options, TokenSink sink, const IsText& is_text) const {
   auto work = take_workspace();
   Status status = Done{};
   for (const auto& part : parts) {
@@ -188,16 +190,20 @@ Status Tokenizer::Impl::run_parts(std::string_view text, const std::vector<Added
     if (part.token)
       sink.put(part.token->id, part.range);
     else
-      status = run_fragment(AlignedText(range, part.range.begin), options, *work, sink);
+      status = run_fragment(AlignedText(range, part.range.begin), options, *work, sink, is_text);
     if (!status.ok()) break;
   }
-  give_back(std::move(work));
+  return_workspace(std::move(work));
   return status;
 }
 
 Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work,
-                                     TokenSink& sink) const {
-  if (normalizer && !normalizer->leaves(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
+                                     TokenSink& sink, const IsText& is_text) const {
+  // A stage reads the whole text without counting.
+  const auto bytes = static_cast<int64_t>(text.text().size());
+  if (options.work && (!options.work->spend(bytes / 16) || !options.work->check()))
+    return options.work->error("text");
+  if (normalizer && !normalizer->certainly_keeps(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
   const bool specials = options.special_text == SpecialText::kParse;
   if (!added.any(true, specials)) {
     Words words{std::move(text), {}};
@@ -208,6 +214,10 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
   }
   std::vector<AddedVocabulary::Part> parts;
   added.split(text.text(), true, specials, parts);
+  if (is_text)
+    join_text(parts, [&](const AddedVocabulary::Part& part) {
+      return is_text(*part.token, text.original(part.range.begin, part.range.end));
+    });
   for (const auto& part : parts) {
     if (part.token) {
       sink.put(part.token->id, text.original(part.range.begin, part.range.end));
@@ -223,7 +233,7 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
 Status Tokenizer::Impl::pre_tokenize(Words& words) const {
   if (pre_tokenizer) MAKAR_CHECK_OK(pre_tokenizer->apply(words));
   if (raw_bpe && words.text.changed()) restore_bytes(words);
-  if (!mark.empty()) cut_at_marks(words, mark);
+  if (!mark.empty()) split_at_marks(words, mark);
   return Done{};
 }
 
@@ -235,13 +245,16 @@ WordCache& Tokenizer::Impl::cache_for(const EncodeOptions& options, Workspace& w
 
 Status Tokenizer::Impl::tokenize(std::string_view word, const EncodeOptions& options, Workspace& work) const {
   work.tokens.clear();
-  if (!model->deterministic()) return model->tokenize_dropout(word, options.dropout_seed, work.tokens);
-  MAKAR_CHECK_OK(model->tokenize(word, nullptr, work.tokens));
+  if (options.work && !options.work->spend(1 + static_cast<int64_t>(word.size() / 8)))
+    return options.work->error("text");
+  if (!model->deterministic())
+    return model->tokenize_dropout(word, options.dropout_seed, work.tokens, options.work);
+  MAKAR_CHECK_OK(model->tokenize(word, nullptr, work.tokens, options.work));
   if (!use_plain(options)) return Done{};
   for (const ModelToken& token : work.tokens) {
     if (token.id < banned.size() && banned[token.id]) {
       work.tokens.clear();
-      return model->tokenize(word, &banned, work.tokens);
+      return model->tokenize(word, &banned, work.tokens, options.work);
     }
   }
   return Done{};
@@ -261,6 +274,7 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
     }
   };
   for (const Span range : words.ranges) {
+    if (options.work && !options.work->spend()) return options.work->error("text");
     const char* bytes = text.data() + range.begin;
     const size_t size = range.end - range.begin;
     if (cached && size <= 31 && size > 0) {

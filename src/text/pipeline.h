@@ -1,5 +1,6 @@
-// The parts of a tokenizer, put together; the inside of Tokenizer.
+// The stages of a tokenizer: the implementation of Tokenizer.
 #pragma once
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -16,18 +17,18 @@
 
 namespace makar {
 
-// What one running encode needs; kept and used again.
+// The buffers of one encode call, reused between calls.
 struct Workspace {
-  WordCache cache;                         // every id allowed
-  std::unique_ptr<WordCache> plain_cache;  // made when a plain word met a banned id
+  WordCache cache;                         // for calls where every id is allowed
+  std::unique_ptr<WordCache> plain_cache;  // created when a plain word would give a banned id
   std::vector<ModelToken> tokens;
   std::vector<AddedVocabulary::Part> parts;
 };
 
-struct DirectWords;
-struct DirectSentencePiece;
+struct FastWords;
+struct FastSentencePiece;
 
-// Where tokens go. Offsets are kept only when asked for.
+// Collects tokens. Offsets are stored only on request.
 struct TokenSink {
   std::vector<uint32_t>& ids;
   std::vector<Span>* offsets;
@@ -38,7 +39,7 @@ struct TokenSink {
 };
 
 struct Tokenizer::Impl {
-  Json rest;  // the tokenizer.json without the vocabulary and the merges
+  Json rest;  // the tokenizer.json without vocabulary and merges
   std::unique_ptr<const Normalizer> normalizer;
   std::unique_ptr<const PreTokenizer> pre_tokenizer;
   std::unique_ptr<const TokenModel> model;
@@ -47,34 +48,37 @@ struct Tokenizer::Impl {
   AddedVocabulary added;
   std::optional<Truncation> truncation;
   std::optional<Padding> padding;
-  const Bpe* raw_bpe = nullptr;  // the model, when words are bytes
+  const Bpe* raw_bpe = nullptr;  // the model, when words are raw bytes
   bool byte_level = false;
-  std::string mark;  // a run of text may be cut before this (TokenModel::splits_before); "" when not
-  Banned banned;     // special ids but the unknown one
-  Scanner::Kind direct = Scanner::Kind::kNone;                      // the short way of direct.h
-  std::shared_ptr<const DirectWords> direct_words;                  // those of direct_words.h, null for none
-  std::shared_ptr<const DirectSentencePiece> direct_sentencepiece;  // that of direct_sentencepiece.h
+  std::string mark;  // text may be split before this string (TokenModel::splits_before); "" when not
+  Banned banned;     // special ids except the unknown token
+  Scanner::Kind fast_bpe = Scanner::Kind::kNone;  // the fast path of fast_bpe.h
+  std::shared_ptr<const FastWords> fast_words;    // the fast path of fast_words.h; null for none
+  std::shared_ptr<const FastSentencePiece> fast_sentencepiece;  // the fast path of fast_sentencepiece.h
 
   // Appends the tokens of a text, without those of the post-processor.
   Status run(std::string_view text, const EncodeOptions& options, TokenSink sink) const;
-  // The same for well-formed text already cut into its control tokens and the text between them.
+  // The same for valid text that is already split into control tokens and text. An added token found in the
+  // text after normalization stays text where `is_text` says so of its bytes.
+  using IsText = std::function<bool(const AddedToken& token, Span bytes)>;
   Status run_parts(std::string_view text, const std::vector<AddedVocabulary::Part>& parts,
-                   const EncodeOptions& options, TokenSink sink) const;
-  // The words the model would see, for explanations.
+                   const EncodeOptions& options, TokenSink sink, const IsText& is_text) const;
+  // The words that the model gets, for explanations.
   Result<std::vector<Words>> words(std::string_view text, const EncodeOptions& options) const;
 
-  // The tokens of one word go to work.tokens.
+  // Writes the tokens of one word to work.tokens.
   Status tokenize(std::string_view word, const EncodeOptions& options, Workspace& work) const;
   WordCache& cache_for(const EncodeOptions& options, Workspace& work) const;
 
   std::unique_ptr<Workspace> take_workspace() const;
-  void give_back(std::unique_ptr<Workspace> workspace) const;
+  void return_workspace(std::unique_ptr<Workspace> workspace) const;
 
  private:
-  // A short way for unchanged, well-formed text; false when there is none and the pipeline must run.
-  Result<bool> run_short(std::string_view text, uint32_t base, const EncodeOptions& options, Workspace& work,
-                         TokenSink& sink) const;
-  Status run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
+  // Runs a fast path for unchanged, valid text; false when there is none and the pipeline must run.
+  Result<bool> run_fast_path(std::string_view text, uint32_t base, const EncodeOptions& options,
+                             Workspace& work, TokenSink& sink) const;
+  Status run_fragment(AlignedText text, const EncodeOptions& options, Workspace& work, TokenSink& sink,
+                      const IsText& is_text = {}) const;
   Status pre_tokenize(Words& words) const;
   Status run_words(const Words& words, const EncodeOptions& options, Workspace& work, TokenSink& sink) const;
   bool use_plain(const EncodeOptions& options) const {

@@ -1,4 +1,4 @@
-// Every post-processor. One class each, a table at the end.
+// All post-processors: one class each, and the table of kinds at the end.
 #include "text/post_processor.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void append(Encoding& encoding, const Encoding& other) {
 
 namespace {
 
-using Made = MadeComponent<PostProcessor>;
+using PostProcessorResult = ComponentResult<PostProcessor>;
 
 Encoding special_tokens(const std::vector<uint32_t>& ids, uint8_t type, bool offsets) {
   Encoding e;
@@ -34,13 +34,13 @@ Encoding special_tokens(const std::vector<uint32_t>& ids, uint8_t type, bool off
   return e;
 }
 
-// Takes the blanks at both ends of each token out of its offsets: counted in the token's own text, taken away
+// Removes the blanks at both ends of each token from its offsets: counted in the text of the token, removed
 // character by character.
 void trim(Encoding& encoding, const PostProcessor::Texts& texts, bool prefix_space,
           const PostProcessor::TokenOf& token_of) {
   const auto blank = [](char32_t c) { return c == 0x120 || is_space(c); };
   const auto inside = [](std::string_view text, uint32_t at) {
-    return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80;
+    return at < text.size() && is_utf8_continuation(text[at]);
   };
   for (size_t i = 0; i < encoding.offsets.size(); ++i) {
     const std::string_view text = texts[encoding.sequence_ids[i]];
@@ -80,23 +80,23 @@ class ByteLevel : public PostProcessor {
 
 class Template : public PostProcessor {
  public:
-  struct Piece {
+  struct Item {
     int sequence = -1;  // 0 or 1, or -1 for special tokens
     std::vector<uint32_t> ids;
     uint8_t type = 0;
   };
-  Template(std::vector<Piece> single, std::vector<Piece> pair)
+  Template(std::vector<Item> single, std::vector<Item> pair)
       : single_(std::move(single)), pair_(std::move(pair)) {}
   size_t added(bool pair) const override {
     size_t count = 0;
-    for (const Piece& piece : pair ? pair_ : single_) count += piece.sequence < 0 ? piece.ids.size() : 0;
+    for (const Item& piece : pair ? pair_ : single_) count += piece.sequence < 0 ? piece.ids.size() : 0;
     return count;
   }
   void apply(std::vector<Encoding>& parts, const Texts&, bool add_special) const override {
     const bool offsets = std::any_of(parts.begin(), parts.end(),
                                      [](const Encoding& e) { return e.offsets.size() == e.ids.size(); });
     std::vector<Encoding> out;
-    for (const Piece& piece : parts.size() == 2 ? pair_ : single_) {
+    for (const Item& piece : parts.size() == 2 ? pair_ : single_) {
       if (piece.sequence >= 0) {
         if (static_cast<size_t>(piece.sequence) >= parts.size()) continue;
         Encoding part = parts[piece.sequence];
@@ -110,7 +110,7 @@ class Template : public PostProcessor {
   }
 
  private:
-  std::vector<Piece> single_, pair_;
+  std::vector<Item> single_, pair_;
 };
 
 // [CLS] a [SEP] b [SEP], and RoBERTa's <s> a </s> </s> b </s> with type 0 throughout.
@@ -162,11 +162,11 @@ class Sequence : public PostProcessor {
 };
 
 template <class T, class... Args>
-Made make(Args&&... args) {
-  return Made(std::unique_ptr<const PostProcessor>(new T(std::forward<Args>(args)...)));
+PostProcessorResult make(Args&&... args) {
+  return PostProcessorResult(std::unique_ptr<const PostProcessor>(new T(std::forward<Args>(args)...)));
 }
 
-Made make_byte_level(const Json& json, const PostProcessor::TokenOf& token_of) {
+PostProcessorResult make_byte_level(const Json& json, const PostProcessor::TokenOf& token_of) {
   MAKAR_TRY(const bool prefix, bool_field(json, "add_prefix_space", true));
   MAKAR_TRY(const bool trims, bool_field(json, "trim_offsets", true));
   return make<ByteLevel>(prefix, trims, token_of);
@@ -179,26 +179,26 @@ Result<uint32_t> pair_id(const Json& json, const char* key) {
   return (*pair)[1].get<uint32_t>();
 }
 
-Made make_bert(const Json& json, const PostProcessor::TokenOf&) {
+PostProcessorResult make_bert(const Json& json, const PostProcessor::TokenOf&) {
   MAKAR_TRY(const uint32_t cls, pair_id(json, "cls"));
   MAKAR_TRY(const uint32_t sep, pair_id(json, "sep"));
   return make<Bert>(cls, sep, false, nullptr);
 }
 
-Made make_roberta(const Json& json, const PostProcessor::TokenOf& token_of) {
+PostProcessorResult make_roberta(const Json& json, const PostProcessor::TokenOf& token_of) {
   MAKAR_TRY(const uint32_t cls, pair_id(json, "cls"));
   MAKAR_TRY(const uint32_t sep, pair_id(json, "sep"));
   MAKAR_TRY(auto trimmer, make_byte_level(json, token_of));
   return make<Bert>(cls, sep, true, std::move(trimmer));
 }
 
-Result<std::vector<Template::Piece>> template_pieces(const Json& json, const char* key) {
-  std::vector<Template::Piece> pieces;
+Result<std::vector<Template::Item>> template_pieces(const Json& json, const char* key) {
+  std::vector<Template::Item> pieces;
   if (!find_field(json, key)) return pieces;
   MAKAR_TRY(const Json* list, list_field(json, key));
   const Json* specials = find_field(json, "special_tokens");
   for (const Json& one : *list) {
-    Template::Piece piece;
+    Template::Item piece;
     const Json* sequence = find_field(one, "Sequence");
     const Json* special = find_field(one, "SpecialToken");
     if (!sequence && !special)
@@ -206,7 +206,7 @@ Result<std::vector<Template::Piece>> template_pieces(const Json& json, const cha
     const Json& body = sequence ? *sequence : *special;
     MAKAR_TRY(const std::string id, string_field(body, "id"));
     MAKAR_TRY(const uint64_t type, count_field(body, "type_id", 0));
-    if (type > 255) return error_at(key, "type_id {} is above 255", type);
+    if (type > 255) return error_at(key, "type_id is {}; the maximum is 255", type);
     piece.type = static_cast<uint8_t>(type);
     if (sequence) {
       if (id != "A" && id != "B") return error_at(key, "expected sequence A or B, found {}", shown(id));
@@ -226,13 +226,13 @@ Result<std::vector<Template::Piece>> template_pieces(const Json& json, const cha
   return pieces;
 }
 
-Made make_template(const Json& json, const PostProcessor::TokenOf&) {
+PostProcessorResult make_template(const Json& json, const PostProcessor::TokenOf&) {
   MAKAR_TRY(auto single, template_pieces(json, "single"));
   MAKAR_TRY(auto pair, template_pieces(json, "pair"));
   return make<Template>(std::move(single), std::move(pair));
 }
 
-Made make_sequence(const Json& json, const PostProcessor::TokenOf& token_of) {
+PostProcessorResult make_sequence(const Json& json, const PostProcessor::TokenOf& token_of) {
   MAKAR_TRY(auto parts, make_components<PostProcessor>(json, "processors", token_of));
   return make<Sequence>(std::move(parts));
 }
@@ -244,7 +244,7 @@ const ComponentKind<PostProcessor, const PostProcessor::TokenOf&> kKinds[] = {
 
 }  // namespace
 
-Made PostProcessor::from_json(const Json& json, const TokenOf& token_of) {
+PostProcessorResult PostProcessor::from_json(const Json& json, const TokenOf& token_of) {
   return make_component(json, "post_processor", kKinds, token_of);
 }
 

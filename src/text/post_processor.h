@@ -1,4 +1,4 @@
-// Post-processors: what is put around the tokens of one or two sequences, and how offsets are trimmed.
+// Post-processors: add special tokens around one or two sequences and trim offsets.
 #pragma once
 #include <array>
 #include <functional>
@@ -14,14 +14,14 @@ namespace makar {
 class PostProcessor {
  public:
   virtual ~PostProcessor() = default;
-  // How many tokens it adds around one sequence or two.
+  // The number of tokens it adds around one sequence or two.
   virtual size_t added(bool pair) const = 0;
-  // `parts`: the sequences (one or two) on entry of the first processor, a list to be joined on exit.
-  // `texts`: the original texts, which offsets are trimmed by.
+  // `parts`: one or two sequences before the first processor, a list to be joined afterwards. `texts`: the
+  // original texts, used to trim offsets.
   using Texts = std::array<std::string_view, 2>;
   virtual void apply(std::vector<Encoding>& parts, const Texts& texts, bool add_special) const = 0;
 
-  // The text of a token that stands for `original`, for trimming.
+  // The text of a token for the original text `original`, for trimming.
   using TokenOf = std::function<std::string_view(uint32_t id, std::string_view original)>;
   static Result<std::unique_ptr<const PostProcessor>> from_json(const Json& json, const TokenOf& token_of);
 };

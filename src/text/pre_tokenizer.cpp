@@ -1,4 +1,4 @@
-// Every pre-tokenizer. One class each, a table at the end.
+// All pre-tokenizers: one class each, and the table of kinds at the end.
 #include "text/pre_tokenizer.h"
 
 #include "text/byte_alphabet.h"
@@ -15,11 +15,11 @@ const char* const kGpt2Pattern =
 
 namespace {
 
-using Made = MadeComponent<PreTokenizer>;
+using PreTokenizerResult = ComponentResult<PreTokenizer>;
 
-// Cuts every word by the matches that `find` reports in it.
+// Splits every word by the matches that `find` reports in it.
 template <class Find>
-Status cut_words(Words& words, Find find, SplitBehavior behavior, bool invert) {
+Status split_words(Words& words, Find find, SplitBehavior behavior, bool invert) {
   std::vector<Span> out, matches;
   out.reserve(words.ranges.size());
   for (const Span range : words.ranges) {
@@ -27,15 +27,15 @@ Status cut_words(Words& words, Find find, SplitBehavior behavior, bool invert) {
         std::string_view(words.text.text()).substr(range.begin, range.end - range.begin);
     matches.clear();
     MAKAR_CHECK_OK(find(part, matches));
-    cut(part, range.begin, matches, behavior, invert, out);
+    split_by_matches(part, range.begin, matches, behavior, invert, out);
   }
   words.ranges = std::move(out);
   return Done{};
 }
 
 template <class Test>
-Status cut_characters(Words& words, Test test, SplitBehavior behavior) {
-  return cut_words(
+Status split_at_characters(Words& words, Test test, SplitBehavior behavior) {
+  return split_words(
       words,
       [&](std::string_view part, std::vector<Span>& matches) -> Status {
         match_characters(part, test, matches);
@@ -67,7 +67,7 @@ class Split : public PreTokenizer {
   Split(Regex pattern, SplitBehavior behavior, bool invert)
       : pattern_(std::move(pattern)), behavior_(behavior), invert_(invert) {}
   Status apply(Words& words) const override {
-    return cut_words(
+    return split_words(
         words,
         [&](std::string_view part, std::vector<Span>& matches) { return pattern_.find_all(part, matches); },
         behavior_, invert_);
@@ -93,7 +93,7 @@ class ByteLevel : public PreTokenizer {
         });
     }
     if (pattern_)
-      MAKAR_CHECK_OK(cut_words(
+      MAKAR_CHECK_OK(split_words(
           words,
           [&](std::string_view part, std::vector<Span>& matches) {
             return pattern_->find_all(part, matches);
@@ -123,7 +123,7 @@ class Metaspace : public PreTokenizer {
     });
     if (!split_) return Done{};
     const char32_t mark = decode_utf8(mark_).code;
-    return cut_characters(
+    return split_at_characters(
         words, [&](char32_t c) { return c == mark; }, SplitBehavior::kMergedWithNext);
   }
 
@@ -151,7 +151,7 @@ class Metaspace : public PreTokenizer {
 class Whitespace : public PreTokenizer {  // \w+|[^\w\s]+
  public:
   Status apply(Words& words) const override {
-    return cut_words(
+    return split_words(
         words,
         [](std::string_view part, std::vector<Span>& matches) -> Status {
           const auto kind = [](char32_t c) { return is_word(c) ? 1 : is_space(c) ? 0 : 2; };
@@ -174,19 +174,19 @@ class Whitespace : public PreTokenizer {  // \w+|[^\w\s]+
 class WhitespaceSplit : public PreTokenizer {
  public:
   Status apply(Words& words) const override {
-    return cut_characters(words, is_space, SplitBehavior::kRemoved);
+    return split_at_characters(words, is_space, SplitBehavior::kRemoved);
   }
 };
 
 bool is_punctuation(char32_t c) {
-  return c < 0x80 ? is_ascii_punctuation(c) : in(c, kPunctuation) && !came_after_unicode8(c);
+  return c < 0x80 ? is_ascii_punctuation(c) : in(c, kPunctuation) && !is_newer_than_unicode8(c);
 }
 
 class Bert : public PreTokenizer {
  public:
   Status apply(Words& words) const override {
-    MAKAR_CHECK_OK(cut_characters(words, is_space, SplitBehavior::kRemoved));
-    return cut_characters(words, is_punctuation, SplitBehavior::kIsolated);
+    MAKAR_CHECK_OK(split_at_characters(words, is_space, SplitBehavior::kRemoved));
+    return split_at_characters(words, is_punctuation, SplitBehavior::kIsolated);
   }
 };
 
@@ -194,7 +194,7 @@ class Characters : public PreTokenizer {  // Punctuation, Digits, CharDelimiterS
  public:
   Characters(std::function<bool(char32_t)> test, SplitBehavior behavior)
       : test_(std::move(test)), behavior_(behavior) {}
-  Status apply(Words& words) const override { return cut_characters(words, test_, behavior_); }
+  Status apply(Words& words) const override { return split_at_characters(words, test_, behavior_); }
 
  private:
   std::function<bool(char32_t)> test_;
@@ -205,7 +205,7 @@ class FixedLength : public PreTokenizer {
  public:
   explicit FixedLength(uint64_t length) : length_(length) {}
   Status apply(Words& words) const override {
-    return cut_words(
+    return split_words(
         words,
         [&](std::string_view part, std::vector<Span>& matches) -> Status {
           for (size_t at = 0; at < part.size();) {
@@ -235,8 +235,8 @@ class Sequence : public PreTokenizer {
 };
 
 template <class T, class... Args>
-Made make(Args&&... args) {
-  return Made(std::unique_ptr<const PreTokenizer>(new T(std::forward<Args>(args)...)));
+PreTokenizerResult make(Args&&... args) {
+  return PreTokenizerResult(std::unique_ptr<const PreTokenizer>(new T(std::forward<Args>(args)...)));
 }
 
 Result<SplitBehavior> behavior_field(const Json& json, std::optional<std::string> fallback = std::nullopt) {
@@ -245,7 +245,7 @@ Result<SplitBehavior> behavior_field(const Json& json, std::optional<std::string
                                           "Contiguous"};
   for (size_t i = 0; i < names.size(); ++i)
     if (name == names[i]) return static_cast<SplitBehavior>(i);
-  return error_of(Error::Kind::kUnsupported, "behavior", "unknown behaviour {}{}", shown(name),
+  return error_of(Error::Kind::kUnsupported, "behavior", "unknown behavior {}{}", shown(name),
                   did_you_mean(name.substr(0, 80), names));
 }
 
@@ -256,14 +256,14 @@ Result<std::string> character_field(const Json& json, const char* key) {
   return text;
 }
 
-Made make_split(const Json& json, bool) {
+PreTokenizerResult make_split(const Json& json, bool) {
   MAKAR_TRY(Regex pattern, pattern_field(json));
   MAKAR_TRY(const SplitBehavior behavior, behavior_field(json));
   MAKAR_TRY(const bool invert, bool_field(json, "invert", false));
   return make<Split>(std::move(pattern), behavior, invert);
 }
 
-Made make_byte_level(const Json& json, bool raw) {
+PreTokenizerResult make_byte_level(const Json& json, bool raw) {
   MAKAR_TRY(const bool prefix, bool_field(json, "add_prefix_space", true));
   MAKAR_TRY(const bool use_regex, bool_field(json, "use_regex", true));
   std::optional<Regex> pattern;
@@ -273,7 +273,7 @@ Made make_byte_level(const Json& json, bool raw) {
   return make<ByteLevel>(prefix, std::move(pattern), raw);
 }
 
-Made make_metaspace(const Json& json, bool) {
+PreTokenizerResult make_metaspace(const Json& json, bool) {
   MAKAR_TRY(const std::string mark, character_field(json, "replacement"));
   MAKAR_TRY(const bool prefix, bool_field(json, "add_prefix_space", true));
   MAKAR_TRY(const std::string scheme, string_field(json, "prepend_scheme", prefix ? "always" : "never"));
@@ -285,35 +285,35 @@ Made make_metaspace(const Json& json, bool) {
                   shown(scheme));
 }
 
-Made make_punctuation(const Json& json, bool) {
+PreTokenizerResult make_punctuation(const Json& json, bool) {
   MAKAR_TRY(const SplitBehavior behavior, behavior_field(json, "Isolated"));
   return make<Characters>(is_punctuation, behavior);
 }
 
-Made make_digits(const Json& json, bool) {
+PreTokenizerResult make_digits(const Json& json, bool) {
   MAKAR_TRY(const bool single, bool_field(json, "individual_digits", false));
   return make<Characters>([](char32_t c) { return in(c, kNumber); },
                           single ? SplitBehavior::kIsolated : SplitBehavior::kContiguous);
 }
 
-Made make_delimiter(const Json& json, bool) {
+PreTokenizerResult make_delimiter(const Json& json, bool) {
   MAKAR_TRY(const std::string delimiter, character_field(json, "delimiter"));
   return make<Characters>([code = decode_utf8(delimiter).code](char32_t c) { return c == code; },
                           SplitBehavior::kRemoved);
 }
 
-Made make_scripts(const Json&, bool) {
+PreTokenizerResult make_scripts(const Json&, bool) {
   MAKAR_TRY(Regex pattern, Regex::compile(unicode_scripts_pattern()));
   return make<Split>(std::move(pattern), SplitBehavior::kRemoved, true);
 }
 
-Made make_fixed(const Json& json, bool) {
+PreTokenizerResult make_fixed(const Json& json, bool) {
   MAKAR_TRY(const uint64_t length, count_field(json, "length", 5));
   if (length == 0) return error_at("length", "must be at least 1");
   return make<FixedLength>(length);
 }
 
-Made make_sequence(const Json& json, bool raw) {
+PreTokenizerResult make_sequence(const Json& json, bool raw) {
   MAKAR_TRY(auto parts, make_components<PreTokenizer>(json, "pretokenizers", raw));
   return make<Sequence>(std::move(parts));
 }
@@ -336,7 +336,7 @@ const ComponentKind<PreTokenizer, bool> kKinds[] = {
 
 }  // namespace
 
-Made PreTokenizer::from_json(const Json& json, bool raw_bytes) {
+PreTokenizerResult PreTokenizer::from_json(const Json& json, bool raw_bytes) {
   return make_component(json, "pre_tokenizer", kKinds, raw_bytes);
 }
 

@@ -1,4 +1,4 @@
-// Pre-tokenisers: the second stage of a pipeline, which cuts the normalised text into words.
+// Pre-tokenizers: the second pipeline stage, which splits the normalised text into words.
 #pragma once
 #include <memory>
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace makar {
 
-// A text and the words it is cut into; bytes outside the words are dropped.
+// A text and its words; bytes outside the words are dropped.
 struct Words {
   AlignedText text;
-  std::vector<Span> ranges;  // in text.text()
+  std::vector<Span> ranges;  // ranges of text.text()
 };
 
-// What to do with the parts a pattern matches.
+// What happens to the matches of a pattern.
 enum class SplitBehavior { kRemoved, kIsolated, kMergedWithPrevious, kMergedWithNext, kContiguous };
 
 class PreTokenizer {
@@ -23,7 +23,7 @@ class PreTokenizer {
   virtual Status apply(Words& words) const = 0;
 
   // From the "pre_tokenizer" section; a null section gives a null pointer. With `raw_bytes` the ByteLevel
-  // stage leaves bytes as they are, for a model whose vocabulary holds bytes too.
+  // stage does not translate bytes, for a model with a byte vocabulary.
   static Result<std::unique_ptr<const PreTokenizer>> from_json(const Json& json, bool raw_bytes);
 };
 

@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-// Enough for every real pattern on a word of a megabyte, and about a second at the worst.
+// Enough for every real pattern on a word of a megabyte, and about one second at worst.
 constexpr uint32_t kMatchLimit = 20'000'000;
 constexpr uint32_t kHeapLimitKib = 64 << 10;
 constexpr size_t kJitStack = size_t{16} << 20;
@@ -36,7 +36,7 @@ std::string pcre_message(int code) {
 
 struct Regex::Code {
   pcre2_code* code = nullptr;
-  Scanner::Kind scanner = Scanner::Kind::kNone;  // runs instead, when the pattern has one
+  Scanner::Kind scanner = Scanner::Kind::kNone;  // used instead of PCRE2 when the pattern has one
   ~Code() { pcre2_code_free(code); }
 };
 
@@ -54,7 +54,7 @@ Result<Regex> pattern_field(const Json& json) {
 
 Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
   if (pattern.size() > kPatternLimit)
-    return error_of(Error::Kind::kLimit, "pattern", "has {} bytes; at most {} are read", pattern.size(),
+    return error_of(Error::Kind::kLimit, "pattern", "has {} bytes; the limit is {}", pattern.size(),
                     kPatternLimit);
   std::string source = pattern;
   uint32_t options = PCRE2_UTF | PCRE2_NO_UTF_CHECK;
@@ -72,7 +72,7 @@ Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
   if (!compiled->code)
     return error_at("pattern", "{} does not compile: {} (at byte {})", shown(pattern), pcre_message(code),
                     where);
-  pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // without it the interpreter runs
+  pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // optional: the interpreter runs without it
   if (!literal) compiled->scanner = Scanner::kind_of(pattern);
   Regex regex;
   regex.code_ = std::move(compiled);
@@ -135,11 +135,10 @@ Status Regex::match_all(std::string_view text, std::vector<Span>& matches) const
                       shown(pattern_), pcre_message(found), at);
     const size_t* pair = pcre2_get_ovector_pointer(data.get());
     const size_t begin = pair[0], end = pair[1];
-    if (begin > end || end > text.size()) return error_at("pattern", "{} matched backwards", shown(pattern_));
+    if (begin > end || end > text.size())
+      return error_at("pattern", "{} has a match that ends before it starts", shown(pattern_));
     matches.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
-    at = end > begin         ? end
-         : end < text.size() ? end + utf8_size(static_cast<unsigned char>(text[end]))
-                             : end + 1;
+    at = end > begin ? end : end < text.size() ? end + utf8_size(text[end]) : end + 1;
   }
   return Done{};
 }

@@ -1,5 +1,5 @@
-// Patterns of tokenizer files, run by PCRE2 with its compiler and with limits. The files are written for
-// Oniguruma's Ruby syntax; what differs is translated, or refused with an error.
+// Patterns of tokenizer files, run by PCRE2 with JIT and with limits. The files use Oniguruma's Ruby syntax;
+// differences are translated or refused with an error.
 #pragma once
 #include <functional>
 #include <memory>
@@ -16,10 +16,10 @@ class Regex {
  public:
   static Result<Regex> compile(const std::string& pattern, bool literal = false);
 
-  // Appends every match (empty ones too), left to right. kLimit when the pattern needs too many steps or too
-  // much memory on this text.
+  // Appends every match (including empty ones), left to right. kLimit when the pattern needs too many steps
+  // or too much memory on this text.
   Status find_all(std::string_view text, std::vector<Span>& matches) const;
-  // The same by PCRE2 even where a hand-written scanner exists.
+  // The same with PCRE2 even where a hand-written scanner exists.
   Status match_all(std::string_view text, std::vector<Span>& matches) const;
   const std::string& pattern() const { return pattern_; }
 

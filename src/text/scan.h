@@ -1,5 +1,5 @@
-// Hand-written scanners for the patterns that nearly all byte-level tokenizers use. Each takes well-formed
-// text and returns the end of the word that starts at `p`; tests hold them against PCRE2 on random text.
+// Hand-written scanners for the patterns that nearly all byte-level tokenizers use. Each takes valid text and
+// returns the end of the word that starts at `p`; tests compare them with PCRE2 on random text.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace makar {
 
-// What the patterns ask of a character.
+// The character classes of the patterns.
 enum CharClass : uint8_t {
   kIsLetter = 1,     // \p{L}
   kIsNumber = 2,     // \p{N}
@@ -24,7 +24,7 @@ enum CharClass : uint8_t {
 
 // Classes of all code points, in shared pages.
 struct CharClasses {
-  std::array<uint8_t, 256> ascii{};  // of single bytes; those from 0x80 on are 0 and must be decoded
+  std::array<uint8_t, 256> ascii{};  // for single bytes; bytes from 0x80 on are 0 and must be decoded
   std::vector<uint16_t> page;
   std::vector<std::array<uint8_t, 256>> pages;
   uint8_t of(char32_t code) const { return pages[page[code >> 8]][code & 0xFF]; }
@@ -34,7 +34,7 @@ struct CharClasses {
 class Scanner {
  public:
   enum class Kind { kNone, kGpt2, kCl100k, kQwen2, kO200k };
-  // The kind for a pattern as files write it, kNone when it is another.
+  // The kind for a pattern as written in files; kNone for other patterns.
   static Kind kind_of(const std::string& pattern);
 
   Scanner(const char* end) : end_(end), classes_(CharClasses::get()) {}
@@ -53,7 +53,7 @@ class Scanner {
     const char32_t code = next_code({p, 4}, size);
     return {classes_.of(code), static_cast<uint32_t>(size)};
   }
-  // Past all characters with one of the classes in `mask`, or (not) without any of them.
+  // Skips all characters with a class in `mask`, or (not) without any of them.
   const char* run(const char* p, uint8_t mask) const {
     while (p < end_) {
       const auto byte = static_cast<unsigned char>(*p);
@@ -68,7 +68,7 @@ class Scanner {
     }
     return p;
   }
-  // Past all letters. Eight ASCII bytes at a time: a byte is a letter when its lower case lies from a to z.
+  // Skips letters, eight ASCII bytes at a time: a byte is a letter when its lower case is from a to z.
   const char* letters(const char* p) const {
     constexpr uint64_t kOnes = 0x0101010101010101u;
     while (end_ - p >= 8) {
@@ -110,14 +110,14 @@ class Scanner {
   const CharClasses& classes_;
 };
 
-// 's 't 're 've 'm 'll 'd after an apostrophe at p; p when there is none.
+// Skips 's 't 're 've 'm 'll 'd after an apostrophe at p; returns p when there is none.
 inline const char* Scanner::contraction(const char* p, bool any_case) const {
   if (p >= end_ || *p != '\'' || end_ - p < 2) return p;
   const auto low = [&](char c) { return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
   const char a = low(p[1]);
   if (a == 's' || a == 't' || a == 'm' || a == 'd') return p + 2;
   if (end_ - p < 3) return p;
-  if (any_case && p[1] == '\xC5' && p[2] == '\xBF') return p + 3;  // the long s is an s without case
+  if (any_case && p[1] == '\xC5' && p[2] == '\xBF') return p + 3;  // the long s folds to s
   const char b = low(p[2]);
   if ((a == 'r' && b == 'e') || (a == 'v' && b == 'e') || (a == 'l' && b == 'l')) return p + 3;
   return p;
@@ -179,7 +179,7 @@ inline const char* Scanner::next<Scanner::Kind::kQwen2>(const char* p) const {
   return next<Kind::kCl100k>(p);
 }
 
-// Both word patterns of o200k from p on, without the character before: p when neither matches.
+// Both word patterns of o200k from p on, without the leading character; returns p when neither matches.
 inline const char* Scanner::cased_word(const char* p) const {
   const char* upper_end = p;     // end of [Lu Lt Lm Lo M]*
   const char* caseless_end = p;  // after the last Lm, Lo or M in it

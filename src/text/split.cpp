@@ -12,8 +12,8 @@ struct Part {
 
 }  // namespace
 
-void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior,
-         bool invert, std::vector<Span>& out) {
+void split_by_matches(std::string_view part, uint32_t base, const std::vector<Span>& matches,
+                      SplitBehavior behavior, bool invert, std::vector<Span>& out) {
   std::vector<Part> parts;
   parts.reserve(matches.size() * 2 + 1);
   uint32_t at = 0;

@@ -1,4 +1,4 @@
-// Cutting a range by matches under a behaviour, with the conventions of the Hugging Face library.
+// Splits a range by matches under a behaviour, with the conventions of the Hugging Face library.
 #pragma once
 #include <string_view>
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace makar {
 
-// `matches` are positions in `part`; the pieces that stay are appended to `out`, moved by `base`. Empty ones
-// go.
-void cut(std::string_view part, uint32_t base, const std::vector<Span>& matches, SplitBehavior behavior,
-         bool invert, std::vector<Span>& out);
+// `matches` are ranges of `part`; the resulting ranges are appended to `out`, shifted by `base`. Empty ranges
+// are dropped.
+void split_by_matches(std::string_view part, uint32_t base, const std::vector<Span>& matches,
+                      SplitBehavior behavior, bool invert, std::vector<Span>& out);
 
 // The spans of all characters for which `test` holds.
 template <class Test>

@@ -1,18 +1,32 @@
+#include <algorithm>
+
 #include "text/pipeline.h"
 #include "text/tokenizer.h"
 
 namespace makar {
 namespace {
 
-// Ids kept so that decoders which look at their neighbours see the same ones in the window as in the whole.
+// Ids kept as context, so that decoders that look at neighbouring tokens give the same text for the window as
+// for the whole.
 constexpr size_t kContext = 6;
 
 bool ends_open(std::string_view text) { return text.ends_with("\xEF\xBF\xBD"); }
 
 }  // namespace
 
-StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special)
-    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {}
+StreamDecoder::StreamDecoder(Tokenizer tokenizer, bool skip_special, std::span<const int64_t> context)
+    : tokenizer_(std::move(tokenizer)), skip_special_(skip_special) {
+  for (size_t i = context.size(); i > 0 && ids_.size() < kContext; --i) {
+    const int64_t id = context[i - 1];
+    if (id < 0 || id >= static_cast<int64_t>(tokenizer_.vocab_size())) break;
+    if (!skip_special || !tokenizer_.is_special(static_cast<uint32_t>(id)))
+      ids_.push_back(static_cast<uint32_t>(id));
+  }
+  std::reverse(ids_.begin(), ids_.end());
+  // A context that ends inside a character would change as the character is completed.
+  if (ends_open(tokenizer_.decode(ids_, skip_special_))) ids_.clear();
+  emitted_ids_ = ids_.size();
+}
 
 std::string StreamDecoder::push(uint32_t id) {
   const Decoder* decoder = tokenizer_.impl().decoder.get();
@@ -26,12 +40,12 @@ std::string StreamDecoder::push(uint32_t id) {
   ids_.push_back(id);
   const std::string before = tokenizer_.decode({ids_.data(), emitted_ids_}, skip_special_);
   const std::string now = tokenizer_.decode(ids_, skip_special_);
-  // An open end may still become a character; more than its four bytes will not.
+  // An incomplete end may still become a character; after four ids it will not.
   if (now.size() <= before.size() || (ends_open(now) && ids_.size() - emitted_ids_ < 4)) return "";
   std::string out = now.starts_with(before) ? now.substr(before.size()) : "";
   if (ids_.size() > 2 * kContext + 8) {
     const size_t drop = ids_.size() - kContext;
-    // The window moves only where the decoder gives the same text without what is dropped.
+    // The window moves only when the decoder gives the same text without the dropped ids.
     const std::string tail = tokenizer_.decode({ids_.data() + drop, kContext}, skip_special_);
     if (!tail.empty()) ids_.erase(ids_.begin(), ids_.begin() + static_cast<ptrdiff_t>(drop));
   }

@@ -14,8 +14,8 @@ std::optional<char> fallback_byte(const std::string& token) {
   return static_cast<char>(value);
 }
 
-// A token to stand before others, since decoders treat the first one in their own way.
-std::vector<uint32_t> any_before(const Tokenizer& tokenizer) {
+// A token to put before others, because decoders treat the first token differently.
+std::vector<uint32_t> any_leading_token(const Tokenizer& tokenizer) {
   for (const char* text : {"a", "\u2581a", "e", "the"})
     if (const auto id = tokenizer.id(text)) return {*id};
   return {};
@@ -25,7 +25,7 @@ std::vector<uint32_t> any_before(const Tokenizer& tokenizer) {
 
 std::vector<std::string> token_bytes(const Tokenizer& tokenizer) {
   std::vector<std::string> out(tokenizer.vocab_size());
-  std::vector<uint32_t> ids = any_before(tokenizer);
+  std::vector<uint32_t> ids = any_leading_token(tokenizer);
   const std::string before = tokenizer.decode_bytes(ids);
   ids.push_back(0);
   for (uint32_t id = 0; id < out.size(); ++id) {

@@ -1,4 +1,4 @@
-// The bytes each token adds to a text: what constrained decoding matches grammars against.
+// The bytes that each token adds to a text, for constrained decoding.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace makar {
 
-// By id; empty for special tokens and for ids without a token. A token is taken as it stands in the midst of
-// a text, so that one that begins a word has its space; a byte of a byte fallback is that byte.
+// By id; empty for special tokens and for ids without a token. A token is decoded as in the middle of a text,
+// so that one that starts a word has its space; a byte-fallback token is that byte.
 std::vector<std::string> token_bytes(const Tokenizer& tokenizer);
 
 }  // namespace makar

@@ -1,6 +1,7 @@
 #include "text/tokenizer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "text/byte_alphabet.h"
 #include "text/pipeline.h"
@@ -24,31 +25,38 @@ Encoding join(std::vector<Encoding> parts) {
   return out;
 }
 
-// Special tokens around one set of windows.
+// Adds special tokens around one set of windows.
 Encoding finish(std::vector<Encoding> parts, const PostProcessor::Texts& texts,
                 const PostProcessor* processor, bool add_special) {
-  for (Encoding& part : parts) part.overflow.clear();
   if (processor) processor->apply(parts, texts, add_special);
   return join(std::move(parts));
 }
 
+// The truncation of `count` sequences, less the special tokens that follow it.
+std::optional<Truncation> truncation_of(size_t count, const PostProcessor* processor,
+                                        const EncodeOptions& options) {
+  std::optional<Truncation> t = options.truncation;
+  const size_t added = processor && options.add_special ? processor->added(count == 2) : 0;
+  if (t) t->max_length = t->max_length > added ? t->max_length - added : 0;
+  return t;
+}
+
 Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Texts& texts,
                           const PostProcessor* processor, const EncodeOptions& options) {
-  if (options.truncation) {
-    const size_t added = processor && options.add_special ? processor->added(parts.size() == 2) : 0;
-    Truncation t = *options.truncation;
-    t.max_length = t.max_length > added ? t.max_length - added : 0;
-    MAKAR_CHECK_OK(truncate(parts, t));
-  }
-  std::vector<std::vector<Encoding>> windows;
+  if (const auto t = truncation_of(parts.size(), processor, options))
+    MAKAR_CHECK_OK(truncate(parts, *t, options.overflow));
+  // Taken out first: each window is a copy of the parts that were kept, not of everything that was cut.
+  std::vector<std::vector<Encoding>> cut;
+  for (Encoding& part : parts) cut.push_back(std::exchange(part.overflow, {}));
+  std::vector<Encoding> overflow;
   for (size_t i = 0; i < parts.size(); ++i)
-    for (Encoding& cut : parts[i].overflow) {
-      windows.push_back(parts);
-      windows.back()[i] = std::move(cut);
+    for (Encoding& piece : cut[i]) {
+      std::vector<Encoding> window = parts;
+      window[i] = std::move(piece);
+      overflow.push_back(finish(std::move(window), texts, processor, options.add_special));
     }
   Encoding encoding = finish(std::move(parts), texts, processor, options.add_special);
-  for (auto& window : windows)
-    encoding.overflow.push_back(finish(std::move(window), texts, processor, options.add_special));
+  encoding.overflow = std::move(overflow);
   if (options.padding && options.padding->length > 0)
     pad(encoding, *options.padding, options.padding->length);
   return encoding;
@@ -56,23 +64,39 @@ Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Text
 
 }  // namespace
 
-Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+Result<Encoding> Tokenizer::encode_part(std::string_view text, const EncodeOptions& options,
+                                        uint8_t sequence) const {
   Encoding encoding;
   MAKAR_CHECK_OK(impl_->run(text, options, {encoding.ids, options.offsets ? &encoding.offsets : nullptr}));
-  std::vector<Encoding> parts;
-  parts.push_back(start(std::move(encoding), 0));
+  return start(std::move(encoding), sequence);
+}
+
+Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {
+  std::vector<Encoding> parts(1);
+  MAKAR_TRY(parts[0], encode_part(text, options, 0));
   return assemble(std::move(parts), {text, {}}, impl_->post_processor.get(), options);
 }
 
 Result<Encoding> Tokenizer::encode_pair(std::string_view first, std::string_view second,
                                         const EncodeOptions& options) const {
+  MAKAR_TRY(const Encoding encoded, encode_part(first, options, 0));
+  return encode_pair(first, encoded, second, options);
+}
+
+Result<Encoding> Tokenizer::encode_pair(std::string_view first, const Encoding& encoded,
+                                        std::string_view second, const EncodeOptions& options) const {
   std::vector<Encoding> parts(2);
-  for (size_t i = 0; i < 2; ++i) {
-    MAKAR_CHECK_OK(impl_->run(i == 0 ? first : second, options,
-                              {parts[i].ids, options.offsets ? &parts[i].offsets : nullptr}));
-    parts[i] = start(std::move(parts[i]), static_cast<uint8_t>(i));
+  MAKAR_TRY(parts[1], encode_part(second, options, 1));
+  const PostProcessor* processor = impl_->post_processor.get();
+  const auto t = truncation_of(2, processor, options);
+  if (t && !options.overflow) {
+    MAKAR_TRY(const auto kept, kept_lengths({encoded.size(), parts[1].size()}, *t));
+    parts[0] = kept_tokens(encoded, kept[0], *t);
+    parts[1] = kept_tokens(parts[1], kept[1], *t);
+  } else {
+    parts[0] = encoded;
   }
-  return assemble(std::move(parts), {first, second}, impl_->post_processor.get(), options);
+  return assemble(std::move(parts), {first, second}, processor, options);
 }
 
 std::vector<Result<Encoding>> Tokenizer::encode_batch(std::span<const std::string_view> texts,
@@ -167,7 +191,8 @@ const std::optional<Truncation>& Tokenizer::truncation() const { return impl_->t
 const std::optional<Padding>& Tokenizer::padding() const { return impl_->padding; }
 
 std::vector<Span> code_point_offsets(std::string_view text, const std::vector<Span>& offsets) {
-  // Starts of code points up to each byte; bad sequences count one each, as their replacement does.
+  // The number of code points that start before each byte; an invalid sequence counts as one, like its
+  // replacement.
   std::vector<uint32_t> before(text.size() + 1);
   uint32_t count = 0;
   for (size_t at = 0; at < text.size(); ++count) {

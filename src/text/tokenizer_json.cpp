@@ -1,10 +1,10 @@
-// A Tokenizer from the parsed tokenizer.json, and back.
+// Builds a Tokenizer from a parsed tokenizer.json, and writes it back.
 #include <algorithm>
 
 #include "base/shown.h"
-#include "text/direct.h"
-#include "text/direct_sentencepiece.h"
-#include "text/direct_words.h"
+#include "text/fast_bpe.h"
+#include "text/fast_sentencepiece.h"
+#include "text/fast_words.h"
 #include "text/field.h"
 #include "text/pipeline.h"
 #include "text/unicode.h"
@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-// Whether the words reach the model in the byte alphabet, from the last stage of the pre-tokenizer.
+// Whether words reach the model in the byte alphabet, from the last stage of the pre-tokenizer.
 bool ends_in_byte_level(const Json& json) {
   if (!json.is_object()) return false;
   const Json* type = find_field(json, "type");
@@ -53,7 +53,7 @@ Result<std::vector<AddedToken>> read_added(const Json& json) {
     AddedToken token;
     MAKAR_TRY(const uint64_t id, count_field(one, "id"));
     if (id > Vocabulary::kMaxId)
-      return error_at("added_tokens", "the id {} is above {}", id, Vocabulary::kMaxId);
+      return error_at("added_tokens", "the id {} exceeds the maximum {}", id, Vocabulary::kMaxId);
     token.id = static_cast<uint32_t>(id);
     MAKAR_TRY(token.content, string_field(one, "content"));
     MAKAR_TRY(token.single_word, bool_field(one, "single_word", false));
@@ -146,7 +146,7 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   const auto token_of = [impl](uint32_t token_id, std::string_view original) -> std::string_view {
     const AddedToken* token = impl->added.by_id(token_id);
     if (!token) return impl->model->vocabulary().token(token_id).value_or("");
-    // With the blanks it took from its neighbours, when it was found in the text.
+    // The matched text includes the blanks that the token stripped from its neighbours.
     const bool found = (token->lstrip || token->rstrip) && stripped(original) == stripped(token->content);
     return found ? original : std::string_view(token->normal);
   };
@@ -157,15 +157,14 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   MAKAR_TRY(made->padding, in_section(read_padding(json), place, "padding"));
 
   if (raw) made->raw_bpe = static_cast<const Bpe*>(made->model.get());
-  if (raw && made->model->deterministic()) made->direct = direct_kind(pre);
+  if (raw && made->model->deterministic()) made->fast_bpe = fast_bpe_kind(pre);
   if (!made->byte_level && made->model->splits_before(kBlankMark)) made->mark = kBlankMark;
   if (made->model->deterministic()) {
-    const DirectWords words = direct_words(section(json, "normalizer"), pre, made->mark);
-    if (words.kind != DirectWords::Kind::kNone)
-      made->direct_words = std::make_shared<const DirectWords>(words);
+    const FastWords words = fast_words_for(section(json, "normalizer"), pre, made->mark);
+    if (words.kind != FastWords::Kind::kNone) made->fast_words = std::make_shared<const FastWords>(words);
   }
-  if (auto found = DirectSentencePiece::find(section(json, "normalizer"), pre, *made->model))
-    made->direct_sentencepiece = std::make_shared<const DirectSentencePiece>(std::move(*found));
+  if (auto found = FastSentencePiece::find(section(json, "normalizer"), pre, *made->model))
+    made->fast_sentencepiece = std::make_shared<const FastSentencePiece>(std::move(*found));
   made->banned = made->added.special();
   if (made->model->unknown_id() < made->banned.size()) made->banned[made->model->unknown_id()] = false;
   if (std::none_of(made->banned.begin(), made->banned.end(), [](bool b) { return b; })) made->banned.clear();

@@ -19,9 +19,13 @@ Encoding window(const Encoding& e, size_t begin, size_t end) {
   return out;
 }
 
-Status cut(Encoding& encoding, size_t length, const Truncation& t) {
+Status truncate_one(Encoding& encoding, size_t length, const Truncation& t, bool overflow) {
   const size_t size = encoding.size();
   if (length >= size) return Done{};
+  if (!overflow) {
+    encoding = kept_tokens(encoding, length, t);
+    return Done{};
+  }
   if (length == 0) {
     Encoding empty;
     empty.overflow.push_back(std::move(encoding));
@@ -29,7 +33,8 @@ Status cut(Encoding& encoding, size_t length, const Truncation& t) {
     return Done{};
   }
   if (t.stride >= length)
-    return error_at("truncation", "the stride {} must be smaller than the {} tokens left after special ones",
+    return error_at("truncation",
+                    "the stride {} must be smaller than the {} tokens that remain after special tokens",
                     t.stride, length);
   std::vector<Encoding> windows;
   const size_t step = length - t.stride;
@@ -46,18 +51,19 @@ Status cut(Encoding& encoding, size_t length, const Truncation& t) {
 
 }  // namespace
 
-Status truncate(std::vector<Encoding>& parts, const Truncation& t) {
+Encoding kept_tokens(const Encoding& encoding, size_t length, const Truncation& t) {
+  const size_t size = encoding.size(), kept = std::min(length, size);
+  return t.left ? window(encoding, size - kept, size) : window(encoding, 0, kept);
+}
+
+Result<std::vector<size_t>> kept_lengths(const std::vector<size_t>& sizes, const Truncation& t) {
   size_t total = 0;
-  for (const Encoding& part : parts) total += part.size();
-  if (t.max_length == 0) {
-    for (Encoding& part : parts) MAKAR_CHECK_OK(cut(part, 0, t));
-    return Done{};
-  }
-  if (total <= t.max_length) return Done{};
-  const size_t remove = total - t.max_length;
+  for (const size_t size : sizes) total += size;
+  if (total <= t.max_length) return sizes;
+  if (t.max_length == 0) return std::vector<size_t>(sizes.size(), 0);
   if (t.strategy == Truncation::Strategy::kLongestFirst) {
-    if (parts.size() == 1) return cut(parts[0], t.max_length, t);
-    size_t small = parts[0].size(), large = parts[1].size();
+    if (sizes.size() == 1) return std::vector<size_t>{t.max_length};
+    size_t small = sizes[0], large = sizes[1];
     const bool swapped = small > large;
     if (swapped) std::swap(small, large);
     large = small > t.max_length ? small : std::max(small, t.max_length - small);
@@ -66,16 +72,25 @@ Status truncate(std::vector<Encoding>& parts, const Truncation& t) {
       large = small + t.max_length % 2;
     }
     if (swapped) std::swap(small, large);
-    MAKAR_CHECK_OK(cut(parts[0], small, t));
-    return cut(parts[1], large, t);
+    return std::vector<size_t>{small, large};
   }
-  const size_t which = t.strategy == Truncation::Strategy::kOnlyFirst ? 0 : 1;
-  if (which >= parts.size())
-    return error_at("truncation", "only the second sequence may be cut, but there is one only");
-  if (parts[which].size() <= remove)
-    return error_at("truncation", "the sequence has {} tokens, too few to cut {} of them",
-                    parts[which].size(), remove);
-  return cut(parts[which], parts[which].size() - remove, t);
+  const size_t remove = total - t.max_length, which = t.strategy == Truncation::Strategy::kOnlyFirst ? 0 : 1;
+  if (which >= sizes.size())
+    return error_at("truncation", "the strategy truncates only the second sequence, but there is only one");
+  if (sizes[which] <= remove)
+    return error_at("truncation", "the sequence has {} tokens, too few to remove {} of them", sizes[which],
+                    remove);
+  std::vector<size_t> kept = sizes;
+  kept[which] -= remove;
+  return kept;
+}
+
+Status truncate(std::vector<Encoding>& parts, const Truncation& t, bool overflow) {
+  std::vector<size_t> sizes;
+  for (const Encoding& part : parts) sizes.push_back(part.size());
+  MAKAR_TRY(const std::vector<size_t> kept, kept_lengths(sizes, t));
+  for (size_t i = 0; i < parts.size(); ++i) MAKAR_CHECK_OK(truncate_one(parts[i], kept[i], t, overflow));
+  return Done{};
 }
 
 void pad(Encoding& encoding, const Padding& p, size_t length) {

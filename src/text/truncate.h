@@ -4,9 +4,13 @@
 
 namespace makar {
 
-// Cuts one or two sequences so that they hold at most max_length tokens; what is cut goes to `overflow` in
-// windows of the same length that share `stride` tokens.
-Status truncate(std::vector<Encoding>& parts, const Truncation& truncation);
+// How many tokens of each sequence (one or two) fit together into max_length.
+Result<std::vector<size_t>> kept_lengths(const std::vector<size_t>& sizes, const Truncation& truncation);
+// The `length` tokens of a sequence that truncation keeps, without overflow.
+Encoding kept_tokens(const Encoding& encoding, size_t length, const Truncation& truncation);
+// Truncates one or two sequences to at most max_length tokens. With `overflow`, the rest is kept in windows
+// of the same length that overlap by `stride` tokens.
+Status truncate(std::vector<Encoding>& parts, const Truncation& truncation, bool overflow);
 void pad(Encoding& encoding, const Padding& padding, size_t length);
 
 }  // namespace makar

@@ -1,59 +1,18 @@
-// UTF-8 and the Unicode character database (through utf8proc, whose tables are packed here into one page
-// table).
+// The Unicode character database (from utf8proc, whose tables are packed into one page table).
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace makar {
 
-// One step of decoding. A malformed sequence gives U+FFFD, `ok` false, and the length of its maximal valid
-// prefix (at least one byte), which is how the WHATWG standard and Rust replace it.
-struct CodePoint {
-  char32_t code;
-  uint32_t size;
-  bool ok;
-};
-
-constexpr char32_t kReplacement = 0xFFFD;
-// What SentencePiece writes for a blank.
+// SentencePiece's mark for a blank.
 constexpr std::string_view kBlankMark = "\u2581";
 
-CodePoint decode_utf8_multibyte(const char* at, const char* end);
-inline CodePoint decode_utf8(const char* at, const char* end) {
-  const auto first = static_cast<unsigned char>(*at);
-  if (first < 0x80) return {first, 1, true};
-  return decode_utf8_multibyte(at, end);
-}
-inline CodePoint decode_utf8(std::string_view text, size_t at = 0) {
-  return decode_utf8(text.data() + at, text.data() + text.size());
-}
-// The code point at `at` of text known to be well-formed; encoded surrogates pass through (see ByteEscape).
-inline char32_t next_code(std::string_view text, size_t& at) {
-  const auto* p = reinterpret_cast<const unsigned char*>(text.data()) + at;
-  if (p[0] < 0x80) return at += 1, p[0];
-  if (p[0] < 0xE0) return at += 2, static_cast<char32_t>((p[0] & 0x1F) << 6 | (p[1] & 0x3F));
-  if (p[0] < 0xF0)
-    return at += 3, static_cast<char32_t>((p[0] & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F));
-  return at += 4, static_cast<char32_t>((p[0] & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 |
-                                        (p[3] & 0x3F));
-}
-inline uint32_t utf8_size(unsigned char first) {
-  return first < 0x80 ? 1 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
-}
-
-void append_utf8(std::string& out, char32_t code);
-std::string utf8(char32_t code);
-std::u32string code_points(std::string_view text);  // malformed parts become U+FFFD
-size_t count_code_points(std::string_view text);    // of well-formed text
-bool is_ascii(std::string_view text);
-bool is_valid_utf8(std::string_view text);
-std::string to_valid_utf8(std::string_view text);  // malformed parts become U+FFFD
-// The length of the longest prefix that does not end inside a character; for streams.
-size_t complete_utf8_prefix(std::string_view text);
-
-// Bytes that are not UTF-8 travel through a byte-level pipeline as U+DC00 + byte, encoded in three bytes:
-// such surrogates cannot occur in well-formed text, so the way back is exact.
+// Invalid bytes pass through a byte-level pipeline as U+DC00 + byte, encoded in three bytes: such surrogates
+// do not occur in valid text, so the conversion is reversible.
 std::string escape_bytes(std::string_view text);
 inline bool is_escaped_byte(char32_t code) { return code >= 0xDC80 && code <= 0xDCFF; }
 

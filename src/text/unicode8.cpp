@@ -37,7 +37,7 @@ constexpr Range kLater[] = {
 
 }  // namespace
 
-bool came_after_unicode8(char32_t code) {
+bool is_newer_than_unicode8(char32_t code) {
   const Range* at = std::upper_bound(std::begin(kLater), std::end(kLater), code,
                                      [](char32_t c, const Range& range) { return c < range.first; });
   return at != std::begin(kLater) && code <= (at - 1)->last;

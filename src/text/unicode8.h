@@ -1,9 +1,9 @@
-// The Hugging Face library asks a table of Unicode 8 for punctuation, nonspacing marks and format characters
-// in its BERT stages. Code points of these categories that came later are not in it.
+// The BERT stages of the Hugging Face library use a Unicode 8 table for punctuation, nonspacing marks and
+// format characters. Code points of these categories that were added later are not in it.
 #pragma once
 
 namespace makar {
 
-bool came_after_unicode8(char32_t code);
+bool is_newer_than_unicode8(char32_t code);
 
 }  // namespace makar

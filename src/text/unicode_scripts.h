@@ -1,5 +1,5 @@
-// The pattern of the UnicodeScripts pre-tokenizer: runs of one script, Japanese scripts taken as Han, blanks
-// staying with the run before them.
+// The pattern of the UnicodeScripts pre-tokenizer: runs of one script; Japanese scripts count as Han, and
+// blanks stay with the preceding run.
 #pragma once
 #include <string>
 

@@ -10,23 +10,24 @@
 namespace makar {
 namespace {
 
-constexpr double kUnknownPenalty = 10;  // below the rarest token, as SentencePiece sets it
+constexpr double kUnknownPenalty = 10;  // below the rarest token, as in SentencePiece
 
-// Words of up to so many bytes are asked for their margin, and scores of up to so much may come before them.
+// The margin is computed for words of at most this many bytes, after scores of at most this magnitude.
 constexpr size_t kMarginBytes = 31;
 constexpr float kMarginScore = 65536;
 
 template <class Score>
 struct Node {
   Score score = 0;
-  Score second = -std::numeric_limits<Score>::infinity();  // of the best offer that lost
+  Score second = -std::numeric_limits<Score>::infinity();  // of the second-best path to this position
   uint32_t begin = UINT32_MAX;
   uint32_t id = kNoId;
 };
 
 }  // namespace
 
-Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const {
+Status Unigram::tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+                         WorkBudget* work) const {
   float single = 0;
   double twice = 0;
   return sentencepiece_ ? viterbi(word, banned, single, out) : viterbi(word, banned, twice, out);
@@ -41,20 +42,20 @@ float Unigram::score_after(uint32_t id, float score) const {
   return score + static_cast<float>(id == unknown_ ? unknown_score_ : scores_[id]);
 }
 
-bool Unigram::cut_is_clear(std::string_view word, const Banned* banned) const {
+bool Unigram::segmentation_is_stable(std::string_view word, const Banned* banned) const {
   if (word.size() > kMarginBytes) return false;
   double score = 0, margin = std::numeric_limits<double>::infinity();
   std::vector<ModelToken> out;
   if (!viterbi(word, banned, score, out, &margin).ok()) return false;
-  // Fused unknown characters and bytes hide how many scores were added: such a word is not clear.
+  // Fused unknown characters and bytes hide how many scores were added: the margin of such a word is unknown.
   for (const ModelToken& token : out)
     if (vocabulary_.token(token.id) != word.substr(token.begin, token.end - token.begin)) return false;
-  // Two paths of n additions from the same start differ from their true difference by n roundings each.
+  // The computed difference of two paths of n additions is off by at most n rounding errors each.
   const double rounding = (double{kMarginScore} + 2 * std::fabs(score)) * 0x1p-24;
   return margin > 2 * static_cast<double>(word.size() + 1) * rounding;
 }
 
-bool Unigram::cut_may_be_kept(float score) const { return std::fabs(score) < kMarginScore; }
+bool Unigram::score_allows_caching(float score) const { return std::fabs(score) < kMarginScore; }
 
 template <class Score>
 Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& score,
@@ -63,7 +64,7 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& scor
   std::vector<Node<Score>> best(size + 1);
   best[0].score = score;
   for (uint32_t at = 0; at < size;) {
-    const uint32_t character = std::min(utf8_size(static_cast<unsigned char>(word[at])), size - at);
+    const uint32_t character = std::min(utf8_size(word[at]), size - at);
     const Score here = best[at].score;
     bool single = false;
     const auto offer = [&](uint32_t end, Score sum, uint32_t id) {
@@ -81,7 +82,7 @@ Status Unigram::viterbi(std::string_view word, const Banned* banned, Score& scor
     });
     if (!single) {
       if (unknown_ == kNoId)
-        return error_at("unk_id", "a character is not in the vocabulary, and there is no unknown token");
+        return error_at("unk_id", "a character is not in the vocabulary, and the model has no unknown token");
       offer(at + character, here + static_cast<Score>(unknown_score_), unknown_);
     }
     at += character;
@@ -109,7 +110,7 @@ void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned
   if (id == unknown_) {
     const std::string_view part = word.substr(begin, end - begin);
     const auto known = [&](char c) { return byte_ids_[static_cast<unsigned char>(c)] != kNoId; };
-    // Unknown characters side by side may spell a token after all (the Hugging Face library looks it up).
+    // Adjacent unknown characters may spell a token (the Hugging Face library looks it up).
     if (const uint32_t whole = vocabulary_.find(part);
         whole != kNoId && !sentencepiece_ && !(banned && whole < banned->size() && (*banned)[whole])) {
       id = whole;
@@ -122,7 +123,7 @@ void Unigram::emit(std::string_view word, ModelToken piece, const Banned* banned
 }
 
 bool Unigram::splits_before(std::string_view mark) const {
-  // In single precision the score of what came before decides between equals: the text must stay whole.
+  // In single precision, the score of the preceding text decides between equal paths: do not split the text.
   return !sentencepiece_ && no_token_crosses(mark);
 }
 
@@ -150,7 +151,7 @@ Result<std::unique_ptr<const TokenModel>> Unigram::from_json(const Json& json) {
   std::unique_ptr<Unigram> model(new Unigram());
   MAKAR_TRY(const Json* list, list_field(json, "vocab"));
   if (list->size() > Vocabulary::kMaxId)
-    return error_of(Error::Kind::kLimit, "vocab", "has {} tokens", list->size());
+    return error_of(Error::Kind::kLimit, "vocab", "has {} tokens, too many", list->size());
   double lowest = 0;
   for (size_t id = 0; id < list->size(); ++id) {
     const Json& one = (*list)[id];
@@ -174,7 +175,7 @@ Result<std::unique_ptr<const TokenModel>> Unigram::from_json(const Json& json) {
   model->byte_ids_.assign(256, kNoId);
   if (model->byte_fallback_)
     for (int b = 0; b < 256; ++b) model->byte_ids_[b] = model->vocabulary_.find(fmt::format("<0x{:02X}>", b));
-  // SentencePiece never finds its byte and unknown pieces in the text; the Hugging Face library does.
+  // SentencePiece never matches its byte and unknown pieces in the text; the Hugging Face library does.
   MAKAR_TRY(model->sentencepiece_, bool_field(json, "sentencepiece", false));
   std::vector<bool> hidden(model->vocabulary_.size());
   if (model->sentencepiece_) {

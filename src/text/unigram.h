@@ -1,4 +1,4 @@
-// Unigram language model (Kudo, 2018): the cut with the highest sum of log-probabilities, by Viterbi.
+// Unigram language model (Kudo, 2018): the segmentation with the highest sum of log-probabilities (Viterbi).
 #pragma once
 #include "text/byte_trie.h"
 #include "text/model.h"
@@ -9,24 +9,25 @@ class Unigram : public TokenModel {
  public:
   static Result<std::unique_ptr<const TokenModel>> from_json(const Json& json);
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override;
+  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+                  WorkBudget* work) const override;
   const Vocabulary& vocabulary() const override { return vocabulary_; }
   uint32_t unknown_id() const override { return unknown_; }
   bool splits_before(std::string_view mark) const override;
   bool keeps_words() const override { return !sentencepiece_; }
   void write(Json& model) const override;
 
-  // SentencePiece adds scores in single precision over the whole text, so what came before a word can decide
-  // between cuts that are nearly equal. The text may still be cut into words when no token crosses a mark:
-  // `score` goes in as the sum before the word and comes out as the sum after it.
+  // SentencePiece adds scores in single precision over the whole text, so the text before a word can decide
+  // between nearly equal segmentations. The text may still be split into words when no token crosses a mark:
+  // `score` is the sum before the word on entry and the sum after it on return.
   bool sentencepiece() const { return sentencepiece_; }
   bool no_token_crosses(std::string_view mark) const;
   Status tokenize_after(std::string_view word, const Banned* banned, float& score,
                         std::vector<ModelToken>& out) const;
-  // Whether the word is cut the same way after every score that cut_may_be_kept(): its best path wins at each
-  // of its places by more than all roundings together.
-  bool cut_is_clear(std::string_view word, const Banned* banned) const;
-  bool cut_may_be_kept(float score) const;
+  // Whether the word is segmented the same way after every score that score_allows_caching() accepts: its
+  // best path wins at each position by more than all rounding errors.
+  bool segmentation_is_stable(std::string_view word, const Banned* banned) const;
+  bool score_allows_caching(float score) const;
   float score_after(uint32_t id, float score) const;
 
  private:

@@ -79,12 +79,12 @@ std::optional<std::string_view> Vocabulary::token(uint32_t id) const {
 
 Result<Vocabulary> Vocabulary::from_json(const Json& json) {
   if (!json.is_object())
-    return error_at("vocab", "expected an object of tokens and ids, found {}", json.type_name());
+    return error_at("vocab", "expected an object that maps tokens to ids, found {}", json.type_name());
   Vocabulary vocabulary;
   for (const auto& [token, id] : json.items()) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<uint64_t>() > kMaxId)
-      return error_at("vocab", "the id of {} must be a whole number from 0 to {}, found {}", shown(token),
-                      kMaxId, id.dump().substr(0, 40));
+      return error_at("vocab", "the id of {} must be an integer from 0 to {}, found {}", shown(token), kMaxId,
+                      id.dump().substr(0, 40));
     vocabulary.add(token, id.get<uint32_t>());
   }
   return vocabulary;

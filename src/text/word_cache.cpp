@@ -16,7 +16,7 @@ void fill(E& entry, std::span<const ModelToken> tokens) {
 
 }  // namespace
 
-// Zeroed pages come from the system untouched, so a short-lived cache costs little.
+// Zeroed pages come from the system untouched, so a short-lived cache is cheap.
 WordCache::WordCache()
     : shorts_(static_cast<Short*>(std::calloc(size_t{1} << kShortBits, sizeof(Short)))),
       longs_(static_cast<Long*>(std::calloc(size_t{1} << kLongBits, sizeof(Long)))) {

@@ -1,5 +1,5 @@
-// Words already cut, in fixed tables of 4 MB and 1 MB: words of up to 15 bytes with up to 3 tokens, and of up
-// to 31 bytes with up to 6. A newer word replaces the older one in its place.
+// A cache of tokenized words in fixed tables of 4 MB and 1 MB: words of up to 15 bytes with up to 3 tokens,
+// and of up to 31 bytes with up to 6. A newer word replaces the older one in its slot.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace makar {
 
 class WordCache {
  public:
-  // A word as the key of its table: its bytes, zeros, and its size in the last byte.
+  // A word as key of its table: its bytes, zeros, and its size in the last byte.
   template <int kWords>
   struct Key {
     uint64_t words[kWords];
@@ -37,7 +37,7 @@ class WordCache {
   using Long = Entry<4, 6>;
   static_assert(sizeof(Short) == 32 && sizeof(Long) == 64);
 
-  // The key of bytes of which those up to `limit` may be read.
+  // Makes the key; bytes up to `limit` may be read.
   static Key<2> short_key(const char* bytes, size_t size, const char* limit) {
     Key<2> key;
     if (bytes + 16 <= limit) {
@@ -61,8 +61,8 @@ class WordCache {
     return key;
   }
 
-  // Null when the word is not here. Sizes from 1 to 15 and to 31. The slot of a short word can be asked for
-  // first and fetched ahead.
+  // Null when the word is not cached. Words have 1 to 15 or up to 31 bytes. The slot of a short word can be
+  // computed first and prefetched.
   static uint32_t slot(const Key<2>& key) { return static_cast<uint32_t>(key.hash() >> (64 - kShortBits)); }
   void fetch(uint32_t slot) const { __builtin_prefetch(&shorts_[slot]); }
   const Short* find_short(const Key<2>& key, uint32_t slot) const {
@@ -74,7 +74,7 @@ class WordCache {
     const Long& entry = longs_[key.hash() >> (64 - kLongBits)];
     return entry.key == key ? &entry : nullptr;
   }
-  // Keeps the tokens of a word when they fit and follow each other without gaps.
+  // Stores the tokens of a word if they fit and are contiguous.
   void put(std::string_view word, std::span<const ModelToken> tokens);
 
   WordCache();

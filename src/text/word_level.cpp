@@ -1,4 +1,4 @@
-// WordLevel: a word is a token, or unknown.
+// WordLevel: a whole word is one token, or unknown.
 #include "text/word_level.h"
 
 #include "base/shown.h"
@@ -14,11 +14,12 @@ class WordLevel : public TokenModel {
         unknown_text_(std::move(unknown)),
         unknown_(vocabulary_.find(unknown_text_)) {}
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override {
+  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+                  WorkBudget* work) const override {
     uint32_t id = vocabulary_.find(word);
     if (id == kNoId || (banned && id < banned->size() && (*banned)[id])) id = unknown_;
     if (id == kNoId)
-      return error_at("unk_token", "a word is not in the vocabulary, and {} is not in it either",
+      return error_at("unk_token", "a word is not in the vocabulary, and neither is the unknown token {}",
                       shown(unknown_text_));
     out.push_back({id, 0, static_cast<uint32_t>(word.size())});
     return Done{};
@@ -36,7 +37,7 @@ class WordLevel : public TokenModel {
 
 Result<std::unique_ptr<const TokenModel>> make_word_level(const Json& json) {
   const Json* vocab = find_field(json, "vocab");
-  if (!vocab) return wrong_field(json, "vocab", "an object of tokens and ids");
+  if (!vocab) return wrong_field(json, "vocab", "an object that maps tokens to ids");
   MAKAR_TRY(Vocabulary vocabulary, Vocabulary::from_json(*vocab));
   MAKAR_TRY(std::string unknown, string_field(json, "unk_token", "<unk>"));
   return std::unique_ptr<const TokenModel>(new WordLevel(std::move(vocabulary), std::move(unknown)));

@@ -1,4 +1,5 @@
-// WordPiece: the longest token at each place, from left to right; a word that cannot be covered is unknown.
+// WordPiece: the longest matching token at each position, from left to right; a word that cannot be covered
+// is unknown.
 #include "text/wordpiece.h"
 
 #include "base/shown.h"
@@ -28,7 +29,8 @@ class WordPiece : public TokenModel {
     continuing_.build(std::move(continuing));
   }
 
-  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out) const override {
+  Status tokenize(std::string_view word, const Banned* banned, std::vector<ModelToken>& out,
+                  WorkBudget* work) const override {
     const size_t first = out.size();
     if (word.size() > limit_ && count_code_points(word) > limit_) return unknown(word, out);
     for (size_t begin = 0; begin < word.size();) {
@@ -55,10 +57,11 @@ class WordPiece : public TokenModel {
   uint32_t unknown_id() const override { return unknown_; }
 
  private:
-  static bool inside(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+  static bool inside(char c) { return is_utf8_continuation(c); }
   Status unknown(std::string_view word, std::vector<ModelToken>& out) const {
     if (unknown_ == kNoId)
-      return error_at("unk_token", "a word is not covered by the vocabulary, and {} is not in it either",
+      return error_at("unk_token",
+                      "a word cannot be tokenized, and the unknown token {} is not in the vocabulary",
                       shown(unknown_text_));
     out.push_back({unknown_, 0, static_cast<uint32_t>(word.size())});
     return Done{};
@@ -68,14 +71,14 @@ class WordPiece : public TokenModel {
   std::string unknown_text_, prefix_;
   uint64_t limit_;
   uint32_t unknown_ = kNoId;
-  ByteTrie starting_, continuing_;  // tokens of the start of a word, and of the rest without their prefix
+  ByteTrie starting_, continuing_;  // tokens at the start of a word, and later tokens without their prefix
 };
 
 }  // namespace
 
 Result<std::unique_ptr<const TokenModel>> make_wordpiece(const Json& json) {
   const Json* vocab = find_field(json, "vocab");
-  if (!vocab) return wrong_field(json, "vocab", "an object of tokens and ids");
+  if (!vocab) return wrong_field(json, "vocab", "an object that maps tokens to ids");
   MAKAR_TRY(Vocabulary vocabulary, Vocabulary::from_json(*vocab));
   MAKAR_TRY(std::string unknown, string_field(json, "unk_token", "[UNK]"));
   MAKAR_TRY(std::string prefix, string_field(json, "continuing_subword_prefix", "##"));

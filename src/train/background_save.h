@@ -1,4 +1,4 @@
-// Writes one thing at a time while the caller goes on; what went wrong is told at the next call.
+// Writes one checkpoint at a time in the background; an error is reported at the next call.
 #pragma once
 #include <functional>
 #include <future>
@@ -10,9 +10,9 @@ namespace makar {
 class BackgroundSave {
  public:
   ~BackgroundSave() { (void)wait(); }
-  // Waits for the one before and gives its error; else starts `write` on a thread of its own.
+  // Waits for the previous save. Returns its error, or starts `write` on a background thread.
   Status start(std::function<Status()> write);
-  // The error of one that has ended by now; does not wait.
+  // The error of a save that has finished; does not wait.
   Status poll();
   Status wait();
 

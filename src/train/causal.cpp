@@ -25,7 +25,7 @@ void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batc
                 std::vector<int64_t>& targets) {
   end = std::min(end, store.tokens());
   for (const TokenRange& part : store.cut(begin, end)) {
-    // One token more when the document goes on: it is the last one's target.
+    // If the document continues, read one more token: it is the target of the last one.
     const auto whole = store.cut(part.begin, std::min(part.end + 1, store.tokens())).front();
     const std::vector<int64_t> ids = store.read(whole);
     const std::vector<uint8_t> learnt = store.masked() ? store.mask(whole) : std::vector<uint8_t>();
@@ -72,7 +72,7 @@ WindowPlace window_at(const std::vector<Source>& sources, const Mixture& mixture
   const uint64_t windows = window_count(store, context), epoch = draw.rank / windows;
   const uint64_t own = seed * 1000003 + draw.source;
   const auto window = static_cast<int64_t>(Permutation(windows, own, epoch)(draw.rank % windows));
-  // Every epoch cuts the windows elsewhere.
+  // Each epoch shifts the window boundaries.
   const auto room = static_cast<uint64_t>(std::min(context, std::max<int64_t>(1, store.tokens() - context)));
   const auto offset = static_cast<int64_t>(Rng(own, Purpose::kShuffle, epoch).bits(~uint64_t{0})[0] % room);
   return {&store, offset + window * context};
@@ -123,8 +123,8 @@ Result<MicroBatch> CausalTask::validation_batch(uint64_t index) {
   return next_token_batch(model_, std::move(batch), std::move(targets), o_.smoothing);
 }
 
-Result<std::string> CausalTask::sample(ThreadPool& pool, int64_t step) {
-  return sampler_ ? sampler_(pool, step) : Result<std::string>(std::string());
+Result<std::string> CausalTask::sample(Device& device, int64_t step) {
+  return sampler_ ? sampler_(device, step) : Result<std::string>(std::string());
 }
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// Next-token prediction on token stores: windows of `context` tokens, cut where documents end, so that
-// attention stays inside each.
+// Next-token prediction on token stores: windows of `context` tokens, split at document boundaries, so that
+// attention stays inside each document.
 #pragma once
 #include "data/mixture.h"
 #include "data/token_store.h"
@@ -17,7 +17,7 @@ struct CausalOptions {
   int64_t context = 256, batch = 8;
   uint64_t seed = 0;
   float smoothing = 0;
-  int64_t validation_tokens = 1 << 20;  // at most so many are looked at
+  int64_t validation_tokens = 1 << 20;  // upper limit of tokens evaluated
 };
 
 // Writes the tokens of [begin, end] and their targets (the next token, inside the document) into a batch.
@@ -29,14 +29,14 @@ MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targ
 
 class CausalTask : public Task {
  public:
-  using Sampler = std::function<Result<std::string>(ThreadPool&, int64_t step)>;
+  using Sampler = std::function<Result<std::string>(Device&, int64_t step)>;
   CausalTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
              CausalOptions options, Sampler sampler = {});
   Result<MicroBatch> train_batch(uint64_t index) override;
   uint64_t batches_per_epoch() const override;
   uint64_t validation_batches() const override;
   Result<MicroBatch> validation_batch(uint64_t index) override;
-  Result<std::string> sample(ThreadPool& pool, int64_t step) override;
+  Result<std::string> sample(Device& device, int64_t step) override;
 
  private:
   Model& model_;
@@ -47,18 +47,19 @@ class CausalTask : public Task {
   Sampler sampler_;
 };
 
-// Where the i-th window of a run begins: another order and another cut each epoch, computed directly.
+// The start of the i-th window of a run. Order and window boundaries change each epoch; computed directly
+// from i.
 struct WindowPlace {
   const TokenStore* store;
   int64_t begin;
 };
 WindowPlace window_at(const std::vector<Source>& sources, const Mixture& mixture, int64_t context,
                       uint64_t seed, uint64_t i);
-// Mixture of the sources by their weights.
+// The mixture of the sources by weight.
 Mixture mixture_of(const std::vector<Source>& sources, uint64_t seed);
 
-// Windows of a store that fit at any offset below the context; the last is shorter in a store smaller than
-// that.
+// Number of windows that fit at any offset below the context. If the store is smaller than a window, the only
+// one is shorter.
 uint64_t window_count(const TokenStore& store, int64_t context);
 
 }  // namespace makar

@@ -65,7 +65,8 @@ Status check_sums(const std::string& folder) {
     MAKAR_TRY(const std::string wanted, marker.text(file));
     if (file.find('/') != std::string::npos) return marker.wrong(file, "must be a file of the folder");
     MAKAR_TRY(const std::string found, sha256_of_file(folder + "/" + file));
-    if (found != wanted) return error_at(folder + "/" + file, "its checksum is not the one of complete.json");
+    if (found != wanted)
+      return error_at(folder + "/" + file, "its checksum differs from the one in complete.json");
   }
   return Done{};
 }
@@ -75,7 +76,7 @@ Status take(const Safetensors& file, const std::string& name, Tensor& into) {
   if (!(t.shape() == into.shape()) || t.dtype() != into.dtype())
     return error_at(file.place(), "tensor '{}' has shape {} where {} is expected", name, t.shape().text(),
                     into.shape().text());
-  std::memcpy(into.raw(), t.raw(), t.bytes());
+  into.memory().copy_in(into.address(), t.raw(), t.bytes());
   return Done{};
 }
 
@@ -112,7 +113,7 @@ Snapshot take_snapshot(const RunState& state, const Model& model, const Optimize
                        const Averages& averages, bool copied) {
   Snapshot out{state, {}};
   const auto add = [&](const std::string& name, const Tensor& t) {
-    out.tensors.push_back({name, copied ? t.clone() : t});
+    out.tensors.push_back({name, copied && t.memory().is_host() ? t.clone() : t.host()});
   };
   for (const auto& p : model.parameters().all())
     if (p->trainable && !p->buffer) add("parameter." + p->name, p->value);
@@ -121,47 +122,78 @@ Snapshot take_snapshot(const RunState& state, const Model& model, const Optimize
   return out;
 }
 
-Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t keep) {
-  const RunState& state = snapshot.state;
-  const std::string folder = fmt::format("{}/checkpoint-{}", run, state.step), temporary = folder + ".tmp";
-  std::error_code code;
-  fs::remove_all(temporary, code);  // of a run that was killed while saving
-  fs::remove_all(folder, code);     // without a marker, or the same step again: equal by construction
-  MAKAR_CHECK_OK(make_folder(temporary));
-  const auto written = [&]() -> Status {
-    MAKAR_CHECK_OK(write_safetensors(temporary + "/state.safetensors", snapshot.tensors));
-    return write_file(temporary + "/trainer_state.json", state_json(state).dump(2) + "\n");
-  }();
-  if (!written.ok()) {
-    fs::remove_all(temporary, code);
-    const Error& e = written.error();
-    return error_of(e.kind, e.place,
-                    "{}; the checkpoint of step {} was not written, older ones are untouched", e.message,
-                    state.step);
-  }
+namespace {
+
+// Writes all files of a checkpoint into an empty folder; the marker with their checksums is last.
+Status write_checkpoint(const std::string& folder, const Snapshot& snapshot) {
+  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_CHECK_OK(write_safetensors(folder + "/state.safetensors", snapshot.tensors));
+  MAKAR_CHECK_OK(write_file(folder + "/trainer_state.json", state_json(snapshot.state).dump(2) + "\n"));
   Json marker;
   for (const char* file : {"state.safetensors", "trainer_state.json"}) {
-    MAKAR_TRY(marker[file], sha256_of_file(temporary + "/" + file));
+    MAKAR_TRY(marker[file], sha256_of_file(folder + "/" + file));
   }
-  sync_folder(temporary);
-  if (::rename(temporary.c_str(), folder.c_str()) != 0)
-    return error_of(Error::Kind::kIo, folder, "cannot rename into place: {}", std::strerror(errno));
-  sync_folder(run);
-  MAKAR_CHECK_OK(write_file(folder + kMarker, marker.dump(2) + "\n"));
-  const auto all = checkpoints(run);
-  for (size_t i = static_cast<size_t>(keep); i < all.size(); ++i) {
-    fs::remove(all[i] + kMarker, code);  // first no longer good, then gone
-    fs::remove_all(all[i], code);
+  return write_file(folder + kMarker, marker.dump(2) + "\n");
+}
+
+// Removes the marker first, so that an interrupted removal leaves no folder that looks complete.
+void remove_checkpoint(const std::string& folder) {
+  std::error_code code;
+  fs::remove(folder + kMarker, code);
+  fs::remove_all(folder, code);
+}
+
+}  // namespace
+
+Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t keep) {
+  const int64_t step = snapshot.state.step;
+  const std::string folder = fmt::format("{}/checkpoint-{}", run, step), temporary = folder + ".tmp";
+  // A complete checkpoint of this step has the same content, so it is not written again.
+  if (!is_file(folder + kMarker) || !check_sums(folder).ok()) {
+    std::error_code code;
+    fs::remove_all(temporary, code);  // left by an interrupted save
+    if (const Status written = write_checkpoint(temporary, snapshot); !written.ok()) {
+      fs::remove_all(temporary, code);
+      const Error& e = written.error();
+      return error_of(e.kind, e.place,
+                      "{}; the checkpoint of step {} was not written, older ones are untouched", e.message,
+                      step);
+    }
+    remove_checkpoint(folder);  // an incomplete or damaged checkpoint of this step
+    if (::rename(temporary.c_str(), folder.c_str()) != 0) return io_error(folder, "rename into place");
+    sync_folder(run);
   }
+  // Remove older checkpoints only now. Newer ones are damaged (otherwise the run would have resumed from
+  // them) and are not counted.
+  int64_t kept = 0;
+  for (const std::string& other : checkpoints(run))
+    if (number_of(fs::path(other).filename().string()) <= step && ++kept > keep) remove_checkpoint(other);
   return Done{};
 }
 
+void remove_checkpoints(const std::string& run) {
+  for (const std::string& folder : checkpoints(run)) remove_checkpoint(folder);
+  remove_incomplete_checkpoints(run);
+}
+
+void remove_incomplete_checkpoints(const std::string& run) {
+  std::vector<std::string> found;
+  std::error_code code;
+  for (fs::directory_iterator it(run, code), end; !code && it != end; it.increment(code)) {
+    const std::string name = it->path().filename().string();
+    const bool temporary = name.ends_with(".tmp") && number_of(name.substr(0, name.size() - 4)) >= 0;
+    if (temporary || (number_of(name) >= 0 && !is_file(it->path().string() + kMarker)))
+      found.push_back(it->path().string());
+  }
+  for (const std::string& folder : found) fs::remove_all(folder, code);
+}
+
 Result<std::optional<RunState>> load_checkpoint(const std::string& run, Model& model, Optimizer& optimizer,
-                                                Averages& averages, std::vector<std::string>& told) {
+                                                Averages& averages, std::vector<std::string>& skipped) {
   for (const std::string& folder : checkpoints(run)) {
     const Status sums = check_sums(folder);
     if (!sums.ok()) {
-      told.push_back(sums.error().text() + "; going back to the checkpoint before");
+      skipped.push_back(sums.error().text() + "; the checkpoint before it is used");
       continue;
     }
     MAKAR_TRY(const RunState state, read_state(folder));

@@ -1,6 +1,7 @@
-// Checkpoints of a run: everything to go on from to the bit. A checkpoint is written to a folder of another
-// name, synced, renamed, and marked good last, by complete.json with the checksums of its files. What has no
-// such marker was never finished and is not looked at.
+// Checkpoints of a run: all state that an exact resume needs. A checkpoint is written to a temporary folder,
+// with complete.json (the checksums of its files) last, synced, and renamed. A folder without complete.json
+// is not a checkpoint. Complete checkpoints are never written to; older ones are removed after a newer one is
+// durable.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,37 +13,41 @@
 
 namespace makar {
 
-// What a run holds beside parameters and moments; a pure function of the settings does the rest.
+// The state of a run other than parameters and moments; everything else is a pure function of the settings.
 struct RunState {
   int64_t step = 0;       // steps done
-  int64_t skipped = 0;    // steps' worth of data passed over after roll-backs
-  int64_t bad_steps = 0;  // steps left out because something was not finite, in all
-  double best = 0;        // of the watched figure
+  int64_t skipped = 0;    // steps of data skipped by rollbacks
+  int64_t bad_steps = 0;  // steps not applied because the loss or a gradient was not finite
+  double best = 0;        // best value of the watched metric
   int64_t since_best = 0, validations = 0;
-  Json settings;  // that the run was started with
+  Json settings;  // of the run, with its identity
 };
 
-// The moving average of the weights, by parameter; empty without one.
+// The moving average of the weights, by parameter; empty without --ema.
 using Averages = std::map<std::string, Tensor>;
 
-// What a checkpoint holds, under the names of its file.
+// The content of a checkpoint; tensors under the names of state.safetensors.
 struct Snapshot {
   RunState state;
   std::vector<NamedTensor> tensors;
 };
-// The state as it is now. With `copied` the tensors are copies, which later steps do not touch; else they are
-// the run's own.
+// The current state. With `copied` the tensors are copies that later steps do not change; otherwise they
+// share the run's memory.
 Snapshot take_snapshot(const RunState& state, const Model& model, const Optimizer& optimizer,
                        const Averages& averages, bool copied);
-// Writes it under `run` and removes all but the newest `keep`.
+// Writes the snapshot durably as `run`/checkpoint-STEP, then removes all but the newest `keep`. Does nothing
+// if the step already has a complete checkpoint.
 Status save_checkpoint(const std::string& run, const Snapshot& snapshot, int64_t keep);
+void remove_checkpoints(const std::string& run);
+// Removes folders left by an interrupted save or removal.
+void remove_incomplete_checkpoints(const std::string& run);
 
-// Folders of good checkpoints, the newest first.
+// Folders of complete checkpoints, the newest first.
 std::vector<std::string> checkpoints(const std::string& run);
 
-// Reads the newest good checkpoint whose checksums hold; nullopt when there is none. `told` gets a line for
-// each that had to be passed over.
+// Restores the newest checkpoint with valid checksums; nullopt if there is none. Adds one line to `skipped`
+// per damaged checkpoint.
 Result<std::optional<RunState>> load_checkpoint(const std::string& run, Model& model, Optimizer& optimizer,
-                                                Averages& averages, std::vector<std::string>& told);
+                                                Averages& averages, std::vector<std::string>& skipped);
 
 }  // namespace makar

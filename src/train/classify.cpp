@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-// Cross-entropy over the places of each sequence.
+// Cross-entropy over the positions of each sequence.
 Tensor place_loss(Context& ctx, const Tensor& logits, const Batch& batch, const std::vector<int64_t>& at) {
   Tensor total;
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
@@ -82,12 +82,14 @@ Batch batch_of(const Model& model, std::span<const LabelledText> texts) {
   return batch;
 }
 
-std::map<std::string, Tensor> head_outputs(const Model& model, ThreadPool& pool, const Batch& batch) {
-  Context ctx{pool};
+std::map<std::string, Tensor> head_outputs(const Model& model, Device& device, const Batch& batch) {
+  Context ctx{device};
   ForwardContext f{ctx};
   Inputs inputs;
   inputs.source = batch;
-  return model.outputs(ctx, model.hidden(f, inputs), batch);
+  std::map<std::string, Tensor> out = model.outputs(ctx, model.hidden(f, inputs), batch);
+  for (auto& [name, value] : out) value = value.host();
+  return out;
 }
 
 ClassifyTask::ClassifyTask(Model& model, LabelledData data, int64_t batch, uint64_t seed, float smoothing)
@@ -138,7 +140,8 @@ Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool valida
                         0.5f);
     const Tensor& logits = outputs.at("logits");
     if (data_.kind == LabelKind::kNumber)
-      return ops::mse_loss(ctx, logits, Tensor::from(logits.shape(), std::span<const float>(numbers)));
+      return ops::mse_loss(
+          ctx, logits, Tensor::from(logits.shape(), std::span<const float>(numbers)).to(ctx.device.memory()));
     ops::CrossEntropyOptions o;
     o.smoothing = ctx.tape ? smoothing_ : 0.0f;
     return ops::cross_entropy(ctx, logits, targets, o);
@@ -148,7 +151,7 @@ Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool valida
 
 namespace {
 
-// The answers of questions, whose windows come one after the other.
+// Scores predicted answers. Windows of one question must be consecutive.
 class AnswerMetrics {
  public:
   void add(LabelledText window, const float* starts, const float* ends) {
@@ -182,7 +185,7 @@ class AnswerMetrics {
 
 }  // namespace
 
-Result<Metrics> ClassifyTask::metrics(ThreadPool& pool) {
+Result<Metrics> ClassifyTask::metrics(Device& device) {
   double right = 0, counted = 0, error = 0;
   std::vector<double> got, want;
   AnswerMetrics answers;
@@ -191,7 +194,7 @@ Result<Metrics> ClassifyTask::metrics(ThreadPool& pool) {
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
     MAKAR_TRY(auto texts, read(which, true));
     const Batch batch = batch_of(model_, texts);
-    const auto outputs = head_outputs(model_, pool, batch);
+    const auto outputs = head_outputs(model_, device, batch);
     for (size_t i = 0; i < texts.size(); ++i) {
       const Sequence& q = batch.sequences[i];
       if (data_.kind == LabelKind::kAnswer) {

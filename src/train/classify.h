@@ -1,24 +1,24 @@
-// Classification, regression, tagging and extractive question answering: the heads on labelled texts, and a
-// new head on a model that has another.
+// Classification, regression, tagging and extractive question answering: training heads on labelled texts,
+// and replacing the head of a model.
 #pragma once
 #include "train/examples.h"
 #include "train/labelled.h"
 
 namespace makar {
 
-// The base's body under a new head: "ForSequenceClassification", "ForTokenClassification",
-// "ForQuestionAnswering". Weights that both have are taken over; the head starts random. `labels` become
+// Loads the base model with a new head: "ForSequenceClassification", "ForTokenClassification" or
+// "ForQuestionAnswering". Shared weights are kept; the head is initialised at random. `labels` become
 // id2label.
 Result<LoadedModel> with_head(const std::string& base, const std::string& head,
                               const std::vector<std::string>& labels, bool regression, uint64_t seed);
-// The first `layers` layers and the embeddings stay as they are; -1: the whole body.
+// Freezes the embeddings and the first `layers` layers; -1: the whole body.
 void freeze_body(Model& model, int64_t layers);
 
 class ClassifyTask : public ExampleTask {
  public:
   ClassifyTask(Model& model, LabelledData data, int64_t batch, uint64_t seed, float smoothing);
   // accuracy; for numbers pearson and mse; for answers exact_match and f1
-  Result<Metrics> metrics(ThreadPool& pool) override;
+  Result<Metrics> metrics(Device& device) override;
   std::string watched() const override;
   bool tokens_are_targets() const override { return false; }
 
@@ -32,11 +32,11 @@ class ClassifyTask : public ExampleTask {
   float smoothing_;
 };
 
-// The outputs of the head for some texts, by name.
-std::map<std::string, Tensor> head_outputs(const Model& model, ThreadPool& pool, const Batch& batch);
+// The head's outputs for a batch of texts, by name.
+std::map<std::string, Tensor> head_outputs(const Model& model, Device& device, const Batch& batch);
 Batch batch_of(const Model& model, std::span<const LabelledText> texts);
 
-// SQuAD's measures: words in common, after lower case, without articles and punctuation.
+// SQuAD metrics: word overlap after lowercasing and removing articles and punctuation.
 double answer_f1(const std::string& predicted, const std::string& truth);
 std::string normal_answer(const std::string& text);
 // The most probable span of at most 30 tokens in the context of the windows, as text.

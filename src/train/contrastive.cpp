@@ -13,8 +13,8 @@
 
 namespace makar {
 
-Status read_triplets(const std::string& path, const Tokenizer& tokenizer, int64_t max_length, double share,
-                     TripletData& out) {
+Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t max_length,
+                     ValidationSplit& split, TripletData& out) {
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   EncodeOptions o;
   o.add_special = true, o.offsets = false, o.truncation = Truncation{static_cast<size_t>(max_length)};
@@ -34,12 +34,13 @@ Status read_triplets(const std::string& path, const Tokenizer& tokenizer, int64_
     if (read.ok()) read = encode("positive", t.positive);
     if (read.ok()) read = encode("negative", t.negative);
     if (!read.ok() || t.anchor.empty() || t.positive.empty()) {
-      reader.bad().add(record.place(),
-                       read.ok() ? "expected texts under 'anchor' and 'positive'" : read.error().message);
+      if (!read.ok())
+        reader.bad().add(record.place(), read.error().message);
+      else
+        reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTriplet}));
       continue;
     }
-    const bool held_out =
-        share > 0 && in_validation(record.value["anchor"].get_ref<const std::string&>(), share, 0);
+    const bool held_out = split.takes(record.value["anchor"].get_ref<const std::string&>());
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();
@@ -52,11 +53,10 @@ Tensor sentence_embeddings(ForwardContext& f, const Model& model, const Batch& b
   Context& ctx = f.ops;
   std::vector<int64_t> starts = {0};
   for (const Sequence& s : batch.sequences) starts.push_back(s.start + s.length);
-  // The length of a mean does not matter: the sum has the same direction, and RMS normalisation gives length
-  // sqrt(width).
+  // The sum has the same direction as the mean, and RMS normalisation scales it to length sqrt(width).
   const Tensor sums = ops::segment_sum(ctx, model.hidden(f, inputs), starts);
   const int64_t width = sums.dim(1);
-  const Tensor unit = ops::rms_norm(ctx, sums, Tensor::full({width}, 1.0f), 1e-12f);
+  const Tensor unit = ops::rms_norm(ctx, sums, Tensor::full({width}, 1.0f).to(ctx.device.memory()), 1e-12f);
   return ops::scale(ctx, unit, 1.0f / std::sqrt(static_cast<float>(width)));
 }
 
@@ -94,16 +94,16 @@ Result<MicroBatch> ContrastiveTask::make(std::span<const size_t> which, bool val
   return out;
 }
 
-Result<Metrics> ContrastiveTask::metrics(ThreadPool& pool) {
+Result<Metrics> ContrastiveTask::metrics(Device& device) {
   double right = 0;
   for (size_t at = 0; at < held_out_; at += batch_) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
     Batch anchors, others;
     MAKAR_CHECK_OK(batches(which, true, anchors, others));
-    Context ctx{pool};
+    Context ctx{device};
     ForwardContext f{ctx};
-    const Tensor s = similarities(f, anchors, others);
+    const Tensor s = similarities(f, anchors, others).host();
     for (int64_t i = 0; i < s.dim(0); ++i) {
       const float* row = s.f32() + i * s.dim(1);
       right += std::max_element(row, row + s.dim(1)) - row == i;

@@ -1,8 +1,8 @@
-// Sentence embeddings by contrast: an anchor's positive against those of the other anchors in the batch, and
-// against its own negative where there is one (InfoNCE; van den Oord et al., 2018). Embeddings are the mean
-// of the last hidden states, of length 1.
+// Contrastive training of sentence embeddings: the positive of an anchor against those of the other anchors
+// in the batch, and against its own negative if there is one (InfoNCE; van den Oord et al., 2018). An
+// embedding is the mean of the last hidden states, normalised to length 1.
 #pragma once
-#include "data/record_reader.h"
+#include "data/prepare.h"
 #include "data/spool.h"
 #include "text/tokenizer.h"
 #include "train/examples.h"
@@ -15,16 +15,15 @@ struct Triplet {
     return std::tuple(&Triplet::anchor, &Triplet::positive, &Triplet::negative);
   }
 };
-// On disk, in temporary files of `folder`.
+// Stored in temporary files in `folder`.
 struct TripletData {
   explicit TripletData(const std::string& folder) : train(folder), validation(folder) {}
   SpoolOf<Triplet> train, validation;
   BadRecords bad;  // of the file read last
 };
-// Adds the {"anchor", "positive", "negative"} records of a file or folder; `share` of them, by hash, for
-// validation (1: all).
-Status read_triplets(const std::string& path, const Tokenizer& tokenizer, int64_t max_length, double share,
-                     TripletData& out);
+// Adds the {"anchor", "positive", "negative"} records of a file or folder.
+Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t max_length,
+                     ValidationSplit& split, TripletData& out);
 
 // [sequences, width], rows of length 1.
 Tensor sentence_embeddings(ForwardContext& f, const Model& model, const Batch& batch);
@@ -36,8 +35,8 @@ class ContrastiveTask : public ExampleTask {
         model_(model),
         data_(std::move(data)),
         temperature_(temperature) {}
-  // Share of held-out anchors whose own positive is the nearest of its batch's.
-  Result<Metrics> metrics(ThreadPool& pool) override;
+  // The share of held-out anchors whose nearest positive in the batch is their own.
+  Result<Metrics> metrics(Device& device) override;
   std::string watched() const override { return "accuracy"; }
   bool tokens_are_targets() const override { return false; }
 

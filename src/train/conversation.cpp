@@ -1,6 +1,7 @@
 #include "train/conversation.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/file.h"
 #include "base/nearest.h"
@@ -10,7 +11,7 @@
 namespace makar {
 namespace {
 
-// Bytes of the rendering that the assistant wrote.
+// Byte ranges of the rendering that the assistant wrote.
 Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& messages,
                                           const std::string& whole) {
   std::vector<Span> out;
@@ -101,8 +102,8 @@ Status ConversationWriter::finish() {
   return write_file(folder_ + "/manifest.json", manifest.dump(2) + "\n");
 }
 
-Result<ConversationsRead> read_conversations(const std::string& path, const std::string& type,
-                                             const ConversationEncoder& encoder, double share,
+Result<ConversationsRead> read_conversations(const DataPath& path, const std::string& type,
+                                             const ConversationEncoder& encoder, ValidationSplit& split,
                                              ConversationWriter& to) {
   ConversationsRead out;
   std::optional<Schema> wanted;
@@ -113,8 +114,10 @@ Result<ConversationsRead> read_conversations(const std::string& path, const std:
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
     const auto schema = wanted ? wanted : detect_schema(record.value);
-    if (!schema) {
-      reader.bad().add(record.place(), "no known schema has these fields");
+    const std::initializer_list<Schema> kConversations = {Schema::kMessages, Schema::kShareGpt,
+                                                          Schema::kAlpaca, Schema::kPromptCompletion};
+    if (!schema || std::find(kConversations.begin(), kConversations.end(), *schema) == kConversations.end()) {
+      reader.bad().add_once(record.place(), unknown_fields(record.value, kConversations));
       continue;
     }
     if (out.schema.empty()) out.schema = name(*schema);
@@ -128,34 +131,71 @@ Result<ConversationsRead> read_conversations(const std::string& path, const std:
       reader.bad().add(record.place(), encoded.error().message);
       continue;
     }
-    const bool held_out =
-        share > 0 && in_validation(messages->dump(-1, ' ', false, Json::error_handler_t::replace), share, 0);
+    const bool held_out = split.takes(messages->dump(-1, ' ', false, Json::error_handler_t::replace));
     MAKAR_CHECK_OK(to.add(*encoded, held_out));
   }
   out.bad = reader.bad();
   return out;
 }
 
+Packs pack_documents(const TokenStore& store, int64_t capacity) {
+  std::vector<std::pair<int64_t, int64_t>> order;  // (length, document)
+  for (int64_t d = 0; d < store.documents(); ++d) {
+    const TokenRange range = store.document(d);
+    order.emplace_back(range.size(), d);
+  }
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return a.first != b.first ? a.first > b.first : a.second < b.second;
+  });
+  Packs packs;
+  std::set<std::pair<int64_t, size_t>> open;  // (free tokens, pack)
+  for (const auto& [length, document] : order) {
+    const auto fits = open.lower_bound({length, 0});
+    size_t pack = packs.size();
+    int64_t left = capacity;
+    if (fits != open.end()) {
+      left = fits->first, pack = fits->second;
+      open.erase(fits);
+    } else {
+      packs.emplace_back();
+    }
+    packs[pack].push_back(document);
+    if (left > length) open.emplace(left - length, pack);
+  }
+  return packs;
+}
+
 ConversationTask::ConversationTask(Model& model, TokenStore train, TokenStore validation, int64_t batch,
-                                   uint64_t seed, float smoothing)
-    : ExampleTask(static_cast<size_t>(train.documents()), static_cast<size_t>(validation.documents()), batch,
-                  seed),
+                                   uint64_t seed, float smoothing, int64_t pack_length)
+    : ConversationTask(model, train, std::move(validation), batch, seed, smoothing,
+                       pack_length > 0 ? pack_documents(train, pack_length) : Packs()) {}
+
+ConversationTask::ConversationTask(Model& model, TokenStore train, TokenStore validation, int64_t batch,
+                                   uint64_t seed, float smoothing, Packs packs)
+    : ExampleTask(packs.empty() ? static_cast<size_t>(train.documents()) : packs.size(),
+                  static_cast<size_t>(validation.documents()), batch, seed),
       model_(model),
       train_(std::move(train)),
       validation_(std::move(validation)),
-      smoothing_(smoothing) {}
+      smoothing_(smoothing),
+      packs_(std::move(packs)) {}
 
 Result<MicroBatch> ConversationTask::make(std::span<const size_t> which, bool validation, uint64_t) {
   Batch batch;
   std::vector<int64_t> targets;
-  for (const size_t w : which) {
-    const TokenStore& store = validation ? validation_ : train_;
-    const TokenRange range = store.document(static_cast<int64_t>(w));
+  const auto add = [&](const TokenStore& store, int64_t document) {
+    const TokenRange range = store.document(document);
     const auto ids = store.read(range);
     const auto learnt = store.mask(range);
     batch.add(ids);
     for (size_t i = 1; i <= ids.size(); ++i)
       targets.push_back(i < ids.size() && learnt[i] ? ids[i] : ops::kIgnore);
+  };
+  for (const size_t w : which) {
+    if (validation || packs_.empty())
+      add(validation ? validation_ : train_, static_cast<int64_t>(w));
+    else
+      for (const int64_t document : packs_[w]) add(train_, document);
   }
   return next_token_batch(model_, std::move(batch), std::move(targets), smoothing_);
 }

@@ -1,5 +1,6 @@
-// Supervised fine-tuning: conversations to ids with a mask of what is learnt, and the task that learns them.
+// Supervised fine-tuning: conversations to ids with a loss mask, and the task that trains on them.
 #pragma once
+#include "data/prepare.h"
 #include "data/record_reader.h"
 #include "data/schema.h"
 #include "data/token_store.h"
@@ -15,17 +16,17 @@ struct LearntTokens {
 };
 
 struct ConversationOptions {
-  int64_t sequence_len = 1024;   // longer ones are cut at their end
-  bool train_on_inputs = false;  // learn all tokens
+  int64_t sequence_len = 1024;   // longer conversations are truncated at the end
+  bool train_on_inputs = false;  // compute the loss on all tokens
 };
 
-// Messages through the model's chat template. Where the template marks no {% generation %}, the assistant's
-// words are what a turn adds to the rendering of the turns before it with a generation prompt.
+// Encodes messages with the model's chat template. If the template has no {% generation %} block, the
+// assistant's text is what its turn adds to the rendering of the previous turns with a generation prompt.
 class ConversationEncoder {
  public:
   ConversationEncoder(Tokenizer tokenizer, ChatTemplate chat, ConversationOptions options);
   Result<LearntTokens> encode(const Json& messages) const;
-  // A template for models that have none: "### Instruction", "### Response", and the end token after an
+  // A template for models without one: "### Instruction", "### Response", and the end token after each
   // answer.
   static std::string plain_template(const std::string& end_token);
 
@@ -36,13 +37,13 @@ class ConversationEncoder {
   ConversationOptions o_;
 };
 
-// Conversations on disk as they are read: token shards with masks, in two parts. Memory does not grow with
-// them.
+// Writes conversations to disk as they are read: token shards with loss masks, for training and validation.
+// Memory use is constant.
 class ConversationWriter {
  public:
   ConversationWriter(const std::string& folder, int64_t vocab);
   Status add(const LearntTokens& tokens, bool validation);
-  // Closes the shards and writes their manifest; the stores may be opened then.
+  // Closes the shards and writes their manifest; call it before opening the stores.
   Status finish();
   uint64_t train() const { return train_.documents(); }
   uint64_t validation() const { return validation_.documents(); }
@@ -57,24 +58,35 @@ struct ConversationsRead {
   BadRecords bad;
   std::string schema;
 };
-// All records of a file or folder; `share` of them, by hash, for validation (1: all). `type`: a schema's
-// name, or "" to detect.
-Result<ConversationsRead> read_conversations(const std::string& path, const std::string& type,
-                                             const ConversationEncoder& encoder, double share,
+// All records of a file or folder. `type`: a schema's name, or "" to detect it.
+Result<ConversationsRead> read_conversations(const DataPath& path, const std::string& type,
+                                             const ConversationEncoder& encoder, ValidationSplit& split,
                                              ConversationWriter& out);
 
+// Groups of documents; each group is one training example.
+using Packs = std::vector<std::vector<int64_t>>;
+// Packs documents into groups of at most `capacity` tokens: longest first, each into the fullest pack with
+// enough space (best-fit decreasing). A pure function of the lengths.
+Packs pack_documents(const TokenStore& store, int64_t capacity);
+
+// An example is one conversation, or with `pack_length` > 0 a pack of at most that many tokens. Attention
+// never crosses conversations. Validation examples are single conversations.
 class ConversationTask : public ExampleTask {
  public:
   ConversationTask(Model& model, TokenStore train, TokenStore validation, int64_t batch, uint64_t seed,
-                   float smoothing);
+                   float smoothing, int64_t pack_length = 0);
+  size_t packs() const { return packs_.size(); }
 
  protected:
   Result<MicroBatch> make(std::span<const size_t> which, bool validation, uint64_t draw) override;
 
  private:
   Model& model_;
+  ConversationTask(Model& model, TokenStore train, TokenStore validation, int64_t batch, uint64_t seed,
+                   float smoothing, Packs packs);
   TokenStore train_, validation_;
   float smoothing_;
+  Packs packs_;
 };
 
 }  // namespace makar

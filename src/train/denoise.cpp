@@ -10,7 +10,8 @@
 namespace makar {
 namespace {
 
-constexpr uint64_t kValidationDraw = uint64_t{1} << 62;  // validation has draws of its own
+constexpr uint64_t kValidationDraw = uint64_t{1}
+                                     << 62;  // separates the random draws of validation from training
 
 int64_t id_or(const Tokenizer& t, std::initializer_list<const char*> names) {
   for (const char* name : names)
@@ -18,9 +19,9 @@ int64_t id_or(const Tokenizer& t, std::initializer_list<const char*> names) {
   return -1;
 }
 
-// `n` items cut into `parts` runs of at least one, at random places.
+// Splits `n` items at random into `parts` runs of at least one item.
 std::vector<size_t> random_cut(size_t n, size_t parts, Draws& draws) {
-  std::vector<size_t> ends;  // the places of parts - 1 borders among n - 1, chosen one after another
+  std::vector<size_t> ends;  // parts - 1 of the n - 1 inner boundaries, by selection sampling
   size_t left = parts - 1;
   for (size_t i = 1; i < n && left > 0; ++i)
     if (draws.below(n - i) < left) ends.push_back(i), --left;
@@ -92,7 +93,8 @@ TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& s, Draws& dr
   TokenPair out;
   auto left = static_cast<int64_t>(std::lround(0.3 * static_cast<double>(ids.size())));
   for (size_t i = 0; i < ids.size();) {
-    // A span begins where it must for 30 % to be hidden in spans of 3.
+    // A span starts with probability 0.3 / 3 per token; the factor 1.2 makes it likelier that all 30 % are
+    // used.
     if (left > 0 && draws.uniform() < 0.1 * 1.2) {
       int64_t length = 0;
       for (double p = std::exp(-3.0), sum = p, u = draws.uniform(); sum < u && length < 12; sum += p)
@@ -145,7 +147,7 @@ DenoiseTask::Masked DenoiseTask::mask(const Pieces& pieces, uint64_t draw) const
   for (size_t p = 0; p < pieces.size(); ++p) {
     std::vector<int64_t> ids = {special_.cls}, second;
     ids.insert(ids.end(), pieces[p].begin(), pieces[p].end());
-    if (pairs()) {  // the second half follows the first, or comes from another text
+    if (pairs()) {  // the second half is the continuation, or comes from another text
       const size_t half = 1 + pieces[p].size() / 2;
       const auto& other = pieces[(p + 1) % pieces.size()];
       const bool swap = draws.uniform() < 0.5 && pieces.size() > 1;
@@ -178,7 +180,7 @@ MicroBatch DenoiseTask::masked(Masked examples) {
     Inputs inputs;
     inputs.source = e.batch;
     const Tensor hidden = model_.hidden(f, inputs);
-    // Only hidden tokens are predicted: the others' rows never meet the vocabulary.
+    // Compute logits only for the masked tokens.
     Tensor loss = model_.lm_loss(f.ops, ops::gather_rows(f.ops, hidden, e.rows), e.kept,
                                  f.ops.tape ? o_.smoothing : 0.0f);
     if (!e.next.empty())
@@ -189,17 +191,18 @@ MicroBatch DenoiseTask::masked(Masked examples) {
   return out;
 }
 
-Result<Metrics> DenoiseTask::metrics(ThreadPool& pool) {
+Result<Metrics> DenoiseTask::metrics(Device& device) {
   if (!pairs()) return Metrics{};
   double right = 0, all = 0;
   for (uint64_t i = 0; i < validation_batches(); ++i) {
     const Masked e = mask(validation_pieces(i), kValidationDraw + i);
     if (e.next.empty()) continue;
-    Context ctx{pool};
+    Context ctx{device};
     ForwardContext f{ctx};
     Inputs inputs;
     inputs.source = e.batch;
-    const Tensor logits = model_.next_sentence_logits(ctx, model_.hidden(f, inputs), e.batch);  // [pairs, 2]
+    const Tensor logits =
+        model_.next_sentence_logits(ctx, model_.hidden(f, inputs), e.batch).host();  // [pairs, 2]
     for (size_t p = 0; p < e.next.size(); ++p)
       right += (logits.f32()[2 * p + 1] > logits.f32()[2 * p]) == (e.next[p] == 1);
     all += static_cast<double>(e.next.size());
@@ -219,7 +222,7 @@ Result<MicroBatch> DenoiseTask::make(const Pieces& pieces, uint64_t draw) {
 
 Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
   std::vector<std::vector<int64_t>> pieces;
-  const int64_t text = o_.context - 3;  // room for the tokens around it
+  const int64_t text = o_.context - 3;  // without the special tokens around it
   for (int64_t i = 0; i < o_.batch; ++i) {
     const auto place = window_at(sources_, mixture_, text, o_.seed,
                                  index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));

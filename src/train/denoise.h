@@ -1,6 +1,6 @@
-// Learning from text with parts hidden: masked tokens (BERT: 15 %, of which 80 % masked, 10 % random, 10 % as
-// they are), next-sentence prediction, span corruption (T5), infilling (BART). Hidden anew at every visit, by
-// (seed, batch) alone.
+// Denoising objectives: masked tokens (BERT: 15 %, of which 80 % masked, 10 % random, 10 % unchanged),
+// next-sentence prediction, span corruption (T5), infilling (BART). The noise is drawn again each time an
+// example is used, and depends only on (seed, batch).
 #pragma once
 #include "base/rng.h"
 #include "train/causal.h"
@@ -8,7 +8,7 @@
 
 namespace makar {
 
-// Ids of the tokens that hiding needs; -1 where the vocabulary has none.
+// Ids of the special tokens that the objectives use; -1 if the vocabulary lacks one.
 struct SpecialIds {
   int64_t cls = -1, sep = -1, mask = -1, eos = -1, bos = -1;
   std::vector<int64_t> sentinels;  // <extra_id_0>, <extra_id_1>, ...
@@ -16,7 +16,7 @@ struct SpecialIds {
   static SpecialIds of(const Tokenizer& tokenizer);
 };
 
-// A stream of draws at consecutive indices.
+// Random numbers at consecutive indices of one stream.
 struct Draws {
   Rng rng;
   uint64_t next = 0;
@@ -24,15 +24,15 @@ struct Draws {
   uint64_t below(uint64_t n) { return rng.bits(next++)[0] % n; }
 };
 
-// Hides tokens of `ids` in place; targets get the hidden ones, -100 elsewhere. Special tokens are never
-// hidden.
+// Masks tokens of `ids` in place; targets hold the original ids of masked tokens and -100 elsewhere. Special
+// tokens are never masked.
 void mask_tokens(std::vector<int64_t>& ids, std::vector<int64_t>& targets, const SpecialIds& special,
                  double share, Draws& draws);
-// Raffel et al., 2019: spans of 3 tokens on average, 15 % of the text, each a sentinel in the source and
-// spelt out in the target.
+// Raffel et al., 2019: 15 % of the tokens in spans of 3 on average. In the source a sentinel replaces each
+// span; the target lists the spans.
 TokenPair corrupt_spans(const std::vector<int64_t>& ids, const SpecialIds& special, Draws& draws);
-// Lewis et al., 2019: spans of Poisson(3) tokens, 30 % of the text, each one mask token; the target is the
-// whole text.
+// Lewis et al., 2019: 30 % of the tokens in spans of Poisson(3) length, each replaced by one mask token; the
+// target is the whole text.
 TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& special, Draws& draws);
 
 enum class Hiding { kMasked, kSpans, kInfill };
@@ -45,14 +45,14 @@ class DenoiseTask : public Task {
   uint64_t batches_per_epoch() const override;
   uint64_t validation_batches() const override;
   Result<MicroBatch> validation_batch(uint64_t index) override;
-  // The share of pairs told right, where the model learns next sentences.
-  Result<Metrics> metrics(ThreadPool& pool) override;
+  // Accuracy of next-sentence prediction, if the model is trained on it.
+  Result<Metrics> metrics(Device& device) override;
   static Result<Hiding> hiding_of(const ModelSpec& spec, const SpecialIds& special);
 
  private:
   using Pieces = std::vector<std::vector<int64_t>>;
-  // A batch with hidden tokens: which rows, what they were, and for each pair 1 where the second half does
-  // not follow the first.
+  // A batch with masked tokens: their rows, their original ids, and per pair 1 if the second half does not
+  // follow the first.
   struct Masked {
     Batch batch;
     std::vector<int64_t> rows, kept, next;

@@ -1,5 +1,5 @@
-// A task over a list of examples: shuffled by (seed, epoch), so many a batch. What an example is and what its
-// loss is, a task of this kind says in one function.
+// A task over a list of examples: shuffled by (seed, epoch), a fixed number per batch. A derived task defines
+// the example and its loss in one function.
 #pragma once
 #include <span>
 
@@ -9,7 +9,7 @@ namespace makar {
 
 class ExampleTask : public Task {
  public:
-  // `count` and `held_out` examples; `seed` orders them.
+  // `count` training and `held_out` validation examples; `seed` determines the order.
   ExampleTask(size_t count, size_t held_out, int64_t batch, uint64_t seed)
       : count_(count), held_out_(held_out), batch_(static_cast<size_t>(batch)), seed_(seed) {}
   Result<MicroBatch> train_batch(uint64_t index) final;
@@ -18,8 +18,8 @@ class ExampleTask : public Task {
   Result<MicroBatch> validation_batch(uint64_t index) final;
 
  protected:
-  // The micro-batch of these examples. `draw` numbers it for random choices (masks); validation has draws of
-  // its own.
+  // The micro-batch of these examples. `draw` is its index for random choices (masks); validation uses
+  // separate draws.
   virtual Result<MicroBatch> make(std::span<const size_t> which, bool validation, uint64_t draw) = 0;
   size_t count_, held_out_, batch_;
   uint64_t seed_;

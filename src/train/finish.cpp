@@ -1,31 +1,51 @@
 #include "train/finish.h"
 
+#include <filesystem>
+
 #include "base/file.h"
 #include "base/sha256.h"
 
 namespace makar {
 namespace {
 
+constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "chat_template.jinja",
+                                           "chat_template.json",
+                                           "vocab.txt",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "added_tokens.json"};
+
 Status write_tokenizer(const FinishedRun& run) {
   if (!run.tokenizer) return Done{};
-  const std::string& to = run.settings.output_dir;
-  if (!run.tokenizer_folder.empty()) MAKAR_CHECK_OK(copy_tokenizer_files(run.tokenizer_folder, to));
+  const std::string &from = run.tokenizer_folder, &to = run.settings.output_dir;
+  for (const char* name : kTokenizerFiles) {  // remove the files of a replaced run
+    std::error_code code;
+    if (from.empty() || !std::filesystem::equivalent(from, to, code))
+      std::filesystem::remove(to + "/" + name, code);
+  }
+  if (!from.empty()) MAKAR_CHECK_OK(copy_tokenizer_files(from, to));
   if (!is_file(to + "/tokenizer.json"))
     MAKAR_CHECK_OK(write_file(to + "/tokenizer.json", run.tokenizer->to_json().dump() + "\n"));
-  if (!is_file(to + "/tokenizer_config.json")) {
-    Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
-    if (run.eos >= 0)
-      if (const auto token = run.tokenizer->token(static_cast<uint32_t>(run.eos)))
-        config["eos_token"] = *token;
-    MAKAR_CHECK_OK(write_file(to + "/tokenizer_config.json", config.dump(2) + "\n"));
-  }
-  return Done{};
+  if (!run.chat_template.empty()) MAKAR_CHECK_OK(write_file(to + "/chat_template.jinja", run.chat_template));
+  if (is_file(to + "/tokenizer_config.json")) return Done{};
+  Json config = run.tokenizer_config.is_object() ? run.tokenizer_config : Json::object();
+  config["tokenizer_class"] = "PreTrainedTokenizerFast";
+  return write_file(to + "/tokenizer_config.json", config.dump(2) + "\n");
 }
 
+// Copies that of the base model, or writes one with the control tokens of the new model.
 Status write_generation_config(const FinishedRun& run) {
   const ModelSpec& spec = run.loaded.model->spec();
   if (spec.head.kind != HeadKind::kCausalLm || run.adapter) return Done{};
-  const auto path = run.settings.output_dir + "/generation_config.json";
+  const std::string path = run.settings.output_dir + "/generation_config.json";
+  if (const std::string base = run.base_model + "/generation_config.json";
+      !run.base_model.empty() && is_file(base)) {
+    MAKAR_TRY(const std::string bytes, read_file(base, size_t{1} << 20));
+    return write_file(path, bytes);
+  }
   Json config = {{"_from_model_config", true}};
   if (spec.bos >= 0) config["bos_token_id"] = spec.bos;
   if (!spec.eos.empty()) config["eos_token_id"] = spec.eos.size() == 1 ? Json(spec.eos[0]) : Json(spec.eos);
@@ -45,7 +65,7 @@ std::vector<std::pair<std::string, std::string>> facts(const FinishedRun& run) {
   out.emplace_back("parameters",
                    fmt::format("{} ({} trained)", run.loaded.model->parameters().count(), trained));
   out.emplace_back("steps", fmt::format("{}{}", r.steps, r.stopped_early ? " (stopped early)" : ""));
-  if (r.bad_steps > 0) out.emplace_back("steps left out as not finite", std::to_string(r.bad_steps));
+  if (r.bad_steps > 0) out.emplace_back("steps not applied (not finite)", std::to_string(r.bad_steps));
   out.emplace_back("last training loss", fmt::format("{:.4f}", r.last_loss));
   out.emplace_back("time", fmt::format("{:.1f} s, {:.0f} tokens/s", r.seconds,
                                        r.seconds > 0 ? static_cast<double>(r.tokens) / r.seconds : 0));
@@ -61,7 +81,7 @@ Status write_card(const FinishedRun& run) {
       run.adapter ? "peft" : "transformers", spec.family, spec.family, spec.architecture,
       run.loaded.model->parameters().count(), run.kind);
   out +=
-      "\n## Intended use\n\nTo be written by whoever publishes the model.\n\n## Figures\n\n| | "
+      "\n## Intended use\n\nTo be written by the publisher of the model.\n\n## Figures\n\n| | "
       "|\n|---|---|\n";
   for (const auto& [name, value] : facts(run)) out += fmt::format("| {} | {} |\n", name, value);
   for (const auto& [name, value] : run.result.validation)
@@ -72,9 +92,7 @@ Status write_card(const FinishedRun& run) {
 }  // namespace
 
 Status copy_tokenizer_files(const std::string& from, const std::string& to) {
-  for (const char* name :
-       {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja",
-        "chat_template.json", "vocab.txt", "vocab.json", "merges.txt", "added_tokens.json"}) {
+  for (const char* name : kTokenizerFiles) {
     const std::string source = from + "/" + name;
     if (!is_file(source)) continue;
     MAKAR_TRY(const std::string bytes, read_file(source));
@@ -92,18 +110,22 @@ Status finish_run(const FinishedRun& run) {
   }
   MAKAR_CHECK_OK(write_tokenizer(run));
   MAKAR_CHECK_OK(write_generation_config(run));
-  Json json = run.run;
-  json["settings"] = to_json(run.settings);
-  json["command"] = run.command;
-  json["steps"] = run.result.steps;
-  json["validation"] = run.result.validation;
-  MAKAR_TRY(json["weights_sha256"],
-            sha256_of_file(folder + (run.adapter ? "/adapter_model.safetensors" : "/model.safetensors")));
-  MAKAR_CHECK_OK(write_file(folder + "/run.json", json.dump(2) + "\n"));
   MAKAR_CHECK_OK(write_card(run));
   RunSummary summary{fmt::format("{} run", run.loaded.model->spec().architecture), facts(run), run.sample,
                      run.command};
-  return write_report(folder, summary);
+  MAKAR_CHECK_OK(write_report(folder, summary));
+  Json json = run.run;
+  json["finished"] = true;
+  json["settings"] = run.result.settings;
+  json["command"] = run.command;
+  json["steps"] = run.result.steps;
+  json["loss"] = run.result.last_loss;
+  json["validation"] = run.result.validation;
+  const char* weights = run.adapter                              ? "/adapter_model.safetensors"
+                        : is_file(folder + "/model.safetensors") ? "/model.safetensors"
+                                                                 : "/model.safetensors.index.json";
+  MAKAR_TRY(json["weights_sha256"], sha256_of_file(folder + weights));
+  return write_file(folder + "/run.json", json.dump(2) + "\n");  // last: it marks the run as finished
 }
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// The end of a run: the Hugging Face folder others open, run.json to repeat it, the report.
+// The end of a run: the model as a Hugging Face folder, the report, and run.json.
 #pragma once
 #include <string>
 
@@ -13,19 +13,21 @@ struct FinishedRun {
   const LoadedModel& loaded;
   const AdapterConfig* adapter = nullptr;  // saved instead of the model
   const Tokenizer* tokenizer = nullptr;
-  std::string tokenizer_folder;  // whose tokenizer_config.json and chat template are taken along; "": none
+  std::string tokenizer_folder;  // its tokenizer_config.json and chat template are copied; "": none
   std::string kind;              // "pretrained", "fine-tuned"
   const LoopSettings& settings;
   const LoopResult& result;
-  Json run;             // command, versions, threads, data: into run.json
-  std::string command;  // to repeat it
+  Json run;             // command, versions, threads, data; written to run.json
+  std::string command;  // the command line that repeats the run
   std::string sample;
-  int64_t eos = -1;
+  std::string base_model;     // its generation_config.json is copied; "": a new model
+  Json tokenizer_config;      // used if tokenizer_folder has none
+  std::string chat_template;  // the training template, if the base has a different one or none; "": none
 };
 
 Status finish_run(const FinishedRun& run);
 
-// Copies the files a tokenizer consists of, where they are there.
+// Copies those tokenizer files that exist.
 Status copy_tokenizer_files(const std::string& from, const std::string& to);
 
 }  // namespace makar

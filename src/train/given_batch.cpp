@@ -15,7 +15,7 @@ Result<GivenBatchTask> GivenBatchTask::open(Model& model, const std::string& pat
         key == "labels" || key == "next_sentence_label" || key == "start_positions" || key == "end_positions";
     MAKAR_TRY((label ? labels : in)[key], file->tensor(name));
   }
-  // A causal model learns its own input when nothing else is given.
+  // Without labels, a causal model is trained on its own input.
   if (labels.empty() && in.contains("input_ids") && !model.spec().encoder) labels["labels"] = in["input_ids"];
   MAKAR_TRY(Inputs inputs, make_inputs(model.spec(), in, path));
   return GivenBatchTask(model, std::move(inputs), std::move(labels), smoothing);

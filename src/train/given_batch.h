@@ -1,5 +1,5 @@
-// One batch from a safetensors file, again and again: in.input_ids, in.attention_mask, in.labels and their
-// kin under transformers' names. For comparing a training with another framework's, number by number.
+// Trains repeatedly on one batch from a safetensors file: in.input_ids, in.attention_mask, in.labels and
+// others under transformers' names. For comparing training with another framework number by number.
 #pragma once
 #include "train/objective.h"
 #include "train/task.h"

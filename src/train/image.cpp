@@ -12,7 +12,7 @@ namespace {
 
 const PatchSpec& patches_of(const Model& model) { return *model.spec().encoder->embedding.patches; }
 
-// A sequence for each image: its patches behind the special tokens of the model that reads them.
+// One sequence per image: the model's special tokens, then the patches.
 void lay_out(Batch& batch, const PatchSpec& p) {
   batch.sequences.clear(), batch.positions.clear();
   const int64_t rows =
@@ -51,13 +51,13 @@ Batch image_batch(const Model& model, const LabelledImages& images, std::span<co
 
 namespace {
 
-std::vector<int64_t> answers(const Model& model, ThreadPool& pool, Batch batch) {
-  lay_out(batch, patches_of(model));  // a teacher may have other special tokens than its student
-  Context ctx{pool};
+std::vector<int64_t> answers(const Model& model, Device& device, Batch batch) {
+  lay_out(batch, patches_of(model));  // the teacher may have different special tokens than the student
+  Context ctx{device};
   ForwardContext f{ctx};
   Inputs inputs;
   inputs.source = batch;
-  const Tensor logits = model.outputs(ctx, model.hidden(f, inputs), batch).at("logits");
+  const Tensor logits = model.outputs(ctx, model.hidden(f, inputs), batch).at("logits").host();
   std::vector<int64_t> out;
   for (int64_t i = 0; i < logits.dim(0); ++i) {
     const float* row = logits.f32() + i * logits.dim(1);
@@ -105,7 +105,7 @@ Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validatio
     o.smoothing = ctx.tape ? smoothing_ : 0.0f;
     if (!outputs.contains("distillation_logits"))
       return ops::cross_entropy(ctx, outputs.at("logits"), targets, o);
-    const auto taught = teacher_ && ctx.tape ? answers(*teacher_, ctx.pool, batch) : targets;
+    const auto taught = teacher_ && ctx.tape ? answers(*teacher_, ctx.device, batch) : targets;
     return ops::scale(ctx,
                       ops::add(ctx, ops::cross_entropy(ctx, outputs.at("cls_logits"), targets, o),
                                ops::cross_entropy(ctx, outputs.at("distillation_logits"), taught, o)),
@@ -114,13 +114,13 @@ Result<MicroBatch> ImageTask::make(std::span<const size_t> which, bool validatio
   return out;
 }
 
-Result<Metrics> ImageTask::metrics(ThreadPool& pool) {
+Result<Metrics> ImageTask::metrics(Device& device) {
   double right = 0;
   const size_t step = 256;
   for (size_t at = 0; at < held_out_; at += step) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + step, held_out_); ++i) which.push_back(i);
-    const auto said = answers(model_, pool, image_batch(model_, validation_, which));
+    const auto said = answers(model_, device, image_batch(model_, validation_, which));
     for (size_t i = 0; i < which.size(); ++i) right += said[i] == validation_.labels[which[i]];
   }
   return Metrics{{"accuracy", held_out_ > 0 ? right / static_cast<double>(held_out_) : 0}};

@@ -1,5 +1,5 @@
-// Image classification for ViT and DeiT. DeiT's distillation token learns what a teacher says of each image
-// (hard distillation; Touvron et al., 2020).
+// Image classification for ViT and DeiT. DeiT's distillation token is trained on the teacher's prediction for
+// each image (hard distillation; Touvron et al., 2020).
 #pragma once
 #include "data/idx.h"
 #include "train/examples.h"
@@ -8,10 +8,10 @@ namespace makar {
 
 class ImageTask : public ExampleTask {
  public:
-  // `teacher`: a model of the same images whose answers the distillation head learns; null: the labels.
+  // `teacher`: its predictions are the targets of the distillation head; null: the labels are.
   ImageTask(Model& model, LabelledImages train, LabelledImages validation, int64_t batch, uint64_t seed,
             float smoothing, const Model* teacher = nullptr);
-  Result<Metrics> metrics(ThreadPool& pool) override;
+  Result<Metrics> metrics(Device& device) override;
   std::string watched() const override { return "accuracy"; }
   bool tokens_are_targets() const override { return false; }
 
@@ -25,7 +25,7 @@ class ImageTask : public ExampleTask {
   const Model* teacher_;
 };
 
-// Pixels as the model takes them: (x / 255 - 0.5) / 0.5, shifted by up to 2 pixels when `shift` is given.
+// Pixels in the model's input range: (x / 255 - 0.5) / 0.5, translated by up to 2 pixels if `shift` is given.
 struct Shift {
   int64_t down = 0, right = 0;
 };

@@ -23,7 +23,7 @@ bool parse_double(const std::string& text, double& out) {
   return code == std::errc() && end == text.data() + text.size() && std::isfinite(out);
 }
 
-// Names in order: numbers by value, others by their bytes.
+// Sorts label names: numbers by value, others by their bytes.
 void sort_names(std::vector<std::string>& names) {
   std::sort(names.begin(), names.end(), [](const std::string& a, const std::string& b) {
     double x = 0, y = 0;
@@ -54,14 +54,14 @@ Result<LabelledText> encode_text(const Tokenizer& tokenizer, const Json& record,
   return out;
 }
 
-// Bytes of the first `points` code points.
+// The number of bytes in the first `points` code points.
 size_t byte_of(const std::string& text, int64_t points) {
   size_t at = 0;
   for (int64_t i = 0; i < points && at < text.size(); ++i) next_code(text, at);
   return at;
 }
 
-// A question in windows over its context; offsets of context tokens are kept.
+// Splits a question's context into windows; keeps the byte offsets of context tokens.
 Status add_windows(const Tokenizer& tokenizer, const Json& record, const LabelledOptions& o, size_t question,
                    std::vector<LabelledText>& out) {
   const Json &q = record["question"], &c = record["context"];
@@ -92,7 +92,7 @@ Status add_windows(const Tokenizer& tokenizer, const Json& record, const Labelle
   if (!answers.empty() && context.compare(begin, answers[0].size(), answers[0]) != 0)
     return error_at("", "'answer_start' does not point at the answer's text");
   EncodeOptions e;
-  e.add_special = true;
+  e.add_special = true, e.overflow = true;
   e.truncation = Truncation{static_cast<size_t>(o.max_length), static_cast<size_t>(o.stride),
                             Truncation::Strategy::kOnlySecond};
   MAKAR_TRY(Encoding first, tokenizer.encode_pair(q.get_ref<const std::string&>(), context, e));
@@ -115,7 +115,7 @@ Status add_windows(const Tokenizer& tokenizer, const Json& record, const Labelle
   return Done{};
 }
 
-// Numbers for the names of labels: those given, or in the order they come.
+// Maps label names to numbers: fixed names, or numbered in order of first appearance.
 class LabelNames {
  public:
   explicit LabelNames(const std::vector<std::string>& given) : fixed_(!given.empty()) {
@@ -136,7 +136,7 @@ class LabelNames {
     sort_names(out);
     return out;
   }
-  // Where each number stands in that order.
+  // The position of each number in that order.
   std::vector<int64_t> order(const std::vector<std::string>& names) const {
     std::vector<int64_t> out(names.size());
     for (size_t i = 0; i < names.size(); ++i)
@@ -155,12 +155,14 @@ class LabelReader {
   LabelReader(const Tokenizer& tokenizer, const LabelledOptions& o, LabelNames& names)
       : tokenizer_(tokenizer), o_(o), names_(names) {}
 
-  // The texts of one record: windows of a question, or one.
+  // The texts of one record: the windows of a question, otherwise one.
   Result<std::vector<LabelledText>> take(const DataRecord& record, LabelledData& data) {
     const auto schema = detect_schema(record.value);
     if (!schema ||
         (*schema != Schema::kTextLabel && *schema != Schema::kTokenLabels && *schema != Schema::kQuestion))
-      return error_at("", "expected text with a label, tokens with tags, or a question with a context");
+      return error_of(
+          Error::Kind::kUnsupported, "", "{}",
+          unknown_fields(record.value, {Schema::kTextLabel, Schema::kTokenLabels, Schema::kQuestion}));
     const LabelKind kind = *schema == Schema::kTokenLabels ? LabelKind::kTags
                            : *schema == Schema::kQuestion  ? LabelKind::kAnswer
                            : o_.regression                 ? LabelKind::kNumber
@@ -222,7 +224,7 @@ class LabelReader {
 
 Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<std::string>& words,
                                 int64_t max_length) {
-  // What the post-processor puts around a text.
+  // Find the special tokens that the post-processor adds before and after a text.
   EncodeOptions around;
   around.add_special = true, around.offsets = false;
   MAKAR_TRY(const Encoding frame, tokenizer.encode("a", around));
@@ -240,7 +242,8 @@ Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<st
     std::vector<uint32_t> ids;
     MAKAR_CHECK_OK(
         tokenizer.append_ids(w == 0 || !tokenizer.byte_level() ? words[w] : " " + words[w], plain, ids));
-    if (ids.empty()) ids.push_back(tokenizer.id("[UNK]").value_or(0));  // a word the normaliser took away
+    if (ids.empty())
+      ids.push_back(tokenizer.id("[UNK]").value_or(0));  // the normaliser removed the whole word
     if (static_cast<int64_t>(out.ids.size() + ids.size() + tail.size()) > max_length) break;
     out.first.push_back(static_cast<int64_t>(out.ids.size()));
     out.ids.insert(out.ids.end(), ids.begin(), ids.end());
@@ -259,8 +262,17 @@ Result<LabelledText> LabelledTexts::read(size_t at) const {
   return t;
 }
 
-Result<LabelledData> read_labelled(const std::string& path, const Tokenizer& tokenizer,
-                                   const LabelledOptions& options, const std::vector<std::string>& given) {
+namespace {
+
+// The key that is hashed for the validation split: windows of one question stay together.
+std::string split_key(const LabelledText& first, LabelKind kind) {
+  if (kind == LabelKind::kAnswer) return fmt::format("question {}", first.question);
+  return {reinterpret_cast<const char*>(first.ids.data()), first.ids.size() * sizeof(int64_t)};
+}
+
+Result<LabelledData> read_once(const DataPath& path, const Tokenizer& tokenizer,
+                               const LabelledOptions& options, const std::vector<std::string>& given,
+                               ValidationSplit& split) {
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   LabelledData out(options.folder);
   LabelNames names(given);
@@ -270,17 +282,14 @@ Result<LabelledData> read_labelled(const std::string& path, const Tokenizer& tok
     if (!found) break;
     const auto taken = texts.take(record, out);
     if (!taken.ok()) {
-      reader.bad().add(record.place(), taken.error().message);
+      if (taken.error().kind == Error::Kind::kUnsupported)
+        reader.bad().add_once(record.place(), taken.error().message);
+      else
+        reader.bad().add(record.place(), taken.error().message);
       continue;
     }
-    for (const LabelledText& t : *taken) {
-      const std::string key =
-          out.kind == LabelKind::kAnswer
-              ? fmt::format("question {}", t.question)
-              : std::string(reinterpret_cast<const char*>(t.ids.data()), t.ids.size() * sizeof(int64_t));
-      const bool held_out = options.validation > 0 && in_validation(key, options.validation, 0);
-      MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
-    }
+    const bool held_out = split.takes(split_key(taken->front(), out.kind));
+    for (const LabelledText& t : *taken) MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();
   out.names = given;
@@ -289,9 +298,20 @@ Result<LabelledData> read_labelled(const std::string& path, const Tokenizer& tok
     out.train.renumber(names.order(out.names)), out.validation.renumber(names.order(out.names));
   }
   if (out.train.empty() && out.validation.empty())
-    return error_at(path, "there is no labelled record ({} could not be used{})", out.bad.count,
-                    out.bad.told.empty() ? "" : "; the first: " + out.bad.told[0]);
+    return error_at(path.path, "there is no labelled record ({} could not be used{})", out.bad.count,
+                    out.bad.reported.empty() ? "" : "; the first: " + out.bad.reported[0]);
   return out;
+}
+
+}  // namespace
+
+Result<LabelledData> read_labelled(const DataPath& path, const Tokenizer& tokenizer,
+                                   const LabelledOptions& options, const std::vector<std::string>& given) {
+  ValidationSplit split(options.validation);
+  MAKAR_TRY(LabelledData out, read_once(path, tokenizer, options, given, split));
+  auto tail = split.tail();
+  if (!tail) return out;
+  return read_once(path, tokenizer, options, given, *tail);
 }
 
 }  // namespace makar

@@ -14,11 +14,11 @@ struct LabelledText {
   std::vector<int64_t> ids, types;
   int64_t label = -1;          // kClass
   float number = 0;            // kNumber
-  std::vector<int64_t> tags;   // kTags: one a token, -100 for the pieces of a word after its first
-  int64_t start = 0, end = 0;  // kAnswer: tokens of the answer; 0 (the first token) where the window has none
-  // kAnswer: for reading the answer back.
+  std::vector<int64_t> tags;   // kTags: one per token, -100 for all but the first token of a word
+  int64_t start = 0, end = 0;  // kAnswer: its token range; 0 (the first token) if not in this window
+  // kAnswer: to extract the answer text.
   size_t question = 0;        // windows of one question share it
-  std::vector<Span> offsets;  // of context tokens in bytes of the context, (0, 0) for others
+  std::vector<Span> offsets;  // byte ranges of context tokens in the context, (0, 0) for others
   std::string context;
   std::vector<std::string> answers;
 
@@ -29,7 +29,7 @@ struct LabelledText {
   }
 };
 
-// Texts on disk, in temporary files of `folder`.
+// Texts stored in temporary files in `folder`.
 class LabelledTexts {
  public:
   explicit LabelledTexts(const std::string& folder) : texts_(folder) {}
@@ -37,7 +37,7 @@ class LabelledTexts {
   Result<LabelledText> read(size_t at) const;
   size_t size() const { return texts_.size(); }
   bool empty() const { return texts_.empty(); }
-  // Labels and tags that were added as i read as numbers[i].
+  // From now on, a label or tag stored as i is read as numbers[i].
   void renumber(std::vector<int64_t> numbers) { numbers_ = std::move(numbers); }
 
  private:
@@ -48,31 +48,31 @@ class LabelledTexts {
 struct LabelledData {
   explicit LabelledData(const std::string& folder) : train(folder), validation(folder) {}
   LabelKind kind = LabelKind::kClass;
-  std::vector<std::string> names;  // of classes or tags, by number
+  std::vector<std::string> names;  // of classes or tags, by index
   LabelledTexts train, validation;
   BadRecords bad;
   std::string schema;
 };
 
 struct LabelledOptions {
-  int64_t max_length = 128;  // tokens; questions go in windows of it
-  int64_t stride = 64;       // how much windows overlap
+  int64_t max_length = 128;  // in tokens; longer questions are split into windows of this size
+  int64_t stride = 64;       // overlap of consecutive windows
   bool regression = false;
-  double validation = 0;     // share of the texts, by hash; windows of one question stay together
-  std::string folder = ".";  // of temporary files
+  double validation = 0;     // share of records held out by hash; the last ones if the hash selects none
+  std::string folder = ".";  // for temporary files
 };
 
-// Reads a file or folder. `names` fixes the classes (for validation data); empty: they are found, in order of
-// name (numbers by value).
-Result<LabelledData> read_labelled(const std::string& path, const Tokenizer& tokenizer,
+// Reads a file or folder. `names` fixes the classes (for validation data); if empty, they are collected and
+// sorted by name (numbers by value).
+Result<LabelledData> read_labelled(const DataPath& path, const Tokenizer& tokenizer,
                                    const LabelledOptions& options,
                                    const std::vector<std::string>& names = {});
 
-// A word-by-word sentence as ids between the tokenizer's special tokens; `first` says which piece begins
-// which word.
+// A pre-split sentence as ids between the tokenizer's special tokens; `first` maps words to their first
+// token.
 struct WordPieces {
   std::vector<int64_t> ids;
-  std::vector<int64_t> first;  // token of each word that was not cut off
+  std::vector<int64_t> first;  // the first token of each word that was not truncated
 };
 Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<std::string>& words,
                                 int64_t max_length);

@@ -32,7 +32,11 @@ class Trainer {
   }
 
   Result<LoopResult> run() {
+    MAKAR_TRY(result_.finished_before, look_for_earlier_run());
+    if (result_.finished_before) return result_;
     MAKAR_CHECK_OK(resume());
+    MAKAR_CHECK_OK(write_unfinished_run(s_.output_dir, state_.settings));
+    result_.settings = state_.settings;
     MAKAR_CHECK_OK(log_.open(state_.step));
     const auto begin = Clock::now();
     const int64_t first = state_.step;
@@ -77,33 +81,53 @@ class Trainer {
     if (l_.events.say) l_.events.say(text);
   }
 
+  // True if the folder holds a finished run with the same settings. A finished run with other settings, or a
+  // model not written by training, is never replaced without --overwrite.
+  Result<bool> look_for_earlier_run() {
+    const std::string& folder = s_.output_dir;
+    if (s_.overwrite) {
+      remove_checkpoints(folder);
+      return false;
+    }
+    MAKAR_TRY(const auto earlier, earlier_run(folder));
+    if (!earlier && holds_model(folder) && checkpoints(folder).empty())
+      return error_at(
+          folder,
+          "holds a model that no training run wrote there; use another output_dir, or --overwrite to "
+          "replace it");
+    if (!earlier || !earlier->finished || !holds_model(folder)) return false;
+    const std::string differences = setting_differences(earlier->settings, state_.settings);
+    if (differences.empty()) return true;
+    return error_at(
+        folder,
+        "holds a finished run with other settings: {}; use another output_dir, or --overwrite to replace "
+        "the model",
+        differences);
+  }
+
   Status resume() {
-    std::vector<std::string> told;
-    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, told));
-    for (const std::string& line : told) say(line);
+    std::vector<std::string> skipped;
+    remove_incomplete_checkpoints(s_.output_dir);
+    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, skipped));
+    for (const std::string& line : skipped) say(line);
     if (!found) return Done{};
-    for (const auto& [key, value] : state_.settings.items())
-      if (!found->settings.contains(key) || found->settings[key] != value)
-        return error_at(
-            s_.output_dir,
-            "the run there was started with another '{}' ({} and not {}); use another output_dir, or "
-            "--overwrite to start anew",
-            key, found->settings.contains(key) ? shortened(found->settings[key]) : "none", shortened(value));
+    const std::string differences = setting_differences(found->settings, state_.settings);
+    if (!differences.empty())
+      return error_at(
+          s_.output_dir,
+          "holds a run with other settings: {}; use another output_dir, or --overwrite to start again",
+          differences);
     state_ = *found;
     say(fmt::format("resuming at step {} of {}", state_.step, total_));
     return Done{};
   }
-  static std::string shortened(const Json& v) {
-    const std::string text = v.dump();
-    return text.size() > 200 ? text.substr(0, 200) + "..." : text;
-  }
 
-  // The gradients of a step, then the update.
+  // Computes the gradients of a step and applies the update.
   Result<StepInfo> step() {
     MAKAR_TRY(StepInfo info, step_gradients(l_, static_cast<uint64_t>(state_.step + state_.skipped)));
     info.lr = schedule_.at(state_.step);
     if (info.applied) {
-      optimizer_.step(l_.pool, info.lr, clip_factor(info.norm, s_.max_grad_norm));
+      optimizer_.step(l_.device, info.lr, clip_factor(info.norm, s_.max_grad_norm));
       average();
     }
     info.step = ++state_.step, info.total = total_;
@@ -116,27 +140,27 @@ class Trainer {
     for (const auto& p : l_.model.parameters().all()) {
       const auto it = averages_.find(p->name);
       if (it == averages_.end()) continue;
-      float* a = it->second.f32();
-      const float* v = p->value.f32();
-      for (int64_t i = 0; i < p->value.count(); ++i) a[i] += (1.0f - keep) * (v[i] - a[i]);
+      l_.device.blend(
+          {f32_on(l_.device, p->value), f32_on(l_.device, it->second), p->value.count(), 1.0f - keep});
     }
   }
 
-  // The parameters are as they were before the step. Three in a row: back to the last good checkpoint, past
-  // the data.
+  // The step was not applied. After three in a row, roll back to the last checkpoint and skip the data since
+  // then.
   Status not_finite(const StepInfo& info) {
     ++state_.bad_steps, ++bad_in_a_row_;
-    say(fmt::format("step {}: the loss ({}) or the gradient's norm ({}) is not finite; the step was left out",
-                    info.step, info.loss, info.norm));
+    say(fmt::format(
+        "step {}: the loss ({}) or the gradient norm ({}) is not finite; the step was not applied", info.step,
+        info.loss, info.norm));
     if (bad_in_a_row_ < 3) return Done{};
     bad_in_a_row_ = 0;
     const RunState now = state_;
-    std::vector<std::string> told;
+    std::vector<std::string> skipped;
     MAKAR_CHECK_OK(saving_.wait());
-    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, told));
+    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, skipped));
     if (!found)
       return error_at("training",
-                      "three steps in a row were not finite by step {} and there is no checkpoint to go "
+                      "three steps in a row were not finite by step {} and there is no checkpoint to roll "
                       "back to; lower learning_rate, or set save_steps",
                       info.step);
     if (++roll_backs_ > 5)
@@ -146,7 +170,8 @@ class Trainer {
     state_.skipped = now.skipped + (now.step - found->step);
     state_.bad_steps = now.bad_steps;
     last_validation_ = -1;
-    say(fmt::format("three steps in a row: back to step {}, passing over the data in between", state_.step));
+    say(fmt::format("three steps in a row: rolled back to step {}, skipping the data since then",
+                    state_.step));
     return Done{};
   }
 
@@ -161,7 +186,7 @@ class Trainer {
 
   Status evaluate(bool watch) {
     if (l_.task.validation_batches() == 0) return Done{};
-    MAKAR_TRY(result_.validation, validate(l_.model, l_.task, l_.pool));
+    MAKAR_TRY(result_.validation, validate(l_.model, l_.task, l_.device));
     last_validation_ = state_.step;
     MAKAR_CHECK_OK(log_.validation(state_.step, result_.validation));
     if (l_.events.validation) l_.events.validation(state_.step, result_.validation);
@@ -184,7 +209,7 @@ class Trainer {
   }
 
   Status show_sample() {
-    MAKAR_TRY(const std::string text, l_.task.sample(l_.pool, state_.step));
+    MAKAR_TRY(const std::string text, l_.task.sample(l_.device, state_.step));
     if (text.empty()) return Done{};
     MAKAR_CHECK_OK(log_.sample(state_.step, text));
     if (l_.events.sample) l_.events.sample(state_.step, text);
@@ -192,10 +217,9 @@ class Trainer {
   }
 
   Status save() {
-    // Steps left out are not good to go on from: the parameters are those of before.
     for (const auto& p : l_.model.parameters().all())
       if (p->trainable && !p->buffer)
-        for (const float v : p->value.span())
+        for (const Tensor on_host = p->value.host(); const float v : on_host.span())
           if (!std::isfinite(v))
             return error_at(
                 "training",
@@ -227,7 +251,8 @@ class Trainer {
 
 double training_flops(const Model& model, const MicroBatch& batch) {
   const ModelSpec& spec = model.spec();
-  double work = 0;  // a token: 2 forward, 2 to its input's gradient, 2 to the weight's where it is trained
+  double work = 0;  // FLOPs per token and weight: 2 forward, 2 for the input's gradient, 2 for the weight's
+                    // gradient if it is trained
   for (const auto& p : model.parameters().all()) {
     if (p->shape.rank() < 2 || p->buffer) continue;
     const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
@@ -235,7 +260,7 @@ double training_flops(const Model& model, const MicroBatch& batch) {
     if (p->name.find(".embed.") == std::string::npos || output)
       work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4);
   }
-  if (spec.encoder && spec.decoder) work /= 2;  // a token goes through one of the two stacks
+  if (spec.encoder && spec.decoder) work /= 2;  // each token passes through one of the two stacks
   const StackSpec& s = spec.main();
   const double attention =
       12.0 * static_cast<double>(s.layers * s.block.attention.heads * s.block.attention.head_dim) *
@@ -243,16 +268,16 @@ double training_flops(const Model& model, const MicroBatch& batch) {
   return work * static_cast<double>(batch.tokens) + attention;
 }
 
-Result<Metrics> validate(Model& model, Task& task, ThreadPool& pool) {
-  MAKAR_TRY(Metrics out, task.metrics(pool));
+Result<Metrics> validate(Model& model, Task& task, Device& device) {
+  MAKAR_TRY(Metrics out, task.metrics(device));
   double sum = 0, weight = 0;
   for (uint64_t i = 0; i < task.validation_batches(); ++i) {
     MAKAR_TRY(const MicroBatch b, task.validation_batch(i));
     if (b.weight == 0) continue;
-    Context ctx{pool};
+    Context ctx{device};
     ForwardContext f{ctx};
     MAKAR_TRY(const Tensor loss, b.loss(f));
-    sum += loss.f32()[0] * b.weight, weight += b.weight;
+    sum += loss.host().f32()[0] * b.weight, weight += b.weight;
   }
   (void)model;
   if (weight > 0) out["loss"] = sum / weight;
@@ -275,29 +300,31 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
   parameters.clear_gradients();
   for (size_t i = 0; i < batches.size(); ++i) {
     if (batches[i].weight == 0) continue;
-    Tape tape;
+    Tape tape(l.device);
     parameters.watch(tape);
-    Context ctx{l.pool, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), number * micro + i};
+    Context ctx{l.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), number * micro + i};
     ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
     MAKAR_TRY(Tensor loss, batches[i].loss(f));
     const double share = batches[i].weight / weight;
-    info.loss += loss.f32()[0] * share;
+    info.loss += loss.host().f32()[0] * share;
     if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
     tape.backward(loss);
     parameters.collect(tape);
     info.tokens += batches[i].tokens, info.flops += training_flops(l.model, batches[i]);
   }
-  info.norm = gradient_norm(l.pool, parameters);
+  info.norm = gradient_norm(l.device, parameters);
   info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
   info.tokens_are_targets = l.task.tokens_are_targets();
   return info;
 }
 
 Result<LoopResult> run_loop(const Loop& loop) {
+  loop.model.parameters().to(loop.device.memory());
   MAKAR_CHECK_OK(check_loop(loop.settings));
   const int64_t total = total_steps(loop.settings, loop.task.batches_per_epoch());
   MAKAR_TRY(const Schedule schedule, schedule_of(loop.settings, total));
-  MAKAR_TRY(Optimizer optimizer, Optimizer::make(loop.model.parameters(), optimizer_of(loop.settings)));
+  MAKAR_TRY(Optimizer optimizer,
+            Optimizer::make(loop.model.parameters(), optimizer_of(loop.settings, loop.model)));
   return Trainer(loop, std::move(optimizer), schedule, total).run();
 }
 

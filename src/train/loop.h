@@ -1,5 +1,5 @@
-// The one training loop: steps, validation, samples, checkpoints, resuming, roll-back. What it does is told
-// through LoopEvents; it prints nothing.
+// The training loop: steps, validation, samples, checkpoints, resume, rollback. It reports through LoopEvents
+// and does not print.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -12,11 +12,11 @@
 namespace makar {
 
 struct StepInfo {
-  int64_t step = 0, total = 0;  // this one (from 1), of how many
+  int64_t step = 0, total = 0;  // from 1 to total
   double loss = 0, norm = 0, lr = 0;
   double seconds = 0;
   int64_t tokens = 0;
-  double flops = 0;  // of forward and backward
+  double flops = 0;  // forward and backward
   double eta = 0;    // seconds
   bool applied = true;
   bool tokens_are_targets = true;
@@ -26,40 +26,44 @@ struct LoopEvents {
   std::function<void(const StepInfo&)> step;
   std::function<void(int64_t step, const Metrics&)> validation;
   std::function<void(int64_t step, const std::string&)> sample;
-  std::function<void(const std::string&)> say;  // resumed, skipped, rolled back, saved
+  std::function<void(const std::string&)> say;  // messages: resumed, skipped, rolled back, saved
 };
 
 struct LoopResult {
   int64_t steps = 0;
   bool interrupted = false, stopped_early = false;
+  bool finished_before = false;  // the folder already holds this run, finished; nothing was done
   int64_t bad_steps = 0;
   double last_loss = 0;
   Metrics validation;  // the last
-  double seconds = 0;  // of this call
+  double seconds = 0;  // duration of this call
   int64_t tokens = 0;
+  Json settings;  // settings with the identity, for run.json
 };
 
 struct Loop {
   Model& model;
   Task& task;
   const LoopSettings& settings;
-  ThreadPool& pool;
+  Device& device;
   LoopEvents events;
-  const std::atomic<bool>* stop = nullptr;  // set by Ctrl-C
-  Json identity;  // beside the settings: data, tokenizer and model, by hash; a run goes on only with the same
+  const std::atomic<bool>* stop = nullptr;  // set on Ctrl-C
+  Json identity;  // hashes of data, tokenizer and model; a run resumes only with the same settings and
+                  // identity
 };
 
-// Trains to the end or until stopped, from the newest checkpoint of settings.output_dir where there is one.
-// At the end the averaged weights, where asked for, stand in the model.
+// Trains to the end or until stopped; resumes from the newest checkpoint in settings.output_dir if there is
+// one. A finished run in that folder is never replaced without settings.overwrite. With --ema the model holds
+// the averaged weights at the end.
 Result<LoopResult> run_loop(const Loop& loop);
 
-// Forward and backward of the micro-batches of step `number`: the gradients stand in the parameters.
+// Runs forward and backward for the micro-batches of step `number`; leaves the gradients in the parameters.
 Result<StepInfo> step_gradients(const Loop& loop, uint64_t number);
 
-// The mean loss over the validation part and the task's own figures.
-Result<Metrics> validate(Model& model, Task& task, ThreadPool& pool);
+// The mean validation loss and the task's own metrics.
+Result<Metrics> validate(Model& model, Task& task, Device& device);
 
-// Floating point operations of a forward and backward pass, nearly: matrix products and attention.
+// Approximate FLOPs of a forward and backward pass: matrix products and attention.
 double training_flops(const Model& model, const MicroBatch& batch);
 
 }  // namespace makar

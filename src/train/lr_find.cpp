@@ -10,11 +10,11 @@ namespace makar {
 
 Status choose_rate(RateFound& found) {
   const auto& y = found.smoothed;
-  // The first tenth is where the smoothing begins: the loss of one batch says little.
+  // Skip the first tenth: there the smoothed loss depends on only a few batches.
   const size_t begin = std::max<size_t>(2, y.size() / 10);
   const auto from = y.begin() + static_cast<std::ptrdiff_t>(std::min(begin, y.size()));
   const auto lowest = static_cast<size_t>(std::min_element(from, y.end()) - y.begin());
-  // Slopes over neighbours two steps away: the rates are even on a logarithmic scale.
+  // Slope between the points two steps before and after; the rates are evenly spaced on a logarithmic scale.
   double steepest = 0;
   for (size_t i = begin; i + 2 < y.size() && i <= lowest; ++i)
     if (const double slope = y[i + 2] - y[i - 2]; slope < steepest)
@@ -31,8 +31,9 @@ Result<RateFound> find_rate(const Loop& loop, const RateSearch& search) {
   MAKAR_CHECK_OK(check_loop(loop.settings));
   if (search.steps < 10 || search.steps > 100000)
     return error_at("lr_find_steps", "expected 10 to 100000, got {}", search.steps);
-  MAKAR_TRY(Optimizer optimizer, Optimizer::make(loop.model.parameters(), optimizer_of(loop.settings)));
-  constexpr double kKeep = 0.9;  // of the smoothed loss
+  MAKAR_TRY(Optimizer optimizer,
+            Optimizer::make(loop.model.parameters(), optimizer_of(loop.settings, loop.model)));
+  constexpr double kKeep = 0.9;  // decay of the smoothed loss
   RateFound found;
   double sum = 0, share = 0, spent = 0;
   for (int64_t i = 0; i < search.steps; ++i) {
@@ -45,7 +46,7 @@ Result<RateFound> find_rate(const Loop& loop, const RateSearch& search) {
     info.step = i + 1, info.total = search.steps;
     sum = kKeep * sum + (1 - kKeep) * info.loss, share = kKeep * share + (1 - kKeep);
     found.rates.push_back(info.lr), found.losses.push_back(info.loss), found.smoothed.push_back(sum / share);
-    optimizer.step(loop.pool, info.lr, clip_factor(info.norm, loop.settings.max_grad_norm));
+    optimizer.step(loop.device, info.lr, clip_factor(info.norm, loop.settings.max_grad_norm));
     info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     spent += info.seconds;
     info.eta = spent / static_cast<double>(i + 1) * static_cast<double>(search.steps - i - 1);

@@ -1,5 +1,5 @@
-// The learning rate range test (Smith, 2015): a short run whose rate grows from step to step, and where its
-// loss fell fastest. The model is not good for anything afterwards.
+// The learning rate range test (Smith, 2015): a short run with an increasing learning rate, and the rate at
+// which the loss fell fastest. The model is not usable afterwards.
 #pragma once
 #include <vector>
 
@@ -9,19 +9,19 @@ namespace makar {
 
 struct RateSearch {
   int64_t steps = 100;
-  double low = 1e-7, high = 1.0;  // rates of the first and of the last step
+  double low = 1e-7, high = 1.0;  // learning rates of the first and last step
 };
 
 struct RateFound {
-  std::vector<double> rates, losses, smoothed;  // one a step, until the loss was twice the first
-  double steepest = 0;                          // the suggestion: where the smoothed loss falls fastest
+  std::vector<double> rates, losses, smoothed;  // one per step, until the loss reached twice its first value
+  double steepest = 0;                          // the suggested rate: where the smoothed loss falls fastest
   double lowest = 0;                            // where it is lowest
 };
 
-// An error when the loss fell at no rate.
+// Error if the loss did not fall at any rate.
 Result<RateFound> find_rate(const Loop& loop, const RateSearch& search);
 
-// For the test of what is chosen: `found.rates` and `found.smoothed` are given.
+// Sets steepest and lowest from `found.rates` and `found.smoothed`; exposed for tests.
 Status choose_rate(RateFound& found);
 
 }  // namespace makar

@@ -20,7 +20,8 @@ Result<const Tensor*> need(const Labels& labels, const std::string& name) {
   return &it->second;
 }
 
-// [batch, time] labels to one a ragged row; with shift, row t gets the label of t + 1 (kIgnore for the last).
+// [batch, time] labels to one label per ragged row; with shift, row t gets the label of t + 1 (kIgnore for
+// the last).
 Result<std::vector<int64_t>> token_targets(const Tensor& labels, const Batch& batch, int64_t classes,
                                            bool shift) {
   if (labels.rank() != 2 || labels.dim(0) != static_cast<int64_t>(batch.sequences.size()))
@@ -55,7 +56,7 @@ Result<std::vector<int64_t>> sequence_targets(const Tensor& labels, const std::s
   return out;
 }
 
-// Cross-entropy over places: start and end logits of each sequence against a position in it.
+// Cross-entropy over positions: start or end logits of each sequence against a target position.
 Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& positions,
                           const std::string& name, const Batch& batch) {
   Tensor total;
@@ -63,7 +64,7 @@ Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& posi
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
     const Sequence& q = batch.sequences[s];
     const int64_t at = positions.i64()[s];
-    if (at < 0 || at >= q.length) continue;  // outside of the window: not counted, as in transformers
+    if (at < 0 || at >= q.length) continue;  // outside the window: ignored, as in transformers
     std::vector<int64_t> rows;
     for (int64_t i = 0; i < q.length; ++i) rows.push_back(q.start + i);
     const Tensor row = ops::reshape(ctx, ops::gather_rows(ctx, logits, rows), {1, q.length});
@@ -177,7 +178,7 @@ Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const B
   Inputs inputs;
   inputs.source = batch;
   const Tensor hidden = model.hidden(f, inputs);
-  // Rows that predict a marked token, in order, and where each sequence's rows begin.
+  // Rows that predict a token with mask 1, in order, and where those of each sequence start.
   std::vector<int64_t> rows, next, starts = {0};
   for (const Sequence& s : batch.sequences) {
     for (int64_t i = 1; i < s.length; ++i)

@@ -1,4 +1,4 @@
-// Losses by what the model's head predicts: one function a kind of labels, all on the same hidden states.
+// Losses by head of the model: one function per kind of label, all on the same hidden states.
 #pragma once
 #include <map>
 #include <string>
@@ -14,22 +14,23 @@ struct ObjectiveOptions {
   float smoothing = 0.0f;
 };
 
-// The loss of the head for labels given as in transformers: [batch, time] with -100 for "not counted" (causal
-// models predict the next label), [batch] for one label a sequence. Includes the router's balance where the
-// config asks. Shapes and ranges of labels come from outside: errors are values.
+// The head's loss for labels in transformers' format: [batch, time] with -100 for ignored positions (causal
+// models predict the next label), or [batch] for one label per sequence. Adds the router's load-balancing
+// loss if the config enables it. Labels are external input: wrong shapes and ranges are returned as errors.
 Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& inputs, const Labels& labels,
                          const ObjectiveOptions& options = {});
 
-// Mean cross-entropy of a language model over the targets that count, one a row. In training (with a tape) it
-// is smoothed, and the balance of the router is added where the config asks.
+// Mean cross-entropy of a language model over the targets that are not ignored; one target per row. In
+// training (with a tape) applies label smoothing and adds the router's load-balancing loss if the config
+// enables it.
 Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs,
                      std::span<const int64_t> targets, float smoothing);
 
 // Mean over pairs of -log sigmoid(chosen - rejected) (Ouyang et al., 2022): scores [pairs] each.
 Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected);
 
-// Summed log-probability of the tokens that mask marks, one value a sequence: [sequences]. mask is one value
-// a token of the batch; a token is scored from the row before it.
+// Summed log-probability of the tokens with mask 1, per sequence: [sequences]. mask has one value per token
+// of the batch; a token is scored from the row before it.
 Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
                                   const std::vector<float>& mask);
 

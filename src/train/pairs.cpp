@@ -29,8 +29,8 @@ MicroBatch pair_batch(Model& model, const std::vector<TokenPair>& pairs, float s
   return out;
 }
 
-Status read_pairs(const std::string& path, const Tokenizer& tokenizer, int64_t eos, int64_t max_length,
-                  double share, PairData& out) {
+Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos, int64_t max_length,
+                  ValidationSplit& split, PairData& out) {
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   const auto encode = [&](const std::string& text) -> Result<std::vector<int64_t>> {
     std::vector<uint32_t> ids;
@@ -45,13 +45,16 @@ Status read_pairs(const std::string& path, const Tokenizer& tokenizer, int64_t e
     if (!found) break;
     const Json *source = source_field(record.value), *target = target_field(record.value);
     if (!source || !target || !source->is_string() || !target->is_string()) {
-      reader.bad().add(record.place(), "expected texts under 'source' and 'target'");
+      if (source && target)
+        reader.bad().add(record.place(), "'source' and 'target' must be texts");
+      else
+        reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kSourceTarget}));
       continue;
     }
     TokenPair pair;
     MAKAR_TRY(pair.source, encode(source->get_ref<const std::string&>()));
     MAKAR_TRY(pair.target, encode(target->get_ref<const std::string&>()));
-    const bool held_out = share > 0 && in_validation(source->get_ref<const std::string&>(), share, 0);
+    const bool held_out = split.takes(source->get_ref<const std::string&>());
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(pair));
   }
   out.bad = reader.bad();

@@ -1,6 +1,6 @@
-// Sequence to sequence: an encoder reads the source, the decoder learns the target.
+// Sequence to sequence: the encoder reads the source, the decoder is trained on the target.
 #pragma once
-#include "data/record_reader.h"
+#include "data/prepare.h"
 #include "data/spool.h"
 #include "text/tokenizer.h"
 #include "train/examples.h"
@@ -8,23 +8,22 @@
 namespace makar {
 
 struct TokenPair {
-  std::vector<int64_t> source, target;  // each with its end token
+  std::vector<int64_t> source, target;  // both include the end token
   static constexpr auto fields() { return std::tuple(&TokenPair::source, &TokenPair::target); }
 };
 
-// Mean loss over target tokens; the decoder is fed the target shifted right behind its start token.
+// Mean loss over target tokens; the decoder's input is the target shifted right, after its start token.
 MicroBatch pair_batch(Model& model, const std::vector<TokenPair>& pairs, float smoothing);
 
-// On disk, in temporary files of `folder`.
+// Stored in temporary files in `folder`.
 struct PairData {
   explicit PairData(const std::string& folder) : train(folder), validation(folder) {}
   SpoolOf<TokenPair> train, validation;
   BadRecords bad;  // of the file read last
 };
-// Adds the {"source", "target"} records of a file or folder; `share` of them, by hash, for validation (1:
-// all).
-Status read_pairs(const std::string& path, const Tokenizer& tokenizer, int64_t eos, int64_t max_length,
-                  double share, PairData& out);
+// Adds the {"source", "target"} records of a file or folder.
+Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos, int64_t max_length,
+                  ValidationSplit& split, PairData& out);
 
 class PairTask : public ExampleTask {
  public:

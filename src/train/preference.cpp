@@ -15,7 +15,7 @@ Tensor margin(Context& ctx, const PreferencePairs& p) {
                        ops::subtract(ctx, p.reference_chosen, p.reference_rejected));
 }
 
-// (x - mean) / (deviation + eps) of n values; `less` is taken from n in the variance.
+// (x - mean) / (deviation + eps) of n values; the variance is divided by n - `less`.
 void standardise(const float* x, float* y, int64_t n, int64_t less, double eps) {
   double mean = 0, var = 0;
   for (int64_t i = 0; i < n; ++i) mean += x[i] / static_cast<double>(n);

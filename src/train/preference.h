@@ -1,5 +1,5 @@
-// Losses of preference learning: DPO and its kin from summed log-probabilities; PPO's and GRPO's parts from
-// per-token values. All batches are ragged: tokens of all sequences end to end.
+// Losses of preference learning: DPO and its variants from summed log-probabilities; the losses of PPO and
+// GRPO from per-token values. All batches are ragged: the tokens of all sequences are concatenated.
 #pragma once
 #include <vector>
 
@@ -7,14 +7,14 @@
 
 namespace makar {
 
-// Summed log-probabilities of completions, one a pair: [pairs]. Those of the reference are constants.
+// Summed log-probabilities of completions, one per pair: [pairs]. Those of the reference model are constants.
 struct PreferencePairs {
   Tensor policy_chosen, policy_rejected;
   Tensor reference_chosen, reference_rejected;
 };
 
 // Direct preference optimisation (Rafailov et al., 2023): mean of -log s(beta * margin), where margin is how
-// much more than the reference the policy prefers the chosen one. With smoothing e, labels are taken to be
+// much more than the reference the policy prefers the chosen completion. With smoothing e, labels are assumed
 // wrong with probability e (conservative DPO; Mitchell, 2023).
 Tensor dpo_loss(Context& ctx, const PreferencePairs& pairs, float beta, float smoothing = 0.0f);
 // Identity preference optimisation (Azar et al., 2023): mean of (margin - 1 / (2 beta))^2.
@@ -27,16 +27,16 @@ struct Advantages {
 };
 Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
                                   const std::vector<int64_t>& starts, double gamma, double lambda);
-// (x - mean) / deviation over all tokens, with the population's deviation.
+// (x - mean) / deviation over all tokens, with the population standard deviation.
 Tensor whiten(const Tensor& x);
-// (reward - mean) / (deviation + 1e-4) inside each group of consecutive rewards, with the sample's deviation
-// (GRPO; Shao et al., 2024).
+// (reward - mean) / (deviation + 1e-4) within each group of consecutive rewards, with the sample standard
+// deviation (GRPO; Shao et al., 2024).
 Tensor group_advantages(const Tensor& rewards, int64_t group);
 
 // PPO (Schulman et al., 2017): mean of max(-A r, -A clamp(r, 1 - clip, 1 + clip)), r = exp(new - old).
 Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
                            const Tensor& advantages, float clip);
-// Half the mean of max((v - R)^2, (v' - R)^2), v' being v held within `clip` of its old value.
+// Half the mean of max((v - R)^2, (v' - R)^2), where v' is v clamped to within `clip` of its old value.
 Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,
                           float clip);
 

@@ -3,18 +3,23 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/shown.h"
+#include "data/schema.h"
+#include "train/other_trainers.h"
 
 namespace makar {
 namespace {
 
 constexpr size_t kBytes = size_t{1} << 20, kEntries = 4096;
 
-// yaml-cpp builds nested nodes recursively: brackets and indentation are bounded before it sees them.
+using Setting = std::pair<std::string, std::vector<std::string>>;  // the option's main name and its values
+
+// yaml-cpp parses nested nodes recursively, so nesting is limited before parsing.
 Status check_depth(const std::string& text, const std::string& place) {
   int depth = 0, most = 0;
   size_t indent = 0, column = 0;
@@ -50,12 +55,14 @@ Result<std::string> dataset(const YAML::Node& node, const std::string& place) {
     MAKAR_TRY(const std::string value, scalar(pair.second, key, place));
     if (key == "path")
       path = value;
-    else if (key == "type" || key == "weight")
+    else if (key == "type" || key == "weight" || is_field_name(key) ||
+             (key.starts_with("field_") && is_field_name(key.substr(6))))
       rest += "," + key + "=" + value;
     else
       return error_at(fmt::format("{}:{}", place, pair.first.Mark().line + 1),
-                      "unknown key {} of a dataset{}", shown(key),
-                      did_you_mean(key, {"path", "type", "weight"}));
+                      "unknown key {} of a dataset{}; expected path, type, weight, or the name of a field "
+                      "(text, label, ...)",
+                      shown(key), did_you_mean(key, {"path", "type", "weight"}));
   }
   if (path.empty())
     return error_at(fmt::format("{}:{}", place, node.Mark().line + 1), "a dataset needs a 'path'");
@@ -73,11 +80,16 @@ const Options::Option* find(const Options& options, const std::string& name) {
   return nullptr;
 }
 
-// The main name of the option a key stands for.
-Result<std::string> option_of(const Options& options, const std::string& key, const std::string& place) {
-  if (const auto* o = find(options, "--" + dashed(key)))
-    for (const std::string& name : o->names)
-      if (name.starts_with("--")) return name;
+const std::string& main_name_of(const Options::Option& option) {
+  for (const std::string& name : option.names)
+    if (name.starts_with("--")) return name;
+  return option.names.front();
+}
+
+// The message for an unknown key: its equivalent in makar, or the nearest known key.
+std::string unknown_key(const Options& options, const std::string& key) {
+  const std::string here = setting_elsewhere(key);
+  if (!here.empty()) return fmt::format("unknown key {} ({})", shown(key), here);
   std::vector<std::string> known;
   for (const auto& o : options.all())
     for (std::string name : o.names)
@@ -86,7 +98,61 @@ Result<std::string> option_of(const Options& options, const std::string& key, co
         std::replace(name.begin(), name.end(), '-', '_');
         known.push_back(name);
       }
-  return error_at(place, "unknown key {}{}", shown(key), did_you_mean(key, known));
+  return fmt::format("unknown key {}{}", shown(key), did_you_mean(key, known));
+}
+
+template <class T>
+bool is_number(const std::string& text) {
+  T value{};
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+// Checks the type of a recipe's value while its line number is known.
+Status check_values(const Options::Option& option, RecipeEntry& entry, const std::string& place) {
+  const auto wrong = [&](const char* expected, const std::string& got) {
+    return error_at(fmt::format("{}:{}", place, entry.line), "'{}' expects {}, got {}", entry.key, expected,
+                    shown(got));
+  };
+  const bool list = std::holds_alternative<std::vector<std::string>*>(option.target);
+  if (!list && entry.values.size() > 1)
+    return wrong("one value", fmt::format("a list of {}", entry.values.size()));
+  for (std::string& value : entry.values) {
+    if (std::holds_alternative<int64_t*>(option.target) && !is_number<int64_t>(value))
+      return wrong("a whole number", value);
+    if (std::holds_alternative<double*>(option.target) && !is_number<double>(value))
+      return wrong("a number", value);
+    if (std::holds_alternative<bool*>(option.target)) {
+      std::transform(value.begin(), value.end(), value.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
+      constexpr const char* kWords[] = {"1", "true", "on", "yes", "0", "false", "off", "no"};
+      if (std::none_of(std::begin(kWords), std::end(kWords), [&](const char* w) { return value == w; }))
+        return wrong("true or false", value);
+    }
+  }
+  return Done{};
+}
+
+// Converts the entries of a recipe to option settings. Reports all unknown keys at once.
+Result<std::vector<Setting>> settings_of(std::vector<RecipeEntry> entries, const Options& options,
+                                         const std::string& place) {
+  std::vector<Setting> out;
+  std::vector<std::string> unknown;
+  int first = 0;
+  for (RecipeEntry& e : entries) {
+    const auto* option = find(options, "--" + dashed(e.key));
+    if (!option) {
+      if (unknown.empty()) first = e.line;
+      unknown.push_back(fmt::format("line {}: {}", e.line, unknown_key(options, e.key)));
+      continue;
+    }
+    MAKAR_CHECK_OK(check_values(*option, e, place));
+    out.emplace_back(main_name_of(*option), std::move(e.values));
+  }
+  if (unknown.empty()) return out;
+  const std::string at = fmt::format("{}:{}", place, first);
+  if (unknown.size() == 1) return error_at(at, "{}", unknown[0].substr(unknown[0].find(": ") + 2));
+  return error_at(at, "{} unknown keys:\n  {}", unknown.size(), fmt::join(unknown, "\n  "));
 }
 
 bool is_recipe(const std::string& word) { return word.ends_with(".yaml") || word.ends_with(".yml"); }
@@ -133,13 +199,14 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
 
 Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& arguments,
                                                const Options& options) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> settings;  // main name of the option, values
+  std::vector<Setting> settings;
   const auto set = [&](const std::string& name, std::vector<std::string> values) {
     std::erase_if(settings, [&](const auto& s) { return s.first == name; });
     settings.emplace_back(name, std::move(values));
   };
   std::vector<std::string> rest;
-  std::vector<std::string> overridden;  // options given as flags: a recipe's list must not be added to theirs
+  std::vector<std::string>
+      overridden;  // options given as flags: they replace a recipe's list instead of extending it
   for (size_t i = 0; i < arguments.size(); ++i) {
     std::string word = arguments[i];
     if (word.starts_with("-") && word.size() > 1) {
@@ -149,11 +216,7 @@ Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& a
       rest.push_back(equals == std::string::npos ? name : name + word.substr(equals));
       const auto* option = find(options, name);
       if (!option) continue;
-      for (const std::string& n : option->names)
-        if (n.starts_with("--")) {
-          overridden.push_back(n);
-          break;
-        }
+      overridden.push_back(main_name_of(*option));
       if (equals == std::string::npos && !std::holds_alternative<bool*>(option->target) &&
           i + 1 < arguments.size())
         rest.push_back(arguments[++i]);
@@ -161,16 +224,16 @@ Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& a
     }
     if (is_recipe(word)) {
       MAKAR_TRY(const std::string text, read_file(word, kBytes + 1));
-      MAKAR_TRY(const auto entries, parse_recipe(text, word));
-      for (const RecipeEntry& e : entries) {
-        MAKAR_TRY(const std::string name, option_of(options, e.key, fmt::format("{}:{}", word, e.line)));
-        set(name, e.values);
-      }
+      MAKAR_TRY(auto entries, parse_recipe(text, word));
+      MAKAR_TRY(const auto found, settings_of(std::move(entries), options, word));
+      for (const auto& [name, values] : found) set(name, values);
       continue;
     }
     if (const size_t equals = word.find('='); equals != std::string::npos && equals > 0) {
-      MAKAR_TRY(const std::string name, option_of(options, word.substr(0, equals), word));
-      set(name, {word.substr(equals + 1)});
+      const std::string key = word.substr(0, equals);
+      const auto* option = find(options, "--" + dashed(key));
+      if (!option) return error_at(word, "{}", unknown_key(options, key));
+      set(main_name_of(*option), {word.substr(equals + 1)});
       continue;
     }
     rest.push_back(word);
@@ -199,7 +262,18 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
       if (code != std::errc() || stop != end || !(out.weight > 0 && out.weight < 1e12))
         return error_at("datasets", "expected a weight above 0, got {}", shown(last));
     } else {
-      break;
+      const size_t equals = last.find('=');
+      if (equals == std::string::npos || equals == 0 || is_there(out.path)) break;
+      std::string field = last.substr(0, equals);
+      if (field.starts_with("field_")) field.erase(0, 6);  // Axolotl's spelling
+      if (!is_field_name(field))
+        return error_at(
+            "datasets",
+            "unknown setting {} of a dataset: expected type, weight, or the name of a field (text, "
+            "label, prompt, completion, ...)",
+            shown(field));
+      if (equals + 1 == last.size()) return error_at("datasets", "'{}=' needs the name of a column", field);
+      out.columns.emplace(out.columns.begin(), field, last.substr(equals + 1));
     }
     out.path.resize(comma);
   }

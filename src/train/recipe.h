@@ -1,16 +1,17 @@
-// Recipes: a YAML file of settings and key=value words, turned into arguments of the command's own options. A
-// later value of a key takes the place of an earlier one; an unknown key is an error that names the nearest
-// known one.
+// Recipes: a YAML file of settings and key=value arguments, converted to arguments of the command's options.
+// A later value of a key replaces an earlier one. Unknown keys and values of the wrong type are errors with
+// file and line.
 #pragma once
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/options.h"
+#include "data/record_reader.h"
 
 namespace makar {
 
-// A key with its values: one, or those of a list. An entry {path, type, weight} of `datasets` becomes
+// A key with one value or a list. An entry {path, type, weight} of `datasets` becomes
 // "PATH,type=TYPE,weight=W".
 struct RecipeEntry {
   std::string key;
@@ -20,15 +21,16 @@ struct RecipeEntry {
 
 Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std::string& place);
 
-// Takes FILE.yaml and key=value words out of the arguments and puts options in their place. Underscores in
-// names of options count as dashes.
+// Replaces FILE.yaml and key=value arguments by options. Underscores in option names are read as dashes.
 Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& arguments,
                                                const Options& options);
 
-// "PATH,type=alpaca,weight=2" of --datasets.
+// "PATH,type=alpaca,weight=2,text=review" of --datasets; the remaining NAME=FIELD parts are column names.
 struct DatasetSpec {
   std::string path, type;
   double weight = 0;
+  Columns columns;
+  DataPath data() const { return {path, columns}; }
 };
 Result<DatasetSpec> parse_dataset(const std::string& text);
 

@@ -1,5 +1,9 @@
 #include "train/run_folder.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -13,7 +17,7 @@ namespace {
 
 std::string log_path(const std::string& folder) { return folder + "/log.jsonl"; }
 
-// Calls visit on every sound line.
+// Calls `visit` for every line that parses.
 Status each_line(const std::string& folder,
                  const std::function<void(const std::string&, const Json&)>& visit) {
   if (!is_file(log_path(folder))) return Done{};
@@ -22,7 +26,7 @@ Status each_line(const std::string& folder,
     const size_t end = std::min(text.find('\n', at), text.size());
     const std::string line = text.substr(at, end - at);
     at = end + 1;
-    const auto json = parse_json(line, "log.jsonl");  // a line cut by a kill is no line
+    const auto json = parse_json(line, "log.jsonl");  // skip a line truncated by a kill
     if (json.ok() && json->is_object() && json->contains("step") && (*json)["step"].is_number_integer())
       visit(line, *json);
   }
@@ -57,6 +61,7 @@ Status RunLog::line(const Json& json) {
 
 Status RunLog::step(const StepInfo& i) {
   MAKAR_CHECK_OK(line({{"step", i.step},
+                       {"total", i.total},
                        {"loss", number(i.loss)},
                        {"norm", number(i.norm)},
                        {"lr", i.lr},
@@ -82,6 +87,85 @@ Status RunLog::sample(int64_t step, const std::string& text) {
   return line({{"step", step}, {"sample", text}});
 }
 
+Result<std::optional<EarlierRun>> earlier_run(const std::string& folder) {
+  const std::string path = folder + "/run.json";
+  if (!is_file(path)) return std::optional<EarlierRun>();
+  MAKAR_TRY(const Json json, read_json(path));
+  EarlierRun out;
+  if (json.is_object() && json.contains("settings")) out.settings = json["settings"];
+  out.finished = json.is_object() && json.value("finished", Json(true)) == Json(true);
+  return std::optional<EarlierRun>(std::move(out));
+}
+
+Status write_unfinished_run(const std::string& folder, const Json& settings) {
+  MAKAR_CHECK_OK(make_folder(folder));
+  const Json json = {{"finished", false}, {"settings", settings}};
+  return write_file(folder + "/run.json", json.dump(2) + "\n");
+}
+
+bool holds_model(const std::string& folder) {
+  for (const char* file : {"model.safetensors", "model.safetensors.index.json", "adapter_model.safetensors"})
+    if (is_file(folder + "/" + file)) return true;
+  return false;
+}
+
+namespace {
+
+// Flattens nested objects to "a.b": value.
+void flatten(const Json& value, const std::string& name, std::map<std::string, Json>& out) {
+  if (!value.is_object()) {
+    out[name] = value;
+    return;
+  }
+  for (const auto& [key, inner] : value.items())
+    flatten(inner, name.empty() || name == "identity" ? key : name + "." + key, out);
+}
+
+std::string short_value(const std::map<std::string, Json>& all, const std::string& key) {
+  const auto it = all.find(key);
+  if (it == all.end() || it->second.is_null()) return "not set";
+  const std::string text = it->second.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return text.size() > 80 ? text.substr(0, 80) + "..." : text;
+}
+
+}  // namespace
+
+std::string setting_differences(const Json& before, const Json& now) {
+  std::map<std::string, Json> old_values, new_values;
+  flatten(before, "", old_values), flatten(now, "", new_values);
+  std::map<std::string, Json> keys = old_values;
+  keys.insert(new_values.begin(), new_values.end());
+  std::string out;
+  int64_t left = 8;  // list at most this many differences
+  for (const auto& [key, unused] : keys) {
+    const auto a = old_values.find(key), b = new_values.find(key);
+    if (a != old_values.end() && b != new_values.end() && a->second == b->second) continue;
+    if (left-- == 0) return out + "; ...";
+    if (!out.empty()) out += "; ";
+    out += key == "data" || key == "tokenizer"  // values are checksums
+               ? fmt::format("the content of '{}' has changed", key)
+               : fmt::format("{} was {}, now {}", key, short_value(old_values, key),
+                             short_value(new_values, key));
+  }
+  return out;
+}
+
+Result<RunLock> RunLock::take(const std::string& folder) {
+  MAKAR_CHECK_OK(make_folder(folder));
+  const int fd = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
+  if (fd < 0) return io_error(folder, "open");
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    ::close(fd);
+    return error_at(folder,
+                    "another training is running in this folder; wait for it, or use another output_dir");
+  }
+  return RunLock(fd);
+}
+
+RunLock::~RunLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 Status write_report(const std::string& folder, const RunSummary& summary) {
   Curve loss{"training loss", {}, {}};
   std::map<std::string, Curve> figures;
@@ -105,7 +189,6 @@ Status write_report(const std::string& folder, const RunSummary& summary) {
     out += fmt::format("| validation {} | {:.4f} |\n", name, curve.y.back());
     if (name == "loss" || curve.y.size() < 2) continue;
     MAKAR_CHECK_OK(write_file(fmt::format("{}/{}.svg", folder, name), svg_chart(name, {curve})));
-    out += "";
   }
   for (const auto& [name, curve] : figures)
     if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({}.svg)\n", name, name);

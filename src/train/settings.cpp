@@ -2,52 +2,63 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 namespace makar {
 
 void declare_loop(Options& o, LoopSettings& s) {
+  o.group("Run");
   o.add("-o --output-dir", &s.output_dir,
-        "the run's folder: checkpoints, log, report, and at the end the model", "DIR");
-  o.add("--seed", &s.seed, "of initial weights, order, masks and dropout", "N");
+        "folder of the run: checkpoints, log, report and the finished model", "DIR");
+  o.add("--overwrite --overwrite-output-dir", &s.overwrite,
+        "start again in a folder that holds a run, and replace its model");
+  o.add("--num-epochs --num-train-epochs --epochs", &s.num_epochs,
+        "number of passes over the data, unless --max-steps is set", "X");
+  o.add("--max-steps", &s.max_steps, "number of optimizer steps; 0 to use --num-epochs", "N");
   o.add("--micro-batch-size --per-device-train-batch-size --batch-size", &s.micro_batch_size,
-        "sequences a micro-batch", "N");
-  o.add("--gradient-accumulation-steps", &s.gradient_accumulation_steps, "micro-batches a step", "N");
-  o.add("--num-epochs --num-train-epochs --epochs", &s.num_epochs, "passes over the data when max_steps is 0",
-        "X");
-  o.add("--max-steps", &s.max_steps, "steps of the run; 0: as num_epochs says", "N");
-  o.add("--learning-rate --lr", &s.learning_rate, "the peak", "X");
-  o.add("--min-lr", &s.min_lr, "where cosine, polynomial and warmup_stable_decay end", "X");
+        "sequences per micro-batch", "N");
+  o.add("--gradient-accumulation-steps", &s.gradient_accumulation_steps, "micro-batches per optimizer step",
+        "N");
+  o.add("--gradient-checkpointing", &s.gradient_checkpointing,
+        "recompute activations in the backward pass to save memory");
+  o.add("--seed", &s.seed, "seed for initialisation, shuffling, masking and dropout", "N");
+  o.group("Optimization");
+  o.add("--optimizer --optim", &s.optimizer, "adamw, lion, muon, adafactor, sgd, ...", "NAME");
+  o.add("--learning-rate --lr", &s.learning_rate, "peak learning rate", "X");
+  o.add("--min-lr", &s.min_lr, "final learning rate of cosine, polynomial and warmup_stable_decay", "X");
   o.add("--lr-scheduler --lr-scheduler-type", &s.lr_scheduler,
         "cosine, linear, constant, constant_with_warmup, inverse_sqrt, polynomial or warmup_stable_decay",
         "NAME");
-  o.add("--warmup-steps", &s.warmup_steps, "steps up to the peak", "N");
-  o.add("--warmup-ratio", &s.warmup_ratio, "the same as a share of the run", "X");
+  o.add("--warmup-steps", &s.warmup_steps, "number of warm-up steps", "N");
+  o.add("--warmup-ratio", &s.warmup_ratio, "warm-up as a share of the run, unless --warmup-steps is set",
+        "X");
   o.add("--decay-steps --cooldown-steps", &s.decay_steps,
-        "warmup_stable_decay: the last steps, in which the rate goes down", "N");
-  o.add("--decay-ratio --cooldown-ratio", &s.decay_ratio, "the same as a share of the run", "X");
-  o.add("--decay-type", &s.decay_type, "the way down: cosine, linear or 1-sqrt", "NAME");
-  o.add("--weight-decay", &s.weight_decay, "of tensors with two or more dimensions", "X");
-  o.add("--optimizer --optim", &s.optimizer, "adamw, lion, muon, adafactor, sgd, ...", "NAME");
-  o.add("--beta1 --adam-beta1", &s.beta1, "decay of the first moment; below 0: the optimiser's own", "X");
-  o.add("--beta2 --adam-beta2", &s.beta2, "decay of the second moment; below 0: the optimiser's own", "X");
-  o.add("--eps --adam-epsilon", &s.eps, "of the optimiser; below 0: its own", "X");
-  o.add("--max-grad-norm", &s.max_grad_norm, "gradients are clipped to it; 0: not", "X");
-  o.add("--gradient-checkpointing", &s.gradient_checkpointing, "compute blocks twice to hold less");
-  o.add("--no-dropout", &s.no_dropout, "leave out every dropout the model's config asks for");
+        "warmup_stable_decay: number of final steps with a falling rate", "N");
+  o.add("--decay-ratio --cooldown-ratio", &s.decay_ratio,
+        "the same as a share of the run, unless --decay-steps is set", "X");
+  o.add("--decay-type", &s.decay_type, "warmup_stable_decay: shape of the decay, cosine, linear or 1-sqrt",
+        "NAME");
+  o.add("--weight-decay", &s.weight_decay, "weight decay of tensors with two or more dimensions", "X");
+  o.add("--beta1 --adam-beta1", &s.beta1, "decay of the first moment; below 0 for the optimizer's own", "X");
+  o.add("--beta2 --adam-beta2", &s.beta2, "decay of the second moment; below 0 for the optimizer's own", "X");
+  o.add("--eps --adam-epsilon", &s.eps, "epsilon of the optimizer; below 0 for its own", "X");
+  o.add("--max-grad-norm", &s.max_grad_norm, "clip the gradient norm to X; 0 for off", "X");
+  o.add("--no-dropout", &s.no_dropout, "ignore the dropout of the model's config");
   o.add("--label-smoothing --label-smoothing-factor", &s.label_smoothing,
-        "probability given to the other labels", "X");
-  o.add("--ema", &s.ema, "decay of averaged weights, saved as the model; 0: none", "X");
-  o.add("--eval-steps", &s.eval_steps, "steps between validations; 0: only at the end", "N");
-  o.add("--save-steps", &s.save_steps, "steps between checkpoints; 0: only when stopped", "N");
-  o.add("--save-in-background", &s.save_in_background,
-        "go on training while a checkpoint is written; it takes memory for a copy of the state");
-  o.add("--save-total-limit", &s.save_total_limit, "checkpoints kept", "N");
-  o.add("--logging-steps", &s.logging_steps, "steps between lines in a pipe", "N");
-  o.add("--sample-steps", &s.sample_steps,
-        "steps between samples of what the model writes; 0: only at the end", "N");
+        "probability spread over the other labels", "X");
+  o.add("--ema", &s.ema, "decay of averaged weights, which are saved as the model; 0 for off", "X");
+  o.group("Validation and checkpoints");
+  o.add("--eval-steps", &s.eval_steps, "steps between validations; 0 for only at the end", "N");
   o.add("--early-stopping-patience", &s.early_stopping_patience,
-        "stop after so many validations without a better one; 0: never", "N");
-  o.add("--overwrite --overwrite-output-dir", &s.overwrite, "start anew although the folder holds a run");
+        "stop after this many validations without improvement; 0 for never", "N");
+  o.add("--sample-steps", &s.sample_steps, "steps between samples of generated text; 0 for only at the end",
+        "N");
+  o.add("--logging-steps", &s.logging_steps, "steps between log lines when the output is not a terminal",
+        "N");
+  o.add("--save-steps", &s.save_steps, "steps between checkpoints; 0 for only when stopped", "N");
+  o.add("--save-total-limit", &s.save_total_limit, "number of checkpoints to keep", "N");
+  o.add("--save-in-background", &s.save_in_background,
+        "train on while a checkpoint is written; takes memory for a copy of the state");
 }
 
 namespace {
@@ -101,13 +112,30 @@ Result<Schedule> schedule_of(const LoopSettings& s, int64_t total) {
   out.decay = s.decay_steps > 0 ? s.decay_steps
                                 : static_cast<int64_t>(std::ceil(s.decay_ratio * static_cast<double>(total)));
   if (out.kind == ScheduleKind::kStable && out.warmup + out.decay > total)
-    return error_at("decay_steps", "{} steps of warm-up and {} of decay are more than the {} of the run",
-                    out.warmup, out.decay, total);
+    return error_at("decay_steps", "{} warm-up and {} decay steps exceed the {} steps of the run", out.warmup,
+                    out.decay, total);
   return out;
 }
 
-OptimizerOptions optimizer_of(const LoopSettings& s) {
+namespace {
+// Selects the weights of linear layers inside the network and of adapters; excludes embedding tables (token,
+// position, relative bias) and output layers (Jordan et al., 2024).
+std::function<bool(const Parameter&)> hidden_matrices(Model& model) {
+  std::unordered_set<const Parameter*> hidden;
+  model.each_linear([&](const std::string&, Linear& linear) {
+    hidden.insert(linear.weight());
+    if (const Adapter* adapter = linear.adapter()) hidden.insert(adapter->a), hidden.insert(adapter->b);
+  });
+  for (const Parameter* output : model.output_weights()) hidden.erase(output);
+  for (const Stack* stack : {model.encoder(), model.decoder()})
+    if (stack) hidden.erase(stack->tokens());
+  return [hidden = std::move(hidden)](const Parameter& p) { return hidden.contains(&p); };
+}
+}  // namespace
+
+OptimizerOptions optimizer_of(const LoopSettings& s, Model& model) {
   OptimizerOptions o;
+  o.muon_takes = hidden_matrices(model);
   o.name = s.optimizer, o.weight_decay = s.weight_decay;
   if (s.beta1 >= 0) o.beta1 = s.beta1;
   if (s.beta2 >= 0) o.beta2 = s.beta2;

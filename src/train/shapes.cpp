@@ -5,8 +5,6 @@
 namespace makar {
 namespace {
 
-Json id_or_null(int64_t id) { return id >= 0 ? Json(id) : Json(nullptr); }
-
 Json gpt2(const ShapeOptions& o) {
   return {{"architectures", {"GPT2LMHeadModel"}},
           {"model_type", "gpt2"},
@@ -79,8 +77,7 @@ Json t5(const ShapeOptions& o) {
           {"initializer_factor", 1.0},
           {"feed_forward_proj", "relu"},
           {"is_encoder_decoder", true},
-          {"tie_word_embeddings", true},
-          {"decoder_start_token_id", o.pad >= 0 ? o.pad : 0}};
+          {"tie_word_embeddings", true}};
 }
 
 Json bart(const ShapeOptions& o) {
@@ -103,8 +100,7 @@ Json bart(const ShapeOptions& o) {
           {"init_std", 0.02},
           {"scale_embedding", false},
           {"is_encoder_decoder", true},
-          {"tie_word_embeddings", true},
-          {"decoder_start_token_id", o.eos >= 0 ? o.eos : 2}};
+          {"tie_word_embeddings", true}};
 }
 
 }  // namespace
@@ -124,8 +120,7 @@ Result<Json> shape_config(const ShapeOptions& o) {
     known.emplace_back(e.type);
     if (o.type != e.type) continue;
     Json config = e.make(o);
-    config["bos_token_id"] = id_or_null(o.bos), config["eos_token_id"] = id_or_null(o.eos);
-    config["pad_token_id"] = id_or_null(o.pad);
+    for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) config[key] = nullptr;
     return config;
   }
   return error_at("model_type", "there is no shape '{}'{}; there are: {}", o.type,

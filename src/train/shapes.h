@@ -1,4 +1,4 @@
-// Configurations of new models from a few numbers: config.json as transformers writes it.
+// Creates the config of a new model from a few numbers: config.json in transformers' format.
 #pragma once
 #include <string>
 
@@ -9,19 +9,19 @@ namespace makar {
 struct ShapeOptions {
   std::string type = "gpt2";  // gpt2, llama, bert, t5, bart
   int64_t layers = 4, width = 128, heads = 4, kv_heads = 0,
-          ffn = 0;  // 0: as many, and the family's usual ratio
+          ffn = 0;  // 0: kv_heads = heads, and the family's usual ffn ratio
   int64_t context = 256, vocab = 0;
   double dropout = 0.0;
   bool tied = true;
-  bool next_sentence = false;  // bert: a second head, for whether one text follows another
-  int64_t bos = -1, eos = -1, pad = -1;
+  bool next_sentence = false;  // bert: add a next-sentence prediction head
 };
 
+// Does not set control tokens; set_special_ids (token_roles.h) adds those of a tokenizer.
 Result<Json> shape_config(const ShapeOptions& options);
 
-// One dial for a sensible GPT: `depth` layers, 64 times as wide, heads of 64.
+// Sets a GPT of `depth` layers, width 64 * depth, and heads of size 64.
 void set_depth(ShapeOptions& options, int64_t depth);
-// Tokens by the compute-optimal rule (Hoffmann et al., 2022): 20 for each parameter.
+// Compute-optimal number of training tokens (Hoffmann et al., 2022): 20 per parameter.
 int64_t optimal_tokens(int64_t parameters);
 
 }  // namespace makar

@@ -6,24 +6,24 @@
 
 namespace makar {
 
-StepResult train_step(Model& model, Optimizer& optimizer, ThreadPool& pool, const Batch& batch,
+StepResult train_step(Model& model, Optimizer& optimizer, Device& device, const Batch& batch,
                       const std::vector<int64_t>& targets, const StepOptions& options) {
   StepResult result;
-  Tape tape;
+  Tape tape(device);
   const ParameterSet& parameters = model.parameters();
   parameters.clear_gradients();
   parameters.watch(tape);
-  Context ctx{pool, &tape, true, options.seed, options.step};
+  Context ctx{device, &tape, true, options.seed, options.step};
   ForwardContext f{ctx, nullptr, nullptr, options.checkpoint};
   Inputs inputs;
   inputs.source = batch;
   const Tensor loss = model.lm_loss(ctx, model.hidden(f, inputs), targets);
-  result.loss = loss.f32()[0];
+  result.loss = loss.host().f32()[0];
   tape.backward(loss);
   parameters.collect(tape);
-  result.norm = gradient_norm(pool, parameters);
+  result.norm = gradient_norm(device, parameters);
   result.applied = std::isfinite(result.loss) && std::isfinite(result.norm);
-  if (result.applied) optimizer.step(pool, options.lr, clip_factor(result.norm, options.max_norm));
+  if (result.applied) optimizer.step(device, options.lr, clip_factor(result.norm, options.max_norm));
   return result;
 }
 

@@ -16,6 +16,18 @@ struct Range {
   double share(double v) const { return high > low ? (v - low) / (high - low) : 0.5; }
 };
 
+// About five tick values: multiples of 1, 2 or 5 times a power of ten; integers if `whole`.
+std::vector<double> ticks(const Range& range, bool whole) {
+  if (!(range.high > range.low)) return {range.low};
+  const double rough = (range.high - range.low) / 5, power = std::pow(10.0, std::floor(std::log10(rough)));
+  double step = power * (rough <= power ? 1 : rough <= 2 * power ? 2 : rough <= 5 * power ? 5 : 10);
+  if (whole) step = std::max(1.0, std::round(step));
+  std::vector<double> out;
+  for (double i = std::ceil(range.low / step - 1e-9); i * step <= range.high + 1e-9 * step; ++i)
+    out.push_back(i * step);
+  return out;
+}
+
 }  // namespace
 
 Curve Curve::thinned(size_t points) const {
@@ -30,7 +42,7 @@ Curve Curve::thinned(size_t points) const {
   return out;
 }
 
-std::string svg_chart(const std::string& title, const std::vector<Curve>& curves) {
+std::string svg_chart(const std::string& title, const std::vector<Curve>& curves, XAxis axis) {
   static const char* const kColours[] = {"#1f6feb", "#d1242f", "#1a7f37", "#8250df"};
   Range x, y;
   for (const Curve& c : curves)
@@ -40,17 +52,18 @@ std::string svg_chart(const std::string& title, const std::vector<Curve>& curves
       "font-size=\"12\"><rect width=\"100%\" height=\"100%\" fill=\"white\"/><text x=\"{}\" y=\"18\" "
       "font-size=\"14\">{}</text>\n",
       kLeft + kWidth + 20, kTop + kHeight + 40, kLeft, title);
-  if (std::isfinite(x.low))
-    for (int i = 0; i <= 4; ++i) {
-      const double at = i / 4.0, py = kTop + kHeight * (1 - at), px = kLeft + kWidth * at;
+  if (std::isfinite(x.low)) {
+    for (const double tick : ticks(y, false)) {
+      const double py = kTop + kHeight * (1 - y.share(tick));
       out += fmt::format(
           "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\" stroke=\"#ddd\"/><text x=\"{3}\" "
-          "y=\"{4:.1f}\" "
-          "text-anchor=\"end\">{5:.3g}</text><text x=\"{6:.1f}\" y=\"{7}\" "
-          "text-anchor=\"middle\">{8:.{9}f}</text>\n",
-          kLeft, kLeft + kWidth, py, kLeft - 6, py + 4, y.low + (y.high - y.low) * at, px,
-          kTop + kHeight + 18, x.low + (x.high - x.low) * at, x.high - x.low > 20 ? 0 : 1);
+          "y=\"{4:.1f}\" text-anchor=\"end\">{5:.4g}</text>\n",
+          kLeft, kLeft + kWidth, py, kLeft - 6, py + 4, tick);
     }
+    for (const double tick : ticks(x, axis == XAxis::kSteps))
+      out += fmt::format("<text class=\"x\" x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.10g}</text>\n",
+                         kLeft + kWidth * x.share(tick), kTop + kHeight + 18, tick);
+  }
   for (size_t c = 0; c < curves.size(); ++c) {
     std::string points;
     for (size_t i = 0; i < curves[c].x.size(); ++i)

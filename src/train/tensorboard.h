@@ -15,8 +15,8 @@ uint32_t crc32c(std::string_view bytes);
 
 class EventFile {
  public:
-  // Makes events.out.tfevents.TIME.makar in the folder; each start of a run has its own, as TensorBoard
-  // expects.
+  // Creates events.out.tfevents.TIME.makar in the folder. Each start of a run creates a new file, as
+  // TensorBoard expects.
   static Result<EventFile> create(const std::string& folder);
   Status scalar(const std::string& tag, int64_t step, double value);
 

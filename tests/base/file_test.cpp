@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-TEST(MappedFile, BytesPutAsideComeBack) {
+TEST(MappedFile, ReleasedPagesAreReadAgain) {
   const ScratchFolder folder;
   std::string text;
   for (int i = 0; i < 100000; ++i) text += std::to_string(i);
@@ -20,22 +20,22 @@ TEST(MappedFile, BytesPutAsideComeBack) {
   const auto bytes = (*map)->bytes();
   const auto same = [&] { return std::memcmp(bytes.data(), text.data(), text.size()) == 0; };
   EXPECT_TRUE(same());
-  MappedFile::put_aside(bytes.subspan(1, 1));
-  MappedFile::put_aside(bytes.subspan(5000, 100000));
+  MappedFile::release_pages(bytes.subspan(1, 1));
+  MappedFile::release_pages(bytes.subspan(5000, 100000));
   EXPECT_TRUE(same());
-  MappedFile::put_aside(bytes);
+  MappedFile::release_pages(bytes);
   EXPECT_TRUE(same());
 }
 
-// Pages of ordinary memory would come back as zeros.
-TEST(MappedFile, OnlyMappedFilesArePutAside) {
+// Released pages of ordinary memory would read as zeros.
+TEST(MappedFile, OnlyPagesOfMappedFilesAreReleased) {
   const ScratchFolder folder;
   const std::string path = folder.path() + "/file";
   ASSERT_TRUE(write_file(path, std::string(100000, 'm')).ok());
   const auto map = MappedFile::open(path);
   ASSERT_TRUE(map.ok());
   std::vector<std::byte> own(size_t{1} << 24, std::byte{7});
-  MappedFile::put_aside(own);
+  MappedFile::release_pages(own);
   for (const std::byte b : own) ASSERT_EQ(b, std::byte{7});
 }
 

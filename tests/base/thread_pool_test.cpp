@@ -42,8 +42,9 @@ TEST(ThreadPool, RethrowsAndSurvives) {
   EXPECT_EQ(count.load(), 64);
 }
 
-// Whoever has the first index keeps it until all others are done, its own further ones too.
-TEST(ThreadPool, TakesWhatASlowThreadHasNotBegun) {
+// The thread that takes the first index blocks in it until all other indices are done, including the rest of
+// its own range.
+TEST(ThreadPool, IdleThreadsStealFromASlowOne) {
   for (const int threads : {2, 3, 5}) {
     ThreadPool pool(threads);
     constexpr int kCount = 60;

@@ -8,6 +8,7 @@ import gzip
 import json
 import pathlib
 import random
+import re
 import shutil
 import struct
 import subprocess
@@ -16,6 +17,7 @@ import tempfile
 
 from checks import check, failures
 
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 rng = random.Random(5)
 THINGS = ["river", "stone", "garden", "window", "letter", "morning", "forest", "silver", "music", "winter"]
 
@@ -58,7 +60,11 @@ def write_texts(folder):
 
 def adapters(makar, folder, base, chats):
     gguf = folder / "base.gguf"
-    good(makar, "quantize", base, gguf, "--type", "q8_0")
+    done = good(makar, "quantize", base, gguf, "--type", "q8_0")
+    check("grows" not in done.stderr, f"fewer bits: {done.stderr}")
+    good(makar, "quantize", base, folder / "small.gguf", "--type", "q4_0")
+    done = good(makar, "quantize", folder / "small.gguf", folder / "larger.gguf", "--type", "q8_0")
+    check("warning: the file grows" in done.stderr and "bits per weight, q8_0 takes 8.5" in done.stderr, f"more bits than before: {done.stderr}")
     common = ["-d", chats, "--val-set-size", 0, "--max-steps", 12, "--lr", 1e-2, "--save-steps", 4, "--sequence-len", 48, "--lora-r", 4, "-t", 2]
     runs = {}
     for name, model, words in (("gguf", gguf, ["--adapter", "qlora"]), ("q4_0", base, ["--adapter", "lora", "--quantize-base", "q4_0"]),
@@ -74,6 +80,8 @@ def adapters(makar, folder, base, chats):
     before = (runs["gguf"] / "adapter_model.safetensors").read_bytes()
     for file in (runs["gguf"] / "checkpoint-12").iterdir():
         file.unlink()
+    (runs["gguf"] / "run.json").unlink()  # as if it had been killed after step 8
+    (runs["gguf"] / "adapter_model.safetensors").unlink()
     done = good(makar, "sft", "-m", gguf, *common, "--adapter", "qlora", "-o", runs["gguf"])
     check("resuming at step 8" in done.stderr, f"an adapter's run resumes: {done.stderr}")
     check((runs["gguf"] / "adapter_model.safetensors").read_bytes() == before, "a resumed adapter has other bytes")
@@ -89,7 +97,7 @@ def adapters(makar, folder, base, chats):
     plain, a, b = scored("-m", base), runs["plain"], runs["q4_0"]
     check(abs(scored("-m", base, "--lora", a) - plain) > 0.1, "an adapter changes the probabilities")
     check(scored("-m", base, "--lora", f"{a}:0") == plain, "an adapter of weight 0 changes nothing")
-    good(makar, "merge", "-m", base, "--adapter", a, "--adapter", f"{b}:0.5", "-o", folder / "merged")
+    good(makar, "merge", "-m", base, "--lora", a, "--lora", f"{b}:0.5", "-o", folder / "merged")
     beside, merged = scored("-m", base, "--lora", a, "--lora", f"{b}:0.5"), scored("-m", folder / "merged")
     check(abs(beside - merged) < 1e-3 and abs(beside - plain) > 0.1, f"beside {beside}, merged {merged}")
     good(makar, "merge", "-m", gguf, "--lora", runs["gguf"], "-o", folder / "merged-gguf")
@@ -98,6 +106,78 @@ def adapters(makar, folder, base, chats):
     refused(makar, "alone", "merge", "-m", base, "--lora", a, "--lora", runs["q8_0"], "-o", folder / "no")
     refused(makar, "no number", "generate", "-m", base, "--lora", f"{a}:x", "hello")
     print("adapters: on few bits, resumed, stacked, merged")
+
+
+def tensor_names(file):
+    data = pathlib.Path(file).read_bytes()
+    return [name for name in json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]]) if name != "__metadata__"]
+
+
+def adapter_names(makar, folder):
+    """target_modules as PEFT reads them: a module is adapted when its name is one of them, or ends with "." and one."""
+    tasks = {"t5-relu-tied": "SEQ_2_SEQ_LM", "bart-clean": "SEQ_2_SEQ_LM", "bert-sequence-classification": "SEQ_CLS"}
+    for name in ("gpt2", "llama", "qwen2", "qwen3", "gemma2", "mixtral", "gpt-neox", "falcon-mqa", "bloom-alibi", "opt-clean", "t5-relu-tied", "t5-gated-gelu-untied",
+                 "bart-clean", "bert-sequence-classification", "roberta-mlm"):
+        model, out = GOLDEN / "models" / name, folder / f"names-{name}"
+        if not good(makar, "sft", "-m", model, "-d", model / "golden.safetensors", "--adapter", "lora", "--max-steps", 1, "-q", "-o", out).returncode == 0:
+            continue
+        config = json.loads((out / "adapter_config.json").read_text())
+        adapted = {n[len("base_model.model."):].rsplit(".lora_", 1)[0] for n in tensor_names(out / "adapter_model.safetensors")}
+        parameters = tensor_names(model / "model.safetensors")
+        modules = {".".join(n.split(".")[:i]) for n in parameters for i in range(1, n.count(".") + 1)}  # as named_modules() lists them
+        targets = config["target_modules"]
+        matched = {m for m in modules if m in targets or any(m.endswith(f".{t}") for t in targets)}
+        check(matched == adapted and len(adapted) >= 4, f"{name}: {targets} match {sorted(matched ^ adapted)[:6]} besides or without an adapter")
+        check("all-linear" not in targets and len(targets) <= 12, f"{name}: target_modules {targets}")
+        check(not any(m.split(".")[-1] in ("lm_head", "score", "classifier", "embed_out") for m in adapted), f"{name}: the head has an adapter")
+        check(config["task_type"] == tasks.get(name, config["task_type"]), f"{name}: {config['task_type']}")
+    llama = json.loads((folder / "names-llama/adapter_config.json").read_text())
+    check(sorted(llama["target_modules"]) == ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"], f"llama: {llama['target_modules']}")
+    check(llama["task_type"] == "CAUSAL_LM" and llama["lora_alpha"] == 16 and isinstance(llama["lora_alpha"], int), f"llama: {llama}")
+    # What is written is read again.
+    model = GOLDEN / "models/llama"
+    done = good(makar, "sft", "-m", model, "-d", model / "golden.safetensors", "--lora-model-dir", folder / "names-llama", "--max-steps", 1, "-o", folder / "names-again")
+    check("training " in done.stderr, done.stderr)
+    print("adapters: target_modules as PEFT matches them")
+
+
+def adapter_options(makar, folder, base, chats):
+    """Options of adapters: without one they are refused; the learning rate that adapters need is the default."""
+    common = ["sft", "-m", base, "-d", chats, "--val-set-size", 0, "--max-steps", 2, "--lr-scheduler", "constant", "-t", 2]
+    refused(makar, "lora_r: has no effect without an adapter: add --adapter lora", *common, "--lora-r", 4, "-o", folder / "no")
+    refused(makar, "lora_alpha, use_dora have no effect", *common, "lora_alpha=4", "--use-dora", "-o", folder / "no")
+    refused(makar, "use --lora-model-dir", *common, "--adapter", folder / "adapter-plain", "-o", folder / "no")
+    refused(makar, "made with 4", *common, "--lora-model-dir", folder / "adapter-plain", "--lora-r", 16, "-o", folder / "no")
+    refused(makar, "is an adapter, not a model", "generate", "-m", folder / "adapter-plain", "hello")
+    refused(makar, f"-m {base} --lora {folder / 'adapter-plain'}", "sft", "-m", folder / "adapter-plain", "-d", chats, "-o", folder / "no")
+    rates = {}
+    for name, more in (("lora", ["--adapter", "lora"]), ("given", ["--adapter", "lora", "learning_rate=3e-5"]), ("all", [])):
+        done = good(makar, *common, *more, "-o", folder / f"rate-{name}")
+        rates[name] = log(folder / f"rate-{name}", "lr")[0]
+        trained, total = map(int, re.search(r"training (\d+) of (\d+) parameters", done.stderr).groups())
+        check((trained == total) == (name == "all") and 0 < trained <= total, f"{name}: {trained} of {total} parameters")
+    check(rates == {"lora": 2e-4, "given": 3e-5, "all": 2e-5}, f"learning rates: {rates}")
+    print("adapters: options that have no effect are refused; the rate is 2e-4")
+
+
+def packing(makar, folder, base):
+    """--sample-packing: several conversations in one example of up to sequence_len tokens; the same tokens are learnt."""
+    chats, runs = folder / "short-chats.jsonl", {}
+    with open(chats, "w") as f:
+        for i in range(60):
+            f.write(json.dumps({"messages": [{"role": "user", "content": "the river"}, {"role": "assistant", "content": " ".join(["near"] * (1 + i % 5))}]}) + "\n")
+    (folder / "plain.jinja").write_text("{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}")
+    words = ["sft", "-m", base, "-d", chats, "--chat-template", folder / "plain.jinja", "--val-set-size", 0, "--sequence-len", 64, "--micro-batch-size", 1, "--num-epochs", 1, "-t", 2]
+    for name, more in (("single", []), ("packed", ["--sample-packing"])):
+        done = good(makar, *words, *more, "-o", folder / f"pack-{name}")
+        lines = [json.loads(line) for line in (folder / f"pack-{name}/log.jsonl").read_text().splitlines()]
+        runs[name] = [line["tokens"] for line in lines if "tokens" in line]
+    check(len(runs["single"]) == 60 and len(runs["packed"]) <= 45, f"steps of an epoch: {len(runs['single'])} and {len(runs['packed'])}")
+    check(sum(runs["single"]) == sum(runs["packed"]), f"tokens of an epoch: {sum(runs['single'])} and {sum(runs['packed'])}")
+    check(max(runs["packed"]) <= 64 and sorted(runs["packed"])[len(runs["packed"]) // 2] > max(runs["single"]), f"packs: {runs['packed']}")
+    check("packs of up to 64 tokens" in done.stderr, done.stderr)
+    refused(makar, "sample_packing", "sft", "-m", folder / "bert", "-d", chats, "--sample-packing", "-o", folder / "no")
+    print(f"packing: {len(runs['packed'])} packs of 60 conversations")
 
 
 def rates(makar, folder, base, texts):
@@ -225,8 +305,11 @@ def main():
         good(makar, "pretrain", "-d", texts, "--model-type", "llama", "--layers", 2, "--width", 64, "--heads", 2, "--tokenizer", "bpe", "--vocab-size", 320,
              "--sequence-len", 64, "--max-steps", 30, "--lr", 3e-3, "-o", base, "-q")
         adapters(makar, folder, base, chats)
+        adapter_names(makar, folder)
+        adapter_options(makar, folder, base, chats)
         rates(makar, folder, base, texts)
         encoders(makar, folder)
+        packing(makar, folder, base)
         answers(makar, folder)
         teacher(makar, folder)
     if failures:

@@ -52,7 +52,7 @@ def records(makar, folder, base, bert):
     for name, (data, place) in cases.items():
         (folder / name).write_bytes(data)
         done = run(makar, "sft", "-m", base, "-d", folder / name, "--val-set-size", 0, "--max-steps", 1, "--sequence-len", 128, "-o", folder / f"run-{name}")
-        check(done.returncode == 0 and said(done, place, "1 records could not be used"), f"{name}: {done.returncode} {done.stderr[-400:]}")
+        check(done.returncode == 0 and said(done, place, "1 record could not be used"), f"{name}: {done.returncode} {done.stderr[-400:]}")
     for name, data, part in (("empty.jsonl", b"", "no conversation"), ("only.jsonl", b"{}\n", "no conversation"),
                              ("cut.jsonl.gz", b"\x1f\x8b\x08\x00\x00\x00", "cut.jsonl.gz")):
         (folder / name).write_bytes(data)
@@ -61,7 +61,7 @@ def records(makar, folder, base, bert):
     # Labels: a word among numbers, a class the held-out part alone has.
     (folder / "labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": i % 2}) + "\n" for i in range(20)))
     (folder / "held.jsonl").write_text(json.dumps({"text": "a b", "label": 7}) + "\n" + json.dumps({"text": "a b", "label": 1}) + "\n")
-    done = run(makar, "classify", "train", "-m", bert, "-d", folder / "labels.jsonl", "--val-datasets", folder / "held.jsonl", "--max-steps", 1, "-o", folder / "no")
+    done = run(makar, "classify", "train", "-m", bert, "-d", folder / "labels.jsonl", "--val-datasets", folder / "held.jsonl", "--max-steps", 1, "-o", folder / "run-labels")
     check(said(done, "held.jsonl:1"), f"a label out of range: {done.returncode} {done.stderr[-400:]}")
     (folder / "bad-labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": v}) + "\n" for v in ([1], {"x": 2}, None)))
     done = run(makar, "classify", "train", "-m", bert, "-d", folder / "bad-labels.jsonl", "--max-steps", 1, "-o", folder / "no")
@@ -79,7 +79,7 @@ def long_line(makar, folder, base):
     done = run(makar, "data", "stats", path)
     check(done.returncode == 0 and said(done, "long.jsonl:1"), f"a line of 1 GiB: {done.returncode} {(done.stdout + done.stderr)[-400:]}")
     check(memory(done) < 400, f"a line of 1 GiB took {memory(done)} MiB")
-    done = run(makar, "sft", "-m", base, "-d", path, "--max-steps", 1, "-o", folder / "no")
+    done = run(makar, "sft", "-m", base, "-d", path, "--max-steps", 1, "-o", folder / "run-long")
     check(said(done, "long.jsonl:1") and memory(done) < 400, f"a line of 1 GiB in training: {memory(done)} MiB {done.stderr[-300:]}")
     path.unlink()
     print("a line of 1 GiB: passed over")

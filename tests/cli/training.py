@@ -54,6 +54,8 @@ def golden_training(makar, scratch):
         if done.returncode != 0:
             check(False, f"{folder.name}: {done.stderr.strip()}")
             continue
+        step = json.loads((out / "log.jsonl").read_text().splitlines()[0])
+        check(step.get("total") == 6, f"{folder.name}: the log says how many steps the run has")
         worst, count = max(worst, compare(folder.name, losses(out), golden["training"]["loss"])), count + 1
     check(count >= 20, f"only {count} golden trainings were found")
     print(f"golden training: {count} models, worst relative difference {worst:.1e}")
@@ -222,9 +224,35 @@ def full_disk(makar, scratch):
         data = bytearray((folder / "state.safetensors").read_bytes())
         data[-1] ^= 1
         (folder / "state.safetensors").write_bytes(data)
+    (part / "run.json").unlink()  # as if it had been killed before the model was written
+    (part / "model.safetensors").unlink()
     done = run(makar, *[w for w in words if w != "-q"], "-o", part)
     check("checksum" in done.stderr and digest(part) == digest(straight), f"a damaged checkpoint: {done.stderr}")
     print("failing writes: refused, older checkpoints good")
+
+
+def finished_runs(makar, scratch):
+    """A finished run is not replaced by another one without --overwrite; the same command says that it is finished."""
+    model, out = GOLDEN / "models/gpt2", scratch / "finished"
+    words = ["sft", "-m", model, "-d", model / "golden.safetensors", "max_steps=3", "-t", 1, "-o", out]
+    check(run(makar, *words, "learning_rate=1e-3").returncode == 0, "a first run")
+    before = digest(out)
+    done = run(makar, *words, "learning_rate=1e-3")
+    check(done.returncode == 0 and "finished already (3 steps)" in done.stdout and digest(out) == before, f"the same command: {done.stdout}{done.stderr}")
+    done = run(makar, *words, "learning_rate=1e-3", "--json")
+    check(json.loads(done.stdout)["finished_before"] is True, f"the same command as JSON: {done.stdout}")
+    done = run(makar, *words, "learning_rate=2e-3", "weight_decay=0.5")
+    check(done.returncode == 1 and "learning_rate was 0.001, now 0.002; weight_decay was 0.0, now 0.5" in done.stderr and "--overwrite" in done.stderr,
+          f"other settings: {done.returncode} {done.stderr}")
+    check(digest(out) == before, "a refused run changes the model")
+    done = run(makar, "sft", "-m", model, "-d", "/nonexistent/x.safetensors", "--overwrite", "-o", out)
+    check(done.returncode == 1 and digest(out) == before, "a run that cannot start changes the model")
+    check(run(makar, *words, "learning_rate=2e-3", "--overwrite").returncode == 0 and digest(out) != before, "--overwrite replaces it")
+    base = scratch / "base-model"
+    shutil.copytree(model, base)
+    done = run(makar, *words[:-2], "-o", base)
+    check(done.returncode == 1 and "no training run wrote" in done.stderr, f"into the folder of a model: {done.stderr}")
+    print("finished runs: kept")
 
 
 def main():
@@ -243,6 +271,7 @@ def main():
         less_memory(makar, scratch)
         interrupt(makar, scratch)
         full_disk(makar, scratch)
+        finished_runs(makar, scratch)
         kills(makar, scratch, arguments.kills, random.Random(arguments.seed))
     if failures:
         sys.exit(f"training.py: {len(failures)} failures")

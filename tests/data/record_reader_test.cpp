@@ -55,8 +55,9 @@ TEST(Records, JsonlTellsFileAndLineOfWhatItCannotRead) {
   ASSERT_EQ(r.records.size(), 2u);
   EXPECT_EQ(r.records[1].line, 6u);
   ASSERT_EQ(r.bad.count, 3u);
-  EXPECT_NE(r.bad.told[0].find("a.jsonl:3: "), std::string::npos) << r.bad.told[0];
-  EXPECT_NE(r.bad.told[1].find("a.jsonl:4: a record must be an object"), std::string::npos) << r.bad.told[1];
+  EXPECT_NE(r.bad.reported[0].find("a.jsonl:3: "), std::string::npos) << r.bad.reported[0];
+  EXPECT_NE(r.bad.reported[1].find("a.jsonl:4: a record must be an object"), std::string::npos)
+      << r.bad.reported[1];
 }
 
 TEST(Records, CompressedFilesAreReadByTheirFirstBytes) {
@@ -100,12 +101,40 @@ TEST(Records, CsvQuotesAndTsvWithoutHeader) {
   EXPECT_EQ(csv.records[0].value["text"], "a, \"b\"\nc");
   EXPECT_EQ(csv.records[1].value["label"], "0");
   ASSERT_EQ(csv.bad.count, 1u);
-  EXPECT_NE(csv.bad.told[0].find(":4: "), std::string::npos) << csv.bad.told[0];
+  EXPECT_NE(csv.bad.reported[0].find(":4: "), std::string::npos) << csv.bad.reported[0];
   const auto tsv = read(f.write("a.tsv", "say \"hi\tloud\"\t1\n"));
-  EXPECT_NE(tsv.error.find("name them"), std::string::npos);
+  EXPECT_NE(tsv.error.find("name the columns"), std::string::npos);
   const auto two = read(f.write("b.tsv", "a \"fine\" film\t1\n"));
   ASSERT_EQ(two.records.size(), 1u);
   EXPECT_EQ(two.records[0].value["text"], "a \"fine\" film");
+}
+
+TEST(Records, ColumnsHaveTheNamesThatAreGiven) {
+  ScratchFolder f;
+  const auto all = [](const DataPath& path) {
+    std::vector<Json> out;
+    auto reader = RecordReader::open({path});
+    EXPECT_TRUE(reader.ok());
+    DataRecord record;
+    for (auto found = reader->next(record); found.ok() && *found; found = reader->next(record))
+      out.push_back(record.value);
+    return std::pair(out, reader->bad());
+  };
+  const std::string named = f.write("named.csv", "opinion,stars,label\nfine,5,x\npoor,1,y\n");
+  const auto [renamed, none] = all({named, {{"text", "opinion"}, {"label", "stars"}}});
+  ASSERT_EQ(renamed.size(), 2u);
+  EXPECT_EQ(renamed[0], Json({{"label", "5"}, {"text", "fine"}}));
+  EXPECT_EQ(none.count, 0u);
+  const auto [swapped, also_none] =
+      all({f.write("bare.tsv", "5\tx\tfine\n"), {{"text", "3"}, {"label", "1"}}});
+  ASSERT_EQ(swapped.size(), 1u);
+  EXPECT_EQ(swapped[0]["text"], "fine");
+  EXPECT_EQ(swapped[0]["label"], "5");
+  const auto [missing, bad] = all({named, {{"text", "nothing"}, {"label", "stars"}}});
+  EXPECT_TRUE(missing.empty());
+  EXPECT_EQ(bad.count, 2u);
+  ASSERT_EQ(bad.reported.size(), 1u) << "a reason that all records share is reported once";
+  EXPECT_NE(bad.reported[0].find("'opinion', 'stars', 'label'"), std::string::npos) << bad.reported[0];
 }
 
 TEST(Records, Conll) {

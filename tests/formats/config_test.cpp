@@ -75,7 +75,7 @@ TEST(Config, ErrorsNameFieldExpectedAndFound) {
                "config.json: rope: field 'factor' must be a string, found 8.0");
   expect_error(c.integers("act", 0, 9), "must be a list of integers");
   expect_error(c.integers("dims", 0, 2), "field 'dims[2]' must be an integer from 0 to 2, found 3");
-  expect_error(c.integers("dims", 0, 9, 2), "has 3 values; at most 2");
+  expect_error(c.integers("dims", 0, 9, 2), "has 3 values; the limit is 2");
   expect_error(c.texts("mixed"), "field 'mixed[0]' must be a string, found 1");
   expect_error(c.numbers("mixed", 0, 9), "field 'mixed[1]'");
   expect_error(c.integer_or("act", 1, 0, 9), "field 'act'");
@@ -101,7 +101,8 @@ TEST(Config, BrokenFiles) {
   EXPECT_NE(with("{\"a\":\"\xff\"}").find("not valid JSON"), std::string::npos);
   EXPECT_NE(with(std::string("{}\0{", 4)).find("zero byte"), std::string::npos);
   EXPECT_NE(with(std::string(100, '[')).find("nested deeper than 32"), std::string::npos);
-  EXPECT_NE(with("\"" + std::string(17 << 20, 'x') + "\"").find("at most 16777216"), std::string::npos);
+  EXPECT_NE(with("\"" + std::string(17 << 20, 'x') + "\"").find("limit for this kind of file is 16777216"),
+            std::string::npos);
   EXPECT_LT(with("\"" + std::string(1 << 20, 'x')).size(), 600u);
 }
 

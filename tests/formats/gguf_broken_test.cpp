@@ -1,4 +1,4 @@
-// Broken GGUF files: each is a typed error with its place, never a crash, never much memory.
+// Broken GGUF files: each gives a typed error with its place, without a crash and without large allocations.
 #include <gtest/gtest.h>
 
 #include "formats/gguf_bytes.h"
@@ -9,7 +9,7 @@ namespace {
 struct Broken {
   std::string name;
   std::string bytes;
-  std::vector<std::string> expected;  // parts of the message
+  std::vector<std::string> expected;  // substrings of the message
 };
 
 template <class F>
@@ -30,7 +30,7 @@ std::vector<Broken> headers() {
   std::vector<Broken> out = {
       {"nothing", "", {"byte 0", "not a GGUF file"}},
       {"one byte", "G", {"byte 0", "not a GGUF file"}},
-      {"only the magic", "GGUF", {"byte 4", "cut off"}},
+      {"only the magic", "GGUF", {"byte 4", "truncated"}},
       {"a web page", "<!doctype html><html>", {"web page"}},
       {"a Git LFS pointer", "version https://git-lfs.github.com/spec/v1\n", {"git lfs pull"}},
       {"a zip", "PK\x03\x04zzzzzzzzzzzzzzzzzzzzz", {"not a GGUF file", "PK"}},
@@ -41,17 +41,18 @@ std::vector<Broken> headers() {
       with("version 1", {"byte 4", "version 1"}, [](GgufParts& p) { p.version = le<uint32_t>(1); }),
       with("version 4", {"byte 4", "version 4"}, [](GgufParts& p) { p.version = le<uint32_t>(4); }),
       with("big-endian", {"byte 4", "big-endian"}, [](GgufParts& p) { p.version = le<uint32_t>(3u << 24); }),
-      with("2^62 tensors", {"byte 8", "at most"}, [](GgufParts& p) { p.tensor_count = int64_t{1} << 62; }),
-      with("2^40 keys", {"byte 16", "at most"}, [](GgufParts& p) { p.pair_count = int64_t{1} << 40; }),
+      with("2^62 tensors", {"byte 8", "the limit is"},
+           [](GgufParts& p) { p.tensor_count = int64_t{1} << 62; }),
+      with("2^40 keys", {"byte 16", "the limit is"}, [](GgufParts& p) { p.pair_count = int64_t{1} << 40; }),
       with("a million tensors that are not there", {"x.gguf"},
            [](GgufParts& p) { p.tensor_count = 1 << 20; }),
       with("three keys of two", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 3; }),
       with("one key of two", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 1; }),
       with("three tensors of two", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 3; }),
   };
-  // Cut off at every byte of the start, and inside the tables and the data.
+  // Truncated at every byte of the header, and inside the tables and the data.
   for (size_t at = 5; at < 24; ++at)
-    out.push_back({fmt::format("cut off at byte {}", at), sound.substr(0, at), {"cut off"}});
+    out.push_back({fmt::format("cut off at byte {}", at), sound.substr(0, at), {"truncated"}});
   for (const size_t at : {30, 50, 60, 80, 100, 120, 140, 160})
     out.push_back({fmt::format("cut off at byte {}", at), sound.substr(0, at), {"x.gguf"}});
   out.push_back(
@@ -74,13 +75,14 @@ std::vector<Broken> values() {
       pair("kind 13", gguf_pair("k", 13, le<uint64_t>(0)), {"key 'k'", "kind 13"}),
       pair("kind 2^32 - 1", gguf_pair("k", UINT32_MAX, ""), {"key 'k'", "kind 4294967295"}),
       pair("a string of 2^63 bytes", gguf_pair("k", 8, le<uint64_t>(uint64_t{1} << 63)),
-           {"key 'k'", "cut off"}),
-      pair("a string of 2^64 - 1 bytes", gguf_pair("k", 8, le<uint64_t>(UINT64_MAX)), {"key 'k'", "cut off"}),
+           {"key 'k'", "truncated"}),
+      pair("a string of 2^64 - 1 bytes", gguf_pair("k", 8, le<uint64_t>(UINT64_MAX)),
+           {"key 'k'", "truncated"}),
       pair("a string beyond the file", gguf_pair("k", 8, le<uint64_t>(5000)), {"key 'k'", "5000"}),
       pair("an array of kind 13", gguf_pair("k", 9, array(13, 1)), {"key 'k'", "unknown kind 13"}),
       pair("an array of kind 99 without elements", gguf_pair("k", 9, array(99, 0)),
            {"key 'k'", "unknown kind 99"}),
-      pair("arrays ten deep", gguf_pair("k", 9, deep), {"key 'k'", "deep"}),
+      pair("arrays ten deep", gguf_pair("k", 9, deep), {"key 'k'", "nested"}),
       pair("arrays of strings beyond the file", gguf_pair("k", 9, array(8, 1u << 30)), {"key 'k'", "string"}),
       pair("a string in an array beyond the file", gguf_pair("k", 9, array(8, 1) + le<uint64_t>(99999)),
            {"key 'k'", "99999"}),
@@ -132,7 +134,7 @@ std::vector<Broken> tensors() {
            {"tensor 'b'", "rows of 128", "q4_k"}),
       info("cut off after the rank", gguf_string("b") + le<uint32_t>(2), {"tensor 'b'"}),
   };
-  for (const uint32_t type : {4u, 5u, 9u, 15u, 31u, 100u, UINT32_MAX})  // removed, missing or not read here
+  for (const uint32_t type : {4u, 5u, 9u, 15u, 31u, 100u, UINT32_MAX})  // removed, missing or not supported
     out.push_back(info(fmt::format("ggml type {}", type), gguf_info("b", {256}, type, 96),
                        {"tensor 'b'", fmt::format("ggml type {}", type)}));
   return out;

@@ -42,7 +42,7 @@ class Parts : public testing::Test {
 TEST_F(Parts, ReadAsOneFile) {
   const auto whole = Gguf::open(path(0));
   ASSERT_TRUE(whole.ok()) << whole.error().text();
-  EXPECT_EQ((*whole)->fields().list().size(), 1u);  // nothing of the split is left
+  EXPECT_EQ((*whole)->fields().list().size(), 1u);  // no split keys are left
   ASSERT_EQ((*whole)->tensors().size(), 3u);
   for (int i = 0; i < 3; ++i) {
     const GgufTensor* t = (*whole)->find("t" + std::to_string(i));
@@ -51,14 +51,14 @@ TEST_F(Parts, ReadAsOneFile) {
   }
 }
 
-TEST_F(Parts, AnotherThanTheFirstNamesTheFirst) {
+TEST_F(Parts, OpeningAnotherFileNamesTheFirst) {
   expect_error(path(1), {"file 2 of 3", "m-00001-of-00003.gguf"});
 }
-TEST_F(Parts, AMissingOneIsNamed) {
+TEST_F(Parts, AMissingFileIsNamed) {
   std::filesystem::remove(path(2));
-  expect_error(path(0), {"m-00003-of-00003.gguf", "not there"});
+  expect_error(path(0), {"m-00003-of-00003.gguf", "is missing"});
 }
-TEST_F(Parts, AnotherNameIsTold) {
+TEST_F(Parts, AWrongFileNameIsAnError) {
   std::filesystem::rename(path(0), folder_ / "x.gguf");
   expect_error(folder_ / "x.gguf", {"x.gguf", "-00001-of-00003.gguf"});
 }
@@ -68,19 +68,19 @@ TEST_F(Parts, FilesThatDisagreeAreErrors) {
   write(1, 1, 4, "t1");
   expect_error(path(0), {"must be file 2 of 3"});
   write(1, 1, 3, "t0");
-  expect_error(path(0), {"'t0'", "not of one model"});
+  expect_error(path(0), {"'t0'", "different models"});
   write(1, 1, 3, "t1");
   write(0, 0, 3, "t0", 5);
   expect_error(path(0), {"split.tensors.count", "is 5", "3 tensors"});
   write(0, 0, 100000000, "t0");
   expect_error(path(0), {"at most 4096"});
 }
-TEST_F(Parts, ABrokenOneIsTyped) {
+TEST_F(Parts, ABrokenFileIsATypedError) {
   folder_.write("m-00002-of-00003.gguf", "GGUF");
-  expect_error(path(0), {"m-00002-of-00003.gguf", "cut off"});
+  expect_error(path(0), {"m-00002-of-00003.gguf", "truncated"});
 }
 
-TEST(GgufSplit, FurtherPartsAreToldByName) {
+TEST(GgufSplit, OtherFilesAreRecognisedByName) {
   EXPECT_TRUE(is_further_gguf_part("a/m-00002-of-00003.gguf"));
   for (const char* name : {"m-00001-of-00003.gguf", "m.gguf", "m-0002-of-0003.gguf", "m-00002-of-00003.bin",
                            "-00002-of-0003x.gguf", ".gguf", ""})

@@ -40,7 +40,7 @@ TEST(Gguf, ReadsVersion2AndEmptyFiles) {
   EXPECT_TRUE(parse_gguf(parts.join()).ok());
 }
 
-TEST(Gguf, EveryKindOfValueSurvives) {
+TEST(Gguf, EveryKindOfValueRoundTrips) {
   const std::vector<std::pair<uint32_t, std::string>> kinds = {
       {0, le<uint8_t>(200)},
       {1, le<int8_t>(-3)},
@@ -85,9 +85,9 @@ TEST(Gguf, EveryKindOfValueSurvives) {
   std::string copy = slurp(folder / "copy.gguf");
   const auto again = Gguf::open(folder / "copy.gguf");
   ASSERT_TRUE(again.ok()) << again.error().text();
-  copy.resize(bytes.size());  // the writer pads after the last tensor, too
+  copy.resize(bytes.size());  // the writer also pads after the last tensor
   std::string original = bytes;
-  const size_t gap = original.size() - 108 + 68;  // padding between tensors is ours to fill
+  const size_t gap = original.size() - 108 + 68;  // the content of the padding between tensors is not defined
   original.replace(gap, 28, std::string(28, '\0'));
   EXPECT_EQ(copy, original);
 }
@@ -110,7 +110,7 @@ TEST(Gguf, WrittenTensorsAreAlignedAndEqual) {
   EXPECT_EQ(std::memcmp(view.raw(), a.raw(), a.bytes()), 0);
 }
 
-TEST(Gguf, AFailedWriteLeavesNothing) {
+TEST(Gguf, AFailedWriteLeavesNoFile) {
   ScratchFolder folder;
   const Tensor a = Tensor::zeros({3, 2});
   EXPECT_FALSE(write_gguf(folder / "a.gguf", {}, {source("a", a), source("a", a)}).ok());

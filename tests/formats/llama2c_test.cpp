@@ -1,4 +1,4 @@
-// llama2.c's three kinds of checkpoint hold the same model.
+// The three versions of llama2.c checkpoints give the same model.
 #include "formats/llama2c.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ template <class T>
 std::string raw(const T& v) {
   return {reinterpret_cast<const char*>(&v), sizeof v};
 }
-// Value i of tensor `seed`: whole multiples of 1/64 with a large one in every group, so that int8 holds them.
+// Value i of tensor `seed`: multiples of 1/64 with a large one in every group, so that int8 is exact.
 float value(int seed, int64_t i) {
   return i % kGroup == 0 ? 127.0f / 64 : static_cast<float>((i * 7 + seed * 13) % 127 - 63) / 64;
 }
@@ -30,7 +30,7 @@ std::string grouped(int seed, int64_t count) {
   return out + scales;
 }
 
-// Tensors by number: 0 embedding, 1.. norms and matrices of each layer, 90 the last norm, 91 the output.
+// Tensors by number: 0 embedding, 1.. norms and matrices of each layer, 90 the final norm, 91 the output.
 std::string checkpoint(int version, bool shared) {
   std::string out;
   const auto ints = [&](std::vector<int32_t> n) {
@@ -69,7 +69,7 @@ Result<Gguf::File> parse(const std::string& bytes) {
   return parse_llama2c(std::as_bytes(std::span(keeper->data(), keeper->size())), keeper, "x.bin");
 }
 
-TEST(Llama2c, VersionsHoldTheSameModel) {
+TEST(Llama2c, AllVersionsGiveTheSameModel) {
   for (const bool shared : {true, false}) {
     const auto first = parse(checkpoint(0, shared));
     ASSERT_TRUE(first.ok()) << first.error().text();
@@ -88,7 +88,7 @@ TEST(Llama2c, VersionsHoldTheSameModel) {
   }
 }
 
-TEST(Llama2c, WrongNewerFilesAreErrors) {
+TEST(Llama2c, InvalidVersion1And2FilesAreErrors) {
   const auto expect = [](std::string bytes, size_t at, int32_t change, const std::string& part) {
     if (at + 4 <= bytes.size()) std::memcpy(bytes.data() + at, &change, 4);
     const auto file = parse(bytes);
@@ -96,16 +96,16 @@ TEST(Llama2c, WrongNewerFilesAreErrors) {
     EXPECT_NE(file.error().text().find(part), std::string::npos) << file.error().text();
   };
   const std::string one = checkpoint(1, true), two = checkpoint(2, false);
-  expect(one, 4, 3, "version 3; 0, 1 and 2 are read");
+  expect(one, 4, 3, "version 3; supported are 0, 1 and 2");
   expect(one, 4, 0, "version 0");
   expect(one.substr(0, 100), 4, 1, "a header of 256");
   expect(one, 8, 0, "0 as its width");
   expect(one, 28, -5, "-5 tokens");
-  expect(two, 37, 0, "0 weights that share a scale");
-  expect(two, 37, 3, "3 weights that share a scale");
-  expect(two, 37, 8, "asks for");
-  expect(one.substr(0, one.size() - 1), 4, 1, "asks for");
-  expect(two + "x", 4, 2, "asks for");
+  expect(two, 37, 0, "0 weights per scale");
+  expect(two, 37, 3, "3 weights per scale");
+  expect(two, 37, 8, "implies");
+  expect(one.substr(0, one.size() - 1), 4, 1, "implies");
+  expect(two + "x", 4, 2, "implies");
 }
 
 }  // namespace

@@ -47,14 +47,14 @@ TEST(Weights, OneFile) {
 
 TEST(Weights, ShardsAndBack) {
   ScratchFolder folder;
-  ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 32).ok());  // two tensors of 16 bytes a shard
+  ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 32).ok());  // two tensors of 16 bytes per shard
   EXPECT_TRUE(folder.has("model-00001-of-00003.safetensors"));
   EXPECT_TRUE(folder.has("model-00003-of-00003.safetensors"));
   expect_six(folder.path());
   const Json index = *read_json(folder / "model.safetensors.index.json");
   EXPECT_EQ(index["metadata"]["total_size"], 96);
   EXPECT_EQ(index["weight_map"]["layer.5"], "model-00003-of-00003.safetensors");
-  // A save of another kind leaves nothing of this one behind.
+  // A save of another kind removes all files of this one.
   ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 16).ok());
   EXPECT_FALSE(folder.has("model-00001-of-00003.safetensors"));
   EXPECT_TRUE(folder.has("model-00006-of-00006.safetensors"));
@@ -74,12 +74,12 @@ TEST(Weights, RefusesANameInTwoShards) {
   EXPECT_FALSE(save_weights(folder.path(), tensors, 32).ok());
 }
 
-TEST(Weights, FoldersWithoutWeightsSayWhatToDo) {
+TEST(Weights, FoldersWithoutWeightsNameTheCure) {
   using Kind = Error::Kind;
   ScratchFolder folder;
   expect_error(WeightFiles::open(folder / "none"), "no such folder", Kind::kNotFound);
   expect_error(WeightFiles::open(folder.path()), "has neither model.safetensors nor", Kind::kNotFound);
-  expect_error(WeightFiles::open(folder.write("a.txt", "")), "is a file; expected the folder",
+  expect_error(WeightFiles::open(folder.write("a.txt", "")), "is a file; expected a model folder",
                Kind::kInvalid);
   folder.write("m.gguf", "");
   expect_error(WeightFiles::open(folder.path()), "found 'm.gguf'", Kind::kNotFound);
@@ -108,17 +108,18 @@ TEST(Weights, BrokenIndexes) {
                Kind::kInvalid);
   for (const char* name :
        {"../x.safetensors", "/etc/x.safetensors", "a/b.safetensors", "..", "a\\\\b.safetensors"})
-    expect_error(with(index_of(fmt::format("{{\"w\":\"{}\"}}", name))), "no plain file name", Kind::kInvalid);
+    expect_error(with(index_of(fmt::format("{{\"w\":\"{}\"}}", name))), "not a plain file name",
+                 Kind::kInvalid);
   expect_error(with(index_of("{\"w\":\"\"}")), "is empty", Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"a\\u0000.safetensors\"}")), "no possible file name", Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"" + std::string(300, 'a') + ".safetensors\"}")), "no possible",
+  expect_error(with(index_of("{\"w\":\"a\\u0000.safetensors\"}")), "not a valid file name", Kind::kInvalid);
+  expect_error(with(index_of("{\"w\":\"" + std::string(300, 'a') + ".safetensors\"}")), "not a valid",
                Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"a.bin\"}")), "no .safetensors file", Kind::kInvalid);
+  expect_error(with(index_of("{\"w\":\"a.bin\"}")), "not a .safetensors file", Kind::kInvalid);
   expect_error(with(index_of("{\"w\":\"a.safetensors\"}")), "1 of them are not in the folder",
                Kind::kNotFound);
 }
 
-TEST(Weights, ShardsMustBeWhatTheIndexSays) {
+TEST(Weights, ShardsMustMatchTheIndex) {
   using Kind = Error::Kind;
   ScratchFolder folder;
   folder.write("a.safetensors", file_of("x"));
@@ -133,14 +134,14 @@ TEST(Weights, ShardsMustBeWhatTheIndexSays) {
   expect_error(with("{\"x\":\"a.safetensors\",\"z\":\"b.safetensors\"}"), "not in the weight_map",
                Kind::kInvalid);
   folder.write("b.safetensors", file_of("x"));
-  expect_error(with("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}"), "belongs to one shard",
+  expect_error(with("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}"), "must be in one shard only",
                Kind::kInvalid);
   folder.write("b.safetensors", file_of("y").substr(0, 40));
   expect_error(with("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}"), "b.safetensors: the header",
                Kind::kInvalid);
 }
 
-TEST(Weights, TheSingleFileWins) {
+TEST(Weights, TheSingleFileIsPreferred) {
   ScratchFolder folder;
   folder.write("model.safetensors", file_of("x"));
   folder.write("model.safetensors.index.json", "broken");

@@ -39,7 +39,7 @@ double attention_error(Context& ctx, const Fixture& f, bool causal) {
   const Tensor q = f.get("q"), want = f.get(causal ? "sdpa_causal" : "sdpa");
   const int64_t batch = q.dim(0), heads = q.dim(1), tokens = q.dim(2), dim = q.dim(3);
   const auto flat = [&](const std::string& name) {
-    return swapped(f.get(name)).reshape({batch * tokens, heads * dim});
+    return swapped(f.get(name)).reshape({batch * tokens, heads * dim}).to(ctx.device.memory());
   };
   ops::AttentionOptions o;
   o.heads = o.kv_heads = heads, o.head_dim = dim, o.causal = causal,
@@ -47,13 +47,14 @@ double attention_error(Context& ctx, const Fixture& f, bool causal) {
   std::vector<ops::SequenceRows> rows;
   for (int64_t b = 0; b < batch; ++b) rows.push_back({b * tokens, tokens, b * tokens, tokens, 0});
   const Tensor y = ops::attention(ctx, flat("q"), flat("k"), flat("v"), rows, o);
-  return relative_error(swapped(y.reshape({batch, tokens, heads, dim})), want);
+  return relative_error(swapped(y.host().reshape({batch, tokens, heads, dim})), want);
 }
 
 void add_losses(Context& ctx, const Fixture& f, std::vector<GoldenLine>& lines) {
   const auto scalar = [&](const std::string& name, const std::function<Tensor(const Tensor&)>& loss) {
-    lines.push_back(measure("components/" + name, kValues,
-                            [&] { return relative_error(loss(f.get("ce_logits")), f.get(name)); }));
+    lines.push_back(measure("components/" + name, kValues, [&] {
+      return relative_error(loss(f.on(ctx.device, "ce_logits")), f.get(name));
+    }));
   };
   const auto targets = [&] {
     const Tensor t = f.get("ce_targets");
@@ -68,36 +69,38 @@ void add_losses(Context& ctx, const Fixture& f, std::vector<GoldenLine>& lines) 
       scalar(name, [&](const Tensor& x) {
         return ops::cross_entropy(ctx, x, targets(), {std::stof(name.substr(10)), ops::Reduction::kMean});
       });
+  const auto flipped = [&](const Tensor& x) { return flipped_rows(x.host()).to(ctx.device.memory()); };
   // The other side of mse and kl is the same logits with their rows in reverse.
-  scalar("mse", [&](const Tensor& x) { return ops::mse_loss(ctx, x, flipped_rows(x)); });
+  scalar("mse", [&](const Tensor& x) { return ops::mse_loss(ctx, x, flipped(x)); });
   scalar("kl_batchmean", [&](const Tensor& x) {
-    return ops::kl_divergence(ctx, ops::log_softmax(ctx, x), ops::log_softmax(ctx, flipped_rows(x)));
+    return ops::kl_divergence(ctx, ops::log_softmax(ctx, x), ops::log_softmax(ctx, flipped(x)));
   });
   // The target of bce is 1 where the logit is above 0.3.
   scalar("bce_logits", [&](const Tensor& x) {
+    const Tensor logits = x.host();
     Tensor target = Tensor::empty(x.shape());
-    for (int64_t i = 0; i < x.count(); ++i) target.f32()[i] = x.f32()[i] > 0.3f ? 1.0f : 0.0f;
-    return ops::bce_loss(ctx, x, target);
+    for (int64_t i = 0; i < x.count(); ++i) target.f32()[i] = logits.f32()[i] > 0.3f ? 1.0f : 0.0f;
+    return ops::bce_loss(ctx, x, target.to(ctx.device.memory()));
   });
 }
 
 }  // namespace
 
-void add_rowwise(const Fixture& f, std::vector<GoldenLine>& lines) {
-  ThreadPool pool(1);
-  Context ctx{pool};
+void add_rowwise(const Fixture& f, Device& device, std::vector<GoldenLine>& lines) {
+  Context ctx{device};
   const auto of_x = [&](const std::string& name, const std::function<Tensor(const Tensor&)>& op) {
-    lines.push_back(
-        measure("components/" + name, kValues, [&] { return relative_error(op(f.get("x")), f.get(name)); }));
+    lines.push_back(measure("components/" + name, kValues,
+                            [&] { return relative_error(op(f.on(device, "x")), f.get(name)); }));
   };
-  of_x("layer_norm",
-       [&](const Tensor& x) { return ops::layer_norm(ctx, x, f.get("weight"), f.get("bias"), 1e-5f); });
-  of_x("rms_norm", [&](const Tensor& x) { return ops::rms_norm(ctx, x, f.get("weight"), 1e-6f); });
+  of_x("layer_norm", [&](const Tensor& x) {
+    return ops::layer_norm(ctx, x, f.on(device, "weight"), f.on(device, "bias"), 1e-5f);
+  });
+  of_x("rms_norm", [&](const Tensor& x) { return ops::rms_norm(ctx, x, f.on(device, "weight"), 1e-6f); });
   of_x("batch_norm_train", [&](const Tensor& x) {  // x as rows
-    Context training{pool, nullptr, true};
+    Context training{device, nullptr, true};
     ops::BatchNormState state;
-    return ops::batch_norm(training, x.reshape({x.count() / x.dim(-1), x.dim(-1)}), f.get("weight"),
-                           f.get("bias"), 1e-5f, state);
+    return ops::batch_norm(training, x.reshape({x.count() / x.dim(-1), x.dim(-1)}), f.on(device, "weight"),
+                           f.on(device, "bias"), 1e-5f, state);
   });
   const std::pair<const char*, Activation> activations[] = {
       {"relu", Activation::kRelu},        {"gelu", Activation::kGelu}, {"gelu_tanh", Activation::kGeluTanh},
@@ -112,23 +115,23 @@ void add_rowwise(const Fixture& f, std::vector<GoldenLine>& lines) {
     lines.push_back(measure(causal ? "components/sdpa_causal" : "components/sdpa", kValues,
                             [&] { return attention_error(ctx, f, causal); }));
   lines.push_back(measure("components/conv", kValues, [&] {  // patches: the stride is the kernel
-    const Tensor w = f.get("conv.w"), want = f.get("conv.out");
-    const Tensor rows = ops::conv2d_rows(ctx, f.get("conv.x"), w, f.get("conv.b"), w.dim(2));
-    return relative_error(swapped(rows.reshape({want.dim(0), want.dim(2) * want.dim(3), want.dim(1), 1})),
-                          want);
+    const Tensor w = f.on(device, "conv.w"), want = f.get("conv.out");
+    const Tensor rows = ops::conv2d_rows(ctx, f.on(device, "conv.x"), w, f.on(device, "conv.b"), w.dim(2));
+    return relative_error(
+        swapped(rows.host().reshape({want.dim(0), want.dim(2) * want.dim(3), want.dim(1), 1})), want);
   }));
 }
 
-std::vector<GoldenLine> run_components(const std::string& folder) {
+std::vector<GoldenLine> run_components(const std::string& folder, Device& device) {
   std::vector<GoldenLine> lines;
   auto fixture = Fixture::open(folder + "/components/golden");
   if (!fixture) {
     lines.push_back({"components", 0, 0, "fail", fixture.error().text()});
     return lines;
   }
-  add_rowwise(*fixture, lines);
-  add_recurrent(*fixture, lines);
-  add_optimisers(*fixture, lines);
+  add_rowwise(*fixture, device, lines);
+  add_recurrent(*fixture, device, lines);
+  add_optimisers(*fixture, device, lines);
   add_schedules(*fixture, lines);
   add_logits_processors(*fixture, lines);
   return lines;

@@ -26,15 +26,15 @@ RecurrentOptions recurrent_options(const Fixture& f, const std::string& name, Ce
 }
 
 // Output and the norms of all gradients of `loss` = sum of the outputs' squares.
-double recurrent_error(const Fixture& f, const std::string& name, CellKind kind, bool gradients) {
-  ThreadPool pool(1);
+double recurrent_error(const Fixture& f, Device& device, const std::string& name, CellKind kind,
+                       bool gradients) {
   ParameterSet parameters;
   const Recurrent layer(parameters, "", recurrent_options(f, name, kind));
-  for (const auto& p : parameters.all()) p->value = f.get(name + "." + p->name);
-  Tape tape;
-  Context ctx{pool, &tape};
+  for (const auto& p : parameters.all()) p->value = f.on(device, name + "." + p->name);
+  Tape tape(device);
+  Context ctx{device, &tape};
   parameters.watch(tape);
-  const Tensor out = layer.forward(ctx, f.get("x")).sequence;
+  const Tensor out = layer.forward(ctx, f.on(device, "x")).sequence;
   if (!gradients) return relative_error(out, f.get(name + ".out"));
   tape.backward(ops::sum(ctx, ops::activate(ctx, out, ops::Activation::kSquare)));
   parameters.collect(tape);
@@ -42,52 +42,52 @@ double recurrent_error(const Fixture& f, const std::string& name, CellKind kind,
   const Json& want = f.json().at(name + ".grads");
   for (const auto& p : parameters.all()) {
     double norm = 0;
-    for (const float g : p->grad.span()) norm += static_cast<double>(g) * g;
+    const Tensor gradient = p->grad.host();
+    for (const float g : gradient.span()) norm += static_cast<double>(g) * g;
     worst = std::max(worst, relative_error(std::sqrt(norm), want.at(p->name).get<double>()));
   }
   return worst;
 }
 
 // Steps on sum((A p - y)^2) from p0; row i of the fixture is p after step i + 1.
-double trajectory_error(const Fixture& f, const std::string& name, const OptimizerOptions& options,
-                        double lr) {
-  ThreadPool pool(1);
+double trajectory_error(const Fixture& f, Device& device, const std::string& name,
+                        const OptimizerOptions& options, double lr) {
   ParameterSet parameters;
-  const Tensor a = f.get("opt.A"), y = f.get("opt.y"), want = f.get("opt." + name);
+  const Tensor a = f.on(device, "opt.A"), y = f.on(device, "opt.y"), want = f.get("opt." + name);
   Parameter* p = parameters.add("p", f.get("opt.p0").shape());
-  p->value = f.get("opt.p0");
+  p->value = f.on(device, "opt.p0");
   Optimizer optimizer = Optimizer::make(parameters, options).value();
   Tensor got = Tensor::empty(want.shape());
   for (int64_t i = 0; i < want.dim(0); ++i) {
-    Tape tape;
-    Context ctx{pool, &tape};
+    Tape tape(device);
+    Context ctx{device, &tape};
     parameters.watch(tape);
     const Tensor residual =
         ops::subtract(ctx, ops::linear(ctx, ops::reshape(ctx, p->value, {1, p->shape[0]}), a), y);
     tape.backward(ops::sum(ctx, ops::activate(ctx, residual, ops::Activation::kSquare)));
     parameters.collect(tape);
-    optimizer.step(pool, lr);
+    optimizer.step(device, lr);
     parameters.clear_gradients();
-    std::copy_n(p->value.f32(), p->shape[0], got.f32() + i * p->shape[0]);
+    std::copy_n(p->value.host().f32(), p->shape[0], got.f32() + i * p->shape[0]);
   }
   return relative_error(got, want);
 }
 
 }  // namespace
 
-void add_recurrent(const Fixture& f, std::vector<GoldenLine>& lines) {
+void add_recurrent(const Fixture& f, Device& device, std::vector<GoldenLine>& lines) {
   const std::pair<const char*, CellKind> cells[] = {
       {"rnn", CellKind::kRnn}, {"lstm", CellKind::kLstm}, {"gru", CellKind::kGru}};
   for (const auto& [cell, kind] : cells) {
     const std::string name = cell;
     lines.push_back(measure("components/" + name + ".out", kValues,
-                            [&, k = kind] { return recurrent_error(f, name, k, false); }));
+                            [&, k = kind] { return recurrent_error(f, device, name, k, false); }));
     lines.push_back(measure("components/" + name + ".grads", kGradients,
-                            [&, k = kind] { return recurrent_error(f, name, k, true); }));
+                            [&, k = kind] { return recurrent_error(f, device, name, k, true); }));
   }
 }
 
-void add_optimisers(const Fixture& f, std::vector<GoldenLine>& lines) {
+void add_optimisers(const Fixture& f, Device& device, std::vector<GoldenLine>& lines) {
   struct Run {
     std::string prefix;  // of the fixture's name; a number may follow
     const char* optimiser;
@@ -120,7 +120,7 @@ void add_optimisers(const Fixture& f, std::vector<GoldenLine>& lines) {
       if (options.name == "momentum" || options.name == "nesterov") options.momentum = number;
       // The one parameter is a vector, which would not decay by default.
       options.groups = {{"*", {}, 1.0, options.name == "adamw" ? number : 0.0}};
-      return trajectory_error(f, name, options, run->lr);
+      return trajectory_error(f, device, name, options, run->lr);
     }));
   }
 }

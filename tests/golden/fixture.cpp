@@ -14,7 +14,10 @@ Result<Fixture> Fixture::open(const std::string& stem) {
 
 Tensor Fixture::get(const std::string& name) const { return tensors_->tensor(name).value().clone(); }
 
-double relative_error(const Tensor& got, const Tensor& want) {
+Tensor Fixture::on(Device& device, const std::string& name) const { return get(name).to(device.memory()); }
+
+double relative_error(const Tensor& computed, const Tensor& want) {
+  const Tensor got = computed.defined() ? computed.host() : computed;
   if (!got.defined() || got.count() != want.count()) return std::numeric_limits<double>::infinity();
   double difference = 0, norm = 0;
   for (int64_t i = 0; i < want.count(); ++i) {

@@ -19,6 +19,7 @@ class Fixture {
   bool has(const std::string& name) const { return tensors_->has(name); }
   const std::vector<std::string>& names() const { return tensors_->names(); }
   Tensor get(const std::string& name) const;  // a copy; a missing one breaks the contract and fails the line
+  Tensor on(Device& device, const std::string& name) const;  // the same in the device's memory
   const Json& json() const { return json_; }
 
  private:
@@ -36,9 +37,9 @@ GoldenLine measure(const std::string& name, double limit, const std::function<do
 constexpr double kValues = 1e-5, kGradients = 1e-4;  // the limits of DESIGN's numbers contract
 
 // The parts of run_components, each appending its lines.
-void add_rowwise(const Fixture& fixture, std::vector<GoldenLine>& lines);
-void add_recurrent(const Fixture& fixture, std::vector<GoldenLine>& lines);
-void add_optimisers(const Fixture& fixture, std::vector<GoldenLine>& lines);
+void add_rowwise(const Fixture& fixture, Device& device, std::vector<GoldenLine>& lines);
+void add_recurrent(const Fixture& fixture, Device& device, std::vector<GoldenLine>& lines);
+void add_optimisers(const Fixture& fixture, Device& device, std::vector<GoldenLine>& lines);
 void add_schedules(const Fixture& fixture, std::vector<GoldenLine>& lines);
 void add_logits_processors(const Fixture& fixture, std::vector<GoldenLine>& lines);
 

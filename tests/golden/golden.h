@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "kernels/device.h"
 
 namespace makar::golden {
 
@@ -26,11 +26,11 @@ inline GoldenLine skipped(std::string name, std::string note) {
 
 // Every fixture of <folder>/components: norms, activations, losses, attention, recurrent cells, convolution,
 // optimisers, schedules.
-std::vector<GoldenLine> run_components(const std::string& folder);
+std::vector<GoldenLine> run_components(const std::string& folder, Device& device);
 // <folder>/preference/ppo.*.
-std::vector<GoldenLine> run_ppo(const std::string& folder);
+std::vector<GoldenLine> run_ppo(const std::string& folder, Device& device);
 
 // Every whole-model fixture of <folder>: models/, lora/, peft/, preference/dpo.
-std::vector<GoldenLine> run_models(const std::string& folder, ThreadPool& pool);
+std::vector<GoldenLine> run_models(const std::string& folder, Device& device);
 
 }  // namespace makar::golden

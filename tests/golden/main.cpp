@@ -1,27 +1,44 @@
-// The golden runner: every fixture of a folder, a line each, and a count.
+// The golden runner: every fixture of a folder, one line each, and a count.
+//   golden [FOLDER] [--device cpu|fence|cuda]
+// The folder may also come from MAKAR_GOLDEN, the device from MAKAR_DEVICE.
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
-#include "base/thread_pool.h"
 #include "golden/golden.h"
+#include "kernels/device.h"
 
 int main(int argc, char** argv) {
   using namespace makar;
-  const char* set = std::getenv("MAKAR_GOLDEN");
-  const std::string root = argc > 1 ? argv[1] : (set ? set : "tests/golden");
+  const auto setting = [](const char* name, const char* otherwise) {
+    const char* value = std::getenv(name);
+    return std::string(value ? value : otherwise);
+  };
+  std::string root = setting("MAKAR_GOLDEN", "tests/golden"), wanted = setting("MAKAR_DEVICE", "cpu");
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--device" && i + 1 < argc)
+      wanted = argv[++i];
+    else
+      root = argv[i];
+  }
   if (!std::filesystem::is_directory(root)) {
     fmt::print(stderr, "golden: {} is not a folder\n", root);
     return 2;
   }
-  ThreadPool pool;
-  std::vector<golden::GoldenLine> lines = golden::run_models(root, pool);
+  // Changing the rights of pages costs more with several threads.
+  const auto opened = open_device(wanted, wanted == "fence" ? 1 : 0);
+  if (!opened.ok()) {
+    fmt::print(stderr, "golden: {}\n", opened.error().text());
+    return 2;
+  }
+  Device& device = **opened;
+  std::vector<golden::GoldenLine> lines = golden::run_models(root, device);
   if (std::filesystem::is_directory(root + "/components"))
-    for (auto& l : golden::run_components(root)) lines.push_back(l);
+    for (auto& l : golden::run_components(root, device)) lines.push_back(l);
   if (std::filesystem::exists(root + "/preference/ppo.json"))
-    for (auto& l : golden::run_ppo(root)) lines.push_back(l);
+    for (auto& l : golden::run_ppo(root, device)) lines.push_back(l);
   int passed = 0, failed = 0, skips = 0;
   for (const auto& l : lines) {
     const bool skip = l.status == "skip";

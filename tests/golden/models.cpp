@@ -72,7 +72,8 @@ Tensors part(const Tensors& all, const std::string& prefix) {
 }
 
 // Relative error of norms over the rows that the mask does not hide.
-double relative_error(const Tensor& got, const Tensor& want, const Tensor* mask) {
+double relative_error(const Tensor& computed, const Tensor& want, const Tensor* mask) {
+  const Tensor got = computed.host();
   if (!(got.shape() == want.shape())) return INFINITY;
   const bool masked = mask && want.rank() >= 2 && want.dim(0) == mask->dim(0) && want.dim(1) == mask->dim(1);
   const int64_t row = masked ? want.count() / mask->count() : 1;
@@ -122,9 +123,9 @@ void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tall
             model.encoder() ? "decoder_hidden_states.0" : "hidden_states.0");
 }
 
-void compare_forward(const Model& model, ThreadPool& pool, const Tensors& in, const Tensors& want,
+void compare_forward(const Model& model, Device& device, const Tensors& in, const Tensors& want,
                      const std::string& place, Tally& tally) {
-  const auto got = forward_tensors(model, in, {pool}, place);
+  const auto got = forward_tensors(model, in, {device}, place);
   if (!got.ok()) return tally.fail(got.error().text());
   const Tensor* mask = in.contains("attention_mask") ? &in.at("attention_mask") : nullptr;
   for (const auto& [name, value] : want) {
@@ -172,27 +173,27 @@ void compare_gradients(const LoadedModel& loaded, const Json& want, Tally& tally
 
 // Gradients of a loss for all trainable parameters, in their grad.
 template <class Loss>
-Result<double> backward(const Model& model, ThreadPool& pool, Loss&& loss) {
-  Tape tape;
+Result<double> backward(const Model& model, Device& device, Loss&& loss) {
+  Tape tape(device);
   model.parameters().clear_gradients();
   model.parameters().watch(tape);
-  Context ctx{pool, &tape};
+  Context ctx{device, &tape};
   ForwardContext f{ctx};
   MAKAR_TRY(const Tensor value, loss(f));
   tape.backward(value);
   model.parameters().collect(tape);
-  return static_cast<double>(value.f32()[0]);
+  return static_cast<double>(value.host().f32()[0]);
 }
 
 template <class Loss>
-void compare_training(const Model& model, ThreadPool& pool, const OptimizerOptions& options, double lr,
+void compare_training(const Model& model, Device& device, const OptimizerOptions& options, double lr,
                       double clip, const Json& losses, const Json& norms, Loss&& loss, Tally& tally) {
   auto optimizer = Optimizer::make(model.parameters(), options);
   if (!optimizer.ok()) return tally.fail(optimizer.error().text());
   for (size_t step = 0; step < losses.size(); ++step) {
-    const auto value = backward(model, pool, loss);
+    const auto value = backward(model, device, loss);
     if (!value.ok()) return tally.fail(value.error().text());
-    const double norm = gradient_norm(pool, model.parameters());
+    const double norm = gradient_norm(device, model.parameters());
     tally.add(
         "training",
         std::fabs(*value - losses[step].get<double>()) / std::max(1.0, std::fabs(losses[step].get<double>())),
@@ -200,7 +201,7 @@ void compare_training(const Model& model, ThreadPool& pool, const OptimizerOptio
     if (norms.is_array())
       tally.add("training", std::fabs(norm - norms[step].get<double>()) / norms[step].get<double>(),
                 10 * kTraining);
-    optimizer->step(pool, lr, clip > 0 ? clip_factor(norm, clip) : 1.0);
+    optimizer->step(device, lr, clip > 0 ? clip_factor(norm, clip) : 1.0);
   }
 }
 
@@ -250,7 +251,7 @@ std::string describe(const Json& args) {
   return text;
 }
 
-void compare_generation(const Model& model, ThreadPool& pool, const std::string& name, const Json& runs,
+void compare_generation(const Model& model, Device& device, const std::string& name, const Json& runs,
                         bool recovered, Tally& tally, std::vector<GoldenLine>& lines) {
   for (const Json& run : runs) {
     const Json& args = run["args"];
@@ -264,7 +265,7 @@ void compare_generation(const Model& model, ThreadPool& pool, const std::string&
     o.early = args.value("early_stopping", false) ? EarlyStop::kYes : EarlyStop::kNo;
     const std::string what = o.beams > 1 ? "beams" : "greedy";
     for (size_t i = 0; i < run["input_ids"].size(); ++i) {
-      const auto got = generate_all(model, pool, run["input_ids"][i].get<std::vector<int64_t>>(), o);
+      const auto got = generate_all(model, device, run["input_ids"][i].get<std::vector<int64_t>>(), o);
       if (!got.ok()) return tally.fail(got.error().text());
       for (size_t r = 0; r < got->size(); ++r) {
         auto want = run["sequences"][i * static_cast<size_t>(o.answers) + r].get<std::vector<int64_t>>();
@@ -288,7 +289,7 @@ void compare_generation(const Model& model, ThreadPool& pool, const std::string&
 
 }  // namespace
 
-std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
+std::vector<GoldenLine> run_model(const std::string& folder, Device& device) {
   std::vector<GoldenLine> lines;
   const std::string name = "models/" + fs::path(folder).filename().string();
   Tally tally;
@@ -311,6 +312,7 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
   const Tensors in = part(*tensors, "in."), out = part(*tensors, "out.");
 
   if (in.contains("chosen")) {  // a reward model on pairs
+    model.parameters().to(device.memory());
     const auto inputs = [&](const char* which) {
       return make_inputs(model.spec(), {{"input_ids", in.at(which)}}, tensors_path);
     };
@@ -319,14 +321,14 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
     const auto reward = [&](ForwardContext& f, const Inputs& i) {
       return model.outputs(f.ops, model.hidden(f, i), i.source).at("logits");
     };
-    Context ctx{pool};
+    Context ctx{device};
     ForwardContext f{ctx};
     const auto flat = [](const Tensor& t) { return t.reshape({t.count()}); };
     tally.add("forward", relative_error(flat(reward(f, *chosen)), out.at("reward_chosen"), nullptr),
               kForward);
     tally.add("forward", relative_error(flat(reward(f, *rejected)), out.at("reward_rejected"), nullptr),
               kForward);
-    const auto loss = backward(model, pool, [&](ForwardContext& g) -> Result<Tensor> {
+    const auto loss = backward(model, device, [&](ForwardContext& g) -> Result<Tensor> {
       return pairwise_loss(g.ops, reward(g, *chosen), reward(g, *rejected));
     });
     tally.add("loss", std::fabs(*loss - golden["loss"].get<double>()), kLoss);
@@ -337,7 +339,8 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
   Tally before = tally;
   recover_positions(model, in, out, tally);
   const bool recovered = tally.line("").note != before.line("").note;
-  compare_forward(model, pool, in, out, tensors_path, tally);
+  model.parameters().to(device.memory());
+  compare_forward(model, device, in, out, tensors_path, tally);
   const auto inputs = make_inputs(model.spec(), in, tensors_path);
   if (!inputs.ok()) return tally.fail(inputs.error().text()), finish();
   const auto loss = [&](ForwardContext& f) { return head_loss(f, model, *inputs, in); };
@@ -356,16 +359,16 @@ std::vector<GoldenLine> run_model(const std::string& folder, ThreadPool& pool) {
     golden.erase("training");
   }
   if (golden.contains("generate"))
-    compare_generation(model, pool, name, golden["generate"], recovered, tally, lines);
+    compare_generation(model, device, name, golden["generate"], recovered, tally, lines);
   if (golden.contains("loss")) {
-    const auto value = backward(model, pool, loss);
+    const auto value = backward(model, device, loss);
     if (!value.ok()) return tally.fail(value.error().text()), finish();
     const double want = golden["loss"];
     tally.add("loss", std::fabs(*value - want) / std::max(1.0, std::fabs(want)), kLoss);
     if (golden.contains("grads")) compare_gradients(*loaded, golden["grads"], tally);
   }
   if (golden.contains("training"))
-    compare_training(model, pool, adamw(0.95, 0.1), learning_rate(golden["training"]), 1.0,
+    compare_training(model, device, adamw(0.95, 0.1), learning_rate(golden["training"]), 1.0,
                      golden["training"]["loss"], golden["training"]["grad_norm_before_clip"], loss, tally);
   return finish();
 }
@@ -385,23 +388,24 @@ std::string with_eps(const std::string& base, double eps) {
 
 // An adapter on a base: logits with it, and losses when only it trains.
 GoldenLine run_adapter(const std::string& name, const std::string& base, const std::string& folder, double lr,
-                       ThreadPool& pool, const std::string& note = "") {
+                       Device& device, const std::string& note = "") {
   Tally tally;
   if (!note.empty()) tally.note(note);
   auto loaded = load_model(base, {true});
   if (!loaded.ok()) return tally.fail(loaded.error().text()), tally.line(name);
-  const auto adapter = load_adapter(*loaded, folder, pool);
+  const auto adapter = load_adapter(*loaded, folder, device);
   if (!adapter.ok()) return tally.fail(adapter.error().text()), tally.line(name);
+  loaded->model->parameters().to(device.memory());
   const auto tensors = read_tensors(folder + "/golden.safetensors");
   auto golden = read_json(folder + "/golden.json");
   if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture does not read"), tally.line(name);
   const Tensors in = part(*tensors, "in.");
-  compare_forward(*loaded->model, pool, in, part(*tensors, "out."), folder, tally);
+  compare_forward(*loaded->model, device, in, part(*tensors, "out."), folder, tally);
   if (name == "lora" && note.empty() && tally.line(name).status == "fail") {
     // lora/ was recorded with another eps than its base's config.json says; the recorded one makes it exact.
     const std::string copy = with_eps(base, 1e-6);
     GoldenLine again =
-        run_adapter(name, copy, folder, lr, pool, "recorded with rms_norm_eps 1e-6, not the base config's");
+        run_adapter(name, copy, folder, lr, device, "recorded with rms_norm_eps 1e-6, not the base config's");
     fs::remove_all(copy);
     return again;
   }
@@ -409,18 +413,19 @@ GoldenLine run_adapter(const std::string& name, const std::string& base, const s
   const auto loss = [&](ForwardContext& f) {
     return head_loss(f, *loaded->model, *inputs, {{"labels", in.at("input_ids")}});
   };
-  compare_training(*loaded->model, pool, adamw(0.999, 0.0), lr, 0, (*golden)["training_loss"], Json(), loss,
+  compare_training(*loaded->model, device, adamw(0.999, 0.0), lr, 0, (*golden)["training_loss"], Json(), loss,
                    tally);
   return tally.line(name);
 }
 
-GoldenLine run_dpo(const std::string& root, ThreadPool& pool) {
+GoldenLine run_dpo(const std::string& root, Device& device) {
   Tally tally;
   const std::string name = "preference/dpo";
   auto policy = load_model(root + "/models/dpo-policy", {true}),
        reference = load_model(root + "/models/dpo-reference");
   if (!policy.ok() || !reference.ok())
     return tally.fail("models/dpo-policy or dpo-reference does not load"), tally.line(name);
+  for (const auto* loaded : {&policy, &reference}) (*loaded)->model->parameters().to(device.memory());
   const auto tensors = read_tensors(root + "/preference/dpo.safetensors");
   const auto golden = read_json(root + "/preference/dpo.json");
   if (!tensors.ok() || !golden.ok()) return tally.fail("the fixture does not read"), tally.line(name);
@@ -430,13 +435,14 @@ GoldenLine run_dpo(const std::string& root, ThreadPool& pool) {
   const auto chosen = inputs("chosen"), rejected = inputs("rejected");
   const Tensor& m = tensors->at("mask");
   const std::vector<float> mask(m.f32(), m.f32() + m.count());
-  const auto compare = [&](const Tensor& got, const char* key) {
+  const auto compare = [&](const Tensor& computed, const char* key) {
+    const Tensor got = computed.host();
     for (int64_t i = 0; i < got.count(); ++i) {
       const double want = (*golden)[key][static_cast<size_t>(i)];
       tally.add("forward", std::fabs(got.f32()[i] - want) / std::max(1.0, std::fabs(want)), kForward);
     }
   };
-  Context plain{pool};
+  Context plain{device};
   ForwardContext fixed{plain};
   PreferencePairs pairs;
   pairs.reference_chosen = sequence_log_probabilities(fixed, *reference->model, chosen->source, mask);
@@ -453,11 +459,11 @@ GoldenLine run_dpo(const std::string& root, ThreadPool& pool) {
   compare(pairs.policy_rejected, "policy_rejected_logps");
   const auto check_loss = [&](const Tensor& got, const char* key) {
     const double want = (*golden)[key];
-    tally.add("loss", std::fabs(got.f32()[0] - want) / std::max(1.0, std::fabs(want)), kLoss);
+    tally.add("loss", std::fabs(got.host().f32()[0] - want) / std::max(1.0, std::fabs(want)), kLoss);
   };
   check_loss(dpo_loss(plain, pairs, beta, 0.1f), "label_smoothing_0.1_loss");
   check_loss(ipo_loss(plain, pairs, beta), "ipo_loss");
-  const auto loss = backward(*policy->model, pool, [&](ForwardContext& f) -> Result<Tensor> {
+  const auto loss = backward(*policy->model, device, [&](ForwardContext& f) -> Result<Tensor> {
     score(f);
     return dpo_loss(f.ops, pairs, beta);
   });
@@ -466,7 +472,7 @@ GoldenLine run_dpo(const std::string& root, ThreadPool& pool) {
   return tally.line(name);
 }
 
-std::vector<GoldenLine> run_models(const std::string& root, ThreadPool& pool) {
+std::vector<GoldenLine> run_models(const std::string& root, Device& device) {
   std::vector<GoldenLine> lines;
   const auto folders = [](const std::string& at) {
     std::vector<std::string> out;
@@ -478,16 +484,16 @@ std::vector<GoldenLine> run_models(const std::string& root, ThreadPool& pool) {
   };
   for (const auto& folder : folders(root + "/models")) {
     if (!fs::exists(folder + "/golden.safetensors")) continue;
-    const auto made = run_model(folder, pool);
+    const auto made = run_model(folder, device);
     lines.insert(lines.end(), made.begin(), made.end());
   }
   if (fs::exists(root + "/lora/adapter_config.json"))
-    lines.push_back(run_adapter("lora", root + "/models/llama", root + "/lora", 1e-2, pool));
+    lines.push_back(run_adapter("lora", root + "/models/llama", root + "/lora", 1e-2, device));
   for (const auto& folder : folders(root + "/peft"))
     if (fs::exists(folder + "/adapter_config.json"))
       lines.push_back(run_adapter("peft/" + fs::path(folder).filename().string(), root + "/peft/base", folder,
-                                  5e-3, pool));
-  if (fs::exists(root + "/preference/dpo.json")) lines.push_back(run_dpo(root, pool));
+                                  5e-3, device));
+  if (fs::exists(root + "/preference/dpo.json")) lines.push_back(run_dpo(root, device));
   return lines;
 }
 

@@ -4,7 +4,7 @@
 
 namespace makar::golden {
 
-std::vector<GoldenLine> run_ppo(const std::string& folder) {
+std::vector<GoldenLine> run_ppo(const std::string& folder, Device& device) {
   std::vector<GoldenLine> lines;
   auto opened = Fixture::open(folder + "/preference/ppo");
   if (!opened) {
@@ -12,8 +12,7 @@ std::vector<GoldenLine> run_ppo(const std::string& folder) {
     return lines;
   }
   const Fixture& f = *opened;
-  ThreadPool pool(1);
-  Context ctx{pool};
+  Context ctx{device};
   const auto number = [&](const char* name) { return f.json().at(name).get<double>(); };
   const auto add = [&](const std::string& name, const std::function<double()>& body) {
     lines.push_back(measure("preference/ppo." + name, kValues, body));
@@ -33,14 +32,15 @@ std::vector<GoldenLine> run_ppo(const std::string& folder) {
     return relative_error(group_advantages(rewards, rewards.dim(1)), f.get("group_advantages"));
   });
   add("policy_loss", [&] {
-    const Tensor loss = clipped_policy_loss(ctx, f.get("new_logprobs"), f.get("old_logprobs"),
-                                            f.get("whitened_advantages"), static_cast<float>(number("clip")));
-    return relative_error(loss.f32()[0], number("policy_loss"));
+    const Tensor loss =
+        clipped_policy_loss(ctx, f.on(device, "new_logprobs"), f.on(device, "old_logprobs"),
+                            f.on(device, "whitened_advantages"), static_cast<float>(number("clip")));
+    return relative_error(loss.host().f32()[0], number("policy_loss"));
   });
   add("value_loss", [&] {
-    const Tensor loss = clipped_value_loss(ctx, f.get("new_values"), f.get("values"), f.get("returns"),
-                                           static_cast<float>(number("value_clip")));
-    return relative_error(loss.f32()[0], number("value_loss"));
+    const Tensor loss = clipped_value_loss(ctx, f.on(device, "new_values"), f.on(device, "values"),
+                                           f.on(device, "returns"), static_cast<float>(number("value_clip")));
+    return relative_error(loss.host().f32()[0], number("value_loss"));
   });
   return lines;
 }

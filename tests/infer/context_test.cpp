@@ -5,6 +5,7 @@
 
 #include "infer/generate.h"
 #include "infer/score_job.h"
+#include "kernels/cpu_device.h"
 #include "models/subjects.h"
 
 namespace makar {
@@ -23,7 +24,7 @@ class ContextTest : public testing::Test {
   std::vector<float> logits_after(const Model& model, const Ids& ids) {
     Inputs in;
     in.source.add(ids);
-    const Tensor all = logits(model, pool_, in);
+    const Tensor all = logits(model, device_, in);
     const auto last = all.span().last(static_cast<size_t>(all.dim(1)));
     return {last.begin(), last.end()};
   }
@@ -32,12 +33,12 @@ class ContextTest : public testing::Test {
     o.max_new_tokens = tokens, o.stop = {-1}, o.engine.context.policy = policy;
     return o;
   }
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
 };
 
 TEST_F(ContextTest, IsRefusedUnlessSaidOtherwise) {
   const LoadedModel made = llama(2);
-  const auto got = generate(*made.model, pool_, random_ids(made.model->spec(), 100, 1),
+  const auto got = generate(*made.model, device_, random_ids(made.model->spec(), 100, 1),
                             options(ContextPolicy::kError, 50));
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().kind, Error::Kind::kLimit);
@@ -52,7 +53,7 @@ TEST_F(ContextTest, TruncatedTextsAreTextsOfTheirOwn) {
   for (const int64_t length : {10, 119, 120, 121, 400}) {
     Ids text = random_ids(model.spec(), length, 2);
     const auto o = options(ContextPolicy::kTruncateLeft, kNew);
-    const auto got = generate(model, pool_, text, o);
+    const auto got = generate(model, device_, text, o);
     ASSERT_TRUE(got.ok()) << got.error().text();
     if (text.size() > kSize / 2)
       text.erase(text.begin(), text.end() - kSize / 2);  // room for what is written
@@ -76,7 +77,7 @@ TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
   const Ids ids = random_ids(model.spec(), 700, 3);
   EngineOptions o;
   o.context.policy = ContextPolicy::kSinks, o.step_tokens = 100;
-  Engine engine(model, pool_, o);
+  Engine engine(model, device_, o);
   const auto job = std::make_shared<ScoreJob>(ids, 1);
   engine.submit(job);
   engine.run();
@@ -105,7 +106,7 @@ TEST_F(ContextTest, AStreamGoesOnInBoundedMemory) {
       d.max_new_tokens = tokens;
       EngineOptions o;
       o.context = {policy, kSize, 4}, o.step_tokens = step, o.share_prefixes = false;
-      Engine engine(model, pool_, o);
+      Engine engine(model, device_, o);
       const auto job = make_job(model, o.context, prompt, d, {-1});
       engine.submit(job);
       while (engine.step())

@@ -8,6 +8,7 @@
 
 #include "infer/contrastive_job.h"
 #include "infer/generate.h"
+#include "kernels/cpu_device.h"
 #include "models/subjects.h"
 
 namespace makar {
@@ -21,12 +22,12 @@ class DecodingTest : public testing::Test {
   Tensor states(const Ids& ids) const {
     Inputs in;
     in.source.add(ids);
-    Context ctx{pool_};
+    Context ctx{device_};
     ForwardContext f{ctx};
     return model_.hidden(f, in);
   }
   std::vector<float> logits_after(const Ids& ids) const {
-    Context ctx{pool_};
+    Context ctx{device_};
     const Tensor hidden = states(ids);
     const Tensor out = model_.lm_logits(ctx, hidden.slice(hidden.dim(0) - 1, hidden.dim(0)));
     return {out.span().begin(), out.span().end()};
@@ -45,7 +46,7 @@ class DecodingTest : public testing::Test {
   }
 
   std::vector<Answer> run(const std::shared_ptr<WriteJob>& job, EngineOptions o = {}) {
-    Engine engine(model_, pool_, o);
+    Engine engine(model_, device_, o);
     engine.submit(job);
     engine.run();
     check(!job->error, job->error ? job->error->text() : "");
@@ -60,7 +61,7 @@ class DecodingTest : public testing::Test {
 
   LoadedModel loaded_ = subject("small/llama");
   const Model& model_ = *loaded_.model;
-  mutable ThreadPool pool_{2};
+  mutable CpuDevice device_{2};
   const Ids prompt_ = random_ids(model_.spec(), 12, 4);
 };
 
@@ -155,23 +156,23 @@ TEST_F(DecodingTest, ContrastiveSearchIsItsDefinition) {
   }
   GenerateOptions o;
   o.max_new_tokens = kTokens, o.penalty_alpha = kAlpha, o.sampler.top_k = kTop, o.stop = {-1};
-  const auto got = generate(model_, pool_, prompt_, o);
+  const auto got = generate(model_, device_, prompt_, o);
   ASSERT_TRUE(got.ok()) << got.error().text();
   EXPECT_EQ(*got, text);
   o.penalty_alpha = 0, o.sampler.top_k = 0;
-  EXPECT_NE(*generate(model_, pool_, prompt_, o), text) << "the penalty has to matter here";
+  EXPECT_NE(*generate(model_, device_, prompt_, o), text) << "the penalty has to matter here";
 }
 
 TEST_F(DecodingTest, TheBestOfSeveralIsTheMostProbableOfThem) {
   GenerateOptions o;
   o.max_new_tokens = 8, o.sampler.temperature = 1.2, o.answers = 2, o.best_of = 6;
-  const auto got = generate_all(model_, pool_, prompt_, o);
+  const auto got = generate_all(model_, device_, prompt_, o);
   ASSERT_TRUE(got.ok());
   std::vector<std::pair<double, Ids>> all;
   for (uint64_t i = 0; i < 6; ++i) {
     GenerateOptions one;
     one.max_new_tokens = 8, one.sampler = o.sampler, one.sampler.seed = i;
-    const Ids ids = *generate(model_, pool_, prompt_, one);
+    const Ids ids = *generate(model_, device_, prompt_, one);
     double sum = 0;
     for (size_t t = prompt_.size(); t < ids.size(); ++t)
       sum += log_softmax({ids.begin(), ids.begin() + static_cast<int64_t>(t)})[static_cast<size_t>(ids[t])];

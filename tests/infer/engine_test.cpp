@@ -12,6 +12,7 @@
 #include "infer/read_job.h"
 #include "infer/sample_job.h"
 #include "infer/score_job.h"
+#include "kernels/cpu_device.h"
 #include "models/subjects.h"
 #include "ops/softmax.h"
 
@@ -159,7 +160,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     Dice dice(seed);
     const auto job = random_job(dice, false);
     numbers.share_prefixes = false;
-    Engine engine(model_, pool_, numbers);
+    Engine engine(model_, device_, numbers);
     engine.submit(job);
     engine.run();
     return transcript(*job);
@@ -185,8 +186,12 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     o.share_prefixes = dice.chance(0.7);
     o.max_branches = dice.chance(0.3) ? dice.roll(1, 4) : 256;
     if (dice.chance(0.6)) o.max_pages = dice.roll(13, 16);  // the widest job needs four beams of three pages
-    ThreadPool pool(dice.chance(0.5) ? 1 : 3);
-    Engine engine(model_, pool, o);
+    if (dice.chance(0.4)) {  // chunks of prompts sized by time: any size, changing from step to step
+      o.decode_step_seconds = 1e-4 * static_cast<double>(dice.roll(1, 20));
+      o.prompt_step_seconds = 1e-4 * static_cast<double>(dice.roll(1, 20));
+    }
+    CpuDevice device(dice.chance(0.5) ? 1 : 3);
+    Engine engine(model_, device, o);
     std::vector<std::shared_ptr<Job>> jobs;
     std::vector<uint64_t> seeds;
     const int64_t count = dice.roll(2, 20);
@@ -211,7 +216,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
   LoadedModel loaded_;
   const Model& model_ = *loaded_.model;
   const bool sinks_ = check_context(model_.spec(), {ContextPolicy::kSinks, 60, 4}).ok();
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
   int64_t preempted_ = 0, reused_ = 0;
 };
 
@@ -243,7 +248,7 @@ TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
   std::vector<double> want;
   for (int64_t i = 0; i < kAnswers; ++i) {
     const auto job = request(i, 1);
-    Engine engine(model_, pool_);
+    Engine engine(model_, device_);
     engine.submit(job);
     engine.run();
     const auto said = transcript(*job);
@@ -253,7 +258,7 @@ TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
     for (const int64_t pages : {4, 7}) {
       EngineOptions o;
       o.max_pages = pages, o.share_prefixes = share;
-      Engine engine(model_, pool_, o);
+      Engine engine(model_, device_, o);
       const auto job = request(0, kAnswers);
       engine.submit(job);
       while (engine.step()) ASSERT_NO_FATAL_FAILURE(check_pages(engine, {job}));
@@ -263,7 +268,7 @@ TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
     }
   EngineOptions o;
   o.max_pages = 1;
-  Engine engine(model_, pool_, o);
+  Engine engine(model_, device_, o);
   const auto job = request(0, kAnswers);
   engine.submit(job);
   engine.run();
@@ -291,13 +296,13 @@ TEST_F(EngineTest, TheLessImportantGivesUpItsPlace) {
     job->priority = priority;
     return job;
   };
-  Engine quiet(model_, pool_);
+  Engine quiet(model_, device_);
   const auto undisturbed = ask(60, 3, -1);
   quiet.submit(undisturbed);
   quiet.run();
   EngineOptions o;
   o.max_branches = 1;
-  Engine engine(model_, pool_, o);
+  Engine engine(model_, device_, o);
   const auto patient = ask(60, 3, -1), equal = ask(4, 1, -1), urgent = ask(4, 1, 0);
   engine.submit(patient);
   for (int i = 0; i < 10; ++i) engine.step();
@@ -313,6 +318,96 @@ TEST_F(EngineTest, TheLessImportantGivesUpItsPlace) {
   EXPECT_EQ(transcript(*patient), transcript(*undisturbed));
 }
 
+// A text that is read whole (for embeddings or scores) takes no more of a step than a prompt does.
+TEST_F(EngineTest, ALongReadDelaysNoShortRequest) {
+  EngineOptions o;
+  o.step_tokens = 8, o.decode_step_seconds = o.prompt_step_seconds = 100;
+  Engine engine(model_, device_, o);
+  const auto read = std::make_shared<ReadJob>(random_ids(model_.spec(), 180, 1));
+  const auto scored = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
+  engine.submit(read);
+  engine.submit(scored);
+  engine.step();
+  SampleRequest r;
+  r.prompt = {4, 9, 6}, r.max_new_tokens = 6;
+  const auto sampled = std::make_shared<SampleJob>(r);
+  engine.submit(sampled);
+  for (int i = 0; i < 8; ++i) {
+    const int64_t before = engine.stats().rows;
+    engine.step();
+    EXPECT_LE(engine.stats().rows - before, 8);
+  }
+  EXPECT_TRUE(sampled->done());
+  EXPECT_FALSE(read->done());
+  engine.run();
+  EXPECT_TRUE(read->done() && scored->done());
+}
+
+// Allows everything, and is not ready for a few steps before each token.
+class LateConstraint : public Constraint {
+ public:
+  explicit LateConstraint(int late) : late_(late) {}
+  Status mask(std::span<float>) override {
+    EXPECT_EQ(asked_, late_) << "a token is chosen before its mask is ready";
+    return Done{};
+  }
+  Status accept(int64_t) override { return asked_ = 0, Done{}; }
+  std::unique_ptr<Constraint> fork() const override { return std::make_unique<LateConstraint>(*this); }
+  bool ready() override { return asked_ == late_ || ++asked_ > late_; }
+
+ private:
+  int late_, asked_ = 0;
+};
+
+// A sequence whose mask is computed elsewhere is left out of the steps; the others go on, and all get the
+// same.
+TEST_F(EngineTest, ASequenceThatWaitsForItsMaskHoldsUpNoOther) {
+  const auto request = [](uint64_t seed, int late) {
+    SampleRequest r;
+    r.prompt = {4, 9, 6}, r.max_new_tokens = 10, r.logprobs = 1;
+    r.sampler.temperature = 1, r.sampler.seed = seed;
+    if (late >= 0) r.constraint = std::make_shared<LateConstraint>(late);
+    return std::make_shared<SampleJob>(r);
+  };
+  const auto alone = [&](uint64_t seed) {
+    Engine engine(model_, device_);
+    const auto job = request(seed, -1);
+    engine.submit(job);
+    engine.run();
+    return transcript(*job);
+  };
+  Engine engine(model_, device_);
+  const auto late = request(1, 5), prompt = request(2, 0), plain = request(3, -1);
+  for (const auto& job : {late, prompt, plain}) engine.submit(job);
+  for (int i = 0; i < 12; ++i) {
+    engine.step();
+    if (!plain->done()) EXPECT_FALSE(engine.waits_only());
+  }
+  EXPECT_TRUE(plain->done() && prompt->done());
+  EXPECT_FALSE(late->done());
+  int idle = 0;
+  while (engine.step()) idle += engine.waits_only() ? 1 : 0;
+  EXPECT_GT(idle, 0);
+  EXPECT_EQ(transcript(*late), alone(1));
+  EXPECT_EQ(transcript(*prompt), alone(2));
+  EXPECT_EQ(transcript(*plain), alone(3));
+}
+
+TEST(StepPacer, FindsTheRowsThatFitATime) {
+  StepPacer pacer;
+  EXPECT_EQ(pacer.rows_within(0.1), StepPacer::kFirstRows);
+  // A machine that takes 2 ms a row and 10 ms a step.
+  const auto seconds = [](int64_t rows) { return 0.010 + 0.002 * static_cast<double>(rows); };
+  for (int i = 0; i < 20; ++i) pacer.computed(pacer.rows_within(0.1), seconds(pacer.rows_within(0.1)));
+  EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
+  pacer.computed(45, 4.5);  // 50 times as slow, all at once
+  EXPECT_EQ(pacer.rows_within(0.1), StepPacer::kLeastRows);
+  for (int i = 0; i < 30; ++i) pacer.computed(pacer.rows_within(0.1), seconds(pacer.rows_within(0.1)));
+  EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
+  pacer.computed(1, 100);  // a step of single tokens says nothing about rows of prompts
+  EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
+}
+
 TEST_F(EngineTest, GuessesSaveStepsAndChangeNothing) {
   SampleRequest r;
   r.prompt = {4, 9, 6, 4, 9, 6, 4, 9, 6, 4, 9};
@@ -321,7 +416,7 @@ TEST_F(EngineTest, GuessesSaveStepsAndChangeNothing) {
     SampleRequest own = r;
     if (guesses) own.drafter = std::make_shared<LookupDrafter>();
     const auto job = std::make_shared<SampleJob>(own);
-    Engine engine(model_, pool_);
+    Engine engine(model_, device_);
     engine.submit(job);
     engine.run();
     *steps = engine.stats().steps;
@@ -341,9 +436,9 @@ TEST_F(EngineTest, AModelsGuessesSaveStepsAndChangeNothing) {
     r.max_new_tokens = 40, r.logprobs = 2, r.sampler.temperature = temperature;
     const auto run = [&](bool guesses, EngineStats* stats, int64_t* guessed, int64_t* accepted) {
       SampleRequest own = r;
-      if (guesses) own.drafter = std::make_shared<ModelDrafter>(model_, pool_);
+      if (guesses) own.drafter = std::make_shared<ModelDrafter>(model_, device_);
       const auto job = std::make_shared<SampleJob>(own);
-      Engine engine(model_, pool_);
+      Engine engine(model_, device_);
       engine.submit(job);
       engine.run();
       *stats = engine.stats(), *guessed = job->guessed(), *accepted = job->accepted();
@@ -364,13 +459,13 @@ TEST_F(EngineTest, TheScoreOfATextIsTheTrainersLoss) {
   const auto job = std::make_shared<ScoreJob>(ids, 1);
   EngineOptions chunks;
   chunks.step_tokens = 37;
-  Engine engine(model_, pool_, chunks);
+  Engine engine(model_, device_, chunks);
   engine.submit(job);
   engine.run();
   Inputs in;
   in.source.add(ids);
-  Context ctx{pool_};
-  const Tensor want = ops::log_softmax(ctx, logits(model_, pool_, in));
+  Context ctx{device_};
+  const Tensor want = ops::log_softmax(ctx, logits(model_, device_, in));
   for (size_t i = 0; i + 1 < ids.size(); ++i)
     ASSERT_EQ(job->scores()[i].chosen, want.f32()[static_cast<int64_t>(i) * want.dim(1) + ids[i + 1]]) << i;
 }
@@ -378,7 +473,7 @@ TEST_F(EngineTest, TheScoreOfATextIsTheTrainersLoss) {
 TEST_F(EngineTest, TooFewPagesIsAnErrorOfThatRequestAlone) {
   EngineOptions o;
   o.max_pages = 1;
-  Engine engine(model_, pool_, o);
+  Engine engine(model_, device_, o);
   const auto big = std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, 3), 1);
   SampleRequest r;
   r.prompt = {4, 5, 6}, r.max_new_tokens = 4;

@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "infer/logprobs.h"
 #include "infer/sampler_options.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 namespace makar {
 namespace {

@@ -1,5 +1,5 @@
-// Every block type decoded value for value: blocks that llama-quantize wrote with the values that gguf-py
-// reads from them (tests/golden/gguf/blocks.safetensors; IQ2_XXS from random bits).
+// Dequantizes every block type value for value: blocks written by llama-quantize, compared with the values
+// that gguf-py reads from them (tests/golden/gguf/blocks.safetensors; IQ2_XXS from random bits).
 #include "kernels/decode_blocks.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ TEST_P(DecodeBlocks, EqualsTheReference) {
   const std::string name = GetParam().name;
   const Tensor bytes = *(*file)->tensor(name + ".bytes"), values = *(*file)->tensor(name + ".values");
   ASSERT_EQ(bytes_of(GetParam().type, values.count()), bytes.bytes());
-  // One byte off any alignment.
+  // Not aligned: shifted by one byte.
   std::vector<std::byte> moved(bytes.bytes() + 1);
   std::memcpy(moved.data() + 1, bytes.raw(), bytes.bytes());
   std::vector<float> out(static_cast<size_t>(values.count()) + 1, 7.0f);

@@ -1,6 +1,6 @@
-// The matrix product against a reference in double, and the numbers contract: the bits of an output depend on
-// its row, its column and k only; not on the batch, the blocking, the threads or the instruction set.
-#include "kernels/gemm.h"
+// The matrix product against a reference in double, and the numbers contract: the bits of an output depend
+// only on its row, its column and k; not on the batch, the blocking, the threads or the instruction set.
+#include "kernels/cpu/gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace makar::kernels {
 namespace {
 
-// Values with many different exponents, so that another order of additions gives other bits.
+// Values with many different exponents, so that a different order of additions gives different bits.
 std::vector<float> values(int64_t count, uint64_t seed) {
   std::vector<float> v(static_cast<size_t>(count));
   uint64_t x = seed * 0x9e3779b97f4a7c15u + 1;
@@ -25,8 +25,8 @@ std::vector<float> values(int64_t count, uint64_t seed) {
   return v;
 }
 
-struct Matrix {             // [rows, k] in one of the stride orders, in one of the types
-  std::vector<float> wide;  // what the product must see
+struct Matrix {             // [rows, k] in one of the stride orders and types
+  std::vector<float> wide;  // the exact f32 values
   std::vector<uint16_t> narrow;
   Operand operand;
   int64_t k = 0;
@@ -57,7 +57,7 @@ struct Matrix {             // [rows, k] in one of the stride orders, in one of 
   }
 };
 
-// The order the contract names, in scalar code.
+// The order required by the contract, in scalar code.
 float in_sequence(const Matrix& a, const Matrix& b, int64_t i, int64_t j, float start) {
   for (int64_t p = 0; p < a.k; ++p) start = std::fma(a(i, p), b(j, p), start);
   return start;
@@ -75,7 +75,7 @@ struct Case {
   int64_t gap = 0;  // ldc - n
 };
 
-// Runs one product, plain or packed, and checks that nothing outside C was written.
+// Runs one product, plain or packed, and checks that nothing outside C is written.
 std::vector<float> run(ThreadPool& pool, const Table& t, const Case& c, const Matrix& a, const Matrix& b,
                        bool packed) {
   const int64_t ldc = c.n + c.gap;
@@ -138,11 +138,11 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// One row by f16 weights has a way of its own: it must give the same bits for every f16 there is, and leave
-// the weights and activations it cannot take to the other way.
+// One row by f16 weights has its own kernel: it must give the same bits for every f16 value, and leave
+// weights and activations that it cannot handle to the general kernel.
 TEST(Gemm, OneRowByEveryHalf) {
   ThreadPool pool(2);
-  const int64_t n = 67, k = 1000;  // 67000 halves: all of them
+  const int64_t n = 67, k = 1000;  // 67000 f16 values: all of them
   std::vector<uint16_t> halves(static_cast<size_t>(n * k));
   for (const bool strange : {false, true})
     for (const float size : {1.0f, 3e4f, 4e4f, 1e-38f, 1e30f}) {
@@ -167,7 +167,7 @@ TEST(Gemm, OneRowByEveryHalf) {
     }
 }
 
-TEST(Gemm, IsTheSequenceOfFusedMultiplyAdds) {
+TEST(Gemm, EqualsAChainOfFusedMultiplyAdds) {
   ThreadPool pool(2);
   for (const Table* t : available())
     for (const Case& c : cases())
@@ -180,7 +180,7 @@ TEST(Gemm, IsTheSequenceOfFusedMultiplyAdds) {
         }
 }
 
-TEST(Gemm, WidensF16AndBf16Exactly) {
+TEST(Gemm, ConvertsF16AndBf16Exactly) {
   ThreadPool pool(2);
   for (const Table* t : available())
     for (const Case& c : cases())
@@ -194,7 +194,7 @@ TEST(Gemm, WidensF16AndBf16Exactly) {
           }
 }
 
-TEST(Gemm, WidensEveryF16) {
+TEST(Gemm, ConvertsEveryF16) {
   for (const Table* t : available()) {
     std::vector<uint16_t> x(65536);
     std::vector<float> y(x.size());
@@ -224,7 +224,7 @@ TEST(Gemm, IsCloseToDouble) {
     }
 }
 
-TEST(Gemm, ThreadsDoNotShow) {
+TEST(Gemm, SameBitsForAnyThreadCount) {
   ThreadPool one(1), two(2), five(5);
   for (const Case& c : cases())
     for (const bool packed : {false, true}) {
@@ -235,7 +235,7 @@ TEST(Gemm, ThreadsDoNotShow) {
     }
 }
 
-// Every row of a batch against the same row computed alone. `product` computes one batch.
+// Compares every row of a batch with the same row computed alone. `product` computes one batch.
 template <class Product>
 bool rows_stand_alone(int64_t m, int64_t n, int64_t k, const Product& product) {
   const Matrix a(m, k, 9), b(n, k, 10);
@@ -248,7 +248,7 @@ bool rows_stand_alone(int64_t m, int64_t n, int64_t k, const Product& product) {
   return true;
 }
 
-TEST(Gemm, ARowAloneIsTheRowInABatch) {
+TEST(Gemm, ARowAloneEqualsTheRowInABatch) {
   ThreadPool pool(2);
   for (const Table* t : available())
     for (const int64_t m : {2, 3, 4, 5, 6, 7, 8, 9, 15, 17, 40, 130, 270})
@@ -264,7 +264,7 @@ TEST(Gemm, ARowAloneIsTheRowInABatch) {
             << t->isa << ' ' << m << " rows, packed " << packed;
 }
 
-// A kernel that breaks the contract as fast libraries do: with one row it keeps four partial sums along k.
+// A kernel that breaks the contract as fast libraries do: for one row it keeps four partial sums along k.
 void broken(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b, float* c) {
   const auto* x = static_cast<const float*>(a.data);
   const auto* y = static_cast<const float*>(b.data);
@@ -277,9 +277,9 @@ void broken(int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
     }
 }
 
-TEST(Gemm, TheBitTestCatchesPartialSumsAlongK) { EXPECT_FALSE(rows_stand_alone(8, 37, 700, broken)); }
+TEST(Gemm, TheBitTestDetectsPartialSumsAlongK) { EXPECT_FALSE(rows_stand_alone(8, 37, 700, broken)); }
 
-TEST(Gemm, LongKIsCutAndAccumulated) {
+TEST(Gemm, LongKIsSplitAndAccumulated) {
   ThreadPool pool(2);
   const Case c{270, 13, 9000, true, true};
   const Matrix a(c.m, c.k, 11, true), b(c.n, c.k, 12, true);

@@ -1,4 +1,4 @@
-// Random blocks of every GGUF type: all bits random, scales of sensible size.
+// Random blocks of every GGUF type: all bits random, scales of reasonable size.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -44,7 +44,7 @@ inline std::vector<size_t> halves_of(DType type) {
   }
 }
 
-// Scales of both signs, over a range of 16.
+// Scales of both signs, within a factor of 16.
 inline std::vector<uint8_t> random_blocks(DType type, int64_t count, uint64_t seed) {
   const size_t bytes = bytes_of(type, count), each = layout_of(type).bytes;
   std::vector<uint8_t> out(bytes);

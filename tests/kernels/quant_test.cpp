@@ -1,14 +1,14 @@
-// Products on quantised weights: against decode_blocks in double, within a bound that is proved below; and
+// Products with quantized weights: against decode_blocks in double, within a bound that is proved below; and
 // the numbers contract, bit for bit over rows, threads and instruction sets.
-#include "kernels/quant.h"
+#include "kernels/cpu/quant.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "kernels/cpu/gemm.h"
 #include "kernels/decode_blocks.h"
-#include "kernels/gemm.h"
 #include "kernels/quant_blocks.h"
 
 namespace makar::kernels {
@@ -57,7 +57,7 @@ class Quant : public testing::TestWithParam<DType> {
 };
 INSTANTIATE_TEST_SUITE_P(Types, Quant, testing::ValuesIn(block_types()), named);
 
-// The activations as the kernel sees them: d * round(x / d), in double.
+// The activations as the kernel rounds them: d * round(x / d), in double.
 std::vector<double> rounded(const std::vector<float>& x, int64_t k, float levels,
                             std::vector<double>& steps) {
   std::vector<double> out(x.size());
@@ -74,12 +74,12 @@ std::vector<double> rounded(const std::vector<float>& x, int64_t k, float levels
   return out;
 }
 
-// With x' the rounded activations: |y - x' W| is rounding of f32 alone, and |y - x W| adds at most half a
-// step of its block for each activation: sum over k of step / 2 * |w|. Where two parts are summed on a seed,
-// a unit of the weights (an eighth of the largest or less) is lost with each block. Of 16-bit weights there
-// is one more loss: a weight is rounded to 2^-15 of the largest of its 64 at most, and the product of two low
-// bytes is left out: a step times 2^14 units of the weight, which are 2^-14 of that largest or less.
-TEST_P(Quant, IsTheProductOfTheRoundedActivations) {
+// With x' the rounded activations: |y - x' W| is only f32 rounding, and |y - x W| adds at most half a step of
+// its block per activation: sum over k of step / 2 * |w|. Where two partial sums share a seed, each block
+// loses a unit of the weights (at most an eighth of the largest). 16-bit weights have one more loss: a weight
+// is rounded to at most 2^-15 of the largest of its 64, and the product of two low bytes is dropped: a step
+// times 2^14 units of the weight, which are at most 2^-14 of that largest.
+TEST_P(Quant, EqualsTheProductOfRoundedActivations) {
   ThreadPool pool(2);
   for (const int64_t k : {unit(), unit() * 3, int64_t{2304}}) {
     const int64_t n = 37, m = 11;
@@ -106,7 +106,7 @@ TEST_P(Quant, IsTheProductOfTheRoundedActivations) {
           size += std::fabs(seen[i * k + p] * weight);
           noise += step * 0.5 * std::fabs(weight);
         }
-        // Forms with mins lose digits between scale * q and the min, twice `size` at most.
+        // Types with mins lose digits between scale * q and the min, at most twice `size`.
         const double rounding = size * 4e-6 + 1e-6 + lost, got = y[i * n + j];
         EXPECT_LE(std::fabs(got - want), rounding) << k << ' ' << i << ' ' << j;
         EXPECT_LE(std::fabs(got - exact), noise * 1.0001 + rounding) << k << ' ' << i << ' ' << j;
@@ -114,7 +114,7 @@ TEST_P(Quant, IsTheProductOfTheRoundedActivations) {
   }
 }
 
-TEST_P(Quant, BitsDoNotDependOnTheBatchTheThreadsOrTheInstructionSet) {
+TEST_P(Quant, SameBitsForAnyBatchThreadCountAndInstructionSet) {
   const int64_t k = unit() == 32 ? 2336 : 2304, n = 70, most = 75;
   const Weights w(GetParam(), n, k);
   const auto x = random_floats(most * k, 3), bias = random_floats(n, 4);
@@ -137,7 +137,7 @@ TEST_P(Quant, BitsDoNotDependOnTheBatchTheThreadsOrTheInstructionSet) {
   }
 }
 
-TEST_P(Quant, AColumnDoesNotDependOnTheOthers) {
+TEST_P(Quant, AColumnDoesNotDependOnOthers) {
   ThreadPool pool(2);
   const int64_t k = unit() * 2, n = 9;
   const Weights w(GetParam(), n, k);
@@ -152,7 +152,7 @@ TEST_P(Quant, AColumnDoesNotDependOnTheOthers) {
     }
 }
 
-TEST_P(Quant, PackedMatrixTakesBlockTypes) {
+TEST_P(Quant, PackedMatrixSupportsBlockTypes) {
   ThreadPool pool(2);
   const Weights w(GetParam(), 20, unit() * 2);
   const auto x = random_floats(3 * w.k, 3);
@@ -162,7 +162,7 @@ TEST_P(Quant, PackedMatrixTakesBlockTypes) {
   std::vector<float> y(static_cast<size_t>(3 * w.n));
   gemm(pool, 3, {x.data(), DType::kF32, w.k, 1}, packed, {y.data(), w.n});
   EXPECT_TRUE(same_bits(y, product(pool, x, 3, w.pack(pool))));
-  // Rows of A that lie side by side.
+  // Rows of A that are interleaved.
   std::vector<float> turned(x.size());
   for (int64_t i = 0; i < 3; ++i)
     for (int64_t p = 0; p < w.k; ++p) turned[p * 3 + i] = x[i * w.k + p];
@@ -171,8 +171,8 @@ TEST_P(Quant, PackedMatrixTakesBlockTypes) {
   EXPECT_TRUE(same_bits(y, z));
 }
 
-// Several matrices with one A, of forms that differ: each as it is alone.
-TEST(QuantTogether, IsEachAlone) {
+// Several matrices of different types with one A: each equals its own product.
+TEST(QuantTogether, EachEqualsItsOwnProduct) {
   const int64_t k = 768;
   const Weights parts[] = {{DType::kQ4_K, 70, k},   {DType::kQ8_0, 37, k}, {DType::kQ4_K, 9, k},
                            {DType::kF16_64, 21, k}, {DType::kQ4_K, 1, k},  {DType::kIQ2_XXS, 50, k}};
@@ -196,7 +196,7 @@ TEST(QuantTogether, IsEachAlone) {
   }
 }
 
-// Small weights beside large ones, subnormal ones, the largest there is, and what is not a number.
+// Small weights next to large ones, subnormals, the largest value, and NaN.
 TEST(QuantHalves, EveryF16) {
   ThreadPool pool(1);
   std::vector<float> x(64, 0.0f);
@@ -206,19 +206,19 @@ TEST(QuantHalves, EveryF16) {
     w[5] = static_cast<uint16_t>(bits);
     const auto alone = product(pool, x, 1, QuantMatrix::pack(pool, DType::kF16_64, w.data(), 1, 64));
     w[9] = static_cast<uint16_t>((bits & 0x7fff) < 0x7000 ? bits + 0x0c00 : bits);  // 8 times as large
-    const auto beside = product(pool, x, 1, QuantMatrix::pack(pool, DType::kF16_64, w.data(), 1, 64));
+    const auto with_neighbour = product(pool, x, 1, QuantMatrix::pack(pool, DType::kF16_64, w.data(), 1, 64));
     const float value = from_f16(w[5]);
     if (std::isfinite(value)) {
       EXPECT_NEAR(alone[0], value, std::fabs(value) * 1e-6f) << bits;
-      EXPECT_NEAR(beside[0], value, std::fabs(value) * 1e-6f) << bits;
+      EXPECT_NEAR(with_neighbour[0], value, std::fabs(value) * 1e-6f) << bits;
     } else {
-      EXPECT_TRUE(std::isnan(alone[0]) && std::isnan(beside[0])) << bits;
+      EXPECT_TRUE(std::isnan(alone[0]) && std::isnan(with_neighbour[0])) << bits;
     }
   }
 }
 
-// What is not a number shows in its row and nowhere else; tiny and zero blocks are zero.
-TEST(QuantRows, StrangeActivations) {
+// A NaN affects only its own row; tiny and zero blocks are zero.
+TEST(QuantRows, UnusualActivations) {
   ThreadPool pool(1);
   const Weights w(DType::kQ8_0, 8, 128);
   const auto packed = w.pack(pool);

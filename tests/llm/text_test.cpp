@@ -5,8 +5,11 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "kernels/cpu_device.h"
 #include "llm/bayes_risk.h"
+#include "llm/constrain.h"
 #include "llm/embed.h"
+#include "llm/score.h"
 #include "llm/session.h"
 #include "llm/text_stream.h"
 #include "llm/write.h"
@@ -69,6 +72,55 @@ TEST(TextStream, GivesEverythingAtTheEndAndNeverHalfACharacter) {
   EXPECT_EQ(stream.finish(), "st");
 }
 
+// Letters and a space mark, decoded as SentencePiece does: the first space of a text is dropped.
+Json letters_tokenizer() {
+  Json vocab = Json::object();
+  vocab["<s>"] = 0, vocab["\u2581"] = 1;
+  for (char c = 'a'; c <= 'z'; ++c) vocab[std::string(1, c)] = 2 + (c - 'a');
+  return {{"version", "1.0"},
+          {"added_tokens", Json::array({{{"id", 0}, {"content", "<s>"}, {"special", true}}})},
+          {"decoder", {{"type", "Metaspace"}, {"replacement", "\u2581"}, {"prepend_scheme", "always"}}},
+          {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}}}};
+}
+
+TEST(TextStream, ContinuesThePromptWithItsFirstSpace) {
+  const auto tokenizer = Tokenizer::from_json(letters_tokenizer(), "test");
+  ASSERT_TRUE(tokenizer.ok());
+  const auto text_after = [&](const std::vector<int64_t>& context) {
+    TextStream stream(*tokenizer, {}, true, context);
+    std::string out;
+    for (const int64_t id : {1, 2, 3}) out += stream.push(id);  // "_ab"
+    return out + stream.finish();
+  };
+  EXPECT_EQ(text_after({}), "ab");
+  EXPECT_EQ(text_after({0}), "ab") << "a special token is no text";
+  EXPECT_EQ(text_after({0, 1, 4}), " ab");
+  EXPECT_EQ(text_after({0, 4, 0, 0, 0, 0, 0, 0, 0}), " ab") << "special tokens hide no text";
+  EXPECT_EQ(text_after(std::vector<int64_t>(40, 5)), " ab");
+}
+
+TEST(Score, WindowsScoreEachTokenOnceAfterEnoughOthers) {
+  EXPECT_EQ(score_windows(10, 1, 16, 8), (std::vector<ScoreWindow>{{0, 10, 1}}));
+  EXPECT_EQ(score_windows(10, 1, 0, 1), (std::vector<ScoreWindow>{{0, 10, 1}}));
+  EXPECT_EQ(score_windows(20, 1, 8, 4),
+            (std::vector<ScoreWindow>{{0, 8, 1}, {4, 12, 8}, {8, 16, 12}, {12, 20, 16}}));
+  for (int64_t count = 2; count < 60; ++count)
+    for (int64_t from = 1; from < count; from += 3)
+      for (int64_t size = 2; size < 12; ++size)
+        for (int64_t stride = 1; stride < size; ++stride) {
+          int64_t next = from;
+          for (const ScoreWindow& w : score_windows(count, from, size, stride)) {
+            ASSERT_EQ(w.from, next);
+            ASSERT_LT(w.begin, w.from);
+            ASSERT_LE(w.end - w.begin, std::max(size, count <= size ? count : size));
+            ASSERT_GE(w.from - w.begin, std::min(w.from, size - stride))
+                << "context of the first scored token";
+            next = w.end;
+          }
+          ASSERT_EQ(next, count);
+        }
+}
+
 class LanguageModelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -85,12 +137,12 @@ class LanguageModelTest : public testing::Test {
         write_file(folder_.path() + "/generation_config.json", R"({"eos_token_id": [256, 257]})").ok());
   }
   LanguageModel open() {
-    auto language = LanguageModel::open(folder_.path(), pool_);
+    auto language = LanguageModel::open(folder_.path(), device_);
     check(language.ok(), language.ok() ? "" : language.error().text());
     return std::move(*language);
   }
   ScratchFolder folder_;
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
 };
 
 TEST_F(LanguageModelTest, ReadsEndingIdsOfBothConfigs) {
@@ -114,7 +166,7 @@ TEST_F(LanguageModelTest, NoMessageSpellsAControlToken) {
 
 TEST_F(LanguageModelTest, AnswersStreamAsTheyAreAndStopWhereTheyShould) {
   const LanguageModel language = open();
-  Engine engine(language.model(), pool_);
+  Engine engine(language.model(), device_);
   WriteOptions o;
   o.max_new_tokens = 40, o.sampler.temperature = 1.5, o.sampler.seed = 3, o.answers = 3;
   std::vector<std::string> streamed(3);
@@ -143,9 +195,43 @@ TEST_F(LanguageModelTest, AnswersStreamAsTheyAreAndStopWhereTheyShould) {
   EXPECT_STREQ(name(cut->answers[0].finish), "stop");
 }
 
+// Masks that take long are computed where the caller says, and are the same.
+TEST_F(LanguageModelTest, ExpensiveMasksAreComputedElsewhere) {
+  const LanguageModel language = open();
+  const auto constrainer = Constrainer::of(language);
+  ASSERT_TRUE(constrainer.ok());
+  std::string regex = "a(";  // after "ab" each alternative is another way to read the text
+  for (int i = 0; i < 1500; ++i) regex += fmt::format("{}[b-y]{{1,3}}{}", i > 0 ? "|" : "", i);
+  const auto grammar = Grammar::from_regex(regex + ")");
+  ASSERT_TRUE(grammar.ok()) << grammar.error().text();
+  const auto here = constrainer->constrain(*grammar);
+  ASSERT_TRUE(here.ok()) << here.error().text();
+  const auto other = Grammar::from_regex(regex + ")");  // with a cache of its own
+  const auto there = constrainer->constrain(*other);
+  std::vector<std::function<void()>> posted;
+  (*there)->compute_on([&](std::function<void()> run) { return posted.push_back(std::move(run)), true; });
+  EXPECT_TRUE((*there)->ready()) << "the first mask is computed with the grammar";
+  const auto fork = (*there)->fork();
+  for (Constraint* c : {here->get(), fork.get()}) ASSERT_TRUE(c->accept('a').ok() && c->accept('b').ok());
+  EXPECT_TRUE((*here)->ready()) << "without another thread there is nothing to wait for";
+  EXPECT_FALSE(fork->ready());
+  EXPECT_FALSE(fork->ready());
+  ASSERT_EQ(posted.size(), 1U);
+  posted[0]();
+  EXPECT_TRUE(fork->ready());
+  std::vector<float> inline_mask(259, 1), posted_mask(259, 1);
+  ASSERT_TRUE((*here)->mask(inline_mask).ok());
+  ASSERT_TRUE(fork->mask(posted_mask).ok());
+  EXPECT_EQ(inline_mask, posted_mask);
+  EXPECT_EQ(posted_mask['b'], 1);
+  EXPECT_EQ(posted_mask['z'], -INFINITY);
+  ASSERT_TRUE(fork->accept('b').ok());
+  EXPECT_TRUE(fork->mask(posted_mask).ok()) << "asked without waiting, it is computed at once";
+}
+
 TEST_F(LanguageModelTest, AContextWithoutRoomIsAnErrorOrFewerTokens) {
   const LanguageModel language = open();
-  Engine engine(language.model(), pool_);
+  Engine engine(language.model(), device_);
   WriteOptions o;
   o.max_new_tokens = 1000;
   const auto refused = write_text(engine, language, {'a'}, o);
@@ -161,7 +247,7 @@ TEST_F(LanguageModelTest, AVectorDoesNotDependOnItsNeighbours) {
   const LanguageModel language = open();
   EmbedOptions o;
   o.pooling = Pooling::kMean;
-  Engine engine(language.model(), pool_);
+  Engine engine(language.model(), device_);
   const auto all = embed(engine, language, {"one", "another text", "x"}, o);
   const auto alone = embed(engine, language, {"another text"}, o);
   ASSERT_TRUE(all.ok() && alone.ok());
@@ -175,7 +261,7 @@ TEST_F(LanguageModelTest, AVectorDoesNotDependOnItsNeighbours) {
 // Everything compared with everything, written down again.
 TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
   const LanguageModel language = open();
-  Engine engine(language.model(), pool_);
+  Engine engine(language.model(), device_);
   WriteOptions o;
   o.max_new_tokens = 25, o.sampler.temperature = 0.9, o.answers = 7;
   const auto drawn = write_text(engine, language, {'a', 'b'}, o);
@@ -224,7 +310,7 @@ TEST_F(LanguageModelTest, AnotherTemplateTakesTheSameTokens) {
 }
 
 TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers) {
-  const auto embedder = Embedder::open(folder_.path(), pool_);
+  const auto embedder = Embedder::open(folder_.path(), device_);
   ASSERT_TRUE(embedder.ok()) << embedder.error().text();
   const auto alike = expected_cosine(**embedder, {"one text", "one text", "", "another"});
   ASSERT_TRUE(alike.ok()) << alike.error().text();
@@ -239,7 +325,7 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
   EXPECT_NEAR((*alike)[3], dot * 2 / 3, 1e-6);
 
   const LanguageModel language = open();
-  Engine engine(language.model(), pool_);
+  Engine engine(language.model(), device_);
   WriteOptions o;
   o.max_new_tokens = 12, o.answers = 6, o.sampler.temperature = 1;
   const auto drawn = write_text(engine, language, {'a', 'b'}, o);
@@ -263,14 +349,14 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
 TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   LanguageModelOptions tight;
   tight.memory.bytes = 1 << 20;
-  const auto refused = LanguageModel::open(folder_.path(), pool_, tight);
+  const auto refused = LanguageModel::open(folder_.path(), device_, tight);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, Error::Kind::kLimit);
   const std::string text = refused.error().text();
   const size_t at = text.find("give at least ");
   ASSERT_NE(at, std::string::npos) << text;
   tight.memory.bytes = (std::stoll(text.substr(at + 14)) + 4) * 1000000;  // what this test itself takes since
-  const auto language = LanguageModel::open(folder_.path(), pool_, tight);
+  const auto language = LanguageModel::open(folder_.path(), device_, tight);
   ASSERT_TRUE(language.ok()) << language.error().text();
   const auto options = fit_engine(language->model(), tight.memory, {});
   ASSERT_TRUE(options.ok()) << options.error().text();
@@ -285,7 +371,7 @@ TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   o.max_new_tokens = 100, o.answers = 8, o.sampler.temperature = 1, o.logprobs = 1;
   std::vector<std::string> told;
   for (const EngineOptions& each : {*options, *wide, EngineOptions()}) {
-    Engine engine(language->model(), pool_, each);
+    Engine engine(language->model(), device_, each);
     const auto written = write_text(engine, *language, {'a', 'b'}, o);
     ASSERT_TRUE(written.ok()) << written.error().text();
     std::string all;
@@ -333,7 +419,7 @@ TEST_F(LanguageModelTest, ATokenizerThatDoesNotBelongIsRefused) {
   const LoadedModel made = small_model(config);
   ASSERT_TRUE(save_model(folder_.path(), *made.model, *made.family).ok());
   ASSERT_TRUE(write_file(folder_.path() + "/generation_config.json", "{}").ok());
-  const auto language = LanguageModel::open(folder_.path(), pool_);
+  const auto language = LanguageModel::open(folder_.path(), device_);
   ASSERT_FALSE(language.ok());
   EXPECT_NE(language.error().text().find("do not belong together"), std::string::npos);
 }

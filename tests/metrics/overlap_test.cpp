@@ -1,4 +1,4 @@
-// Sentence scores beside sacrebleu's own figures, and beside definitions written down again.
+// Sentence scores against those of sacrebleu, and against plain second implementations.
 #include "metrics/overlap.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ double score(Overlap kind, const std::string& hyp, const std::string& ref) {
   return overlap(kind, prepare_overlap(kind, hyp), prepare_overlap(kind, ref));
 }
 
-TEST(Overlap, IsWhatSacrebleuSaysOfEachSentence) {
+TEST(Overlap, MatchesSacrebleuForEachSentence) {
   std::ifstream file(std::string(MAKAR_TEST_GOLDEN) + "/metrics/sacrebleu.json");
   const Json golden = Json::parse(file);
   int compared = 0;
@@ -31,7 +31,7 @@ TEST(Overlap, IsWhatSacrebleuSaysOfEachSentence) {
   EXPECT_EQ(compared, 40);
 }
 
-TEST(Overlap, WordsAreCutAsTheStandardSays) {
+TEST(Overlap, WordsFollowMteval13a) {
   using Words = std::vector<std::string>;
   EXPECT_EQ(words_13a("Hello, world."), (Words{"Hello", ",", "world", "."}));
   EXPECT_EQ(words_13a("1,000.5 is 5-6% (a/b)"),
@@ -39,8 +39,8 @@ TEST(Overlap, WordsAreCutAsTheStandardSays) {
   EXPECT_EQ(words_13a("it's &quot;so&quot;.,x"), (Words{"it's", "\"", "so", "\"", ".", ",", "x"}));
 }
 
-// The longest common subsequence by trying all of them.
-size_t longest_by_trying(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+// The longest common subsequence by brute force.
+size_t longest_by_brute_force(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   size_t best = 0;
   for (size_t mask = 0; mask < size_t{1} << a.size(); ++mask) {
     size_t at = 0, length = 0;
@@ -58,13 +58,13 @@ size_t longest_by_trying(const std::vector<std::string>& a, const std::vector<st
 TEST(Overlap, SubsequencesAndSharedWords) {
   const std::string a = "the cat sat on the mat today", b = "on the day the cat was on a mat";
   const auto x = words_13a(a), y = words_13a(b);
-  const double lcs = static_cast<double>(longest_by_trying(x, y));
+  const double lcs = static_cast<double>(longest_by_brute_force(x, y));
   EXPECT_DOUBLE_EQ(score(Overlap::kRougeL, a, b), 2 * lcs / static_cast<double>(x.size() + y.size()));
   // the, the, cat, on, mat
   EXPECT_DOUBLE_EQ(score(Overlap::kF1, a, b), 2 * 5.0 / static_cast<double>(x.size() + y.size()));
 }
 
-TEST(Overlap, EndsOfTheScale) {
+TEST(Overlap, EqualAndDisjointTexts) {
   for (const char* name : {"bleu", "chrf", "rouge-l", "f1"}) {
     const Overlap kind = *parse_overlap(name, "");
     EXPECT_DOUBLE_EQ(score(kind, "one two three four five", "one two three four five"), 1) << name;

@@ -1,9 +1,10 @@
-// Adapters in PEFT's form: beside the weights, merged into them, written and read again, trained further.
+// PEFT adapters: attached, merged, saved and loaded, trained further.
 #include "models/adapter.h"
 
 #include <cmath>
 
 #include "formats/safetensors.h"
+#include "kernels/cpu_device.h"
 #include "models/subjects.h"
 #include "optim/optimizer.h"
 #include "scratch_folder.h"
@@ -35,30 +36,30 @@ class Adapters : public testing::Test {
     in.source.add(random_ids(loaded.model->spec(), 9, 6));
     return in;
   }
-  Tensor run(const LoadedModel& loaded) { return logits(*loaded.model, pool_, inputs(loaded)); }
-  // A step of training on the parameters that are left to train.
+  Tensor run(const LoadedModel& loaded) { return logits(*loaded.model, device_, inputs(loaded)); }
+  // Trains the trainable parameters for some steps.
   void train(const LoadedModel& loaded, int steps) {
     auto optimizer = Optimizer::make(loaded.model->parameters(), {});
     ASSERT_TRUE(optimizer.ok());
     const Inputs in = inputs(loaded);
     for (int i = 0; i < steps; ++i) {
-      Tape tape;
+      Tape tape(device_);
       loaded.model->parameters().clear_gradients();
       loaded.model->parameters().watch(tape);
-      Context ctx{pool_, &tape};
+      Context ctx{device_, &tape};
       ForwardContext f{ctx};
       tape.backward(*head_loss(f, *loaded.model, in, labels_of(in.source)));
       loaded.model->parameters().collect(tape);
-      optimizer->step(pool_, 1e-2);
+      optimizer->step(device_, 1e-2);
     }
     loaded.model->parameters().clear_gradients();
   }
-  // Written, read onto a fresh base: the same bits.
+  // Saves the adapter and loads it onto a new base: the same bits.
   void expect_round_trip(const LoadedModel& loaded, const AdapterConfig& config, LoadedModel fresh) {
     ScratchFolder folder;
     const Status saved = save_adapter(loaded, config, folder.path());
     ASSERT_TRUE(saved.ok()) << saved.error().text();
-    const auto again = load_adapter(fresh, folder.path(), pool_);
+    const auto again = load_adapter(fresh, folder.path(), device_);
     ASSERT_TRUE(again.ok()) << again.error().text();
     EXPECT_TRUE(same_bits(run(fresh), run(loaded)));
     EXPECT_EQ(again->rank, config.rank);
@@ -66,7 +67,7 @@ class Adapters : public testing::Test {
     EXPECT_EQ(again->scale(), config.scale());
     EXPECT_EQ(again->dora, config.dora);
   }
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
 };
 
 TEST_F(Adapters, PeftFilesRoundTrip) {
@@ -74,9 +75,9 @@ TEST_F(Adapters, PeftFilesRoundTrip) {
     SCOPED_TRACE(name);
     const LoadedModel loaded = base();
     const Tensor plain = run(loaded);
-    const auto config = load_adapter(loaded, kPeft + name, pool_);
+    const auto config = load_adapter(loaded, kPeft + name, device_);
     ASSERT_TRUE(config.ok()) << config.error().text();
-    EXPECT_FALSE(same_bits(run(loaded), plain)) << "the adapter does nothing";
+    EXPECT_FALSE(same_bits(run(loaded), plain)) << "the adapter has no effect";
     expect_round_trip(loaded, *config, base());
     // The same tensors, name for name and bit for bit.
     ScratchFolder folder;
@@ -92,16 +93,16 @@ TEST_F(Adapters, PeftFilesRoundTrip) {
   }
 }
 
-TEST_F(Adapters, MergedEqualsBeside) {
+TEST_F(Adapters, MergedEqualsAttached) {
   for (const auto& name : kFolders) {
     SCOPED_TRACE(name);
     const LoadedModel loaded = base();
-    ASSERT_TRUE(load_adapter(loaded, kPeft + name, pool_).ok());
-    const Tensor beside = run(loaded);
-    merge_adapter(loaded, pool_);
+    ASSERT_TRUE(load_adapter(loaded, kPeft + name, device_).ok());
+    const Tensor attached = run(loaded);
+    merge_adapter(loaded, device_);
     const Tensor merged = run(loaded);
-    EXPECT_LT(relative_error(merged, beside), 2e-6);
-    // A merged model is a plain one: it saves and loads as such.
+    EXPECT_LT(relative_error(merged, attached), 2e-6);
+    // A merged model is an ordinary model: it saves and loads like one.
     ScratchFolder folder;
     ASSERT_TRUE(save_model(folder.path(), *loaded.model, *loaded.family).ok());
     const auto again = load_model(folder.path());
@@ -110,11 +111,11 @@ TEST_F(Adapters, MergedEqualsBeside) {
   }
 }
 
-TEST_F(Adapters, TrainingGoesOnFromASavedFile) {
+TEST_F(Adapters, TrainingContinuesFromASavedAdapter) {
   for (const auto& name : kFolders) {
     SCOPED_TRACE(name);
     const LoadedModel loaded = base();
-    const auto config = load_adapter(loaded, kPeft + name, pool_);
+    const auto config = load_adapter(loaded, kPeft + name, device_);
     ASSERT_TRUE(config.ok());
     std::map<std::string, Tensor> before;
     for (const auto& p : loaded.model->parameters().all()) before[p->name] = p->value.clone();
@@ -125,14 +126,14 @@ TEST_F(Adapters, TrainingGoesOnFromASavedFile) {
   }
 }
 
-// GPT-2 keeps query, key and value in one matrix, stored [in, out]: one A for the three, B cut in three.
+// GPT-2 stores query, key and value in one [in, out] matrix: one A for the three, B split into three.
 TEST_F(Adapters, FusedGpt2AttentionTrainsMergesAndRoundTrips) {
   for (const bool dora : {false, true}) {
     const LoadedModel loaded = small_model(small_config("gpt2"));
     const Tensor plain = run(loaded);
     AdapterConfig config;
     config.rank = 3, config.alpha = 6, config.targets = {"c_attn"}, config.dora = dora;
-    ASSERT_TRUE(add_adapter(loaded, config, pool_, 9).ok());
+    ASSERT_TRUE(add_adapter(loaded, config, device_, 9).ok());
     EXPECT_LT(relative_error(run(loaded), plain), 1e-6) << "B is zero: a new adapter changes nothing";
     train(loaded, 3);
     const Tensor trained = run(loaded);
@@ -146,23 +147,23 @@ TEST_F(Adapters, FusedGpt2AttentionTrainsMergesAndRoundTrips) {
     EXPECT_TRUE(((*file)->entry(at + "lora_A.weight")->shape == Shape{3, 32}));
     EXPECT_TRUE(((*file)->entry(at + "lora_B.weight")->shape == Shape{96, 3}));
     EXPECT_EQ((*file)->names().size(), dora ? 6u : 4u);
-    // PEFT needs to know that the base stores the matrix the other way round.
+    // PEFT needs to know that the base stores the matrix transposed.
     const auto json = read_json(folder / "adapter_config.json");
     ASSERT_TRUE(json.ok());
     EXPECT_TRUE((*json)["fan_in_fan_out"].get<bool>());
-    merge_adapter(loaded, pool_);
+    merge_adapter(loaded, device_);
     EXPECT_LT(relative_error(run(loaded), trained), 2e-6);
   }
 }
 
-// "all-linear" takes every linear layer but the head, and never a table that is looked up.
-TEST_F(Adapters, AllLinearLeavesTablesAndHeadsAlone) {
+// "all-linear" selects every linear layer except the head, and no embedding.
+TEST_F(Adapters, AllLinearExcludesEmbeddingsAndHeads) {
   for (const char* family : {"gpt2", "llama", "gemma2", "mixtral", "t5", "bert"}) {
     SCOPED_TRACE(family);
     const LoadedModel loaded = small_model(small_config(family));
     AdapterConfig config;
     config.targets = {"all-linear"};
-    ASSERT_TRUE(add_adapter(loaded, config, pool_, 1).ok());
+    ASSERT_TRUE(add_adapter(loaded, config, device_, 1).ok());
     int count = 0;
     for (const auto& p : loaded.model->parameters().all()) {
       if (!p->name.starts_with("adapter.")) continue;
@@ -174,33 +175,33 @@ TEST_F(Adapters, AllLinearLeavesTablesAndHeadsAlone) {
   }
 }
 
-TEST_F(Adapters, MergingForgetsWhatWasPacked) {
+TEST_F(Adapters, MergingDropsPackedWeights) {
   const LoadedModel loaded = base();
-  loaded.model->pack(pool_);
-  ASSERT_TRUE(load_adapter(loaded, kPeft + "lora-attention", pool_).ok());
-  const Tensor beside = run(loaded);
-  merge_adapter(loaded, pool_);
-  EXPECT_LT(relative_error(run(loaded), beside), 2e-6);
+  loaded.model->pack(device_);
+  ASSERT_TRUE(load_adapter(loaded, kPeft + "lora-attention", device_).ok());
+  const Tensor attached = run(loaded);
+  merge_adapter(loaded, device_);
+  EXPECT_LT(relative_error(run(loaded), attached), 2e-6);
 }
 
-// Rows choose among offered adapters, and each gets what the adapter attached would give it.
-TEST_F(Adapters, OfferedToRowsAreWhatTheyAreAttached) {
+// Rows select among several loaded adapters; each row gets the same bits as with that adapter attached.
+TEST_F(Adapters, AdaptersPerRowEqualAttachedOnes) {
   const std::string folders[] = {kPeft + "lora-attention", kPeft + "lora-all-linear-rslora"};
   const Tensor plain = run(base());
   std::vector<Tensor> want;
   for (const std::string& folder : folders) {
     const LoadedModel loaded = base();
-    ASSERT_TRUE(load_adapter(loaded, folder, pool_).ok());
+    ASSERT_TRUE(load_adapter(loaded, folder, device_).ok());
     want.push_back(run(loaded));
   }
   const LoadedModel loaded = base();
-  AdapterSet set(loaded, pool_);
+  AdapterSet set(loaded, device_);
   for (const std::string& folder : folders) ASSERT_TRUE(set.load(folder).ok());
   set.offer();
-  EXPECT_TRUE(same_bits(run(loaded), plain)) << "no row asks for one";
+  EXPECT_TRUE(same_bits(run(loaded), plain)) << "no row selects an adapter";
   const Inputs in = inputs(loaded);
   for (int32_t i = 0; i < 2; ++i) {
-    Context ctx{pool_};
+    Context ctx{device_};
     const std::vector<int32_t> rows(static_cast<size_t>(in.source.rows()), i);
     ctx.row_adapters = rows;
     ForwardContext f{ctx};
@@ -210,19 +211,19 @@ TEST_F(Adapters, OfferedToRowsAreWhatTheyAreAttached) {
   EXPECT_EQ(set.load(kPeft + "dora").error().kind, Error::Kind::kUnsupported);
 }
 
-TEST_F(Adapters, SeveralAreSwitchedStackedAndMerged) {
+TEST_F(Adapters, SeveralAdaptersAreSwitchedStackedAndMerged) {
   const std::string first = kPeft + "lora-attention", second = kPeft + "lora-all-linear-rslora";
   const auto alone = [&](const std::string& folder) {
     const LoadedModel loaded = base();
-    check(load_adapter(loaded, folder, pool_).ok(), "no adapter");
+    check(load_adapter(loaded, folder, device_).ok(), "cannot load the adapter");
     return run(loaded);
   };
   const LoadedModel loaded = base();
   const Tensor plain = run(loaded);
-  AdapterSet set(loaded, pool_);
+  AdapterSet set(loaded, device_);
   ASSERT_TRUE(set.load(first).ok());
   ASSERT_TRUE(set.load(second).ok());
-  EXPECT_TRUE(same_bits(run(loaded), plain)) << "loaded is not yet in use";
+  EXPECT_TRUE(same_bits(run(loaded), plain)) << "a loaded adapter is not active yet";
   const auto with = [&](float a, float b) {
     set.use({a, b});
     return run(loaded);
@@ -235,26 +236,26 @@ TEST_F(Adapters, SeveralAreSwitchedStackedAndMerged) {
   EXPECT_GT(relative_error(both, alone(first)), 1e-4);
   EXPECT_GT(relative_error(both, alone(second)), 1e-4);
   EXPECT_LT(relative_error(with(0.5f, 0), plain), relative_error(with(1, 0), plain));
-  // The same by the words of a command, weighed, and folded in.
+  // The same from the strings of a command line, with weights, and merged.
   const Tensor weighed = with(0.25f, -0.5f);
   const LoadedModel by_words = base();
-  const Status words = load_adapters(by_words, {first + ":0.25", second + ":-0.5"}, pool_);
+  const Status words = load_adapters(by_words, {first + ":0.25", second + ":-0.5"}, device_);
   ASSERT_TRUE(words.ok()) << words.error().text();
   EXPECT_TRUE(same_bits(run(by_words), weighed));
-  merge_adapter(by_words, pool_);
+  merge_adapter(by_words, device_);
   EXPECT_LT(relative_error(run(by_words), weighed), 2e-6);
-  // Beside each other they add up to both merged one after the other.
+  // Stacked adapters equal both merged one after the other.
   const LoadedModel in_turn = base();
   for (const auto& folder : {first, second}) {
-    ASSERT_TRUE(load_adapter(in_turn, folder, pool_).ok());
-    merge_adapter(in_turn, pool_);
+    ASSERT_TRUE(load_adapter(in_turn, folder, device_).ok());
+    merge_adapter(in_turn, device_);
   }
   EXPECT_LT(relative_error(both, run(in_turn)), 2e-6);
 }
 
-TEST_F(Adapters, WhatCannotBeStackedIsSaid) {
+TEST_F(Adapters, AdaptersThatCannotBeStackedAreErrors) {
   const auto text = [&](const std::vector<std::string>& choices) {
-    const Status s = load_adapters(base(), choices, pool_);
+    const Status s = load_adapters(base(), choices, device_);
     return s.ok() ? std::string("it stacks") : s.error().text();
   };
   const std::string lora = kPeft + "lora-attention", dora = kPeft + "dora",
@@ -269,7 +270,7 @@ TEST_F(Adapters, WhatCannotBeStackedIsSaid) {
   EXPECT_NE(text({lora + ":nan"}).find("no number"), std::string::npos);
 }
 
-TEST_F(Adapters, BrokenOnesAreErrors) {
+TEST_F(Adapters, BrokenAdaptersAreErrors) {
   const auto broken = [&](const std::function<void(Json&)>& change) {
     ScratchFolder folder;
     for (const char* file : {"adapter_config.json", "adapter_model.safetensors"})
@@ -278,7 +279,7 @@ TEST_F(Adapters, BrokenOnesAreErrors) {
     change(*json);
     std::filesystem::remove(folder / "adapter_config.json");
     folder.write("adapter_config.json", json->dump());
-    const auto loaded = load_adapter(base(), folder.path(), pool_);
+    const auto loaded = load_adapter(base(), folder.path(), device_);
     return loaded.ok() ? std::string("it loads") : loaded.error().text();
   };
   const auto expect = [&](const std::function<void(Json&)>& change, const std::string& part) {

@@ -1,7 +1,8 @@
-// The numbers contract on whole models, forward: a token's logits are the same bits alone or in a crowd,
+// The numbers contract on whole models, forward: the logits of a token are the same bits alone or in a batch,
 // whole or in chunks with a cache, packed or not, saved and loaded, at any number of threads.
 #include <cmath>
 
+#include "kernels/cpu_device.h"
 #include "models/subjects.h"
 #include "ops/embedding.h"
 #include "ops/norm.h"
@@ -18,7 +19,7 @@ class Bits : public testing::TestWithParam<std::string> {
         own_(random_ids(model_.spec(), longest(model_.spec()), 1)) {
     whole_.source.add(own_);
   }
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
   LoadedModel loaded_;
   Model& model_;
   std::vector<int64_t> own_;
@@ -27,14 +28,14 @@ class Bits : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Decoders, Bits, testing::ValuesIn(decoders()), test_name);
 
 TEST_P(Bits, AloneEqualsAmong32Others) {
-  const Tensor alone = logits(model_, pool_, whole_);
+  const Tensor alone = logits(model_, device_, whole_);
   Inputs all;
   all.source = crowd(model_.spec(), own_, std::min<int64_t>(longest(model_.spec()), 90), 100);
-  EXPECT_TRUE(same_bits(rows_of(logits(model_, pool_, all), all.source.sequences[kOwn]), alone));
+  EXPECT_TRUE(same_bits(rows_of(logits(model_, device_, all), all.source.sequences[kOwn]), alone));
 }
 
 TEST_P(Bits, WholeEqualsTokenByTokenEqualsChunks) {
-  const Tensor whole = logits(model_, pool_, whole_);
+  const Tensor whole = logits(model_, device_, whole_);
   const auto length = static_cast<int64_t>(own_.size());
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, length}) {
     KvCache cache(*model_.spec().decoder, 1);
@@ -43,15 +44,15 @@ TEST_P(Bits, WholeEqualsTokenByTokenEqualsChunks) {
       Inputs part;
       part.source.add({own_.begin() + past, own_.begin() + end}, past);
       part.source.sequences[0].past = past;
-      ASSERT_TRUE(same_bits(logits(model_, pool_, part, &cache), whole.slice(past, end)))
+      ASSERT_TRUE(same_bits(logits(model_, device_, part, &cache), whole.slice(past, end)))
           << "chunks of " << chunk << " at " << past;
     }
   }
 }
 
-// Three requests at different places of their sequences, served together step by step: one in chunks of 7,
-// one token by token, one that joins late.
-TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
+// Three requests at different positions, batched step by step: one in chunks of 7, one token by token, one
+// that joins late.
+TEST_P(Bits, BatchedRequestsEqualEachAlone) {
   const int64_t steps = std::min<int64_t>(longest(model_.spec()), 110);
   struct Request {
     std::vector<int64_t> ids;
@@ -67,7 +68,7 @@ TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
               {}};
     Inputs in;
     in.source.add(r.ids);
-    r.alone = logits(model_, pool_, in);
+    r.alone = logits(model_, device_, in);
     requests.push_back(std::move(r));
   }
   KvCache cache(*model_.spec().decoder, requests.size());
@@ -82,7 +83,7 @@ TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
       together.source.sequences.back().past = r.past, together.source.sequences.back().slot = i;
       who.push_back(i);
     }
-    const Tensor all = logits(model_, pool_, together, &cache);
+    const Tensor all = logits(model_, device_, together, &cache);
     for (size_t k = 0; k < who.size(); ++k) {
       const Sequence& s = together.source.sequences[k];
       Request& r = requests[who[k]];
@@ -93,25 +94,25 @@ TEST_P(Bits, RequestsServedTogetherEqualEachAlone) {
   }
 }
 
-TEST_P(Bits, ThreadsAndPackingChangeNothing) {
+TEST_P(Bits, SameBitsForAnyThreadCountAndPacking) {
   Inputs all;
   all.source = crowd(model_.spec(), own_, 60, 200);
-  const Tensor want = logits(model_, pool_, all);
+  const Tensor want = logits(model_, device_, all);
   for (const int threads : {1, 5}) {
-    ThreadPool pool(threads);
-    EXPECT_TRUE(same_bits(logits(model_, pool, all), want)) << threads << " threads";
+    CpuDevice device(threads);
+    EXPECT_TRUE(same_bits(logits(model_, device, all), want)) << threads << " threads";
   }
-  const Tensor alone = logits(model_, pool_, whole_);
-  model_.pack(pool_);
-  EXPECT_TRUE(same_bits(logits(model_, pool_, all), want)) << "packed, many rows";
-  EXPECT_TRUE(same_bits(logits(model_, pool_, whole_), alone)) << "packed";
+  const Tensor alone = logits(model_, device_, whole_);
+  model_.pack(device_);
+  EXPECT_TRUE(same_bits(logits(model_, device_, all), want)) << "packed, many rows";
+  EXPECT_TRUE(same_bits(logits(model_, device_, whole_), alone)) << "packed";
   Inputs one;
   one.source.add({own_[0]});
-  EXPECT_TRUE(same_bits(logits(model_, pool_, one), alone.slice(0, 1))) << "packed, one row";
+  EXPECT_TRUE(same_bits(logits(model_, device_, one), alone.slice(0, 1))) << "packed, one row";
 }
 
-TEST_P(Bits, SavedAndLoadedIsTheSame) {
-  const Tensor want = logits(model_, pool_, whole_);
+TEST_P(Bits, SavedAndLoadedGivesTheSameBits) {
+  const Tensor want = logits(model_, device_, whole_);
   ScratchFolder folder;
   for (const size_t shard : {size_t{1} << 30, size_t{30000}}) {
     ASSERT_TRUE(save_model(folder.path(), model_, *loaded_.family, shard).ok());
@@ -119,7 +120,7 @@ TEST_P(Bits, SavedAndLoadedIsTheSame) {
     for (const bool trainable : {false, true}) {
       const auto again = load_model(folder.path(), {trainable});
       ASSERT_TRUE(again.ok()) << again.error().text();
-      EXPECT_TRUE(same_bits(logits(*again->model, pool_, whole_), want));
+      EXPECT_TRUE(same_bits(logits(*again->model, device_, whole_), want));
     }
   }
 }
@@ -135,15 +136,15 @@ TEST_P(Bits, HalfWeightsEqualTheirF32) {
     ASSERT_TRUE(narrow.ok() && wide.ok());
     int kept = 0;
     for (const auto& p : narrow->model->parameters().all()) kept += p->value.dtype() == type;
-    EXPECT_GT(kept, 4) << "matrices stay in " << name(type);
-    const Tensor want = logits(*wide->model, pool_, whole_);
-    EXPECT_TRUE(same_bits(logits(*narrow->model, pool_, whole_), want)) << name(type);
-    narrow->model->pack(pool_);
-    EXPECT_TRUE(same_bits(logits(*narrow->model, pool_, whole_), want)) << name(type) << " packed";
+    EXPECT_GT(kept, 4) << "matrices must stay in " << name(type);
+    const Tensor want = logits(*wide->model, device_, whole_);
+    EXPECT_TRUE(same_bits(logits(*narrow->model, device_, whole_), want)) << name(type);
+    narrow->model->pack(device_);
+    EXPECT_TRUE(same_bits(logits(*narrow->model, device_, whole_), want)) << name(type) << " packed";
   }
 }
 
-// --- encoders, and encoders with decoders ---
+// --- encoders and encoder-decoders ---
 
 const std::vector<std::string> kBoth = {"golden/t5-relu-tied",
                                         "golden/t5-gated-gelu-untied",
@@ -154,7 +155,7 @@ const std::vector<std::string> kBoth = {"golden/t5-relu-tied",
 
 class EncoderBits : public testing::TestWithParam<std::string> {
  protected:
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
 };
 class CachedBits : public EncoderBits {};
 INSTANTIATE_TEST_SUITE_P(Encoders, EncoderBits,
@@ -173,11 +174,11 @@ TEST_P(EncoderBits, AloneEqualsAmong32Others) {
   alone.source.add(source), alone.target.add(target);
   all.source = crowd(spec, source, most, 100), all.target = crowd(spec, target, most, 200);
   const Sequence own = (spec.decoder ? all.target : all.source).sequences[kOwn];
-  const Tensor want = logits(*loaded.model, pool_, alone);
-  EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, pool_, all), own), want));
+  const Tensor want = logits(*loaded.model, device_, alone);
+  EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, device_, all), own), want));
   for (const int threads : {1, 5}) {
-    ThreadPool pool(threads);
-    EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, pool, all), own), want)) << threads << " threads";
+    CpuDevice device(threads);
+    EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, device, all), own), want)) << threads << " threads";
   }
 }
 
@@ -188,8 +189,8 @@ TEST_P(CachedBits, CachedDecoderEqualsWhole) {
   const auto target = random_ids(spec, most, 2);
   Inputs in;
   in.source.add(random_ids(spec, most - 7, 1)), in.target.add(target);
-  const Tensor whole = logits(*loaded.model, pool_, in);
-  Context ctx{pool_};
+  const Tensor whole = logits(*loaded.model, device_, in);
+  Context ctx{device_};
   for (const int64_t chunk : {1, 7}) {
     KvCache cache(*spec.decoder, 1);
     ForwardContext f{ctx, &cache};
@@ -205,9 +206,9 @@ TEST_P(CachedBits, CachedDecoderEqualsWhole) {
   }
 }
 
-// --- would these comparisons see a broken order? ---
+// --- do these comparisons detect a wrong order? ---
 
-// One layer of Llama written out, with the attention left open.
+// One layer of Llama written out, with a pluggable attention.
 template <class Attend>
 Tensor llama_by_hand(Context& ctx, const Model& model, const std::vector<int64_t>& ids, Attend&& attend) {
   const auto value = [&](const std::string& name) { return model.parameters().find(name)->value; };
@@ -231,9 +232,8 @@ Tensor llama_by_hand(Context& ctx, const Model& model, const std::vector<int64_t
   return model.lm_logits(ctx, ops::rms_norm(ctx, z, value("decoder.norm.weight"), b.norm.eps, 0.0f));
 }
 
-// Softmax over keys in tiles that begin at `origin`, running maximum and sum: right in exact arithmetic for
-// every origin. A decoder that lays its tiles from the start of a chunk instead of the start of the sequence
-// does this.
+// Softmax over tiles of keys that start at `origin`, with running maximum and sum: exact arithmetic gives the
+// same result for every origin. A decoder that starts its tiles at a chunk instead of the sequence does this.
 Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSpec& a,
                        int64_t origin, int64_t tile) {
   Tensor out = Tensor::zeros(q.shape());
@@ -278,19 +278,18 @@ double relative_error(const Tensor& a, const Tensor& b) {
   return std::sqrt(difference / size);
 }
 
-TEST(BrokenBits, AnotherOriginOfTheTilesIsSeen) {
+TEST(BrokenBits, ADifferentTileOriginIsDetected) {
   Json config = small_config("llama");
   config["num_hidden_layers"] = 1;
   const LoadedModel loaded = small_model(config);
   const AttentionSpec& a = loaded.model->spec().decoder->block.attention;
   const auto ids = random_ids(loaded.model->spec(), 215, 1);
-  ThreadPool pool(2);
-  Context ctx{pool};
+  CpuDevice device(2);
+  Context ctx{device};
   Inputs in;
   in.source.add(ids);
-  const Tensor want = logits(*loaded.model, pool, in);
-  // Written out with our attention it is the model, to the bit: what follows differs in the order of keys
-  // alone.
+  const Tensor want = logits(*loaded.model, device, in);
+  // With makar's attention it equals the model bit for bit: what follows differs only in the order of keys.
   const Tensor same =
       llama_by_hand(ctx, *loaded.model, ids, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
         return ops::attention(ctx, q, k, v, {{0, 215, 0, 215, 0}},
@@ -306,7 +305,7 @@ TEST(BrokenBits, AnotherOriginOfTheTilesIsSeen) {
   EXPECT_LT(relative_error(at_chunk, want), 1e-5);
   EXPECT_LT(relative_error(at_start, at_chunk), 1e-5);
   EXPECT_TRUE(same_bits(at_start, tiled(0)));
-  EXPECT_FALSE(same_bits(at_start, at_chunk)) << "the comparison of bits must see where the tiles begin";
+  EXPECT_FALSE(same_bits(at_start, at_chunk)) << "the comparison must detect where the tiles start";
 }
 
 }  // namespace

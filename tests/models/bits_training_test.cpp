@@ -1,8 +1,9 @@
 // The numbers contract on whole models, backward: gradients and whole training runs are the same bits at any
-// number of threads, with and without activation checkpointing, and the second time.
+// number of threads, with and without activation checkpointing, and when repeated.
 #include <cmath>
 #include <map>
 
+#include "kernels/cpu_device.h"
 #include "models/subjects.h"
 #include "optim/gradient_norm.h"
 #include "optim/optimizer.h"
@@ -16,11 +17,11 @@ using Gradients = std::map<std::string, Tensor>;
 struct Step {
   bool training = true;  // dropout is on
   bool checkpoint = false;
-  float weight = 1.0f;  // of the loss
+  float weight = 1.0f;  // loss weight
   uint64_t number = 0;
 };
 
-// Inputs and labels of a few sequences; an encoder-decoder writes what a decoder alone would read.
+// Inputs and labels of a few sequences; an encoder-decoder decodes what a decoder-only model would read.
 struct Example {
   Inputs inputs;
   Labels labels;
@@ -36,11 +37,11 @@ Example example(const ModelSpec& spec, const std::vector<int64_t>& lengths, uint
   return out;
 }
 
-// One forward and backward; gradients are added to what the parameters hold.
-double backward(const Model& model, ThreadPool& pool, const Example& e, const Step& step = {}) {
-  Tape tape;
+// One forward and backward pass; gradients accumulate in the parameters.
+double backward(const Model& model, Device& device, const Example& e, const Step& step = {}) {
+  Tape tape(device);
   model.parameters().watch(tape);
-  Context ctx{pool, &tape, step.training, 11, step.number};
+  Context ctx{device, &tape, step.training, 11, step.number};
   ForwardContext f{ctx};
   f.checkpoint = step.checkpoint;
   const auto loss = head_loss(f, model, e.inputs, e.labels);
@@ -50,10 +51,10 @@ double backward(const Model& model, ThreadPool& pool, const Example& e, const St
   return loss->f32()[0];
 }
 
-Gradients gradients(const Model& model, ThreadPool& pool, const std::vector<Example>& parts,
+Gradients gradients(const Model& model, Device& device, const std::vector<Example>& parts,
                     const Step& step = {}) {
   model.parameters().clear_gradients();
-  for (const Example& e : parts) backward(model, pool, e, step);
+  for (const Example& e : parts) backward(model, device, e, step);
   Gradients out;
   for (const auto& p : model.parameters().all())
     if (p->grad.defined()) out[p->name] = p->grad.clone();
@@ -86,43 +87,43 @@ class TrainingBits : public testing::TestWithParam<std::string> {
     const int64_t most = std::min<int64_t>(longest(model_.spec()) - 2, 130);
     example_ = example(model_.spec(), {most, 3, 40, most - 1, 17, 1 + most / 2}, 300);
   }
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
   LoadedModel loaded_;
   Model& model_;
   Example example_;
 };
 INSTANTIATE_TEST_SUITE_P(All, TrainingBits, testing::ValuesIn(trained()), test_name);
 
-TEST_P(TrainingBits, ThreadsChangeNoGradient) {
-  const Gradients want = gradients(model_, pool_, {example_});
+TEST_P(TrainingBits, SameGradientsForAnyThreadCount) {
+  const Gradients want = gradients(model_, device_, {example_});
   for (const int threads : {1, 2, 5}) {
-    ThreadPool pool(threads);
-    expect_same(gradients(model_, pool, {example_}), want, fmt::format("{} threads", threads));
+    CpuDevice device(threads);
+    expect_same(gradients(model_, device, {example_}), want, fmt::format("{} threads", threads));
   }
 }
 
-TEST_P(TrainingBits, CheckpointingChangesNoGradient) {
-  expect_same(gradients(model_, pool_, {example_}, {.checkpoint = true}),
-              gradients(model_, pool_, {example_}), "checkpointed");
+TEST_P(TrainingBits, SameGradientsWithCheckpointing) {
+  expect_same(gradients(model_, device_, {example_}, {.checkpoint = true}),
+              gradients(model_, device_, {example_}), "checkpointed");
 }
 
-// Five steps of AdamW with clipping: all weights and the optimiser's state at the end.
+// Five steps of AdamW with clipping; returns all weights and the optimiser state.
 std::map<std::string, Tensor> train(const std::string& name, int threads) {
   const LoadedModel loaded = subject(name);
   const Model& model = *loaded.model;
-  ThreadPool pool(threads);
+  CpuDevice device(threads);
   OptimizerOptions options;
   options.weight_decay = 0.1;
   auto optimizer = Optimizer::make(model.parameters(), options);
-  check(optimizer.ok(), "the optimiser's options");
+  check(optimizer.ok(), "invalid optimiser options");
   std::map<std::string, Tensor> out;
   for (uint64_t step = 0; step < 5; ++step) {
     model.parameters().clear_gradients();
     const double loss =
-        backward(model, pool, example(model.spec(), {30, 9, 21, 30}, 1000 * step), {.number = step});
+        backward(model, device, example(model.spec(), {30, 9, 21, 30}, 1000 * step), {.number = step});
     out[fmt::format("loss {}", step)] = Tensor::full({1}, static_cast<float>(loss));
-    const double norm = gradient_norm(pool, model.parameters());
-    optimizer->step(pool, 1e-2, clip_factor(norm, 1.0));
+    const double norm = gradient_norm(device, model.parameters());
+    optimizer->step(device, 1e-2, clip_factor(norm, 1.0));
   }
   for (const auto& p : model.parameters().all())
     if (!p->optional) out[p->name] = p->value;
@@ -130,7 +131,7 @@ std::map<std::string, Tensor> train(const std::string& name, int threads) {
   return out;
 }
 
-TEST_P(TrainingBits, TheSameRunTwiceAndAtOtherThreadCounts) {
+TEST_P(TrainingBits, SameRunTwiceAndAtOtherThreadCounts) {
   const auto want = train(GetParam(), 2);
   EXPECT_FALSE(same_bits(want.at("loss 0"), want.at("loss 4"))) << "nothing was trained";
   for (const int threads : {2, 1, 5}) {
@@ -141,21 +142,21 @@ TEST_P(TrainingBits, TheSameRunTwiceAndAtOtherThreadCounts) {
   }
 }
 
-// Sums over tokens that are not one chain from the first token to the last, or that meet other terms on the
-// way: the output matrix adds up a batch apart from what came before; a tied table takes turns between head
-// and look-up; the T5 table and weights shared by layers are summed layer by layer.
+// Gradients whose sum over tokens is not one chain from the first token to the last: the output matrix adds a
+// whole batch to the previous sum; a tied embedding alternates between head and lookup; the T5 bias table and
+// weights shared by layers are summed layer by layer.
 bool regroups(const ModelSpec& spec, const std::string& name) {
   return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") ||
          (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||
          (spec.main().groups > 0 && name.find(".layers.") != std::string::npos);
 }
 
-// Two micro-batches against one batch of both. A sum over tokens goes on where the first micro-batch stopped,
-// so most gradients are the same bits (norms: when a micro-batch is a multiple of their 64 rows); the others
-// agree to rounding.
+// Two micro-batches against one batch of both. A sum over tokens continues where the first micro-batch
+// stopped, so most gradients are the same bits (norms: when a micro-batch is a multiple of their 64 rows);
+// the others agree up to rounding.
 TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
   const ModelSpec& spec = model_.spec();
-  if (spec.router_loss > 0) return;  // the router's balance is not a mean over tokens
+  if (spec.router_loss > 0) return;  // the router loss is not a mean over tokens
   const Example one = example(spec, std::vector<int64_t>(8, 16), 300);
   const auto half = [&](size_t begin) {
     Example part;
@@ -169,9 +170,9 @@ TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
     part.labels = labels_of(spec.encoder && spec.decoder ? part.inputs.target : part.inputs.source);
     return part;
   };
-  // Without dropout: its masks hang on the place in the batch.
-  const Gradients want = gradients(model_, pool_, {one}, {.training = false});
-  const Gradients got = gradients(model_, pool_, {half(0), half(4)}, {.training = false, .weight = 0.5f});
+  // Without dropout: its masks depend on the position in the batch.
+  const Gradients want = gradients(model_, device_, {one}, {.training = false});
+  const Gradients got = gradients(model_, device_, {half(0), half(4)}, {.training = false, .weight = 0.5f});
   double largest = 0;
   for (const auto& [name, g] : want)
     for (const float x : g.span()) largest = std::max<double>(largest, std::fabs(x));

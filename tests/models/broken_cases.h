@@ -9,10 +9,10 @@ namespace makar::broken {
 
 struct Case {
   std::string name;
-  std::string base;  // the sound folder it starts from
+  std::string base;  // the intact folder it starts from
   Edit edit;
-  std::vector<std::string> expected;  // parts of the message
-  bool config_is_sound = false;       // inspect shows the config, with a warning
+  std::vector<std::string> expected;  // substrings of the message
+  bool config_is_sound = false;       // inspect still shows the config, with a warning
 };
 
 std::vector<Case> config_files();

@@ -1,13 +1,13 @@
-// Ways in which a config.json can be wrong.
+// Broken config.json files.
 #include "models/broken_cases.h"
 
 namespace makar::broken {
 
 std::vector<Case> config_files() {
   return {
-      {"config is missing", "llama", gone(kConfig), {"has no config.json", "complete?"}},
-      {"config is a folder", "llama", becomes_folder(kConfig), {"config.json", "is a folder"}},
-      {"config is a pipe", "llama", becomes_pipe(kConfig), {"config.json", "is a pipe"}},
+      {"config is missing", "llama", gone(kConfig), {"has no config.json", "download is complete"}},
+      {"config is a folder", "llama", becomes_folder(kConfig), {"config.json", "found a folder"}},
+      {"config is a pipe", "llama", becomes_pipe(kConfig), {"config.json", "found a pipe"}},
       {"config is a link to itself",
        "llama",
        becomes_link(kConfig, kConfig),
@@ -63,7 +63,7 @@ std::vector<Case> config_files() {
       {"config has 20 MB",
        "llama",
        [](const std::string& f) { std::filesystem::resize_file(f + "/" + kConfig, 20 << 20); },
-       {"config.json", "20971520 bytes", "at most"}},
+       {"config.json", "20971520 bytes", "the limit"}},
       {"config is a Git LFS pointer",
        "llama",
        text(kConfig, "version https://git-lfs.github.com/spec/v1\n"),
@@ -92,7 +92,7 @@ std::vector<Case> config_fields() {
       {"architectures is empty",
        "llama",
        set("architectures", Json::array()),
-       {"config.json", "'architectures'", "not known"}},
+       {"config.json", "'architectures'", "not supported"}},
       {"unknown architecture",
        "llama",
        set("architectures", {"LlamaForCausalML"}),
@@ -201,7 +201,7 @@ std::vector<Case> config_fields() {
       {"a quarter of a rotary dimension",
        "neox",
        set("rotary_pct", 0.1),
-       {"config.json", "'rotary_pct'", "turns 0 of 8"}},
+       {"config.json", "'rotary_pct'", "rotates 0 of 8"}},
       {"vocab_size is 0", "llama", set("vocab_size", 0), {"config.json", "'vocab_size'"}},
       {"vocab_size is 2^40",
        "llama",
@@ -243,10 +243,10 @@ std::vector<Case> config_fields() {
        "gemma2",
        set("attn_logit_softcapping", 0.0),
        {"config.json", "'attn_logit_softcapping'"}},
-      {"more experts a token than experts",
+      {"more experts per token than experts",
        "mixtral",
        set("num_experts_per_tok", 5),
-       {"config.json", "'num_experts_per_tok'", "5 of 4 experts"}},
+       {"config.json", "'num_experts_per_tok'", "is 5 but there are 4 experts"}},
       {"experts are negative",
        "mixtral",
        set("num_local_experts", -1),
@@ -267,7 +267,7 @@ std::vector<Case> config_fields() {
       {"unknown feed-forward",
        "t5",
        set("feed_forward_proj", "gated-swoosh"),
-       {"config.json", "'swoosh'", "not known"}},
+       {"config.json", "'swoosh'", "not a supported activation"}},
       {"patches larger than the image",
        "vit",
        set("patch_size", 32),
@@ -280,7 +280,7 @@ std::vector<Case> config_fields() {
               c["model_type"] = "marian", c["architectures"] = {"MarianMTModel"},
               c["max_position_embeddings"] = 1 << 23;
             }),
-       {"config.json", "'max_position_embeddings'", "table of positions"}},
+       {"config.json", "'max_position_embeddings'", "position table"}},
       {"two names, both missing",
        "gpt2",
        drop("n_embd"),

@@ -1,4 +1,4 @@
-// Edits that break a sound model folder in one place.
+// Edits that break an intact model folder in one place.
 #pragma once
 #include <sys/stat.h>
 
@@ -117,7 +117,7 @@ inline Edit header(std::function<void(Json& header, std::string& data)> change,
 }
 inline Edit tensor(const std::string& name, std::function<void(Json& entry)> change) {
   return header([=](Json& h, std::string&) {
-    if (!h.contains(name)) std::abort();  // the table names a tensor that the sound folder lacks
+    if (!h.contains(name)) std::abort();  // the table names a tensor that the intact folder does not have
     change(h[name]);
   });
 }
@@ -130,7 +130,7 @@ inline Edit reshaped(const std::string& name, const Json& shape) {
 inline Edit header_length(uint64_t length) {
   return bytes(kWeights, [=](std::string& all) { std::memcpy(all.data(), &length, 8); });
 }
-// Takes a tensor and its bytes out of the file.
+// Removes a tensor and its bytes from the file.
 inline Edit without(const std::string& name) {
   return header([=](Json& h, std::string& data) {
     if (!h.contains(name)) std::abort();

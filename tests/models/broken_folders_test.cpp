@@ -1,5 +1,5 @@
-// Model folders broken in one place each: every one is an error that names the file and the place, soon and
-// in little memory. Nothing throws, nothing crashes.
+// Model folders broken in one place each: every one gives an error that names the file and the place, quickly
+// and without large allocations. Nothing throws, nothing crashes.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -49,7 +49,7 @@ class BrokenFolders : public testing::Test {
   ScratchFolder scratch_;
 };
 
-TEST_F(BrokenFolders, TheSoundOnesLoad) {
+TEST_F(BrokenFolders, TheIntactFoldersLoad) {
   for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
     const auto loaded = load_model(entry.path().string());
     EXPECT_TRUE(loaded.ok()) << loaded.error().text();
@@ -58,7 +58,7 @@ TEST_F(BrokenFolders, TheSoundOnesLoad) {
   }
 }
 
-TEST_F(BrokenFolders, EachIsAnErrorWithAPlace) {
+TEST_F(BrokenFolders, EachIsALocatedError) {
   std::vector<Case> table;
   for (const auto& part : {config_files(), config_fields(), weight_files(), tensors(), shards()})
     table.insert(table.end(), part.begin(), part.end());
@@ -110,15 +110,15 @@ TEST_F(BrokenFolders, EachIsAnErrorWithAPlace) {
   std::printf("%zu broken folders; the slowest took %.2f ms (%s); memory grew by %.1f MB\n", table.size(),
               worst, slowest.c_str(), static_cast<double>(growth) / 1024);
 #ifndef MAKAR_TEST_SANITIZED
-  EXPECT_LT(worst, 1000);  // 100 ms is the aim; a busy machine gets more
+  EXPECT_LT(worst, 1000);  // the target is 100 ms; leave a margin for a busy machine
   EXPECT_LT(growth, 64 * 1024);
 #endif
 }
 
-TEST_F(BrokenFolders, NoFolderAtAll) {
+TEST_F(BrokenFolders, MissingFolders) {
   const auto text = [](const std::string& path) { return load_model(path).error().text(); };
   EXPECT_NE(text(scratch_ / "nowhere").find("no such folder"), std::string::npos);
-  EXPECT_NE(text(scratch_.write("file", "x")).find("is a file; expected the folder"), std::string::npos);
+  EXPECT_NE(text(scratch_.write("file", "x")).find("is a file; expected a model folder"), std::string::npos);
   EXPECT_NE(text("").find("no such folder"), std::string::npos);
   EXPECT_NE(text(scratch_ / std::string(5000, 'x')).find("no such folder"), std::string::npos);
   EXPECT_NE(text(scratch_ / std::string("a\0b", 3)).find("no such folder"), std::string::npos);

@@ -1,10 +1,11 @@
-// Models in GGUF: every family that has an architecture there, written, read and computed with; and the files
-// that llama.cpp quantised, against what llama.cpp computes from them.
+// Models in GGUF: every family that GGUF supports, written, read and run; and files quantized by llama.cpp,
+// compared with what llama.cpp computes from them.
 #include <algorithm>
 #include <fstream>
 #include <numeric>
 
 #include "formats/gguf_writer.h"
+#include "kernels/cpu_device.h"
 #include "models/gguf_config.h"
 #include "models/gguf_save.h"
 #include "models/source.h"
@@ -20,11 +21,11 @@ Status save(const std::string& path, const LoadedModel& loaded) {
   return write_gguf(path, fields, sources);
 }
 
-Tensor hidden(const Model& model, ThreadPool& pool) {
+Tensor hidden(const Model& model, Device& device) {
   Inputs inputs;
   inputs.source.add(random_ids(model.spec(), 23, 5));
   if (model.spec().encoder && model.spec().decoder) inputs.target.add(random_ids(model.spec(), 9, 6));
-  Context ctx{pool};
+  Context ctx{device};
   ForwardContext f{ctx};
   const Tensor h = model.hidden(f, inputs);
   return model.spec().head.kind == HeadKind::kCausalLm ? model.lm_logits(ctx, h) : h;
@@ -32,25 +33,25 @@ Tensor hidden(const Model& model, ThreadPool& pool) {
 
 class GgufModels : public testing::TestWithParam<std::string> {};
 
-TEST_P(GgufModels, WrittenAndReadComputeTheSame) {
+TEST_P(GgufModels, RoundTripGivesTheSameOutputs) {
   LoadedModel original = subject(GetParam());
   if (GetParam() == "small/t5") {
     Json config = small_config("t5");
-    config["relative_attention_max_distance"] = 128;  // the only distance that GGUF knows
+    config["relative_attention_max_distance"] = 128;  // the only distance that GGUF supports
     original = small_model(config);
   }
   ScratchFolder folder;
   const Status saved = save(folder / "model.gguf", original);
   ASSERT_TRUE(saved.ok()) << saved.error().text();
-  // The file, and the folder that holds nothing else.
+  // The file, and the folder that has only this file.
   for (const std::string& path : {folder / "model.gguf", folder.path()}) {
     const auto loaded = load_model(path);
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
     EXPECT_EQ(loaded->family, original.family);
     EXPECT_EQ(loaded->model->parameters().count() + (original.model->spec().head.pooler ? 64 * 65 : 0),
               original.model->parameters().count());
-    ThreadPool pool(2);
-    EXPECT_TRUE(same_bits(hidden(*original.model, pool), hidden(*loaded->model, pool)));
+    CpuDevice device(2);
+    EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device)));
   }
 }
 
@@ -64,8 +65,8 @@ INSTANTIATE_TEST_SUITE_P(Families, GgufModels,
                                          "golden/bert-embedding", "small/t5"),
                          test_name);
 
-// Files of 2023 hold each expert alone; files of another age gate and up of all experts in one tensor.
-TEST(GgufModels, ExpertsOfOtherAgesComputeTheSame) {
+// Files of 2023 store each expert separately; others store gate and up of all experts in one tensor.
+TEST(GgufModels, OtherExpertLayoutsGiveTheSameOutputs) {
   const LoadedModel original = subject("golden/mixtral");
   const GgufFields fields = *gguf_fields(original.model->spec());
   const auto sources = *gguf_sources(original);
@@ -100,16 +101,16 @@ TEST(GgufModels, ExpertsOfOtherAgesComputeTheSame) {
     }
     merged.push_back(named(s.name.substr(0, at - 4) + "gate_up_exps.weight", both));
   }
-  ThreadPool pool(2);
-  const Tensor expected = hidden(*original.model, pool);
+  CpuDevice device(2);
+  const Tensor expected = hidden(*original.model, device);
   for (const auto* list : {&single, &merged}) {
     ScratchFolder folder;
     ASSERT_TRUE(write_gguf(folder / "m.gguf", fields, *list).ok());
     const auto loaded = load_model(folder / "m.gguf");
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-    EXPECT_TRUE(same_bits(expected, hidden(*loaded->model, pool)));
+    EXPECT_TRUE(same_bits(expected, hidden(*loaded->model, device)));
   }
-  // One expert short: told by the names that are written today.
+  // One expert is missing: the error uses the current names.
   single.erase(std::find_if(single.begin(), single.end(),
                             [](const GgufSource& s) { return s.name == "blk.0.ffn_gate.1.weight"; }));
   ScratchFolder folder;
@@ -117,9 +118,9 @@ TEST(GgufModels, ExpertsOfOtherAgesComputeTheSame) {
   EXPECT_FALSE(load_model(folder / "m.gguf").ok());
 }
 
-// llama.cpp writes RoBERTa and XLM-RoBERTa as bert: positions without the rows before the first, one type of
-// tokens, and the tokenizer of another kind. It computes as a BERT whose tokens are all of type 0.
-TEST(GgufModels, BertOfRobertasKindIsRead) {
+// llama.cpp writes RoBERTa and XLM-RoBERTa as bert: without the position rows before the first, with one
+// token type and a different tokenizer. It computes the same as a BERT with token type 0.
+TEST(GgufModels, ReadsRobertaStoredAsBert) {
   const LoadedModel original = subject("golden/bert-embedding");
   GgufFields fields = *gguf_fields(original.model->spec());
   fields.set("tokenizer.ggml.model", GgufValue::text("gpt2"));
@@ -133,11 +134,11 @@ TEST(GgufModels, BertOfRobertasKindIsRead) {
   ASSERT_TRUE(write_gguf(folder / "m.gguf", fields, sources).ok());
   const auto loaded = load_model(folder / "m.gguf");
   ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-  ThreadPool pool(2);
-  EXPECT_TRUE(same_bits(hidden(*original.model, pool), hidden(*loaded->model, pool)));
+  CpuDevice device(2);
+  EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device)));
 }
 
-// Written so, a RoBERTa of any head comes back as a bert that computes the same states.
+// A RoBERTa with any head, written this way, is read as a bert with the same hidden states.
 TEST(GgufModels, RobertaIsWrittenAsBert) {
   for (const char* name : {"golden/roberta-mlm", "golden/roberta-classifier"}) {
     const LoadedModel original = subject(name);
@@ -152,13 +153,13 @@ TEST(GgufModels, RobertaIsWrittenAsBert) {
     EXPECT_EQ(loaded->model->parameters().find("encoder.embed.positions.weight")->shape[0],
               spec.max_positions);
     EXPECT_EQ(loaded->model->spec().encoder->embedding.types, spec.encoder->embedding.types);
-    ThreadPool pool(2);
-    EXPECT_TRUE(same_bits(hidden(*original.model, pool), hidden(*loaded->model, pool))) << name;
+    CpuDevice device(2);
+    EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device))) << name;
   }
 }
 
-// A model in three files, named as llama-gguf-split does: the first, or the folder, is the model.
-TEST(GgufModels, SeveralFilesAreOneModel) {
+// A model split into three files, named as by llama-gguf-split: opened by the first file or by the folder.
+TEST(GgufModels, ASplitModelLoads) {
   const LoadedModel original = subject("golden/llama");
   const auto sources = *gguf_sources(original);
   ScratchFolder folder;
@@ -172,15 +173,15 @@ TEST(GgufModels, SeveralFilesAreOneModel) {
       if (static_cast<int>(t % 3) == i) part.push_back(sources[t]);
     ASSERT_TRUE(write_gguf(folder / fmt::format("m-{:05}-of-00003.gguf", i + 1), fields, part).ok());
   }
-  ThreadPool pool(2);
+  CpuDevice device(2);
   for (const std::string& path : {folder / "m-00001-of-00003.gguf", folder.path()}) {
     const auto loaded = load_model(path);
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-    EXPECT_TRUE(same_bits(hidden(*original.model, pool), hidden(*loaded->model, pool)));
+    EXPECT_TRUE(same_bits(hidden(*original.model, device), hidden(*loaded->model, device)));
   }
 }
 
-TEST(GgufModels, WhatGgufCannotSayIsRefused) {
+TEST(GgufModels, ModelsThatGgufCannotRepresentAreRefused) {
   for (const char* name :
        {"golden/llama-rope-dynamic", "golden/llama-biases", "golden/t5-relu-tied", "golden/qwen2-window",
         "golden/falcon-alibi-sequential", "golden/bloom-post-residual", "golden/t5-gated-silu-untied",
@@ -193,7 +194,7 @@ TEST(GgufModels, WhatGgufCannotSayIsRefused) {
   }
 }
 
-TEST(GgufModels, BrokenMetadataIsLocated) {
+TEST(GgufModels, BrokenMetadataGivesLocatedErrors) {
   const LoadedModel original = subject("golden/llama");
   ScratchFolder folder;
   const auto expect = [&](const std::function<void(GgufFields&, std::vector<GgufSource>&)>& change,
@@ -220,12 +221,12 @@ TEST(GgufModels, BrokenMetadataIsLocated) {
   };
   expect(drop("general.architecture"), {"general.architecture", "missing"});
   expect(set("general.architecture", GgufValue::text("lama")), {"'lama'", "did you mean 'llama'"});
-  expect(set("general.architecture", GgufValue::u32(3)), {"general.architecture", "no string"});
+  expect(set("general.architecture", GgufValue::u32(3)), {"general.architecture", "not a string"});
   expect(drop("llama.block_count"), {"llama.block_count", "missing"});
   expect(set("llama.block_count", GgufValue::text("two")),
          {"llama.block_count", "must be an integer, found 'two'"});
   expect(set("llama.block_count", GgufValue::u32(3)), {"blk.2.", "missing"});
-  expect(set("llama.block_count", GgufValue::u32(1)), {"blk.1.", "does not belong"});
+  expect(set("llama.block_count", GgufValue::u32(1)), {"blk.1.", "is not part of"});
   expect(set("llama.block_count", GgufValue::u32(1000000)), {"num_hidden_layers"});
   expect(set("llama.embedding_length", GgufValue::u32(32)), {"token_embd.weight", "shape"});
   expect(set("llama.attention.head_count", GgufValue::u32(0)), {"num_attention_heads"});
@@ -235,17 +236,18 @@ TEST(GgufModels, BrokenMetadataIsLocated) {
          {"rms_epsilon", "must be a number"});
   expect(set("llama.rope.dimension_count", GgufValue::u32(8)), {"rope.dimension_count", "8 of 16"});
   expect(set("llama.rope.scaling.type", GgufValue::text("longrope")), {"'longrope'", "linear and yarn"});
-  expect(set("llama.rope.scaling.type", GgufValue::text("yarn")), {"rope.scaling.factor", "yarn needs it"});
+  expect(set("llama.rope.scaling.type", GgufValue::text("yarn")),
+         {"rope.scaling.factor", "yarn requires it"});
   expect(set("split.count", GgufValue::u32(3)), {"file 1 of 3", "-00001-of-00003.gguf"});
   expect(lose("token_embd.weight"), {"token_embd.weight", "missing"});
-  expect(lose("blk.1.ffn_up.weight"), {"blk.1.ffn_up.weight", "the metadata asks for it"});
+  expect(lose("blk.1.ffn_up.weight"), {"blk.1.ffn_up.weight", "the metadata requires it"});
   expect([](GgufFields&, Sources& s) { s[0].name = "token_embd.weights"; }, {"token_embd.weight"});
   expect(
       [](GgufFields&, Sources& s) {
         const Tensor t = Tensor::full({8}, 3.0f);
         s.push_back({"rope_freqs.weight", DType::kF32, {8}, [t]() -> Result<Tensor> { return t; }});
       },
-      {"rope_freqs.weight", "not those of Llama 3"});
+      {"rope_freqs.weight", "do not match Llama 3"});
 }
 
 // --- files of llama.cpp ---
@@ -255,11 +257,11 @@ std::string golden_gguf() {
   return std::string(assets ? assets : "../shared/assets") + "/../golden/gguf/";
 }
 
-std::vector<float> next_log_probabilities(const Model& model, ThreadPool& pool,
+std::vector<float> next_log_probabilities(const Model& model, Device& device,
                                           const std::vector<int64_t>& ids) {
   Inputs inputs;
   inputs.source.add(ids);
-  const Tensor all = logits(model, pool, inputs), last = all.slice(all.dim(0) - 1, all.dim(0));
+  const Tensor all = logits(model, device, inputs), last = all.slice(all.dim(0) - 1, all.dim(0));
   std::vector<float> out(last.span().begin(), last.span().end());
   double sum = 0;
   const float most = *std::max_element(out.begin(), out.end());
@@ -268,20 +270,20 @@ std::vector<float> next_log_probabilities(const Model& model, ThreadPool& pool,
   return out;
 }
 
-// llama.cpp keeps keys and values in f16, and quantises activations to 8 bits beside quantised weights: its
-// log-probabilities are near, not equal, and tokens are compared where its choice is clear. It was not let
-// choose bytes (ids under 259).
+// llama.cpp stores keys and values in f16 and rounds activations to 8 bits with quantized weights: its
+// log-probabilities are close, not equal, and tokens are compared only where its choice is clear. Byte tokens
+// (ids below 259) were excluded from its choice.
 void compare(const Json& file, const Model& model, double tolerance, const std::string& kind) {
-  ThreadPool pool(2);
+  CpuDevice device(2);
   for (const Json& one : file["llama.cpp"]) {
     auto ids = one["prompt"].get<std::vector<int64_t>>();
-    const auto first = next_log_probabilities(model, pool, ids);
+    const auto first = next_log_probabilities(model, device, ids);
     double sum = 0;
     for (const Json& pair : one["first_top"])
       sum += std::abs(first[pair[0].get<size_t>()] - pair[1].get<double>());
     EXPECT_LE(sum / static_cast<double>(one["first_top"].size()), tolerance) << kind;
     for (const int64_t token : one["tokens"].get<std::vector<int64_t>>()) {
-      const auto p = next_log_probabilities(model, pool, ids);
+      const auto p = next_log_probabilities(model, device, ids);
       const auto best = std::max_element(p.begin() + 259, p.end());
       EXPECT_GE(p[static_cast<size_t>(token)], *best - 2 * tolerance) << kind;
       ids.push_back(token);
@@ -289,15 +291,15 @@ void compare(const Json& file, const Model& model, double tolerance, const std::
   }
 }
 
-TEST(GgufGolden, ComputesWhatLlamaCppComputes) {
+TEST(GgufGolden, MatchesLlamaCpp) {
   if (!std::filesystem::exists(golden_gguf())) GTEST_SKIP() << "no " << golden_gguf();
   std::ifstream in(golden_gguf() + "golden.json");
   const Json golden = Json::parse(in);
   for (const auto& [kind, file] : golden["files"].items()) {
     const auto loaded = load_model(golden_gguf() + "llama-" + (kind == "F32" ? "f32" : kind) + ".gguf");
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
-    // Both sides round activations to 8 bits, each in its own blocks: that is the noise of the quantised
-    // kinds.
+    // Both sides round activations to 8 bits, each in its own blocks: this causes the difference for
+    // quantized types.
     compare(file, *loaded->model, kind == "F32" ? 5e-3 : kind == "F16" ? 1e-2 : 0.15, kind);
   }
 }

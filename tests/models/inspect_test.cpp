@@ -1,4 +1,4 @@
-// What inspect says about models whose numbers are known.
+// inspect on models with known sizes.
 #include "models/inspect.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ Inspection of_config(const Json& config, const InspectOptions& options = {}) {
   return *seen;
 }
 
-TEST(Inspect, Gpt2HasItsPublishedSize) {
+TEST(Inspect, Gpt2HasThePublishedSize) {
   const Json config = Json::parse(
       R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 768, "n_layer": 12,
     "n_head": 12, "n_positions": 1024, "vocab_size": 50257})");
@@ -51,14 +51,14 @@ TEST(Inspect, Gpt2HasItsPublishedSize) {
   EXPECT_EQ(seen.memory.back().bytes, 124'439'808 * 18.0 / 32);
 }
 
-TEST(Inspect, MixtralCountsTheExpertsATokenMeets) {
+TEST(Inspect, MixtralCountsOnlySelectedExperts) {
   const Inspection seen = of_config(
       Json::parse(R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "hidden_size": 4096,
     "intermediate_size": 14336, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "num_local_experts": 8,
     "num_experts_per_tok": 2, "vocab_size": 32000, "max_position_embeddings": 32768, "tie_word_embeddings": false})"));
   EXPECT_EQ(seen.parameters, 46'702'792'704);
   EXPECT_EQ(seen.active, 12'879'925'248);
-  // Every active weight but the look-up table and the norms is met once.
+  // Every active weight except the embedding and the norms is used once per token.
   EXPECT_EQ(seen.costs[0].products, 2.0 * static_cast<double>(seen.active - 32000 * 4096 - 65 * 4096));
 }
 
@@ -71,11 +71,11 @@ TEST(Inspect, WindowsAndCrossAttentionCount) {
   EXPECT_EQ(t5.costs[0].attention, 2 * 4.0 * 32 * 10);
   EXPECT_EQ(t5.costs[1].attention, 2 * 2 * 4.0 * 32 * 10);
   EXPECT_EQ(t5.cross_cache_values, 2 * 2 * 32);
-  // The keys and values of cross-attention are made of the encoder's tokens.
+  // Cross-attention keys and values are computed from encoder tokens.
   EXPECT_EQ(t5.costs[0].products, 2.0 * 2 * (4 * 32 * 32 + 3 * 32 * 48 + 2 * 32 * 32));
 }
 
-TEST(Inspect, AgreesWithTheFilesOfEveryFixture) {
+TEST(Inspect, MatchesTheFilesOfEveryFixture) {
   int seen_models = 0;
   for (const auto& entry : std::filesystem::directory_iterator(std::string(MAKAR_TEST_GOLDEN) + "/models")) {
     SCOPED_TRACE(entry.path().string());
@@ -95,7 +95,7 @@ TEST(Inspect, AgreesWithTheFilesOfEveryFixture) {
   EXPECT_GE(seen_models, 20);
 }
 
-TEST(Inspect, SaysTheTypesOfTheFile) {
+TEST(Inspect, ReportsTheTypesOfTheFile) {
   const LoadedModel made = small_model(small_config("llama"));
   for (const auto& p : made.model->parameters().all())
     if (p->shape.rank() == 2) p->value = p->value.to(DType::kBF16);

@@ -1,4 +1,4 @@
-// Small models of several families, made from configs written here, with random weights.
+// Small models of several families from built-in configs, with random weights.
 #pragma once
 #include <string>
 
@@ -62,7 +62,7 @@ inline Json small_config(const std::string& family) {
   return Json();
 }
 
-// Random weights, larger than a fresh model's so that every part of it matters.
+// Random weights, larger than at initialisation so that every part has an effect.
 inline LoadedModel small_model(const Json& config, uint64_t seed = 7) {
   auto loaded = make_model(Config(config, "config.json"));
   check(loaded.ok(), loaded.ok() ? "" : loaded.error().text());

@@ -1,4 +1,4 @@
-// The models that the tests of bits run on, and what those tests share.
+// The models of the bit-equality tests, and shared helpers.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -18,8 +18,8 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
          !std::memcmp(a.raw(), b.raw(), a.bytes());
 }
 
-// "golden/llama": the fixture's folder. "small/llama": random weights and 256 positions, so that sequences
-// cross the tiles of 96 keys more than once.
+// "golden/llama": the folder of the fixture. "small/llama": random weights and 256 positions, so that
+// sequences cross the tiles of 96 keys more than once.
 inline LoadedModel subject(const std::string& name) {
   if (name.starts_with("small/")) return small_model(small_config(name.substr(6)));
   auto loaded = load_model(std::string(MAKAR_TEST_GOLDEN) + "/models/" + name.substr(7), {true});
@@ -39,7 +39,7 @@ inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
   return name;
 }
 
-// The longest sequence the tests give a model.
+// The longest sequence that the tests use with a model.
 inline int64_t longest(const ModelSpec& spec) {
   return spec.max_positions > 0 ? std::min<int64_t>(spec.max_positions, 215) : 215;
 }
@@ -55,16 +55,16 @@ inline std::vector<int64_t> random_ids(const ModelSpec& spec, int64_t length, ui
 
 inline Tensor rows_of(const Tensor& all, const Sequence& s) { return all.slice(s.start, s.start + s.length); }
 
-inline Tensor logits(const Model& model, ThreadPool& pool, const Inputs& inputs, KvCache* cache = nullptr) {
-  Context ctx{pool};
+inline Tensor logits(const Model& model, Device& device, const Inputs& inputs, KvCache* cache = nullptr) {
+  Context ctx{device};
   ForwardContext f{ctx, cache};
   const Tensor out = model.lm_logits(ctx, model.hidden(f, inputs));
   for (const float x : out.span())
-    check(std::isfinite(x), "logits must be finite for their bits to mean something");
+    check(std::isfinite(x), "logits must be finite, or comparing their bits is meaningless");
   return out;
 }
 
-// 33 sequences of many lengths; number 17 is `own`.
+// 33 sequences of different lengths; number 17 is `own`.
 constexpr size_t kOwn = 17;
 inline Batch crowd(const ModelSpec& spec, const std::vector<int64_t>& own, int64_t most, uint64_t salt) {
   Batch batch;
@@ -73,7 +73,7 @@ inline Batch crowd(const ModelSpec& spec, const std::vector<int64_t>& own, int64
   return batch;
 }
 
-// The batch's own tokens as labels [sequences, time], -100 beside them.
+// The batch's tokens as labels [sequences, time], -100 as padding.
 inline Labels labels_of(const Batch& batch) {
   int64_t time = 0;
   for (const Sequence& s : batch.sequences) time = std::max(time, s.length);

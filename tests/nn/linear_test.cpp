@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "kernels/cpu_device.h"
 #include "kernels/quant_blocks.h"
 #include "ops/elementwise.h"
 
@@ -28,13 +29,13 @@ struct Layer {
 };
 
 TEST(LinearOfBlocks, PackingChangesNoBit) {
-  ThreadPool pool(2);
-  Context ctx{pool};
+  CpuDevice device(2);
+  Context ctx{device};
   for (const DType type : kernels::test::block_types()) {
     Layer layer(type);
     const Tensor x = Tensor::from({5, 256}, kernels::test::random_floats(5 * 256, 1));
     const Tensor plain = layer.linear(ctx, x);
-    layer.linear.pack(pool);
+    layer.linear.pack(device);
     EXPECT_TRUE(same_bits(plain, layer.linear(ctx, x))) << name(type);
     layer.linear.unpack();
     EXPECT_TRUE(same_bits(plain, layer.linear(ctx, x))) << name(type);
@@ -43,19 +44,19 @@ TEST(LinearOfBlocks, PackingChangesNoBit) {
 
 // The weight stays as it is, the adapter and the input get gradients.
 TEST(LinearOfBlocks, AnAdapterTrainsBesideIt) {
-  ThreadPool pool(2);
+  CpuDevice device(2);
   Layer layer(DType::kQ4_K);
-  layer.linear.pack(pool);
+  layer.linear.pack(device);
   auto adapter = std::make_shared<Adapter>();
   adapter->a = layer.set.add("a", {4, 256}), adapter->b = layer.set.add("b", {40, 4});
   adapter->a->value = Tensor::from({4, 256}, kernels::test::random_floats(4 * 256, 2));
   adapter->b->value = Tensor::from({40, 4}, kernels::test::random_floats(40 * 4, 3));
   const Tensor x = Tensor::from({5, 256}, kernels::test::random_floats(5 * 256, 1));
-  Context plain{pool};
+  Context plain{device};
   const Tensor without = layer.linear(plain, x);
   layer.linear.attach(adapter);
-  Tape tape;
-  Context ctx{pool, &tape};
+  Tape tape(device);
+  Context ctx{device, &tape};
   tape.watch(x, Tensor());
   layer.set.watch(tape);
   const Tensor y = layer.linear(ctx, x);

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/rng.h"
+#include "kernels/cpu_device.h"
 #include "ops/shape.h"
 
 namespace makar {
@@ -43,7 +44,7 @@ TEST(Recurrent, GradientsEqualDifferences) {
   for (const CellKind kind : kKinds) {
     Layer layer({kind, 4, 3, 2, true});
     const Tensor x = random({2, 5, 4}, 1);
-    ThreadPool pool(1);
+    CpuDevice device(1);
     const Tensor weights = random({2, 5, 6}, 2, 1.0f);
     const auto loss = [&](Context& ctx) {
       const Tensor y = layer.recurrent.forward(ctx, x).sequence;
@@ -51,8 +52,8 @@ TEST(Recurrent, GradientsEqualDifferences) {
       for (int64_t i = 0; i < y.count(); ++i) total += static_cast<double>(y.f32()[i]) * weights.f32()[i];
       return std::pair<Tensor, double>(y, total);
     };
-    Tape tape;
-    Context ctx{pool, &tape};
+    Tape tape(device);
+    Context ctx{device, &tape};
     layer.parameters.watch(tape), tape.watch(x);
     tape.backward(loss(ctx).first, weights);
     layer.parameters.collect(tape);
@@ -61,7 +62,7 @@ TEST(Recurrent, GradientsEqualDifferences) {
       double norm = 0, difference = 0;
       for (const float g : grad.span()) norm += static_cast<double>(g) * g;
       const Tensor kept = value.clone();
-      Context plain{pool};
+      Context plain{device};
       for (uint64_t n = 0; n < 6; ++n) {
         const Tensor d = random(value.shape(), 1000 + n, 1.0f);
         double along = 0, ends[2];
@@ -82,8 +83,8 @@ TEST(Recurrent, GradientsEqualDifferences) {
 }
 
 TEST(Recurrent, TwoHalvesWithTheStateBetweenEqualTheWhole) {
-  ThreadPool pool(2);
-  Context ctx{pool};
+  CpuDevice device(2);
+  Context ctx{device};
   for (const CellKind kind : kKinds) {
     Layer layer({kind, 4, 3, 2, false});
     const Tensor x = random({1, 9, 4}, 1);
@@ -99,8 +100,8 @@ TEST(Recurrent, TwoHalvesWithTheStateBetweenEqualTheWhole) {
 }
 
 TEST(Recurrent, ASequenceIsTheSameAloneAndInABatch) {
-  ThreadPool pool(2);
-  Context ctx{pool};
+  CpuDevice device(2);
+  Context ctx{device};
   for (const CellKind kind : kKinds) {
     Layer layer({kind, 4, 3, 2, true});
     const Tensor x = random({7, 6, 4}, 1);

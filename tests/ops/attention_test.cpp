@@ -8,8 +8,9 @@
 #include <cstring>
 
 #include "base/rng.h"
-#include "kernels/kernels.h"
-#include "kernels/key_pages.h"
+#include "kernels/cpu/key_pages.h"
+#include "kernels/cpu/table.h"
+#include "kernels/cpu_device.h"
 #include "ops/rope.h"
 
 namespace makar {
@@ -57,13 +58,13 @@ std::vector<Variant> variants() {
 // All keys and values in pages, as a cache keeps them; what is not written is not a number.
 struct Pages {
   std::vector<Tensor> data;
-  std::vector<const std::byte*> pointers;
+  std::vector<int64_t> addresses;
   ops::CachedKeys offsets;
   Pages(const Tensor& k, const Tensor& v, const ops::AttentionOptions& o, DType k_type = DType::kF32,
         DType v_type = DType::kF32) {
     const int64_t dim = o.head_dim, k_head = kernels::key_tile_bytes(k_type, dim),
                   v_head = kernels::value_tile_bytes(v_type, dim);
-    offsets = {{}, 0, k_head, o.kv_heads * k_head, v_head, k_type, v_type};
+    offsets = {0, k_head, o.kv_heads * k_head, v_head, k_type, v_type};
     for (int64_t row = 0; row < k.dim(0); ++row) {
       const int64_t at = row % kernels::kKeyTile;
       if (at == 0) data.push_back(Tensor::full({o.kv_heads * (k_head + v_head) / 4}, NAN));
@@ -74,19 +75,21 @@ struct Pages {
                              data.back().raw() + offsets.v_offset + h * v_head);
       }
     }
-    for (const Tensor& page : data) pointers.push_back(page.raw());
+    for (const Tensor& page : data) addresses.push_back(reinterpret_cast<int64_t>(page.raw()));
   }
-  ops::CachedKeys keys() const {
-    ops::CachedKeys all = offsets;
-    all.pages = {pointers.data()};
-    return all;
+  Tensor attend(Context& ctx, const Tensor& q, const SequenceRows& rows, const AttentionOptions& o,
+                const ops::DistanceBias& bias = {}, const Tensor& q_sinks = {}) const {
+    ops::AttentionBatch batch =
+        ops::attention_batch(ctx, {rows}, o.heads, bias, o.sinks > 0 ? o.sinks + o.window : 0);
+    batch.pages = ctx.upload(addresses);
+    return ops::attend_cached(ctx, q, offsets, batch, o, q_sinks);
   }
 };
 
 class AttentionBits : public testing::Test {
  protected:
-  ThreadPool pool_{2};
-  Context ctx_{pool_};
+  CpuDevice device_{2};
+  Context ctx_{device_};
 };
 
 TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
@@ -104,8 +107,7 @@ TEST_F(AttentionBits, WholeEqualsChunksEqualsRowByRow) {
         const Tensor part = ops::attention(ctx_, q.slice(past, past + n), k, val, {rows}, v.o, v.bias);
         ASSERT_TRUE(same_bits(part, whole.slice(past, past + n)))
             << v.name << ", chunks of " << chunk << " at " << past;
-        const Tensor cached =
-            ops::attention_cached(ctx_, q.slice(past, past + n), pages.keys(), {rows}, v.o, v.bias);
+        const Tensor cached = pages.attend(ctx_, q.slice(past, past + n), rows, v.o, v.bias);
         ASSERT_TRUE(same_bits(cached, part)) << v.name << ", cached, chunks of " << chunk << " at " << past;
       }
     }
@@ -153,8 +155,8 @@ TEST_F(AttentionBits, SmallerPagesAreAttentionOverRoundedNumbers) {
       for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, kTokens})
         for (int64_t past = 0; past < kTokens; past += chunk) {
           const int64_t n = std::min(chunk, kTokens - past);
-          const Tensor part = ops::attention_cached(ctx_, q.slice(past, past + n), pages.keys(),
-                                                    {{0, n, 0, past + n, past}}, v.o, v.bias);
+          const Tensor part =
+              pages.attend(ctx_, q.slice(past, past + n), {0, n, 0, past + n, past}, v.o, v.bias);
           ASSERT_TRUE(same_bits(part, whole.slice(past, past + n)))
               << v.name << ", " << name(type[0]) << " and " << name(type[1]) << ", chunks of " << chunk
               << " at " << past;
@@ -226,9 +228,8 @@ TEST_F(AttentionBits, SinksStandRightBeforeTheWindow) {
       const Tensor turned = turn(q, own), to_sinks = rotary ? turn(q, near) : Tensor();
       const Pages pages(turn(k, own), v, o);
       const auto part = [&](int64_t past, int64_t n) {
-        return ops::attention_cached(ctx_, turned.slice(past, past + n), pages.keys(),
-                                     {{0, n, 0, past + n, past}}, o, bias,
-                                     rotary ? to_sinks.slice(past, past + n) : Tensor());
+        return pages.attend(ctx_, turned.slice(past, past + n), {0, n, 0, past + n, past}, o, bias,
+                            rotary ? to_sinks.slice(past, past + n) : Tensor());
       };
       const Tensor whole = part(0, kTokens);
       double apart = 0;
@@ -254,7 +255,7 @@ TEST_F(AttentionBits, SmallerPagesKnowTheirBounds) {
     Tensor v = Tensor::full({2, 8}, 3e8f);
     const auto read = [&] {
       const Pages pages(k, v, o, type, type);
-      return ops::attention_cached(ctx_, q, pages.keys(), {{0, 2, 0, 2, 0}}, o);
+      return pages.attend(ctx_, q, {0, 2, 0, 2, 0}, o);
     };
     const Tensor large = read();
     for (const float x : large.span()) ASSERT_TRUE(std::isfinite(x) && x > 6e4f) << name(type) << " " << x;
@@ -279,8 +280,8 @@ TEST_F(AttentionBits, AloneEqualsAmongOthersForwardAndGradients) {
     const auto cut = [&](const Tensor& t) { return t.slice(own.q_start, own.q_start + own.q_rows); };
     const auto run = [&](const Tensor& a, const Tensor& b, const Tensor& c,
                          const std::vector<SequenceRows>& rows, const Tensor& d) {
-      Tape tape;
-      Context ctx{pool_, &tape};
+      Tape tape(device_);
+      Context ctx{device_, &tape};
       for (const Tensor& t : {a, b, c}) tape.watch(t);
       const Tensor y = ops::attention(ctx, a, b, c, rows, v.o, v.bias);
       tape.backward(y, d);
@@ -360,7 +361,7 @@ TEST_F(AttentionBits, DropoutKeepsItsRateAndChangesWithTheStep) {
   constexpr int64_t kTokens = 128;
   const Tensor q = Tensor::zeros({kTokens, 32}),
                ones = Tensor::full({kTokens, 32}, 1.0f);  // equal weights: out = mean of keeps
-  Context ctx{pool_, nullptr, true, 5, 1};
+  Context ctx{device_, nullptr, true, 5, 1};
   const Tensor a = ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o);
   double mean = 0;
   for (const float x : a.span()) mean += x / static_cast<double>(a.count());

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "kernels/cpu_device.h"
 #include "kernels/decode_blocks.h"
 #include "kernels/quant_blocks.h"
 #include "ops/embedding.h"
@@ -26,8 +27,8 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 }
 
 TEST(BlockWeights, EmbeddingDecodesRows) {
-  ThreadPool pool(2);
-  Context ctx{pool};
+  CpuDevice device(2);
+  Context ctx{device};
   const std::vector<int64_t> ids = {3, 0, 6, 3};
   for (const DType type : block_types()) {
     const Tensor w = block_weight(type, 7, 512), y = ops::embedding(ctx, w, ids);
@@ -40,9 +41,9 @@ TEST(BlockWeights, EmbeddingDecodesRows) {
 }
 
 TEST(BlockWeights, DecodedIsDecodeBlocks) {
-  ThreadPool pool(2);
+  CpuDevice device(2);
   for (const DType type : block_types()) {
-    const Tensor w = block_weight(type, 70, 256), wide = ops::decoded(pool, w);
+    const Tensor w = block_weight(type, 70, 256), wide = ops::decoded(device, w);
     Tensor want = Tensor::empty(w.shape());
     kernels::decode_blocks(type, w.raw(), w.count(), want.f32());
     EXPECT_TRUE(same_bits(wide, want)) << name(type);
@@ -51,7 +52,7 @@ TEST(BlockWeights, DecodedIsDecodeBlocks) {
 
 // The loss a trainer sees comes from the logits a sampler sees, and x gets the gradient of the decoded head.
 TEST(BlockWeights, LossSeesTheLogitsOfTheProduct) {
-  ThreadPool pool(2);
+  CpuDevice device(2);
   for (const DType type : {DType::kQ8_0, DType::kQ4_K}) {
     const Tensor w = block_weight(type, 50, 256);
     const auto values = kernels::test::random_floats(9 * 256, 2);
@@ -59,8 +60,8 @@ TEST(BlockWeights, LossSeesTheLogitsOfTheProduct) {
     std::vector<int64_t> targets;
     for (int64_t i = 0; i < 9; ++i) targets.push_back(i * 5);
     const auto gradient = [&](bool fused, Tensor& loss) {
-      Tape tape;
-      Context ctx{pool, &tape};
+      Tape tape(device);
+      Context ctx{device, &tape};
       tape.watch(x, Tensor());
       loss = fused ? ops::linear_cross_entropy(ctx, x, w, {}, targets, {})
                    : ops::cross_entropy(ctx, ops::linear(ctx, x, w), targets, {});

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/rng.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 namespace makar::kernels {
 namespace {

@@ -1,6 +1,6 @@
 // One row for each op (and each of its cases): the op, a plain double-precision reference written here, and
 // what its inputs look like. op_table_test.cpp drives every row through the modes: against the reference,
-// finite differences, accumulated gradients, bits at several thread counts.
+// finite differences, accumulated gradients, bits at several thread counts and on the fence device.
 #pragma once
 #include <functional>
 #include <string>
@@ -40,6 +40,7 @@ struct OpRow {
   std::function<Tensors(Context&, const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
   bool training = false;
+  bool integers = false;  // the CPU multiplies integers here; the GPU decodes the weights instead
   double forward_limit = 2e-6;   // relative error of norms
   double gradient_limit = 1e-5;  // relative error of norms, against central differences of the reference
 };

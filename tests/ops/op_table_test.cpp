@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "base/rng.h"
+#include "kernels/cpu_device.h"
+#include "kernels/fence_device.h"
 #include "ops/shape.h"
 
 namespace makar::test {
@@ -46,10 +48,10 @@ struct Outcome {
 double weight_of(int64_t i) { return normal(500, i); }
 
 // Runs the op; gradients of sum(weight * output) are added to `into` where given.
-Outcome run(const OpRow& row, const Tensors& inputs, int threads, bool backward, const Tensors& into = {}) {
-  ThreadPool pool(threads);
-  Tape tape;
-  Context ctx{pool, backward ? &tape : nullptr, row.training, kSeed, kStep};
+Outcome run(const OpRow& row, const Tensors& inputs, Device& device, bool backward,
+            const Tensors& into = {}) {
+  Tape tape(device);
+  Context ctx{device, backward ? &tape : nullptr, row.training, kSeed, kStep};
   if (backward)
     for (size_t k = 0; k < inputs.size(); ++k)
       if (row.inputs[k].differentiable) tape.watch(inputs[k], into.empty() ? Tensor() : into[k]);
@@ -60,10 +62,15 @@ Outcome run(const OpRow& row, const Tensors& inputs, int threads, bool backward,
   const Tensor all = flat.size() == 1 ? flat[0] : ops::concat(ctx, flat, 0);
   Tensor weights = Tensor::empty(all.shape());
   for (int64_t i = 0; i < all.count(); ++i) weights.f32()[i] = static_cast<float>(weight_of(i));
-  tape.backward(all, weights);
+  tape.backward(all, weights.to(device.memory()));
   for (size_t k = 0; k < inputs.size(); ++k)
     outcome.gradients.push_back(row.inputs[k].differentiable ? tape.gradient(inputs[k]) : Tensor());
   return outcome;
+}
+
+Outcome run(const OpRow& row, const Tensors& inputs, int threads, bool backward, const Tensors& into = {}) {
+  CpuDevice device(threads);
+  return run(row, inputs, device, backward, into);
 }
 
 double reference_loss(const OpRow& row, const Arrays& inputs) {
@@ -185,6 +192,32 @@ TEST_P(OpTable, SameBitsOnAnyThreads) {
       EXPECT_TRUE(same_bits(one.gradients[k], many.gradients[k]))
           << "gradient " << k << " on " << threads << " threads";
   }
+}
+
+// The bits of one CPU thread, on a device whose memory the host cannot touch.
+void expect_same_bits_on(Device& device, const OpRow& row) {
+  const Tensors inputs = make_inputs(row);
+  const Outcome want = run(row, inputs, 1, true);
+  Tensors there;
+  for (const Tensor& t : inputs) there.push_back(t.to(device.memory()));
+  const Outcome got = run(row, there, device, true);
+  for (size_t k = 0; k < want.outputs.size(); ++k)
+    EXPECT_TRUE(same_bits(want.outputs[k], got.outputs[k].host())) << "output " << k;
+  for (size_t k = 0; k < inputs.size(); ++k)
+    EXPECT_TRUE(same_bits(want.gradients[k], got.gradients[k].defined() ? got.gradients[k].host() : Tensor()))
+        << "gradient " << k;
+}
+
+TEST_P(OpTable, SameBitsBehindTheFence) {
+  FenceDevice fence(2);
+  expect_same_bits_on(fence, *GetParam());
+}
+
+TEST_P(OpTable, SameBitsOnCuda) {
+  static const auto cuda = open_device("cuda");
+  if (!cuda.ok()) GTEST_SKIP() << cuda.error().text();
+  if (GetParam()->integers) GTEST_SKIP() << "the GPU decodes weights of block types";
+  expect_same_bits_on(**cuda, *GetParam());
 }
 
 std::vector<const OpRow*> all_rows() {

@@ -1,6 +1,7 @@
 // Rows of the op table: elementwise arithmetic, activations, dropout.
 #include <cmath>
 
+#include "kernels/cpu_device.h"
 #include "ops/elementwise.h"
 #include "ops/op_table.h"
 
@@ -79,8 +80,8 @@ void add_dropout(std::vector<OpRow>& rows, const std::string& name, const Shape&
   OpRow row{name, {{shape}}, {}, {}, true};
   row.run = [](Context& ctx, const Tensors& in) { return Tensors{ops::dropout(ctx, in[0], 0.3f)}; };
   row.reference = [shape](const Arrays& in) {
-    ThreadPool pool(1);
-    Context ctx{pool, nullptr, true, kSeed, kStep};
+    CpuDevice device(1);
+    Context ctx{device, nullptr, true, kSeed, kStep};
     const Tensor mask = ops::dropout(ctx, Tensor::full(shape, 1.0f), 0.3f);
     Array y(shape);
     for (int64_t i = 0; i < y.count(); ++i) y[i] = in[0][i] * mask.f32()[i];

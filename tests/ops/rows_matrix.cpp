@@ -50,8 +50,8 @@ void add_packed(std::vector<OpRow>& rows, DType type) {
   OpRow row{"linear_packed_" + makar::name(type), {{{13, 40}}, {{29, 40}}, {{29}}}, {}, {}};
   row.inputs[1].type = type, row.inputs[1].differentiable = false;
   row.run = [type](Context& ctx, const Tensors& in) {
-    const auto packed = kernels::PackedMatrix::pack(ctx.pool, {in[1].raw(), type, 40, 1}, 29, 40);
-    return Tensors{ops::linear(ctx, in[0], in[1], in[2], &packed)};
+    const auto packed = ctx.device.pack({in[1].address(), type, 40, 1}, 29, 40);
+    return Tensors{ops::linear(ctx, in[0], in[1], in[2], packed.get())};
   };
   row.reference = [](const Arrays& in) { return Arrays{product(in[0], in[1], &in[2], {13, 29})}; };
   rows.push_back(row);
@@ -79,11 +79,11 @@ void add_block_linear(std::vector<OpRow>& rows, DType type, bool packed) {
   const int64_t m = packed ? 13 : 3, in = 256, out = 29;
   const BlockWeight w(type, out, in);
   OpRow row{(packed ? "linear_packed_" : "linear_") + makar::name(type), {{{m, in}}, {{out}}}, {}, {}};
-  row.forward_limit = kInt8Limit;
+  row.forward_limit = kInt8Limit, row.integers = true;
   row.run = [=](Context& ctx, const Tensors& x) {
-    kernels::PackedMatrix made;
-    if (packed) made = kernels::PackedMatrix::pack(ctx.pool, {w.value.raw(), type, in, 1}, out, in);
-    return Tensors{ops::linear(ctx, x[0], w.value, x[1], &made)};
+    const Tensor value = w.value.to(ctx.device.memory());
+    const auto made = packed ? ctx.device.pack({value.address(), type, in, 1}, out, in) : nullptr;
+    return Tensors{ops::linear(ctx, x[0], value, x[1], made.get())};
   };
   row.reference = [=](const Arrays& x) { return Arrays{product(x[0], w.wide, &x[1], {m, out})}; };
   rows.push_back(row);

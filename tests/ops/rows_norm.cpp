@@ -60,7 +60,9 @@ void add_rms_norm(std::vector<OpRow>& rows, const std::string& name, const Shape
 void add_batch_norm(std::vector<OpRow>& rows, const std::string& name, const Shape& x, bool training) {
   OpRow row{name, {{x, 2.0, 1.0}, {{x[-1]}}, {{x[-1]}}}, {}, {}, training};
   row.run = [=](Context& ctx, const Tensors& in) {
-    ops::BatchNormState state{Tensor::full({x[-1]}, 0.3f), Tensor::full({x[-1]}, 1.7f), 0.1f};
+    Memory& memory = ctx.device.memory();
+    ops::BatchNormState state{Tensor::full({x[-1]}, 0.3f).to(memory), Tensor::full({x[-1]}, 1.7f).to(memory),
+                              0.1f};
     return Tensors{ops::batch_norm(ctx, in[0], in[1], in[2], 1e-5f, state)};
   };
   row.reference = [=](const Arrays& in) {

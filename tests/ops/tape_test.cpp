@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/rng.h"
+#include "kernels/cpu_device.h"
 #include "ops/checkpoint.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
@@ -17,6 +18,10 @@
 
 namespace makar {
 namespace {
+
+void expect_all(const Tensor& t, float value) {
+  for (const float v : t.span()) EXPECT_EQ(v, value);
+}
 
 Tensor random(const Shape& shape, uint64_t salt) {
   Tensor t = Tensor::empty(shape);
@@ -30,14 +35,14 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 class TapeTest : public testing::Test {
  protected:
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
 };
 
 TEST_F(TapeTest, AddsToTheGivenBufferOverSeveralRuns) {
   const Tensor w = random({3, 4}, 1), sum = Tensor::zeros({3, 4});
   for (int run = 0; run < 3; ++run) {
-    Tape tape;
-    Context ctx{pool_, &tape};
+    Tape tape(device_);
+    Context ctx{device_, &tape};
     tape.watch(w, sum);
     tape.backward(ops::sum(ctx, ops::scale(ctx, w, 2.0f)));
     EXPECT_EQ(tape.gradient(w).raw(), sum.raw());
@@ -48,32 +53,32 @@ TEST_F(TapeTest, AddsToTheGivenBufferOverSeveralRuns) {
 // y = x + f(x) + x: the same gradient tensor goes three ways, and none of them may write into another's.
 TEST_F(TapeTest, SharedGradientsOfResidualsStayApart) {
   const Tensor x = random({2, 3}, 1), other = random({2, 3}, 2);
-  Tape tape;
-  Context ctx{pool_, &tape};
+  Tape tape(device_);
+  Context ctx{device_, &tape};
   tape.watch(x), tape.watch(other);
   const Tensor inner = ops::scale(ctx, x, 1.0f), twin = ops::scale(ctx, other, 1.0f);
   const Tensor y = ops::add(ctx, ops::add(ctx, inner, twin), ops::scale(ctx, inner, 3.0f));
   tape.backward(ops::sum(ctx, ops::add(ctx, y, inner)));
-  for (const float g : tape.gradient(x).span()) EXPECT_EQ(g, 5.0f);
-  for (const float g : tape.gradient(other).span()) EXPECT_EQ(g, 1.0f);
+  expect_all(tape.gradient(x), 5.0f);
+  expect_all(tape.gradient(other), 1.0f);
 }
 
 TEST_F(TapeTest, ThroughReshapesTheBufferIsStillShared) {
   const Tensor x = random({2, 3}, 1);
-  Tape tape;
-  Context ctx{pool_, &tape};
+  Tape tape(device_);
+  Context ctx{device_, &tape};
   tape.watch(x);
   const Tensor a = ops::scale(ctx, x, 1.0f), flat = ops::reshape(ctx, a, {6}),
                back = ops::reshape(ctx, flat, {3, 2});
   const Tensor y = ops::add(ctx, ops::reshape(ctx, flat, {2, 3}), ops::scale(ctx, a, 2.0f));
   tape.backward(ops::add(ctx, ops::sum(ctx, y), ops::sum(ctx, ops::scale(ctx, back, 4.0f))));
-  for (const float g : tape.gradient(x).span()) EXPECT_EQ(g, 7.0f);
+  expect_all(tape.gradient(x), 7.0f);
 }
 
 TEST_F(TapeTest, WhatNothingDependsOnGetsNoGradient) {
   const Tensor x = random({2, 3}, 1), unused = random({2}, 2), off_path = random({2, 3}, 3);
-  Tape tape;
-  Context ctx{pool_, &tape};
+  Tape tape(device_);
+  Context ctx{device_, &tape};
   for (const Tensor& t : {x, unused, off_path}) tape.watch(t);
   ops::scale(ctx, off_path, 2.0f);  // recorded, not part of the loss
   tape.backward(ops::sum(ctx, x));
@@ -84,7 +89,7 @@ TEST_F(TapeTest, WhatNothingDependsOnGetsNoGradient) {
 
 TEST_F(TapeTest, ALeafCanBeTheLoss) {
   const Tensor x = Tensor::full({}, 3.0f);
-  Tape tape;
+  Tape tape(device_);
   tape.watch(x);
   tape.backward(x);
   EXPECT_EQ(tape.gradient(x).f32()[0], 1.0f);
@@ -92,15 +97,15 @@ TEST_F(TapeTest, ALeafCanBeTheLoss) {
 
 TEST_F(TapeTest, AVectorNeedsItsGradient) {
   const Tensor x = random({3}, 1);
-  Tape tape;
-  Context ctx{pool_, &tape};
+  Tape tape(device_);
+  Context ctx{device_, &tape};
   tape.watch(x);
   const Tensor y = ops::scale(ctx, x, 2.0f);
   EXPECT_THROW(tape.backward(y), ContractError);
 }
 
 TEST_F(TapeTest, WithoutATapeNothingIsKept) {
-  Context ctx{pool_};
+  Context ctx{device_};
   const Tensor x = random({4, 4}, 1);
   const Tensor y = ops::activate(ctx, x, ops::Activation::kTanh);
   EXPECT_TRUE(x.exclusive());
@@ -128,9 +133,9 @@ struct Network {
         ctx, h, ops::dropout(ctx, ops::linear(ctx, ops::dropout(ctx, up, 0.2f), weights[3 * b + 2]), 0.2f));
   }
   // Loss and all gradients; `depth` nests checkpoints: 0 none, 1 around each block, 2 around all of those.
-  std::vector<Tensor> run(ThreadPool& pool, int depth) const {
-    Tape tape;
-    Context ctx{pool, &tape, true, 3, 4};
+  std::vector<Tensor> run(Device& device, int depth) const {
+    Tape tape(device);
+    Context ctx{device, &tape, true, 3, 4};
     tape.watch(x), tape.watch(memory);
     for (const Tensor& w : weights) tape.watch(w);
     const auto all = [&](Context& c, const std::vector<Tensor>& in) {
@@ -156,9 +161,9 @@ struct Network {
 
 TEST_F(TapeTest, CheckpointsChangeNoBit) {
   const Network net;
-  const auto plain = net.run(pool_, 0);
+  const auto plain = net.run(device_, 0);
   for (const int depth : {1, 2}) {
-    const auto again = net.run(pool_, depth);
+    const auto again = net.run(device_, depth);
     for (size_t i = 0; i < plain.size(); ++i)
       EXPECT_TRUE(same_bits(plain[i], again[i])) << "depth " << depth << ", tensor " << i;
   }
@@ -166,14 +171,14 @@ TEST_F(TapeTest, CheckpointsChangeNoBit) {
 
 TEST_F(TapeTest, ACheckpointMayHandItsInputThrough) {
   const Tensor x = random({3}, 1);
-  Tape tape;
-  Context ctx{pool_, &tape};
+  Tape tape(device_);
+  Context ctx{device_, &tape};
   tape.watch(x);
   const Tensor h = ops::scale(ctx, x, 2.0f);
   const Tensor y =
       ops::checkpoint(ctx, {h, h, Tensor()}, [](Context&, const std::vector<Tensor>& in) { return in[1]; });
   tape.backward(ops::sum(ctx, y));
-  for (const float g : tape.gradient(x).span()) EXPECT_EQ(g, 2.0f);
+  expect_all(tape.gradient(x), 2.0f);
 }
 
 TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
@@ -181,8 +186,8 @@ TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
   std::vector<int64_t> targets;
   for (int64_t i = 0; i < 37; ++i) targets.push_back(i % 4 == 1 ? ops::kIgnore : i * 3 % 50);
   const auto run = [&](int64_t held, float cap) {
-    Tape tape;
-    Context ctx{pool_, &tape};
+    Tape tape(device_);
+    Context ctx{device_, &tape};
     for (const Tensor& t : {x, w, b}) tape.watch(t);
     ops::CrossEntropyOptions o{0.1f, ops::Reduction::kMean, cap};
     Tensor loss;
@@ -214,7 +219,7 @@ TEST_F(TapeTest, LinearCrossEntropyEqualsItsPartsInBlocks) {
 }
 
 TEST_F(TapeTest, DropoutKeepsItsRateAndDrawsByCall) {
-  Context ctx{pool_, nullptr, true, 5, 1};
+  Context ctx{device_, nullptr, true, 5, 1};
   const Tensor ones = Tensor::full({400, 100}, 1.0f);
   const Tensor a = ops::dropout(ctx, ones, 0.3f), b = ops::dropout(ctx, ones, 0.3f);
   int64_t dropped = 0, both = 0;
@@ -232,7 +237,7 @@ TEST_F(TapeTest, DropoutKeepsItsRateAndDrawsByCall) {
 }
 
 TEST_F(TapeTest, BatchNormKeepsRunningStatistics) {
-  Context ctx{pool_, nullptr, true};
+  Context ctx{device_, nullptr, true};
   const Tensor x = random({11, 3}, 1), w = Tensor::full({3}, 1.0f), b = Tensor::zeros({3});
   ops::BatchNormState state{Tensor::full({3}, 0.5f), Tensor::full({3}, 2.0f), 0.1f};
   ops::batch_norm(ctx, x, w, b, 1e-5f, state);

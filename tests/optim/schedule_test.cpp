@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-TEST(Schedule, EndsAndBeyond) {
+TEST(Schedule, AtAndAfterTheEnd) {
   Schedule s{ScheduleKind::kCosine, 1.0, 10, 110, 0.1};
   EXPECT_EQ(s.at(0), 0.0);
   EXPECT_EQ(s.at(5), 0.5);
@@ -22,7 +22,7 @@ TEST(Schedule, EndsAndBeyond) {
   EXPECT_NEAR(s.at(40), 0.5, 1e-12);
   s = {ScheduleKind::kConstant, 0.3};
   EXPECT_EQ(s.at(0), 0.3);
-  s = {ScheduleKind::kLinear, 0.3};  // no steps at all
+  s = {ScheduleKind::kLinear, 0.3};  // no steps
   EXPECT_EQ(s.at(0), 0.0);
 }
 
@@ -32,7 +32,7 @@ TEST(Schedule, WarmUpStableDecay) {
   EXPECT_EQ(s.at(5), 0.5);
   EXPECT_EQ(s.at(10), 1.0);
   EXPECT_EQ(s.at(79), 1.0);
-  EXPECT_EQ(s.at(80), 1.0);  // the first step of the way down
+  EXPECT_EQ(s.at(80), 1.0);  // the first step of the decay phase
   EXPECT_NEAR(s.at(90), 0.6, 1e-12);
   EXPECT_NEAR(s.at(100), 0.2, 1e-12);
   EXPECT_NEAR(s.at(1000), 0.2, 1e-12);
@@ -40,7 +40,7 @@ TEST(Schedule, WarmUpStableDecay) {
   EXPECT_NEAR(s.at(85), 0.8, 1e-12);
   s.shape = DecayShape::kOneMinusSqrt;
   EXPECT_NEAR(s.at(85), 0.6, 1e-12);
-  s.decay = 0;  // never down
+  s.decay = 0;  // no decay phase
   EXPECT_EQ(s.at(99), 1.0);
   EXPECT_EQ(schedule_kind("wsd").value(), schedule_kind("warmup_stable_decay").value());
   EXPECT_FALSE(decay_shape("cosin").ok());

@@ -1,4 +1,4 @@
-// Encoders: what they write reads back near, and at least as near as what llama-quantize writes.
+// Encoders: dequantized values are close to the originals, at least as close as those of llama-quantize.
 #include "quant/encode.h"
 
 #include <gtest/gtest.h>
@@ -8,19 +8,13 @@
 
 #include "base/rng.h"
 #include "formats/gguf.h"
-#include "kernels/decode_blocks.h"
+#include "models/dequantize.h"
 
 namespace makar {
 namespace {
 
 constexpr DType kBlocks[] = {DType::kQ8_0, DType::kQ4_0, DType::kQ4_1, DType::kQ5_0,
                              DType::kQ5_1, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K};
-
-Tensor decoded(const Tensor& t) {
-  Tensor out = Tensor::empty(t.shape());
-  kernels::decode_blocks(t.dtype(), t.raw(), t.count(), out.f32());
-  return out;
-}
 
 double rmse(const Tensor& a, const Tensor& b, std::span<const float> weights = {}) {
   double sum = 0;
@@ -38,20 +32,20 @@ Tensor normal(const Shape& shape, uint64_t seed) {
   return t;
 }
 
-TEST(Encode, ErrorsAreThoseOfTheBits) {
+TEST(Encode, ErrorsMatchTheNumberOfBits) {
   ThreadPool pool(2);
   const Tensor x = normal({64, 512}, 1);
   const std::map<DType, double> most = {{DType::kQ8_0, 0.0065}, {DType::kQ4_0, 0.090}, {DType::kQ4_1, 0.075},
                                         {DType::kQ5_0, 0.045},  {DType::kQ5_1, 0.038}, {DType::kQ4_K, 0.078},
                                         {DType::kQ5_K, 0.039},  {DType::kQ6_K, 0.019}};
   for (const DType type : kBlocks)
-    EXPECT_LT(rmse(decoded(encode(pool, x, type)), x), most.at(type)) << name(type);
+    EXPECT_LT(rmse(dequantized(encode(pool, x, type)), x), most.at(type)) << name(type);
   EXPECT_EQ(rmse(encode(pool, x, DType::kF32), x), 0);
-  EXPECT_LT(rmse(decoded(encode(pool, x, DType::kF16)), x), 3e-4);
-  EXPECT_LT(rmse(decoded(encode(pool, x, DType::kBF16)), x), 3e-3);
+  EXPECT_LT(rmse(dequantized(encode(pool, x, DType::kF16)), x), 3e-4);
+  EXPECT_LT(rmse(dequantized(encode(pool, x, DType::kBF16)), x), 3e-3);
 }
 
-TEST(Encode, OddRows) {
+TEST(Encode, UnusualRows) {
   ThreadPool pool(1);
   std::vector<Tensor> rows = {Tensor::zeros({1, 256}), Tensor::full({1, 256}, 1.0f),
                               Tensor::full({1, 256}, -1.0f), Tensor::full({1, 256}, 1e-30f),
@@ -61,7 +55,7 @@ TEST(Encode, OddRows) {
   rows.push_back(spike);
   for (const Tensor& x : rows)
     for (const DType type : kBlocks) {
-      const Tensor y = decoded(encode(pool, x, type));
+      const Tensor y = dequantized(encode(pool, x, type));
       float largest = 0;
       for (const float v : x.span()) largest = std::max(largest, std::abs(v));
       for (int64_t i = 0; i < 256; ++i)
@@ -70,19 +64,19 @@ TEST(Encode, OddRows) {
     }
 }
 
-TEST(Encode, ImportanceMovesTheError) {
+TEST(Encode, ImportanceReducesTheErrorOfItsColumns) {
   ThreadPool pool(2);
   const Tensor x = normal({32, 512}, 2);
   std::vector<float> importance(512, 0.01f);
   for (size_t i = 0; i < importance.size(); i += 4) importance[i] = 10.0f;
   for (const DType type : {DType::kQ4_0, DType::kQ4_K, DType::kQ5_K, DType::kQ6_K}) {
-    const double plain = rmse(decoded(encode(pool, x, type)), x, importance);
-    const double weighted = rmse(decoded(encode(pool, x, type, importance)), x, importance);
+    const double plain = rmse(dequantized(encode(pool, x, type)), x, importance);
+    const double weighted = rmse(dequantized(encode(pool, x, type, importance)), x, importance);
     EXPECT_LT(weighted, 0.9 * plain) << name(type);
   }
 }
 
-TEST(Encode, ThreadsChangeNothing) {
+TEST(Encode, SameBitsForAnyThreadCount) {
   const Tensor x = normal({37, 256}, 3);
   for (const DType type : kBlocks) {
     ThreadPool one(1), four(4);
@@ -104,8 +98,8 @@ TEST(Encode, NotWorseThanLlamaQuantize) {
     for (const GgufTensor& t : (*theirs)->tensors()) {
       if (!is_block(t.dtype)) continue;
       const Tensor x = (*original)->view(*(*original)->find(t.name));
-      const double ours = rmse(decoded(encode(pool, x, t.dtype)), x),
-                   reference = rmse(decoded((*theirs)->view(t)), x);
+      const double ours = rmse(dequantized(encode(pool, x, t.dtype)), x),
+                   reference = rmse(dequantized((*theirs)->view(t)), x);
       EXPECT_LE(ours, reference * 1.0001) << kind << " " << t.name << " " << name(t.dtype);
       if (t.name == "blk.0.ffn_down.weight" || t.name == "token_embd.weight")
         RecordProperty(std::string(kind) + "_" + (t.name[0] == 'b' ? "down" : "embd"),

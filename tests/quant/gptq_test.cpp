@@ -1,4 +1,4 @@
-// Error-minimising rounding: the error of the output falls below that of rounding each weight alone.
+// Error-minimising rounding: the output error is below that of rounding each weight alone.
 #include "quant/gptq.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/rng.h"
-#include "kernels/decode_blocks.h"
+#include "models/dequantize.h"
 #include "quant/encode.h"
 
 namespace makar {
@@ -19,7 +19,7 @@ Tensor normal(const Shape& shape, uint64_t seed) {
   return t;
 }
 
-// Inputs whose columns go together, as a model's do: x^T x / rows.
+// x^T x / rows of inputs with correlated columns, like those of a model.
 Tensor correlated(int64_t n, int64_t rows) {
   const Tensor x = normal({rows, n}, 4), common = normal({rows, 8}, 5), mix = normal({8, n}, 6);
   std::vector<double> h(static_cast<size_t>(n * n));
@@ -42,8 +42,7 @@ Tensor correlated(int64_t n, int64_t rows) {
 
 // Mean of |x (w - q)|^2: sum over rows of e H e^T.
 double output_error(const Tensor& w, const Tensor& q, const Tensor& h) {
-  Tensor d = Tensor::empty(w.shape());
-  kernels::decode_blocks(q.dtype(), q.raw(), q.count(), d.f32());
+  const Tensor d = dequantized(q);
   const int64_t n = w.dim(1);
   double sum = 0;
   for (int64_t r = 0; r < w.dim(0); ++r)
@@ -55,7 +54,7 @@ double output_error(const Tensor& w, const Tensor& q, const Tensor& h) {
   return sum;
 }
 
-TEST(Gptq, TheOutputIsNearer) {
+TEST(Gptq, ReducesTheOutputError) {
   ThreadPool pool(2);
   const Tensor w = normal({16, 256}, 7), h = correlated(256, 300);
   for (const DType type : {DType::kQ4_0, DType::kQ4_1, DType::kQ5_0, DType::kQ5_1, DType::kQ8_0, DType::kQ4_K,
@@ -66,7 +65,7 @@ TEST(Gptq, TheOutputIsNearer) {
   }
 }
 
-TEST(Gptq, WithoutCorrelationItRoundsPlainly) {
+TEST(Gptq, WithoutCorrelationEqualsPlainRounding) {
   ThreadPool pool(2);
   const Tensor w = normal({4, 64}, 8);
   Tensor h = Tensor::zeros({64, 64});
@@ -75,7 +74,7 @@ TEST(Gptq, WithoutCorrelationItRoundsPlainly) {
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0);
 }
 
-TEST(Gptq, ThreadsChangeNothing) {
+TEST(Gptq, SameBitsForAnyThreadCount) {
   ThreadPool one(1), four(4);
   const Tensor w = normal({9, 256}, 9), h = correlated(256, 100);
   const Tensor a = encode_gptq(one, w, DType::kQ4_K, h), b = encode_gptq(four, w, DType::kQ4_K, h);

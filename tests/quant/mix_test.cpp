@@ -1,4 +1,4 @@
-// Mixes give every tensor the type that llama-quantize gives it.
+// Mixes choose the same type for every tensor as llama-quantize.
 #include "quant/mix.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ GgufModel model(int64_t layers, bool output, int64_t width = 256) {
   return m;
 }
 
-TEST(Mix, TheFilesOfLlamaQuantize) {
+TEST(Mix, MatchesFilesOfLlamaQuantize) {
   const char* assets = std::getenv("MAKAR_ASSETS");
   const std::string folder = std::string(assets ? assets : "../shared/assets") + "/../golden/gguf/";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
@@ -58,7 +58,7 @@ TEST(Mix, SomeLayersGetMoreBits) {
   EXPECT_EQ((*mix)(m.tensors[1]), DType::kQ6_K);
 }
 
-TEST(Mix, TiedTablesOddRowsAndSmallTensors) {
+TEST(Mix, TiedEmbeddingsUnusualRowsAndSmallTensors) {
   const auto tied = Mix::find("q4_k", model(2, false));
   ASSERT_TRUE(tied.ok());
   EXPECT_EQ(tied->name(), "q4_k_m");

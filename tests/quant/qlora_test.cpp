@@ -1,4 +1,5 @@
-// Adapters beside a base in fewer bits: small in memory, gradients as beside the same base decoded, trained.
+// Adapters on a quantized base: memory, gradients close to those on the dequantized base, training.
+#include "kernels/cpu_device.h"
 #include "models/adapter.h"
 #include "models/subjects.h"
 #include "optim/optimizer.h"
@@ -9,19 +10,20 @@
 namespace makar {
 namespace {
 
-// Wide enough for super-blocks; weights of a fresh model's size, so that rounding stays rounding.
+// Wide enough for super-blocks; weights have the scale of a new model, so that quantization errors stay
+// small.
 LoadedModel plain_model() {
   Json c = small_config("llama");
   c["hidden_size"] = 256, c["intermediate_size"] = 512, c["head_dim"] = 64;
   auto made = make_model(Config(c, "config.json"));
-  check(made.ok(), "no model");
+  check(made.ok(), "cannot create the model");
   initialize(*made->model, 7);
   return std::move(*made);
 }
 
 class Qlora : public testing::TestWithParam<const char*> {
  protected:
-  // A model whose frozen part is of the type of the parameter, with an adapter whose B is not zero.
+  // A model whose frozen base has the type given by the test parameter, with an adapter whose B is not zero.
   LoadedModel base() {
     LoadedModel loaded = plain_model();
     const Status s = quantize_in_memory(*loaded.model, GetParam(), pool_);
@@ -31,7 +33,7 @@ class Qlora : public testing::TestWithParam<const char*> {
   AdapterConfig put(const LoadedModel& loaded, bool dora = false) {
     AdapterConfig config;
     config.rank = 4, config.alpha = 8, config.dora = dora, config.targets = {"all-linear"};
-    check(add_adapter(loaded, config, pool_, 3).ok(), "no adapter");
+    check(add_adapter(loaded, config, device_, 3).ok(), "cannot add the adapter");
     const Rng rng(1, Purpose::kSynthetic);
     for (const auto& p : loaded.model->parameters().all())
       if (p->name.find("lora_B") != std::string::npos)
@@ -39,15 +41,15 @@ class Qlora : public testing::TestWithParam<const char*> {
           p->value.f32()[i] = 0.05f * (rng.uniform(static_cast<uint64_t>(i)) - 0.5f);
     return config;
   }
-  // The loss, and the gradients of what is trained.
+  // The loss; also computes the gradients of the trainable parameters.
   float backward(const LoadedModel& loaded) {
     Inputs in;
     in.source.add(random_ids(loaded.model->spec(), 40, 5));
     in.source.add(random_ids(loaded.model->spec(), 9, 6));
-    Tape tape;
+    Tape tape(device_);
     loaded.model->parameters().clear_gradients();
     loaded.model->parameters().watch(tape);
-    Context ctx{pool_, &tape};
+    Context ctx{device_, &tape};
     ForwardContext f{ctx};
     const Tensor loss = *head_loss(f, *loaded.model, in, labels_of(in.source));
     tape.backward(loss);
@@ -55,9 +57,10 @@ class Qlora : public testing::TestWithParam<const char*> {
     return loss.f32()[0];
   }
   ThreadPool pool_{2};
+  CpuDevice device_{pool_};
 };
 
-TEST_P(Qlora, TheFrozenBlocksAreSmall) {
+TEST_P(Qlora, TheFrozenBaseIsSmallInMemory) {
   const LoadedModel whole = plain_model(), loaded = base();
   size_t before = 0, after = 0;
   whole.model->each_linear([&](const std::string& name, Linear& l) {
@@ -71,12 +74,13 @@ TEST_P(Qlora, TheFrozenBlocksAreSmall) {
   EXPECT_LE(static_cast<double>(after), static_cast<double>(before) * (9.0 / 32));
 }
 
-// The forward rounds activations to int8, so gradients are near those beside the decoded base, not equal.
-TEST_P(Qlora, GradientsAreThoseBesideTheDecodedBase) {
+// The forward pass rounds activations to int8, so gradients are close to those on the dequantized base, not
+// equal.
+TEST_P(Qlora, GradientsMatchTheDequantizedBase) {
   for (const bool dora : {false, true}) {
     const LoadedModel small = base(), wide = base();
     wide.model->each_linear([&](const std::string&, Linear& l) {
-      l.weight()->value = ops::decoded(pool_, l.weight()->value).clone();
+      l.weight()->value = ops::decoded(device_, l.weight()->value).clone();
     });
     put(small, dora), put(wide, dora);
     const float a = backward(small), b = backward(wide);
@@ -97,7 +101,7 @@ TEST_P(Qlora, GradientsAreThoseBesideTheDecodedBase) {
   }
 }
 
-// What reaches the input of a layer is exactly the gradient through the decoded weight.
+// The gradient of a layer's input is exactly the one through the dequantized weight.
 TEST_P(Qlora, TheInputsGradientIsExact) {
   const LoadedModel loaded = base();
   loaded.model->each_linear([&](const std::string& name, Linear& l) {
@@ -108,22 +112,22 @@ TEST_P(Qlora, TheInputsGradientIsExact) {
       for (int64_t i = 0; i < x.count(); ++i) x.f32()[i] = rng.normal(static_cast<uint64_t>(i));
       for (int64_t i = 0; i < dy.count(); ++i) dy.f32()[i] = rng.normal(static_cast<uint64_t>(i + 9999));
       Tensor out = Tensor::empty(x.shape());
-      ops::input_gradient(pool_, 5, dy.f32(), w, {out.f32(), w.dim(1)});
+      ops::input_gradient(device_, 5, dy.f32(), w, {out.f32(), w.dim(1)});
       return out;
     };
-    EXPECT_TRUE(same_bits(gradient(l.weight()->value), gradient(ops::decoded(pool_, l.weight()->value))))
+    EXPECT_TRUE(same_bits(gradient(l.weight()->value), gradient(ops::decoded(device_, l.weight()->value))))
         << name;
   });
 }
 
-TEST_P(Qlora, LearnsAndIsSavedInPeftsForm) {
+TEST_P(Qlora, TrainsAndSavesInPeftFormat) {
   const LoadedModel loaded = base();
   const AdapterConfig config = put(loaded);
   auto optimizer = Optimizer::make(loaded.model->parameters(), {});
   ASSERT_TRUE(optimizer.ok());
   const float first = backward(loaded);
   for (int i = 0; i < 15; ++i) {
-    optimizer->step(pool_, 1e-2);
+    optimizer->step(device_, 1e-2);
     backward(loaded);
   }
   const float last = backward(loaded);
@@ -131,14 +135,14 @@ TEST_P(Qlora, LearnsAndIsSavedInPeftsForm) {
   ScratchFolder folder;
   ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
   const LoadedModel again = base();
-  ASSERT_TRUE(load_adapter(again, folder.path(), pool_).ok());
+  ASSERT_TRUE(load_adapter(again, folder.path(), device_).ok());
   EXPECT_EQ(backward(again), last);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, Qlora, testing::Values("q8_0", "q4_0", "q4_k", "q6_k"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(QloraBase, UnknownTypesAreNamed) {
+TEST(QloraBase, UnknownTypesAreErrors) {
   ThreadPool pool(1);
   const LoadedModel loaded = plain_model();
   const Status s = quantize_in_memory(*loaded.model, "q4_9", pool);
@@ -146,13 +150,14 @@ TEST(QloraBase, UnknownTypesAreNamed) {
   EXPECT_NE(s.error().text().find("q4_0"), std::string::npos) << s.error().text();
 }
 
-TEST(QloraBase, ModulesTrainedWholeBecomeF32) {
+TEST(QloraBase, FullyTrainedModulesBecomeF32) {
   ThreadPool pool(1);
   const LoadedModel loaded = plain_model();
   ASSERT_TRUE(quantize_in_memory(*loaded.model, "q4_0", pool).ok());
   AdapterConfig config;
   config.targets = {"q_proj"}, config.modules_to_save = {"o_proj"};
-  ASSERT_TRUE(add_adapter(loaded, config, pool, 1).ok());
+  CpuDevice device(pool);
+  ASSERT_TRUE(add_adapter(loaded, config, device, 1).ok());
   for (const auto& p : loaded.model->parameters().all())
     if (p->trainable) EXPECT_EQ(p->value.dtype(), DType::kF32) << p->name;
 }

@@ -2,6 +2,10 @@
 #include "serve/access.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 namespace makar {
 namespace {
@@ -62,12 +66,34 @@ TEST(KeyRing, KnowsItsKeysByName) {
   ASSERT_TRUE(ring.ok());
   for (const char* key : {"one", "two", "three"}) {
     ASSERT_NE(ring->find(key), nullptr) << key;
-    EXPECT_EQ(ring->find(key)->find(key), std::string::npos);
+    EXPECT_EQ(ring->find(key)->name.find(key), std::string::npos);
   }
   for (const char* key : {"", "on", "onee", "one,two", "ONE"}) EXPECT_EQ(ring->find(key), nullptr) << key;
   for (const auto& bad :
        std::vector<std::vector<std::string>>{{""}, {"a,,b"}, {"a b"}, {"a", "a"}, {"\xc3\xa4"}})
     EXPECT_FALSE(KeyRing::read(bad, "").ok());
+}
+
+TEST(Access, WithSeveralKeysOnlyAdministratorsSeeTheWholeServer) {
+  const auto path = std::filesystem::temp_directory_path() / ("makar_keys_" + std::to_string(::getpid()));
+  const auto access = [&](const char* text) {
+    std::ofstream(path) << text;
+    auto ring = KeyRing::read({}, path.string());
+    EXPECT_TRUE(ring.ok()) << text;
+    return std::make_unique<Access>(AccessOptions{ring.ok() ? *ring : KeyRing(), {}, {}});
+  };
+  const auto as = [](const char* key) {
+    return HttpRequest{"GET", "/", "", {{"x-api-key", key}}, "", "127.0.0.1"};
+  };
+  const auto several = access("one first\ntwo second admin\n");
+  EXPECT_FALSE(several->sees_all(as("one")));
+  EXPECT_TRUE(several->sees_all(as("two")));
+  EXPECT_FALSE(several->sees_all(as("three")));
+  EXPECT_TRUE(access("one first\n")->sees_all(as("one")));
+  EXPECT_TRUE(Access({}).sees_all(as("")));
+  std::ofstream(path) << "one first owner\n";
+  EXPECT_FALSE(KeyRing::read({}, path.string()).ok());
+  std::filesystem::remove(path);
 }
 
 }  // namespace

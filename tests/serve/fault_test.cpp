@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "kernels/cpu_device.h"
 #include "serve/service.h"
 
 namespace makar {
@@ -106,18 +107,40 @@ class Served {
  private:
   ModelShelf::Opener opener() {
     return [this](const ShelfEntry& entry, int64_t) -> Result<std::shared_ptr<ActiveModel>> {
-      MAKAR_TRY(LanguageModel language, LanguageModel::open(entry.path, pool_));
+      MAKAR_TRY(LanguageModel language, LanguageModel::open(entry.path, device_));
       MAKAR_TRY(ServedModel served, ServedModel::of(std::move(language), {}, entry.name, entry.path));
       EngineOptions options;
       options.max_pages = 64;
-      return std::make_shared<ActiveModel>(std::move(served), EmbedOptions{}, pool_, options, turns_);
+      return std::make_shared<ActiveModel>(std::move(served), EmbedOptions{}, device_, options, turns_);
     };
   }
   TinyModel model_;
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
   Turns turns_;
   ModelShelf shelf_;
   std::optional<Service> service_;
+};
+
+// Throws where a task is asked to: in done(), or in finish() and in the fail() that follows.
+class ThrowingTask : public EngineTask {
+ public:
+  enum class Where { kBegin, kDone, kFinishAndFail, kRelease };
+  ThrowingTask(Where where, std::shared_ptr<HttpReply> reply) : where_(where), reply_(std::move(reply)) {}
+  Status begin(Engine&) override { return fail_at(Where::kBegin), Done{}; }
+  bool done() override { return fail_at(Where::kDone), true; }
+  void finish() override { fail_at(Where::kFinishAndFail); }
+  void fail(const Error&) override {
+    fail_at(Where::kFinishAndFail);
+    reply_->send({500, "failed"});
+  }
+  void release() override { fail_at(Where::kRelease); }
+
+ private:
+  void fail_at(Where where) const {
+    if (where == where_) throw std::runtime_error("a task that throws");
+  }
+  const Where where_;
+  std::shared_ptr<HttpReply> reply_;
 };
 
 // Reads one token and does what it likes in the middle of the step.
@@ -196,8 +219,26 @@ TEST(Faults, AStepThatThrowsEndsItsRequestsAlone) {
     const HttpResponse response = broken->wait();
     EXPECT_EQ(response.status, 500);
     EXPECT_NE(response.body.find("internal_error"), std::string::npos) << response.body;
+    EXPECT_EQ(response.body.find("a broken contract"), std::string::npos) << response.body;  // for the log
     EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
     EXPECT_TRUE(rogue->failed);
+    EXPECT_EQ(served.health(), 200);
+  }
+}
+
+TEST(Faults, ATaskThatThrowsEndsAlone) {
+  using Where = ThrowingTask::Where;
+  Served served;
+  const std::string alone = text_of(served.write("abc")->wait());
+  for (const Where where : {Where::kBegin, Where::kDone, Where::kFinishAndFail, Where::kRelease}) {
+    const auto beside = served.write("abc");
+    const auto reply = std::make_shared<HeldReply>();
+    served.loop().submit(std::make_shared<ThrowingTask>(where, reply));
+    EXPECT_EQ(text_of(beside->wait()), alone);
+    if (where == Where::kBegin || where == Where::kDone) {
+      EXPECT_EQ(reply->wait().status, 500);
+    }
+    EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
     EXPECT_EQ(served.health(), 200);
   }
 }

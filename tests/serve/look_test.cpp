@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "base/file.h"
 #include "infer/score_job.h"
+#include "kernels/cpu_device.h"
 #include "models/small_models.h"
 #include "scratch_folder.h"
 #include "serve/api/fields.h"
@@ -33,7 +35,7 @@ class LookTest : public testing::TestWithParam<const char*> {
     const LoadedModel made = small_model(small_config(family));
     ASSERT_TRUE(save_model(folder_.path(), *made.model, *made.family).ok());
     ASSERT_TRUE(write_file(folder_ / "tokenizer.json", tiny_tokenizer().dump()).ok());
-    auto language = LanguageModel::open(folder_.path(), pool_);
+    auto language = LanguageModel::open(folder_.path(), device_);
     ASSERT_TRUE(language.ok()) << language.error().text();
     auto served = ServedModel::of(std::move(*language), {}, "tiny", folder_.path());
     ASSERT_TRUE(served.ok()) << served.error().text();
@@ -43,7 +45,7 @@ class LookTest : public testing::TestWithParam<const char*> {
     MAKAR_TRY(const Json read, read_body(body.dump()));
     MAKAR_TRY(LookAsk ask, read_look(read));
     MAKAR_CHECK_OK(prepare_look(ask, *model_));
-    return look_inside(ask, *model_, pool_);
+    return look_inside(ask, *model_, device_);
   }
   std::string refused(const Json& body) {
     const auto found = look(body);
@@ -51,7 +53,7 @@ class LookTest : public testing::TestWithParam<const char*> {
   }
 
   ScratchFolder folder_;
-  ThreadPool pool_{2};
+  CpuDevice device_{2};
   std::optional<ServedModel> model_;
 };
 
@@ -112,7 +114,7 @@ TEST_F(LookTest, NumbersAreTheEngines) {
   for (const Json& token : (*found)["tokens"]) ids.push_back(token["id"]);
   const int64_t best = (*found)["next"][0]["ids"][0];
   ids.push_back(best);
-  Engine engine(model_->language.model(), pool_);
+  Engine engine(model_->language.model(), device_);
   const auto job = std::make_shared<ScoreJob>(ids, 1, 4);
   engine.submit(job);
   engine.run();
@@ -161,6 +163,39 @@ TEST_F(LookTest, RefusesWhatIsOutOfBounds) {
   EXPECT_EQ(refused({{"messages", Json::array({{{"role", "user"}, {"content", "A"}}})}}),
             "messages");  // no template
   EXPECT_EQ(refused({{"prompt", 5}}), "prompt");
+}
+
+// Looks run one after the other on a thread of their own; so many wait, the next is refused, and what nobody
+// waits for is dropped.
+TEST_F(LookTest, SomeWaitAndTheNextIsRefused) {
+  load("llama");
+  LookAsk ask;
+  ask.prompt = "ab", ask.next = true, ask.top = 1;
+  ASSERT_TRUE(prepare_look(ask, *model_).ok());
+  std::atomic<bool> let_go{false};
+  std::atomic<int> done{0};
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  LookRunner runner;
+  const auto wait = [&](const Result<Json>& found) {
+    EXPECT_TRUE(found.ok());
+    while (!let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ++done;
+  };
+  int taken = 0;
+  while (taken < 1000) {
+    WorkItem item;
+    item.cancelled = taken > 0 ? gone : nullptr;
+    if (!runner.post(std::move(item), ask, *model_, -1, wait)) break;
+    ++taken;
+  }
+  EXPECT_EQ(taken, 128);
+  *gone = true;
+  let_go = true;
+  WorkItem last;
+  for (int i = 0; i < 5000 && !runner.post(last, ask, *model_, -1, wait); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 5000 && done < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(done, 2) << "the first and the last";
 }
 
 }  // namespace

@@ -90,6 +90,13 @@ def check_ollama(s):
     check(json.loads(s.request("GET", "/api/tags")[2])["models"][0]["name"] == s.name, "tags")
     status, error = s.post("/api/chat", {"model": "other", "messages": USER})
     check(status == 404 and set(error) == {"error"}, "another model")
+    for path, status in (("/api/nothing", 404), ("/api/tags", 405)):
+        got, error = s.post(path, {})
+        check(got == status and isinstance(error["error"], str), f"{path}: errors in Ollama's form: {error}")
+    got, error = s.post("/v1/messages/nothing", {})
+    check(got == 404 and error["type"] == "error", f"and in Anthropic's: {error}")
+    got, error = s.post("/api/chat", {"model": s.name, "messages": "x"})
+    check(got == 400 and isinstance(error["error"], str), f"a bad field: {error}")
 
 
 def check_reading(s):
@@ -109,6 +116,10 @@ def check_reading(s):
     check(abs(math.fsum(v * v for v in vector) - 1) < 1e-5 and one["usage"]["prompt_tokens"] == 5, "a unit vector")
     _, ollama = s.post("/api/embed", {"model": s.name, "input": ["hello"]})
     check(ollama["embeddings"][0] == vector, "Ollama's vectors")
+    _, older = s.post("/api/embeddings", {"model": s.name, "prompt": "hello"})
+    check(older == {"embedding": vector}, f"and in the older form: {str(older)[:200]}")
+    status, error = s.post("/api/embeddings", {"model": s.name, "prompt": 1})
+    check(status == 400 and isinstance(error["error"], str), f"whose errors are Ollama's: {error}")
     for path, body in (("/v1/embeddings", {}), ("/v1/embeddings", {"input": []}), ("/v1/embeddings", {"input": [[]]}),
                        ("/v1/embeddings", {"input": [[-1]]}), ("/v1/embeddings", {"input": "a", "encoding_format": "x"}),
                        ("/tokenize", {}), ("/tokenize", {"content": 1}), ("/detokenize", {"tokens": ["x"]}),

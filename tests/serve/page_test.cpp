@@ -23,7 +23,14 @@ class PageTest : public testing::Test {
     const size_t mark = target.find('?');
     request.method = method, request.path = target.substr(0, mark), request.body = body;
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
-    return page_.answer(request, owner_);
+    auto response = page_.answer(request, owner_);
+    // The pieces of a long body, as the connection would ask for them.
+    if (response.ok() && response->more)
+      for (bool more = true; more;)
+        response->more([&](const std::optional<std::string>& piece) {
+          response->body += *piece, more = !piece->empty();
+        });
+    return response;
   }
   Json good(const std::string& method, const std::string& target, const Json& body = nullptr) {
     const auto response = ask(method, target, body.is_null() ? "" : body.dump());
@@ -43,6 +50,40 @@ class PageTest : public testing::Test {
   Page page_;
   std::string owner_;
 };
+
+TEST_F(PageTest, EditsRemovesAndFindsMessages) {
+  owner_ = "anna";
+  const int64_t id = good("POST", "/makar/conversations", {{"title", "first"}})["id"];
+  const std::string at = "/makar/conversations/" + std::to_string(id);
+  const int64_t user = say(id, 0, "user", "hello"), one = say(id, user, "assistant", "100% of _it_");
+  const int64_t two = say(id, user, "assistant", "a second"), below = say(id, two, "user", "and then?");
+  const auto message = [](int64_t m) { return "/makar/messages/" + std::to_string(m); };
+  good("POST", message(one), {{"content", "Better \\ words"}, {"meta", {{"edited", true}}}});
+  const Json edited = good("GET", at)["messages"][1];
+  EXPECT_EQ(edited["content"], "Better \\ words");
+  EXPECT_EQ(edited["meta"], (Json{{"edited", true}}));
+  EXPECT_EQ(bad("POST", message(one), "{}"), "invalid");
+  EXPECT_EQ(bad("POST", message(one), Json{{"content", std::string((1 << 20) + 1, 'x')}}.dump()), "limit");
+  const auto found = [&](const std::string& text) {
+    return good("POST", "/makar/search", {{"text", text}})["found"];
+  };
+  EXPECT_EQ(found("WORDS"), (Json::array({{{"id", id}, {"excerpt", "Better \\ words"}}})));
+  EXPECT_EQ(found("\\ w").size(), 1U);
+  for (const char* absent : {"%", "_", "100"}) EXPECT_TRUE(found(absent).empty()) << absent;
+  // Below the second answer everything is removed with it, and the first is shown.
+  owner_ = "ben";
+  EXPECT_TRUE(found("words").empty());
+  EXPECT_EQ(bad("DELETE", message(two)), "not found");
+  EXPECT_EQ(bad("POST", message(two), R"({"content":"mine"})"), "not found");
+  owner_ = "anna";
+  EXPECT_EQ(good("DELETE", message(two))["leaf"], one);
+  EXPECT_EQ(bad("DELETE", message(below)), "not found");
+  const Json left = good("GET", at);
+  EXPECT_EQ(left["messages"].size(), 2U);
+  EXPECT_EQ(left["leaf"], one);
+  EXPECT_EQ(good("DELETE", message(user))["leaf"], 0);
+  EXPECT_TRUE(good("GET", at)["messages"].empty());
+}
 
 TEST_F(PageTest, ShowsEachOwnerItsOwnAlone) {
   owner_ = "anna";
@@ -126,6 +167,41 @@ TEST_F(PageTest, MakesPreferencesOfChoicesAndRatings) {
   EXPECT_EQ(bad("POST", "/makar/messages/" + std::to_string(user), R"({"rating":1})"), "not found");
 }
 
+TEST_F(PageTest, OpensAStoreOfTheFirstVersion) {
+  const std::string path = folder_ / "first.db";
+  {
+    const auto database = Database::open(path);
+    ASSERT_TRUE(database.ok());
+    const Status made = database->script(R"(
+CREATE TABLE conversations(
+  id INTEGER PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, system TEXT NOT NULL, settings TEXT NOT NULL,
+  leaf INTEGER NOT NULL, created INTEGER NOT NULL, updated INTEGER NOT NULL);
+CREATE INDEX conversations_updated ON conversations(owner, updated);
+CREATE TABLE messages(
+  id INTEGER PRIMARY KEY, conversation INTEGER NOT NULL REFERENCES conversations(id) ON DELETE CASCADE,
+  parent INTEGER NOT NULL, role TEXT NOT NULL, content TEXT NOT NULL, meta TEXT NOT NULL,
+  rating INTEGER NOT NULL, created INTEGER NOT NULL);
+CREATE INDEX messages_conversation ON messages(conversation);
+CREATE TABLE preferences(
+  chosen INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+  rejected INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+  created INTEGER NOT NULL, PRIMARY KEY(chosen, rejected));
+CREATE INDEX preferences_rejected ON preferences(rejected);
+INSERT INTO conversations VALUES(1, 'anna', 'old', '', '{}', 1, 0, 0);
+INSERT INTO messages VALUES(1, 1, 0, 'user', 'héllo', '{}', 0, 0);
+PRAGMA user_version=1;
+)");
+    ASSERT_TRUE(made.ok()) << made.error().text();
+  }
+  const auto store = Store::open(path);
+  ASSERT_TRUE(store.ok()) << store.error().text();
+  EXPECT_EQ(*(*store)->bytes_of("anna", 1), 8);  // UTF-8 of the text and "{}"
+  EXPECT_EQ(*(*store)->bytes_of("bert", 1), 0);
+  ASSERT_TRUE((*store)->add("anna", 1, {1, "assistant", "12345", Json::object()}).ok());
+  EXPECT_EQ(*(*store)->bytes_of("anna", 1), 15);
+  EXPECT_EQ((*(*store)->conversation("anna", 1))["messages"].size(), 2U);
+}
+
 TEST_F(PageTest, RefusesWhatIsOutOfBounds) {
   const int64_t id = good("POST", "/makar/conversations", Json::object())["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id), more = at + "/messages";
@@ -178,14 +254,16 @@ TEST_F(PageTest, ReadsRunsFromWhereItEnded) {
   ASSERT_TRUE(make_folder(folder_ / "runs/a b").ok());
   ASSERT_TRUE(make_folder(folder_ / "runs/empty").ok());
   const std::string log = "runs/a b/log.jsonl";
-  folder_.write(log,
-                "{\"step\":1,\"loss\":2.5,\"lr\":0.1,\"seconds\":1,\"tokens\":7}\nnonsense\n{\"step\":1,"
-                "\"validation\":{\"loss\":3,\"x\":\"y\"}}\n{\"step\":1,\"sample\":\"hi\"}\n{\"step\":2,\"lo");
+  folder_.write(
+      log,
+      "{\"step\":1,\"total\":40,\"loss\":2.5,\"lr\":0.1,\"seconds\":1,\"tokens\":7}\nnonsense\n{\"step\":1,"
+      "\"validation\":{\"loss\":3,\"x\":\"y\"}}\n{\"step\":1,\"sample\":\"hi\"}\n{\"step\":2,\"lo");
   EXPECT_EQ(good("GET", "/makar/runs")["runs"].size(), 1u);
   const Json first = good("GET", "/makar/runs/a%20b");
   EXPECT_EQ(first["steps"], Json::parse("[[1,2.5,null,0.1,1,7]]"));
   EXPECT_EQ(first["validations"][0]["figures"], Json::parse(R"({"loss":3})"));
   EXPECT_EQ(first["samples"][0]["text"], "hi");
+  EXPECT_EQ(first["total"], 40);
   EXPECT_FALSE(first["more"].get<bool>());
   const auto from = [&](const Json& piece) {
     return "/makar/runs/a%20b?offset=" + piece["offset"].dump() + "&file=" + piece["file"].dump();

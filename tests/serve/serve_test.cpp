@@ -1,12 +1,16 @@
 // What a server is made of, without a socket: fields, dialects, calls of tools, admission.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include "sanitized.h"
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
 #include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
 #include "serve/gate.h"
+#include "serve/http/body_pool.h"
+#include "serve/request_memory.h"
 #include "serve/workers.h"
 
 namespace makar {
@@ -147,6 +151,65 @@ TEST(Workers, DoWhatIsPosted) {
   EXPECT_EQ(done, 100);
 }
 
+TEST(FairQueue, CallersTakeTurnsAndSmallWorkGoesFirst) {
+  FairQueue<int> queue;
+  const auto all = [](const std::string&) { return true; };
+  for (int i = 0; i < 6; ++i) queue.push("greedy", 5 << 20, i);
+  queue.push("greedy", 100, 100);
+  queue.push("modest", 5 << 20, 200);
+  std::vector<int> order;
+  while (const auto next = queue.pop(all)) order.push_back(next->second);
+  // The small one before the large ones of its caller; the other caller second in line; the oldest in
+  // between.
+  EXPECT_EQ(order, (std::vector<int>{100, 200, 0, 1, 2, 3, 4, 5}));
+  EXPECT_TRUE(queue.empty());
+
+  queue.push("a", 5 << 20, 0);
+  for (int i = 1; i < 9; ++i) queue.push("a", 100, i);
+  order.clear();
+  while (const auto next = queue.pop(all)) order.push_back(next->second);
+  EXPECT_EQ(order[3], 0) << "large work is not starved by small work";
+
+  queue.push("a", 1, 1);
+  EXPECT_FALSE(queue.pop([](const std::string&) { return false; }));
+  EXPECT_EQ(queue.size(), 1U);
+}
+
+TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
+  std::atomic<bool> let_go{false};
+  std::atomic<int> done{0};
+  Workers workers(1, 2);
+  const auto hold = [&] {
+    while (!let_go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  };
+  for (int i = 0; i < 50; ++i) workers.post({hold, "a", 1 << 20, true});
+  for (int i = 0; i < 10; ++i) workers.post({[&] { ++done; }, "a", 10});
+  for (int i = 0; i < 5000 && done < 10; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(done, 10) << "short work waits behind long work";
+  // Of two long threads one is left for other callers.
+  std::atomic<bool> other{false};
+  workers.post({[&] { other = true; }, "b", 1 << 20, true});
+  for (int i = 0; i < 5000 && !other; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(other) << "one caller holds all threads";
+  let_go = true;
+}
+
+TEST(Workers, DropWhatNobodyWaitsFor) {
+  const auto gone = std::make_shared<std::atomic<bool>>(true);
+  std::atomic<int> ran{0}, kept{0};
+  {
+    Workers workers(1, 0);
+    const auto held = std::make_shared<int>(1);
+    for (int i = 0; i < 10; ++i) workers.post({[&, held] { ++ran; }, "a", 10, false, gone});
+    workers.post([&] { ++kept; });
+    for (int i = 0; i < 5000 && (kept == 0 || held.use_count() > 1); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_EQ(held.use_count(), 1) << "what the work held is released";
+  }
+  EXPECT_EQ(ran, 0);
+  EXPECT_EQ(kept, 1);
+}
+
 TEST(Moderations, FlagWhatALabelHoldsAgainstAText) {
   const auto flagged = [](std::vector<double> row, const std::vector<std::string>& labels, bool multi) {
     return moderation_json({std::move(row)}, labels, multi, "m", "1")["results"][0]["flagged"].get<bool>();
@@ -167,7 +230,7 @@ Json kept_response(const std::string& id, const Json& previous) {
 }
 
 TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
-  ResponseStore store(2);
+  ResponseStore store(8);  // two for each owner
   store.keep("me", kept_response("a", nullptr), Json::array({1}));
   store.keep("me", kept_response("b", "a"), Json::array({2}));
   ASSERT_TRUE(store.response("me", "a").ok());
@@ -188,7 +251,7 @@ TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
 }
 
 TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
-  ResponseStore store(1000, 4000);
+  ResponseStore store(1000, 16000);  // 4000 bytes for each owner
   for (int i = 0; i < 100; ++i)
     store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
   EXPECT_GT(store.size(), 0U);
@@ -197,6 +260,88 @@ TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
   store.keep("me", kept_response("large", nullptr), Json::array({std::string(5000, 'x')}));
   EXPECT_FALSE(store.response("me", "large").ok());
   EXPECT_TRUE(store.response("me", "99").ok());
+}
+
+TEST(ResponseStore, OneOwnerDoesNotPushOutAnother) {
+  ResponseStore store(8);
+  store.keep("me", kept_response("mine", nullptr), Json::array({1}));
+  for (int i = 0; i < 100; ++i)
+    store.keep("another", kept_response(std::to_string(i), nullptr), Json::array({1}));
+  EXPECT_TRUE(store.response("me", "mine").ok());
+  EXPECT_EQ(store.size(), 3U);
+}
+
+TEST(ReadBody, IsLinearInTheNumberOfKeys) {
+  std::string text = "{\"content\":\"a\"";
+  for (int i = 0; i < 200'000; ++i) text += fmt::format(",\"key{}\":null", i);
+  const auto many = read_body(text + "}");
+  ASSERT_FALSE(many.ok());
+  EXPECT_EQ(many.error().kind, Error::Kind::kLimit);
+  const auto few = read_body(R"({"a":null,"b":1,"c":null,"d":[null]})");
+  ASSERT_TRUE(few.ok());
+  EXPECT_EQ(dump(*few), R"({"b":1,"d":[null]})");
+}
+
+// Bytes that the allocator has handed out and not got back.
+int64_t allocated() { return static_cast<int64_t>(::mallinfo2().uordblks + ::mallinfo2().hblkhd); }
+
+TEST(RequestMemory, TheEstimateOfJsonIsAnUpperBound) {
+  if (test::kSanitized) GTEST_SKIP() << "the sanitizer has its own allocator";
+  const auto repeated = [](const char* piece, int count) {
+    std::string out = "[";
+    for (int i = 0; i < count; ++i) out += (i ? "," : "") + std::string(piece);
+    return out + "]";
+  };
+  std::vector<std::string> texts = {repeated("1", 100'000),         repeated("[]", 100'000),
+                                    repeated("{}", 100'000),        repeated("\"0123456789abcdef\"", 100'000),
+                                    repeated("{\"a\":1}", 50'000),  "\"" + std::string(1'000'000, 'x') + "\"",
+                                    repeated("\"\\\"[,:\"", 50'000)};
+  std::string fields = "{";
+  for (int i = 0; i < 50'000; ++i) fields += fmt::format("{}\"{}\":{}", i ? "," : "", i, i);
+  texts.push_back(fields + "}");
+  for (const std::string& text : texts) {
+    const int64_t before = allocated();
+    const auto json = parse_json(text, "text");
+    ASSERT_TRUE(json.ok());
+    const int64_t taken = allocated() - before;
+    EXPECT_LE(taken, json_memory(text)) << text.substr(0, 60);
+    EXPECT_LE(json_memory(text), 20 * taken + 1000) << text.substr(0, 60);
+  }
+}
+
+TEST(RequestMemory, RefusesWhatDoesNotFit) {
+  RequestMemory memory(1000);
+  {
+    RequestMemory::Share one(memory), two(memory);
+    EXPECT_TRUE(one.add(600, "a").ok());
+    const Status later = two.add(600, "b"), never = two.add(1200, "b");
+    ASSERT_FALSE(later.ok() || never.ok());
+    EXPECT_EQ(ApiError::of(later.error()).status, 503);
+    EXPECT_EQ(ApiError::of(never.error()).status, 400);
+    EXPECT_TRUE(two.add(400, "b").ok());
+    RequestMemory::Share moved = std::move(one);
+    EXPECT_EQ(memory.held(), 1000);
+    moved.shrink(100);
+    EXPECT_EQ(memory.held(), 500);
+    moved.shrink(300);
+    EXPECT_EQ(memory.held(), 500);
+  }
+  EXPECT_EQ(memory.held(), 0);
+}
+
+TEST(BodyPool, GivesEachCallerAShareAndEachConnectionAFewBytes) {
+  using Full = BodyPool::Share::Full;
+  BodyPool pool(1000);
+  const size_t free = BodyPool::kFree;
+  BodyPool::Share a(pool), b(pool), c(pool), d(pool);
+  EXPECT_EQ(a.resize("one", free + 400), Full::kNo);
+  EXPECT_EQ(b.resize("one", free + 200), Full::kCaller);
+  EXPECT_EQ(b.resize("one", free + 100), Full::kNo);
+  EXPECT_EQ(c.resize("two", free + 500), Full::kNo);
+  EXPECT_EQ(d.resize("three", free + 1), Full::kPool);
+  EXPECT_EQ(d.resize("three", free), Full::kNo);  // never refused
+  a.release();
+  EXPECT_EQ(d.resize("three", free + 400), Full::kNo);
 }
 
 }  // namespace

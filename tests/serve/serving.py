@@ -88,8 +88,10 @@ class Server:
             return self.process.wait()
 
     def lines(self):
-        self.log.flush()
-        text = pathlib.Path(self.log.name).read_text()
+        """The log; a line is written shortly after its answer."""
+        text = None
+        while text != (text := pathlib.Path(self.log.name).read_text()):
+            time.sleep(0.2)
         return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
     def descriptors(self):

@@ -136,13 +136,31 @@ def half_open(s):
     check(1 < time.monotonic() - start < 10, f"let go after {time.monotonic() - start:.1f} s")
 
 
+def lingering(s, cert):
+    """Clients that get their answer with "Connection: close" and keep the socket open: the server gives up the goodbye
+    after 2 seconds, and nothing of the connection is used afterwards."""
+    links = []
+    for i in range(8):
+        link = context(cert).wrap_socket(socket.create_connection((s.host, s.port), timeout=20), server_hostname="localhost")
+        head = (b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", b"nonsense\r\n\r\n",
+                b"GET /v1/none HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+                b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999\r\n\r\n")[i % 4]
+        link.sendall(head)
+        check(link.recv(1000).startswith(b"HTTP/1.1 "), f"{head[:30]!r} is answered")
+        links.append(link)
+    time.sleep(4)
+    for link in links:
+        link.close()
+    check(s.process.poll() is None, f"the server outlives clients that keep the socket: {s.process.poll()}")
+
+
 def bad_files(makar, s, folder, cert, key):
     other_cert, _ = make_certificate(folder, "other")
     junk = folder / "junk.pem"
     junk.write_text("no certificate")
     locked = str(folder / "locked.key")
     subprocess.run(["openssl", "pkey", "-in", key, "-aes128", "-passout", "pass:secret", "-out", locked], check=True, capture_output=True)
-    for flags, word in ((["--tls-cert", cert], "together"), (["--tls-key", key], "together"),
+    for flags, word in ((["--tls-cert", cert], "needs both"), (["--tls-key", key], "needs both"),
                         (["--tls-cert", str(junk), "--tls-key", key], "--tls-cert"),
                         (["--tls-cert", str(folder / "none"), "--tls-key", key], "--tls-cert"),
                         (["--tls-cert", cert, "--tls-key", str(junk)], "--tls-key"),
@@ -164,6 +182,7 @@ def main():
             versions(s, cert)
             wrong_clients(s, cert)
             half_open(s)
+            lingering(s, cert)
             bad_files(makar, s, folder, cert, key)
             good_clients(s, cert)
             end = time.time() + 10

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The documentation checker: what README.md, CONTRIBUTING.md, docs/ and the rooms' READMEs name must exist.
+"""The documentation checker: what README.md, CONTRIBUTING.md, docs/ and the modules' READMEs name must exist.
 
-Looked at: `inline code` and fenced blocks marked sh. Checked there: paths of the repository, `make TARGET`,
+Scanned: `inline code` and fenced blocks marked sh. Checked there: paths of the repository, `make TARGET`,
 `./dev COMMAND`, presets, `makar COMMAND` and its flags (from the program's own --help), programs below build/.
-Besides: relative links and their anchors, decisions numbered without gaps, a README of 40 lines at most in every
-room, and a row for every room in the README's map. docs/design.md is the plan: only its links are checked.
+Also checked: relative links and their anchors, decisions numbered without gaps, a README of at most 40 lines in every
+module, and a row for every module in the README's map. docs/design.md is the plan: only its links are checked.
 
 usage: docs.py [--root ROOT] [MAKAR]   MAKAR is the program, e.g. build/makar; without it flags are not checked
        docs.py --self-test             show that planted faults are caught
@@ -17,9 +17,9 @@ import subprocess
 import sys
 import tempfile
 
-# Without a slash, a word is taken for a file of ours when it ends like this. Data files (.json, .safetensors) are not.
+# A word without a slash is treated as a file of the repository when it has one of these suffixes; data files are not.
 OUR_SUFFIXES = (".cpp", ".h", ".py", ".sh", ".cmake", ".md")
-PLACEHOLDER = re.compile(r"[<>*{}$|]|\.\.\.|(^|[/_.-])(NAME|DIR|FILE|ROOM|SUBJECT|NNNN|YYYY)")
+PLACEHOLDER = re.compile(r"[<>*{}$|]|\.\.\.|(^|[/_.-])(NAME|DIR|FILE|MODULE|SUBJECT|NNNN|YYYY)")
 README_LINES = 40
 
 
@@ -32,7 +32,7 @@ class Checker:
         self.dev = set(dev[0].replace("|", " ").split()) if dev else set()
         self.presets = set(re.findall(r'"name": "(\w+)"', self.read("CMakePresets.json")))
         self.commands = set(re.findall(r'^\s*\{"([\w-]+)",', self.read("src/cli/commands.cpp"), re.M))
-        self.rooms = re.findall(r"^\s*add_room\((\w+)", self.read("CMakeLists.txt"), re.M)
+        self.modules = re.findall(r"^\s*add_module\((\w+)", self.read("CMakeLists.txt"), re.M)
         scripts = [p for g in ("dev", "scripts/*", "bench/*.*", "tests/**/*.py", "src/cli/*.cpp") for p in root.glob(g) if p.is_file()]
         folders = ("src", "tests", "bench", "fuzz", "docs", "cmake", "scripts")
         self.file_names = {p.name for f in folders for p in (root / f).rglob("*")} | {p.name for p in root.glob("*")}
@@ -97,13 +97,13 @@ class Checker:
                 self.error(place, f"`cmake --preset {preset}`: CMakePresets.json has no such preset")
         elif name == "makar" or name.endswith("/makar"):
             self.check_makar(rest, place)
-        elif len(words) == 1 and re.fullmatch(r"--[a-z][\w-]+", name):  # a flag by itself: somebody must know it
+        elif len(words) == 1 and re.fullmatch(r"--[a-z][\w-]+", name):  # a flag without a command: some command must have it
             if name not in self.script_text:
                 self.error(place, f"`{name}`: no command or script knows it")
 
     # -- paths ---------------------------------------------------------------------------------------------------
     def check_build_path(self, word, place):
-        """Programs are not in the repository: their sources tell which exist, and CMake's files where."""
+        """Programs are not in the repository: check that their sources exist."""
         programs = [(r"build/makar", None), (r"build/test_(\w+)", "tests/{}"), (r"build/bench_(\w+)", "bench/{}.cpp"),
                     (r"build/tests/golden", "tests/golden/main.cpp"), (r"build/tests/corpus_(\w+)", "fuzz/{}.cpp"),
                     (r"build-fuzz/fuzz/fuzz_(\w+)", "fuzz/{}.cpp")]
@@ -120,7 +120,7 @@ class Checker:
         if "://" in word or word.startswith(("/", "~", "-", "../")) or "=" in word or not re.search(r"[A-Za-z]", word):
             return
         slash = "/" in word.strip("/")
-        if not slash and (word in self.file_names or word in OUR_SUFFIXES):  # a file by its name alone
+        if not slash and (word in self.file_names or word in OUR_SUFFIXES):  # a file name without a folder
             return
         if not (slash or word.endswith(OUR_SUFFIXES) or (word.endswith("/") and re.fullmatch(r"[\w.-]+/", word))):
             return
@@ -131,7 +131,7 @@ class Checker:
             return
         parts = word.split("/")
         fixed = next((i for i, part in enumerate(parts) if PLACEHOLDER.search(part)), None)
-        if fixed is not None:  # the folders before the placeholder must be there
+        if fixed is not None:  # the folders before the placeholder must exist
             folder = "/".join(parts[:fixed])
             if folder and not folder.startswith("build") and not any((base / folder).is_dir() for base in bases):
                 self.error(place, f"`{word}`: there is no folder {folder}")
@@ -145,7 +145,7 @@ class Checker:
     def check_code(self, text, document, place):
         for line in re.split(r"&&|\|\||[|;]\s|\n", text):
             self.check_command(line.strip(), place)
-        ours = re.search(r"(^|[\s/])makar [a-z]", text)  # arguments of the program may be the reader's own files
+        ours = re.search(r"(^|[\s/])makar [a-z]", text)  # arguments of the program may be files of the user
         for word in text.split():
             if not ours or (self.root / word.removeprefix("./").split("/")[0]).exists() or "makar" in word:
                 self.check_path(word, document, place)
@@ -197,18 +197,18 @@ class Checker:
             if not title.startswith(f"# {expected:04}. "):
                 self.error(f"docs/decisions/{name}:1", f"the title must begin with '# {expected:04}. '")
 
-    def check_rooms(self):
+    def check_modules(self):
         readme = self.read("README.md")
-        for room in self.rooms:
-            if not (self.root / "src" / room).is_dir():
-                continue  # a room to come
-            if f"`src/{room}/`" not in readme and f"`{room}/`" not in readme:
-                self.error("README.md", f"the map of rooms lacks `src/{room}/`")
-            lines = self.read(f"src/{room}/README.md").splitlines()
+        for module in self.modules:
+            if not (self.root / "src" / module).is_dir():
+                continue  # a planned module
+            if f"`src/{module}/`" not in readme and f"`{module}/`" not in readme:
+                self.error("README.md", f"the map of modules lacks `src/{module}/`")
+            lines = self.read(f"src/{module}/README.md").splitlines()
             if not lines:
-                self.error(f"src/{room}/README.md", "every room has a README")
+                self.error(f"src/{module}/README.md", "every module has a README")
             elif len(lines) > README_LINES:
-                self.error(f"src/{room}/README.md", f"has {len(lines)} lines; {README_LINES} at most")
+                self.error(f"src/{module}/README.md", f"has {len(lines)} lines; {README_LINES} at most")
 
     def run(self):
         documents = [self.root / "README.md", self.root / "CONTRIBUTING.md", self.root / "CHANGELOG.md"]
@@ -218,7 +218,7 @@ class Checker:
         for document in documents:
             self.check_document(document)
         self.check_decisions()
-        self.check_rooms()
+        self.check_modules()
         return documents
 
 
@@ -226,15 +226,15 @@ SOUND = {
     "Makefile": "test: build\n\tctest\nbuild:\n\tcmake\n",
     "dev": 'case "$c" in\n  fmt | lint) "do_$c" ;;\nesac\n',
     "CMakePresets.json": '{ "name": "release" }',
-    "CMakeLists.txt": "add_room(base)\n",
+    "CMakeLists.txt": "add_module(base)\n",
     "src/cli/commands.cpp": '      {"forward", "run a model", run_forward},\n      {"tokenizer", "text to ids", run_tokenizer},\n'
                             '      {"template", "render", run_template},\n',
     "src/base/README.md": "# base\n\n`error.h` is `base/error.h`. `src/base/<name>.cpp` and `fuzz/NAME.cpp` come later; `model.safetensors`.\n",
     "src/base/error.h": "",
     "fuzz/json.cpp": "",
     "docs/decisions/0001-one.md": "# 0001. One\n",
-    "README.md": "# makar\n\nRooms: `src/base/`. Run `make test`, `./dev fmt`, `makar forward --model DIR`, `makar template render --tools FILE`, `build/makar`.\n"
-                 "[one](docs/decisions/0001-one.md) and [rooms](#makar).\n\n```sh\nmakar tokenizer encode \\\n  --lines x && make build\n```\n"
+    "README.md": "# makar\n\nModules: `src/base/`. Run `make test`, `./dev fmt`, `makar forward --model DIR`, `makar template render --tools FILE`, `build/makar`.\n"
+                 "[one](docs/decisions/0001-one.md) and [modules](#makar).\n\n```sh\nmakar tokenizer encode \\\n  --lines x && make build\n```\n"
                  "```text\nmake nothing of `this`\n```\n",
 }
 FAULTS = [
@@ -257,7 +257,7 @@ FAULTS = [
     ("docs/decisions/0002-two.md", "# Two", "title must begin"),
     ("docs/design.md", "[gone](gone.md)", "leads nowhere"),
     ("src/base/README.md", "more\n" * README_LINES, "lines; 40 at most"),
-    ("CMakeLists.txt", "add_room(cli)", "the map of rooms lacks"),
+    ("CMakeLists.txt", "add_module(cli)", "the map of modules lacks"),
 ]
 FAKE_PROGRAM = """#!/bin/sh
 case "$*" in

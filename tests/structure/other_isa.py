@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Kernels of the architecture this machine is not: the compiler reads them for that target, and nothing is linked.
+"""Compiles the kernels of the other architecture for that target, without linking.
 
-usage: other_isa.py COMPILER [--self-test]        passes over compilers that cannot target another machine (exit 77)
+usage: other_isa.py COMPILER [--self-test]        skips compilers that cannot target another machine (exit 77)
 """
 import concurrent.futures
 import glob

@@ -1,4 +1,4 @@
-// The other kinds of tokenizer files, against what their own libraries gave.
+// Other tokenizer file formats, compared with the results of their own libraries.
 #include <array>
 
 #include "fixtures.h"
@@ -25,7 +25,7 @@ TEST_P(SentencePieceGolden, SameIdsAndText) {
   const std::string model = GetParam().second[0] == '/'
                                 ? assets() + "/tokenizers/sentencepiece" + GetParam().second
                                 : shared_golden() + "/tokenizers/sentencepiece/" + GetParam().second;
-  if (!is_file(golden)) GTEST_SKIP() << golden << " is not here";
+  if (!is_file(golden)) GTEST_SKIP() << golden << " is not available";
   const auto tokenizer = Tokenizer::load(model);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
   int wrong = 0, wrong_text = 0, count = 0;
@@ -87,15 +87,15 @@ void expect_vocab_test(const Tokenizer& tokenizer, const std::string& stem) {
   EXPECT_GT(i, 30u);
 }
 
-// The vocabulary files of the fixtures went through a text filter once: bytes that are not UTF-8 were
-// replaced, so numbers are damaged while strings are whole. This finds the strings of a list again.
+// The vocabulary files of the fixtures passed through a text filter that replaced bytes that are not UTF-8:
+// numbers are damaged but strings are intact. This recovers the strings of a list.
 std::vector<std::string> salvage(const std::string& bytes, const std::string& key) {
   const size_t at = bytes.find(key);
   if (at == std::string::npos) return {};
   std::vector<std::string> best;
   for (size_t skip = 8 + 8; skip < 8 + 8 + 24; ++skip) {  // type, element type, and a count of damaged width
     std::vector<std::string> list;
-    const auto header = [&](size_t p) {  // 0 when none, else its width
+    const auto header = [&](size_t p) {  // 0 for none, else its width
       if (bytes.compare(p, 3, "\xEF\xBF\xBD") == 0 && bytes.compare(p + 3, 7, std::string(7, '\0')) == 0)
         return 10;
       return bytes.compare(p + 1, 7, std::string(7, '\0')) == 0 && static_cast<unsigned char>(bytes[p]) < 0x80
@@ -126,7 +126,7 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
   const std::string prefix = "tokenizer.ggml.";
   auto tokens = salvage(damaged, prefix + "tokens");
   auto merges = salvage(damaged, prefix + "merges");
-  if (pre == "gpt-2") {  // some of its long merges are past saving; the same ones stand in its tokenizer.json
+  if (pre == "gpt-2") {  // some of its long merges cannot be recovered; use those of its tokenizer.json
     const Json json = Json::parse(read_packed(assets() + "/tokenizers/hf/gpt2/tokenizer.json"));
     tokens.resize(json["model"]["vocab"].size());
     for (const auto& [token, id] : json["model"]["vocab"].items()) tokens[id.get<size_t>()] = token;
@@ -144,7 +144,7 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
     types.push_back(byte ? 6 : t == "<unk>" ? 2 : control ? 3 : 1);
     scores.push_back(-static_cast<float>(i));
   }
-  // The scores are those of the SentencePiece model that these vocabularies come from.
+  // The scores are those of the SentencePiece model of these vocabularies.
   const auto spm =
       SentencePieceModel::parse(read_packed(assets() + "/tokenizers/sentencepiece/llama2-tokenizer.model"));
   if (spm.ok())
@@ -157,9 +157,9 @@ std::string rebuild(const std::string& damaged, const std::string& model, const 
   return gguf(entries);
 }
 
-TEST(GgufVocabulary, AsLlamaCpp) {
+TEST(GgufVocabulary, MatchesLlamaCpp) {
   const std::string folder = assets() + "/tokenizers/llama.cpp-vocab/ggml-vocab-";
-  if (!is_file(folder + "gpt-2.gguf.gz")) GTEST_SKIP() << "the vocabulary files are not here";
+  if (!is_file(folder + "gpt-2.gguf.gz")) GTEST_SKIP() << "the vocabulary files are not available";
   const std::vector<std::array<const char*, 3>> files = {{"gpt-2", "gpt2", "gpt-2"},
                                                          {"llama-spm", "llama", ""},
                                                          {"phi-3", "llama", ""},
@@ -184,7 +184,7 @@ TEST(GgufVocabulary, AsLlamaCpp) {
 
 TEST(GgufVocabulary, WholeFile) {
   const std::string file = shared_golden() + "/gguf/llama-f32.gguf";
-  if (!is_file(file)) GTEST_SKIP() << file << " is not here";
+  if (!is_file(file)) GTEST_SKIP() << file << " is not available";
   const auto tokenizer = Tokenizer::load(file);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
   const auto encoding = tokenizer->encode("Hello");
@@ -194,7 +194,7 @@ TEST(GgufVocabulary, WholeFile) {
 
 TEST(Tiktoken, SameIdsOnCode) {
   const std::string folder = assets() + "/tokenizers/tiktoken/";
-  if (!is_file(folder + "gpt2.tiktoken")) GTEST_SKIP() << "the rank files are not here";
+  if (!is_file(folder + "gpt2.tiktoken")) GTEST_SKIP() << "the rank files are not available";
   const std::string text = *read_file(folder + "testdata/lib.rs.txt");
   for (const auto& [file, ids] :
        {std::pair("gpt2.tiktoken", "gpt2"), std::pair("p50k_base.json", "p50k_base"),
@@ -212,9 +212,9 @@ TEST(Tiktoken, SameIdsOnCode) {
   }
 }
 
-TEST(VocabMerges, AsGpt2) {
+TEST(VocabMerges, MatchesGpt2) {
   const std::string folder = assets() + "/tokenizers/gpt2/";
-  if (!is_file(folder + "encoder.json.gz")) GTEST_SKIP() << "GPT-2's files are not here";
+  if (!is_file(folder + "encoder.json.gz")) GTEST_SKIP() << "GPT-2's files are not available";
   auto json =
       vocab_merges_to_json(read_packed(folder + "encoder.json"), read_packed(folder + "vocab.bpe"), "gpt2");
   ASSERT_TRUE(json.ok()) << json.error().text();

@@ -1,4 +1,4 @@
-// Where third-party fixtures live, and how they are read. A test without its fixtures skips itself.
+// Paths of third-party fixtures and how to read them. A test without its fixtures is skipped.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ inline std::string shared_golden() {
   return folder;
 }
 
-// The file, or the unpacked `path`.gz.
+// The file, or the decompressed `path`.gz.
 inline std::string read_packed(const std::string& path) {
   const bool packed = !is_file(path) || path.ends_with(".gz");
   const std::string source = is_file(path) ? path : path + ".gz";

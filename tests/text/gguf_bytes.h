@@ -1,4 +1,4 @@
-// The metadata part of a GGUF file, written by hand.
+// The metadata section of a GGUF file, written by hand.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,5 +1,5 @@
-// The kinds of GGUF vocabularies that no file at hand has: t5 against SentencePiece's own ids for the model
-// it was made from, rwkv against its definition.
+// Kinds of GGUF vocabularies without a fixture file: t5 compared with SentencePiece on the same model, rwkv
+// with its definition.
 #include <random>
 
 #include "fixtures.h"
@@ -37,9 +37,9 @@ std::string t5_file(const SentencePieceModel& model) {
                number_entry(kPrefix + "eos_token_id", 2)});
 }
 
-TEST(GgufVocabulary, T5AsSentencePiece) {
+TEST(GgufVocabulary, T5MatchesSentencePiece) {
   const std::string folder = shared_golden() + "/tokenizers/sentencepiece/botchan-unigram-1500";
-  if (!is_folder(folder)) GTEST_SKIP() << folder << " is not here";
+  if (!is_folder(folder)) GTEST_SKIP() << folder << " is not available";
   const auto model = SentencePieceModel::parse(*read_file(folder + "/spm.model"));
   ASSERT_TRUE(model.ok());
   auto json = gguf_to_json(t5_file(*model), "t5.gguf");
@@ -62,8 +62,8 @@ TEST(GgufVocabulary, T5AsSentencePiece) {
   EXPECT_GT(count, 100);
 }
 
-TEST(GgufVocabulary, RwkvTakesTheLongestToken) {
-  // Tokens as the file writes them, and their bytes.
+TEST(GgufVocabulary, RwkvUsesTheLongestMatch) {
+  // Tokens as written in the file, and their bytes.
   std::vector<std::string> written = {"<s>"}, bytes = {""};
   std::vector<int32_t> types = {3};
   for (int b = 0; b < 256; ++b) {
@@ -98,7 +98,7 @@ TEST(GgufVocabulary, RwkvTakesTheLongestToken) {
     std::string text;
     for (uint32_t k = random() % 12; k > 0; --k) {
       text += bytes[random() % 3 ? 257 + random() % (bytes.size() - 257) : 1 + random() % 128];
-      if (text.ends_with("\xE4\xB8")) text += '\xAD';  // a whole character
+      if (text.ends_with("\xE4\xB8")) text += '\xAD';  // complete the character
     }
     std::vector<uint32_t> expected;
     for (size_t at = 0; at < text.size();) {

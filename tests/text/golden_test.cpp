@@ -1,4 +1,4 @@
-// Ids, offsets and decoded text against what the Hugging Face library gave.
+// Ids, offsets and decoded text, compared with those of the Hugging Face library.
 #include "fixtures.h"
 
 namespace makar {
@@ -17,7 +17,7 @@ std::vector<Case> cases() {
         {name, assets() + "/tokenizers/hf/" + name + "/tokenizer.json", real + name + ".jsonl.gz"});
   list.push_back(
       {"minimind2", assets() + "/weights/minimind2-small/tokenizer.json", real + "minimind2.jsonl.gz"});
-  // MiniLM's vocabulary is that of BERT, uncased, which bert-tiny shares.
+  // MiniLM uses BERT's uncased vocabulary, as bert-tiny does.
   list.push_back(
       {"minilm_bert", assets() + "/weights/bert-tiny-toxicity/vocab.txt", real + "minilm-bert.jsonl.gz"});
   for (const char* corpus : {"corpus", "tinyshakespeare"})
@@ -31,9 +31,9 @@ std::vector<Case> cases() {
 
 class Golden : public testing::TestWithParam<Case> {};
 
-TEST_P(Golden, HuggingFace) {
+TEST_P(Golden, MatchesHuggingFace) {
   const Case& c = GetParam();
-  if (!is_file(c.golden)) GTEST_SKIP() << c.golden << " is not here";
+  if (!is_file(c.golden)) GTEST_SKIP() << c.golden << " is not available";
   const auto tokenizer =
       c.tokenizer.ends_with(".txt") ? Tokenizer::load(c.tokenizer) : tokenizer_from(c.tokenizer);
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();

@@ -1,4 +1,4 @@
-// The hand-written scanners against PCRE2, and the short way against the pipeline, on random text.
+// The hand-written scanners against PCRE2, and the fast path against the pipeline, on random text.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -11,8 +11,8 @@
 namespace makar {
 namespace {
 
-// Text with the seams that patterns turn on: contractions, breaks, marks, digits, letters with and without
-// case.
+// Text with the boundaries that matter to the patterns: contractions, line breaks, marks, digits, letters
+// with and without case.
 std::string random_text(std::mt19937& random) {
   static const std::vector<std::string> parts = {" ",
                                                  "  ",
@@ -83,7 +83,7 @@ std::string random_text(std::mt19937& random) {
   return text;
 }
 
-TEST(Scanner, AgreesWithPcre) {
+TEST(Scanner, MatchesPcre) {
   for (const char* pattern : {kGpt2Pattern, kCl100kPattern, kQwen2Pattern, kO200kPattern}) {
     const auto regex = Regex::compile(pattern);
     ASSERT_TRUE(regex.ok()) << regex.error().text();
@@ -116,7 +116,7 @@ TEST(Regex, BoundsExponentialPatterns) {
 }
 
 TEST(Regex, TranslatesOrRefuses) {
-  EXPECT_EQ(*translate_pattern("\\p{N}{1,3}+|\\p{L}+"), "\\p{N}{1,}|\\p{L}+");
+  EXPECT_EQ(*translate_pattern("\\p{Han}{1,3}+|\\p{Han}+"), "\\p{sc:Han}{1,}|\\p{sc:Han}+");
   EXPECT_EQ(*translate_pattern("\\h[\\h]"), "[0-9a-fA-F][0-9a-fA-F]");
   EXPECT_EQ(*translate_pattern("\\x{41}+a{2,3}+"), "\\x{41}+a{2,}");
   EXPECT_FALSE(Regex::compile("(").ok());
@@ -127,28 +127,35 @@ TEST(Regex, TranslatesOrRefuses) {
   EXPECT_EQ(deep.error().kind, Error::Kind::kLimit);
 }
 
-// As Oniguruma reads them: checked with the Hugging Face library, one code point at a time.
+// Oniguruma's interpretation, checked with the Hugging Face library one code point at a time.
 TEST(Regex, ReadsRubySyntax) {
   struct Case {
     const char *pattern, *text, *matched;
   };
   const Case cases[] = {
-      {" ?[^(\\s|[.,!?\u2026])]+", "so, (this) is\u2026 it", "sothis is it"},  // BLOOM's, a class in a class
+      {" ?[^(\\s|[.,!?\u2026])]+", "so, (this) is\u2026 it",
+       "sothis is it"},  // BLOOM's pattern, a class in a class
       {"[\\p{L}&&[^\\p{Han}]]+", "ab\u4E2Dcd", "abcd"},
       {"[^a-z&&[^aeiou]]", "abcde1", "ae1"},
       {"[a[^b]]", "abc", "ac"},
       {"[a-[cx-z]]", "a-bcz", "a-cz"},
       {"[+-\\s]", "+-. ", "+- "},
-      {"\\w+", "e\u0301\u00B2_\u0940 !", "e\u0301\u00B2_\u0940"},  // marks belong to words
+      {"\\w+", "e\u0301\u00B2_\u0940 !", "e\u0301\u00B2_\u0940"},  // marks are word characters
       {"[\\w]", "\u00B2a", "a"},
       {"a\\b", "a\u0301 a", "a"},
-      {"\\p{Han}", "\u4E2D\u3001", "\u4E2D"},  // the script itself, not what it shares
+      {"\\p{Han}", "\u4E2D\u3001", "\u4E2D"},  // the script itself, not characters it shares
       {"\\p{Letter}\\p{^Nd}", "a1b-", "b-"},
       {"[[:punct:]]", "a$.", "$."},
       {"\\p{Punct}", "a$.", "."},
       {"(?m:.)", "\n", "\n"},
       {"\\u0041[\\u4e00-\\u9fa5]", "A\u4E2D", "A\u4E2D"},
       {"[^\\S\\n]", "a \n\t", " \t"},
+      {"\\p{S}", "a\U0001FADB's", "\U0001FADB"},  // a symbol of Unicode 15
+      {"\\P{S}", "a\U0001FADB's", "a's"},
+      {"[^\\p{L}\\p{S}]", "a\U0001FADB's", "'"},
+      {"\\w+", "\U00031350!", "\U00031350"},  // a letter of Unicode 15
+      {"[[:graph:]]", "\U0001FADB \U0003FFFF", "\U0001FADB"},
+      {"[[:^graph:]]", "\U0001FADB ", " "},
   };
   for (const Case& c : cases) {
     const auto regex = Regex::compile(c.pattern);
@@ -159,6 +166,56 @@ TEST(Regex, ReadsRubySyntax) {
     for (const Span s : matches) matched += std::string_view(c.text).substr(s.begin, s.end - s.begin);
     EXPECT_EQ(matched, c.matched) << c.pattern;
   }
+}
+
+// Patterns and category() use the same Unicode version, whatever the version of PCRE2.
+TEST(Regex, CategoriesAreThoseOfTheUnicodeTables) {
+  std::string text;
+  std::vector<char32_t> codes;
+  for (char32_t code = 0; code <= 0x10FFFF; ++code) {
+    if (code >= 0xD800 && code <= 0xDFFF) continue;
+    append_utf8(text, code);
+    codes.push_back(code);
+  }
+  const std::pair<const char*, CategoryMask> names[] = {{"L", kLetter},
+                                                        {"M", kMark},
+                                                        {"N", kNumber},
+                                                        {"P", kPunctuation},
+                                                        {"S", kSymbol},
+                                                        {"Lu", detail::mask({Category::kLu})},
+                                                        {"Lo", detail::mask({Category::kLo})},
+                                                        {"Mn", detail::mask({Category::kMn})},
+                                                        {"Nd", detail::mask({Category::kNd})},
+                                                        {"So", detail::mask({Category::kSo})},
+                                                        {"Po", detail::mask({Category::kPo})}};
+  for (const auto& [name, categories] : names)
+    for (const char kind : {'p', 'P'}) {
+      if (kind == 'P' && std::string_view(name) != "S") continue;  // a million matches each
+      const std::string pattern = fmt::format("\\{}{{{}}}", kind, name);
+      const auto regex = Regex::compile(pattern);
+      ASSERT_TRUE(regex.ok()) << pattern;
+      std::vector<Span> matches;
+      ASSERT_TRUE(regex->match_all(text, matches).ok()) << pattern;
+      std::vector<char32_t> found, want;
+      for (const Span& s : matches) found.push_back(decode_utf8(text, s.begin).code);
+      for (const char32_t code : codes)
+        if (in(code, categories) == (kind == 'p')) want.push_back(code);
+      EXPECT_EQ(found.size(), want.size()) << pattern;
+      EXPECT_TRUE(found == want) << pattern;
+    }
+}
+
+// DeepSeek's pattern. U+1FADB is a symbol, so it takes the apostrophe with it, as in the Hugging Face
+// library.
+TEST(Regex, ASymbolOfUnicode15BeforeAContraction) {
+  const auto regex = Regex::compile(
+      "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\\r\\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+|"
+      " ?[\\p{P}\\p{S}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+");
+  ASSERT_TRUE(regex.ok()) << regex.error().text();
+  const std::string text = "\U0001FADB's";
+  std::vector<Span> matches;
+  ASSERT_TRUE(regex->find_all(text, matches).ok());
+  EXPECT_EQ(matches, (std::vector<Span>{{0, 5}, {5, 6}}));
 }
 
 }  // namespace

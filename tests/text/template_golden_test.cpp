@@ -1,6 +1,6 @@
-// Real chat templates against the renderings recorded from transformers. The files are not ours to keep: they
-// are read from MAKAR_GOLDEN_SHARED (default ../shared/golden beside the project), and the test skips
-// without.
+// Real chat templates against renderings recorded from transformers. The files cannot be redistributed: they
+// are read from MAKAR_GOLDEN_SHARED (default: ../shared/golden next to the project), and the test is skipped
+// without them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -19,9 +19,9 @@ std::filesystem::path shared_golden() {
   return "../shared/golden";
 }
 
-TEST(TemplateGolden, RendersAsTransformers) {
+TEST(TemplateGolden, MatchesTransformers) {
   const auto folder = shared_golden() / "templates";
-  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not here";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << folder << " is not available";
   int cases = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".json") continue;

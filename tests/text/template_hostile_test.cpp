@@ -1,8 +1,10 @@
-// Hostile templates and data end in typed errors, quickly and within a bounded memory.
+// Hostile templates and data give typed errors, quickly and with bounded memory.
 #include <gtest/gtest.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <chrono>
+#include <functional>
 
 #include "text/template/chat_template.h"
 
@@ -48,6 +50,20 @@ const std::vector<Case>& cases() {
       {"mutual recursion",
        "{% macro a() %}{{ b() }}{% endmacro %}{% macro b() %}{{ a() }}{% endmacro %}{{ a() }}", K::kLimit},
       {"caller recursion", "{% macro m() %}{% call m() %}x{% endcall %}{% endmacro %}{{ m() }}", K::kLimit},
+      {"recursion in deep sums", "{% macro m() %}{{ m()" + repeat("+''", 290) + " }}{% endmacro %}{{ m() }}",
+       K::kLimit},
+      {"recursion in deep filters",
+       "{% macro m() %}{{ m()" + repeat("|trim", 290) + " }}{% endmacro %}{{ m() }}", K::kLimit},
+      {"recursion in defaults",
+       "{% macro m(a=m()" + repeat("+''", 290) + ") %}{{ a }}{% endmacro %}{{ m() }}", K::kLimit},
+      {"recursion in conditions",
+       "{% macro m() %}" + std::string("{% if m()") + repeat(".x", 290) +
+           " %}{% endif %}{% endmacro %}{{ m() }}",
+       K::kLimit},
+      {"recursion in blocks",
+       "{% macro m() %}" + repeat("{% if 1 %}", 90) + "{{ m()" + repeat("+''", 290) + " }}" +
+           repeat("{% endif %}", 90) + "{% endmacro %}{{ m() }}",
+       K::kLimit},
       {"deep parentheses", "{{ " + repeat("(", 5000) + "1" + repeat(")", 5000) + " }}", K::kLimit},
       {"deep lists", "{{ " + repeat("[", 5000) + repeat("]", 5000) + " }}", K::kLimit},
       {"deep not", "{{ " + repeat("not ", 20000) + "1 }}", K::kLimit},
@@ -113,6 +129,48 @@ long peak_kib() {
   return usage.ru_maxrss;
 }
 
+// Runs `body` on a thread with a stack of `bytes`.
+void on_small_stack(size_t bytes, std::function<void()> body) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, bytes);
+  pthread_t thread;
+  const auto call = [](void* f) -> void* { return (*static_cast<std::function<void()>*>(f))(), nullptr; };
+  ASSERT_EQ(pthread_create(&thread, &attributes, call, &body), 0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
+// The limit is the stack that there is, not a number of levels that fits the usual one.
+TEST(TemplateHostile, RecursionEndsInAnErrorOnAnyStack) {
+  for (const size_t kib : {256, 512, 2048})
+    on_small_stack(kib << 10, [&] {
+      for (const Case& c : cases()) {
+        const std::string_view name = c.name;
+        if (!name.starts_with("recursion") && !name.starts_with("deep")) continue;
+        const auto t = ChatTemplate::parse(c.source, "t");
+        const Error error = t.ok() ? t->render({}).error() : t.error();
+        EXPECT_EQ(error.kind, c.kind) << c.name << " on " << kib << " KiB: " << error.text();
+      }
+    });
+}
+
+// A request's budget stops a rendering that the template's own limits allow.
+TEST(TemplateHostile, TheBudgetOfTheRequestEndsARendering) {
+  const auto t = ChatTemplate::parse("{% for m in messages %}{{ m.content }}{% endfor %}", "t");
+  ChatInput input;
+  for (int i = 0; i < 20000; ++i) input.messages.push_back({{"role", "user"}, {"content", "x"}});
+  ASSERT_TRUE(t->render(input).ok());
+  const auto gone = std::make_shared<std::atomic<bool>>(true);
+  WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), gone), small(10'000);
+  for (WorkBudget* work : {&cancelled, &small}) {
+    input.work = work;
+    const auto r = t->render(input);
+    ASSERT_FALSE(r.ok());
+    EXPECT_EQ(r.error().kind, Error::Kind::kLimit);
+  }
+}
+
 TEST(TemplateHostile, StopsWithTypedErrors) {
   cases();
   const long before = peak_kib();
@@ -137,7 +195,7 @@ TEST(TemplateHostile, StopsWithTypedErrors) {
     if (ms > 40) std::printf("%s: %.1f ms, %s\n", c.name, ms, error.text().c_str());
     EXPECT_LT(ms, 1000) << c.name;
   }
-  // All cases one after another, with what the allocator keeps.
+  // All cases in sequence, including memory retained by the allocator.
   RecordProperty("peak_growth_kib", static_cast<int>(peak_kib() - before));
   std::printf("memory grew by %ld KiB\n", peak_kib() - before);
 }

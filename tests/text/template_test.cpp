@@ -1,5 +1,4 @@
-// The template language and what ChatTemplate promises: values, whitespace, provenance, masks, errors with
-// places.
+// The template language and ChatTemplate: values, whitespace, provenance, masks, located errors.
 #include <gtest/gtest.h>
 
 #include "text/template/chat_template.h"
@@ -25,7 +24,7 @@ ChatInput chat(const char* json) {
   return input;
 }
 
-// The bytes that came from the data, others as dots.
+// The bytes that came from the data; others as dots.
 std::string content_of(const ChatRendering& r) {
   std::string out;
   for (const auto& s : r.segments) out += s.content ? s.text : std::string(s.text.size(), '.');
@@ -39,13 +38,13 @@ TEST(Template, Expressions) {
   EXPECT_EQ(text("{{ x }}|{{ x is defined }}|{{ x | default('d') }}|{{ bos_token }}"), "|False|d|<s>");
 }
 
-TEST(Template, WhitespaceIsTransformers) {
+TEST(Template, WhitespaceMatchesTransformers) {
   EXPECT_EQ(text("a\n  {% if true %}\n  b\n  {% endif %}\nc\n"), "a\n  b\nc");
   EXPECT_EQ(text("a\n  {%- if true -%}\n  b\n  {%+ endif %}\nc"), "ab\n  c");
   EXPECT_EQ(text("a {{- 1 -}} b {# c #}\nd\r\ne"), "a1b d\ne");
 }
 
-TEST(Template, ErrorsHavePlaces) {
+TEST(Template, ErrorsAreLocated) {
   EXPECT_EQ(text("line\n  {{ 1 + }}"), "ERROR t:2:10: expected a value, found '}}'");
   EXPECT_EQ(text("\n\n{{ a.b }}"), "ERROR t:3:5: cannot read 'b': 'a' is undefined");
   EXPECT_EQ(text("{% if true %}x"), "ERROR t:1:15: the template ends before '{% endif %}'");
@@ -54,7 +53,7 @@ TEST(Template, ErrorsHavePlaces) {
   EXPECT_EQ(text("{% include 'x' %}"), "ERROR t:1:4: the block 'include' is not part of chat templates");
 }
 
-TEST(Template, ProvenanceSurvivesEveryOperation) {
+TEST(Template, EveryOperationKeepsProvenance) {
   const ChatInput input =
       chat(R"([{"role": "user", "content": " UsEr ", "n": 5, "list": ["p", "q"], "d": {"k": "v"}}])");
   const auto marks = [&](const std::string& expression) {
@@ -76,7 +75,7 @@ TEST(Template, ProvenanceSurvivesEveryOperation) {
   EXPECT_EQ(marks("messages[0].d | items | first | join('=')"), "k.v");
   EXPECT_EQ(marks("'%s!' % c"), " UsEr .");
   EXPECT_EQ(marks("'{}!'.format(c)"), " UsEr .");
-  EXPECT_EQ(marks("messages[0].role"), "....");  // a known role is the protocol's word
+  EXPECT_EQ(marks("messages[0].role"), "....");  // a known role belongs to the protocol
   EXPECT_EQ(content_of(*render("{% set x %}[{{ messages[0].content }}]{% endset %}{{ x | trim }}", input)),
             ". UsEr .");
   EXPECT_EQ(content_of(*render("{% macro m(a) %}<{{ a }}>{% endmacro %}{{ m(messages[0].content) }}", input)),
@@ -120,10 +119,10 @@ TEST(Template, ContinuesTheFinalMessage) {
   EXPECT_EQ(text("{{ messages[0].content }}", input),
             "ERROR t: the template does not print the final message, so it cannot be continued");
   input.add_generation_prompt = true;
-  EXPECT_NE(text(source, input).find("exclude each other"), std::string::npos);
+  EXPECT_NE(text(source, input).find("cannot be combined"), std::string::npos);
 }
 
-TEST(Template, TimeIsGiven) {
+TEST(Template, UsesTheGivenTime) {
   ChatInput input;
   input.now = 1721952000;
   EXPECT_EQ(text("{{ strftime_now('%Y') }}", input), "2024");

@@ -1,4 +1,4 @@
-// Small tokenizers written here: every stage in a bare clone, without fixtures.
+// Small built-in tokenizers: every stage without fixtures.
 #include "text/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -43,14 +43,14 @@ std::vector<uint32_t> ids(const Tokenizer& t, std::string_view text, EncodeOptio
   return t.encode(text, options)->ids;
 }
 
-TEST(Tokenizer, SpecialTextIsPlainUnlessAsked) {
+TEST(Tokenizer, SpecialTextIsPlainByDefault) {
   const auto t = Tokenizer::from_json(word_level(), "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
   EXPECT_EQ(ids(*t, "hello <x> tag tags"), (std::vector<uint32_t>{3, 5, 6, 7, 2, 0}));
   EncodeOptions options;
   options.special_text = SpecialText::kParse;
   EXPECT_EQ(ids(*t, "hello <x> tag", options), (std::vector<uint32_t>{3, 1, 2}));
-  EXPECT_EQ(t->encode("hello <x>", options)->offsets[1], (Span{5, 9}));  // lstrip takes the blank
+  EXPECT_EQ(t->encode("hello <x>", options)->offsets[1], (Span{5, 9}));  // lstrip strips the blank
   options.special_text = SpecialText::kForbid;
   EXPECT_FALSE(t->encode("hello <x>", options).ok());
 }
@@ -61,7 +61,7 @@ TEST(Tokenizer, PlainTextNeverGivesAControlId) {
   EXPECT_EQ(ids(*t, "hello <x>"), (std::vector<uint32_t>{3, 0}));
 }
 
-TEST(Tokenizer, BytesComeBack) {
+TEST(Tokenizer, BytesRoundTrip) {
   const auto t = Tokenizer::from_json(byte_bpe(), "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
   EXPECT_EQ(ids(*t, "abc abcab"), (std::vector<uint32_t>{'a', 258, ' ', 'a', 258, 256}));
@@ -82,6 +82,34 @@ TEST(Tokenizer, LongTextThatIsNotUtf8IsRefused) {
   const auto e = t->encode(text);
   ASSERT_FALSE(e.ok());
   EXPECT_EQ(e.error().kind, Error::Kind::kLimit);
+}
+
+// One long word and many short ones, by the short way and stage by stage: a budget ends each, and changes no
+// id.
+TEST(Tokenizer, ABudgetEndsLongTexts) {
+  std::string word, words;
+  for (int i = 0; i < 60000; ++i) word += "abc", words += i % 2 ? "abc " : "xyz, ";
+  for (const Json& json : {byte_bpe(), word_level()}) {
+    const auto t = Tokenizer::from_json(json, "test");
+    ASSERT_TRUE(t.ok());
+    for (const std::string& text : {word, words})
+      for (const bool fast_paths : {true, false}) {
+        EncodeOptions plain, counted;
+        WorkBudget whole;
+        plain.fast_paths = counted.fast_paths = fast_paths;
+        counted.work = &whole;
+        EXPECT_EQ(ids(*t, text, counted), ids(*t, text, plain));
+        EXPECT_GT(whole.spent(), static_cast<int64_t>(text.size()) / 16);
+        const auto gone = std::make_shared<std::atomic<bool>>(true);
+        WorkBudget small(1000), cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), gone);
+        for (WorkBudget* budget : {&small, &cancelled}) {
+          counted.work = budget;
+          const auto ended = t->encode(text, counted);
+          ASSERT_FALSE(ended.ok()) << text.substr(0, 10) << fast_paths;
+          EXPECT_EQ(ended.error().kind, Error::Kind::kLimit);
+        }
+      }
+  }
 }
 
 TEST(Tokenizer, StreamsWholeCharacters) {
@@ -114,6 +142,8 @@ TEST(Tokenizer, PairsTruncationPadding) {
   EXPECT_EQ(pair->special_mask, (std::vector<uint8_t>{1, 0, 0, 0, 0, 1, 0, 1}));
   options.truncation = Truncation{.max_length = 4};
   options.padding = Padding{.length = 6, .id = 0};
+  EXPECT_TRUE(t->encode("hello world hello", options)->overflow.empty());
+  options.overflow = true;
   const auto cut = t->encode("hello world hello", options);
   EXPECT_EQ(cut->ids, (std::vector<uint32_t>{2, 4, 5, 3, 0, 0}));
   EXPECT_EQ(cut->attention_mask, (std::vector<uint8_t>{1, 1, 1, 1, 0, 0}));
@@ -121,7 +151,40 @@ TEST(Tokenizer, PairsTruncationPadding) {
   EXPECT_EQ(cut->overflow[0].ids, (std::vector<uint32_t>{2, 4, 3, 0, 0, 0}));
 }
 
-TEST(Tokenizer, TrimmingCountsTheBlanksThatATokenTook) {
+TEST(Tokenizer, PairsOfLongTextsAreCutInLinearTimeAndAsPairsOfTheWholeTexts) {
+  const auto json = word_level(R"({"pre_tokenizer":{"type":"WhitespaceSplit"}})");
+  const auto t = Tokenizer::from_json(json, "test");
+  ASSERT_TRUE(t.ok()) << t.error().text();
+  const auto words = [](int count) {
+    std::string out;
+    for (int i = 0; i < count; ++i) out += i % 3 ? "hello " : "world ";
+    return out;
+  };
+  using Strategy = Truncation::Strategy;
+  for (const Strategy strategy : {Strategy::kLongestFirst, Strategy::kOnlyFirst, Strategy::kOnlySecond})
+    for (const bool left : {false, true})
+      for (const auto& [a, b] : {std::pair{3, 4}, {20, 4}, {4, 20}, {20, 30}, {30, 20}, {25, 25}, {9, 8}}) {
+        EncodeOptions options;
+        options.truncation = Truncation{.max_length = 15, .strategy = strategy, .left = left};
+        const auto plain = t->encode_pair(words(a), words(b), options);
+        options.overflow = true;
+        const auto windows = t->encode_pair(words(a), words(b), options);
+        ASSERT_EQ(plain.ok(), windows.ok());
+        if (!plain.ok()) continue;
+        EXPECT_EQ(plain->ids, windows->ids) << a << " " << b;
+        EXPECT_EQ(plain->sequence_ids, windows->sequence_ids);
+        EXPECT_EQ(plain->offsets, windows->offsets);
+        EXPECT_TRUE(plain->overflow.empty());
+      }
+  // Windows of a million tokens: when each held a copy of all that was cut, this took terabytes.
+  EncodeOptions options;
+  options.truncation = Truncation{.max_length = 16}, options.overflow = true, options.offsets = false;
+  const auto many = t->encode_pair(words(500'000), words(500'000), options);
+  ASSERT_TRUE(many.ok());
+  EXPECT_EQ(many->overflow.size(), 2U * (500'000 / 8 - 1));
+}
+
+TEST(Tokenizer, TrimmingCountsTheBlanksOfAToken) {
   Json json =
       word_level(R"({"post_processor":{"type":"ByteLevel","trim_offsets":true,"add_prefix_space":false}})");
   json["added_tokens"][1]["rstrip"] = true;
@@ -134,7 +197,7 @@ TEST(Tokenizer, TrimmingCountsTheBlanksThatATokenTook) {
   EXPECT_EQ(e->offsets, (std::vector<Span>{{0, 5}, {10, 13}, {17, 22}}));
 }
 
-TEST(Tokenizer, ATokenAmongTheBlanksOfAnotherIsFound) {
+TEST(Tokenizer, FindsATokenInTheStrippedBlanksOfAnother) {
   Json json = word_level();
   json["added_tokens"][1]["rstrip"] = true;
   json["added_tokens"].push_back({{"id", 8}, {"content", "\n"}, {"normalized", false}});
@@ -144,7 +207,7 @@ TEST(Tokenizer, ATokenAmongTheBlanksOfAnotherIsFound) {
   EXPECT_EQ(ids(*t, "<x> \n\nhello", options), (std::vector<uint32_t>{1, 8, 8, 3}));
 }
 
-TEST(Tokenizer, AddedTokensAreDecodedAsTheyAreFound) {
+TEST(Tokenizer, AddedTokensAreDecodedInTheirMatchedForm) {
   Json json = word_level(R"({"normalizer":{"type":"Lowercase"}})");
   json["added_tokens"].push_back({{"id", 8}, {"content", "LOUD"}, {"normalized", true}});
   json["added_tokens"].push_back({{"id", 9}, {"content", "AS IS"}, {"normalized", false}});
@@ -154,7 +217,7 @@ TEST(Tokenizer, AddedTokensAreDecodedAsTheyAreFound) {
   EXPECT_EQ(t->token(8), "LOUD");
 }
 
-TEST(Tokenizer, BatchesAreTheSameAtAnyThreadCount) {
+TEST(Tokenizer, SameBatchesForAnyThreadCount) {
   const auto t = Tokenizer::from_json(byte_bpe(), "test");
   std::vector<std::string> texts;
   for (int i = 0; i < 200; ++i) texts.push_back(std::string(i % 17, 'a') + "bc " + std::to_string(i));
@@ -164,14 +227,14 @@ TEST(Tokenizer, BatchesAreTheSameAtAnyThreadCount) {
   for (size_t i = 0; i < texts.size(); ++i) EXPECT_EQ(a[i]->ids, b[i]->ids);
 }
 
-TEST(Tokenizer, WritesItselfBack) {
+TEST(Tokenizer, RoundTripsThroughJson) {
   const auto t = Tokenizer::from_json(byte_bpe(), "test");
   const auto again = Tokenizer::from_json(t->to_json(), "again");
   ASSERT_TRUE(again.ok()) << again.error().text();
   EXPECT_EQ(ids(*again, "abc ab"), ids(*t, "abc ab"));
 }
 
-TEST(Tokenizer, SentencePieceBothWays) {
+TEST(Tokenizer, RoundTripsThroughSentencePiece) {
   SentencePieceModel model;
   model.kind = SentencePieceModel::kBpe;
   model.remove_extra_whitespaces = false;
@@ -191,7 +254,7 @@ TEST(Tokenizer, SentencePieceBothWays) {
   EXPECT_EQ(ids(*t2, "ab b<s>"), ids(*t, "ab b<s>"));
 }
 
-TEST(Tokenizer, UnknownComponentsAreNamed) {
+TEST(Tokenizer, UnknownComponentsAreErrors) {
   for (const char* section : {"normalizer", "pre_tokenizer", "post_processor", "decoder", "model"}) {
     Json json = word_level();
     json[section] = {{"type", "Frobnicate"}};

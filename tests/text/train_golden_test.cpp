@@ -1,4 +1,4 @@
-// Our trainers against tokenizers trained by the Hugging Face library on the same corpora.
+// The trainers against tokenizers trained by the Hugging Face library on the same corpora.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ std::string corpus_path(const std::string& name) {
   return path.string();
 }
 
-// The settings as the golden tokenizer.json and its note tell them.
+// The settings from the golden tokenizer.json and its note.
 TrainSettings settings_of(const Json& golden, const std::string& kind, size_t vocab) {
   TrainSettings s;
   s.pipeline = {golden["normalizer"], golden["pre_tokenizer"], golden["post_processor"], golden["decoder"]};
@@ -56,7 +56,7 @@ TEST_P(TrainGolden, EqualsTheReference) {
   const Case c = GetParam();
   const std::string folder =
       shared_golden() + "/tokenizers/trained/" + c.corpus + "-" + c.kind + "-" + std::to_string(c.vocab);
-  if (!is_folder(folder) || !is_folder(assets())) GTEST_SKIP() << folder << " is not here";
+  if (!is_folder(folder) || !is_folder(assets())) GTEST_SKIP() << folder << " is not available";
   const auto golden = read_json(folder + "/tokenizer.json");
   ASSERT_TRUE(golden.ok()) << golden.error().text();
   TrainSettings s = settings_of(*golden, c.kind, c.vocab);
@@ -64,7 +64,7 @@ TEST_P(TrainGolden, EqualsTheReference) {
   std::vector<std::string> tokens(c.vocab);
   if (model["type"] != "Unigram")
     for (const auto& [token, id] : model["vocab"].items()) tokens[id.get<size_t>()] = token;
-  // The reference numbers continuing characters in the order of a hash table; the order decides ties.
+  // The reference numbers continuing characters in the order of a hash table, which decides ties.
   if (model["type"] == "WordPiece")
     for (size_t i = s.special_tokens.size();
          i < tokens.size() && (tokens[i].size() <= 4 || tokens[i].starts_with("##")); ++i) {

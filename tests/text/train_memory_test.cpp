@@ -1,5 +1,5 @@
-// The memory bound of the trainers under real pressure: a corpus whose words do not fit, trained in a child
-// process whose peak is measured.
+// The memory limit of the trainers: a corpus whose words do not fit, trained in a child process whose peak is
+// measured.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -9,18 +9,15 @@
 #include <fstream>
 
 #include "base/file.h"
+#include "sanitized.h"
 #include "text/train/train.h"
 
 namespace makar {
 namespace {
 
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-constexpr bool kSanitized = true;  // the sanitizer's own memory counts too
-#else
-constexpr bool kSanitized = false;
-#endif
+using test::kSanitized;  // the sanitizer's memory counts too
 
-// Words of which about `different` differ, with counts from 1 to thousands.
+// Words of which about `different` are distinct, with counts from 1 to thousands.
 std::string corpus(size_t words, size_t different) {
   const auto path =
       std::filesystem::temp_directory_path() / ("makar_train_memory_" + std::to_string(::getpid()));
@@ -41,7 +38,7 @@ struct Outcome {
   double peak_mib = 0;
 };
 
-// In a child, so that the peak is this training's alone. The child's memory starts with what the parent has.
+// In a child process, so that the peak is that of this training. It starts with the memory of the parent.
 Outcome train_apart(const std::string& path, TrainSettings::Model model, size_t max_memory) {
   const std::string out = path + ".out";
   const pid_t child = fork();
@@ -102,7 +99,7 @@ TEST(TrainMemory, SpillingGivesTheSameVocabulary) {
   std::filesystem::remove(path);
 }
 
-TEST(TrainMemory, WordsThatDoNotFitAreLeftOut) {
+TEST(TrainMemory, WordsThatDoNotFitAreDropped) {
   const std::string path = corpus(1'200'000, 600'000);
   for (const auto model : {TrainSettings::Model::kBpe, TrainSettings::Model::kUnigram})
     EXPECT_GT(within(path, model, kLeast).dropped, 0u);

@@ -1,4 +1,4 @@
-// Trainers: exactness against small references, bounds, determinism.
+// Trainers: exactness against small references, limits, determinism.
 #include "text/train/train.h"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ std::string synthetic(size_t words) {
 }
 
 TEST(BpeTrainer, SmallExampleByHand) {
-  // "re" occurs 3 times, then "are" and "is" twice each: the smaller pair of ids goes first.
+  // "re" occurs 3 times, then "are" and "is" twice each: the smaller pair of ids is merged first.
   const std::vector<WordCount> words = {{"are", 2}, {"is", 2}, {"red", 1}, {"roses", 1}, {"so", 1}};
   BpeTraining t;
   t.vocab_size = 100;
@@ -78,7 +78,7 @@ TEST(BpeTrainer, OverlapsAndLimits) {
   EXPECT_TRUE(train_bpe({}, t).ok());
 }
 
-TEST(WordPieceTrainer, ScoreOfTheTextbooks) {
+TEST(WordPieceTrainer, LikelihoodScore) {
   // The course's example: hug 10, pug 5, pun 12, bun 4, hugs 5: the first merge by likelihood is (##g, ##s).
   BpeTraining t;
   t.vocab_size = 14;
@@ -111,7 +111,7 @@ TEST(UnigramTrainer, KeepsCharactersAndSums) {
   EXPECT_FALSE(train_unigram(words, t, pool).ok());
 }
 
-TEST(TrainTokenizer, SameAtAnyThreadCount) {
+TEST(TrainTokenizer, SameForAnyThreadCount) {
   const std::string path = temporary("threads", synthetic(60'000));
   for (const auto& [pipeline, model] : {std::pair{"byte-level", TrainSettings::Model::kBpe},
                                         {"bert", TrainSettings::Model::kWordPiece},
@@ -127,8 +127,8 @@ TEST(TrainTokenizer, SameAtAnyThreadCount) {
   }
 }
 
-TEST(TrainTokenizer, SpillingChangesNothing) {
-  // A megabyte of table for many different words: runs go to disk, the counts stay exact.
+TEST(TrainTokenizer, SpillingGivesTheSameResult) {
+  // One megabyte of table for many distinct words: runs are written to disk, the counts stay exact.
   std::string text;
   for (int i = 0; i < 150'000; ++i)
     text += "word" + std::to_string(i * 7919 % 100'003) + (i % 10 == 9 ? "\n" : " ");
@@ -159,7 +159,7 @@ TEST(TrainTokenizer, SpillingChangesNothing) {
   }
 }
 
-TEST(TrainTokenizer, RarestWordsGoWhenMemoryIsShort) {
+TEST(TrainTokenizer, RarestWordsAreDroppedWhenMemoryIsShort) {
   std::vector<WordCounter> counters;
   counters.emplace_back(size_t{1} << 30, "/tmp");
   for (int i = 0; i < 1000; ++i) ASSERT_TRUE(counters[0].add("w" + std::to_string(i), i < 10 ? 50 : 1).ok());
@@ -180,12 +180,12 @@ TEST(Corpus, HostileFiles) {
   };
   EXPECT_FALSE(corpus_of("/nonexistent/file").ok());
   EXPECT_FALSE(corpus_of("/tmp").ok());
-  // Bytes that are not UTF-8, NUL bytes and a line of 3 MiB are text like any other.
+  // Bytes that are not UTF-8, NUL bytes and a line of 3 MiB are accepted as text.
   const std::string path =
       temporary("hostile", std::string("ab\xff\xfe\0cd\n", 8) + std::string(3 << 20, 'x') + "\n\n");
   const auto report = train(path, settings("byte-level", TrainSettings::Model::kBpe, 300));
   ASSERT_TRUE(report.ok()) << report.error().text();
-  // A broken record is an error with its place.
+  // A broken record is a located error.
   const std::string bad = temporary("bad.jsonl", "{\"text\": \"fine\"}\n{\"text\": 5}\n");
   const auto broken = train(bad, settings("byte-level", TrainSettings::Model::kBpe, 300));
   ASSERT_FALSE(broken.ok());

@@ -1,4 +1,5 @@
-// Texts, ids and decoded text that transformers gave for many tokenizers; those whose files are here are run.
+// Texts, ids and decoded text recorded from transformers for many tokenizers; runs those whose files are
+// available.
 #include <map>
 
 #include "fixtures.h"
@@ -7,8 +8,8 @@
 namespace makar {
 namespace {
 
-// The file of a tokenizer of the vectors, below the assets. Behind kPlain: the vectors' own tokenizer adds no
-// special tokens where this file does.
+// The file of each tokenizer, relative to the assets. After kPlain: the recorded tokenizer adds no special
+// tokens although this file does.
 const std::string kPlain = "plain:";
 const std::map<std::string, std::string> kFiles = {
     {"Xenova/bert-base-uncased", "weights/bert-tiny-toxicity/vocab.txt"},
@@ -31,7 +32,7 @@ Result<Tokenizer> load(const std::string& path) {
   return Tokenizer::from_json(std::move(json), path);
 }
 
-// What transformers does to decoded text where tokenizer_config.json says clean_up_tokenization_spaces.
+// The clean-up of decoded text by transformers when tokenizer_config.json has clean_up_tokenization_spaces.
 std::string cleaned_up(std::string text) {
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{" .", "."},
                                                                                  {" ?", "?"},
@@ -48,9 +49,9 @@ std::string cleaned_up(std::string text) {
   return text;
 }
 
-TEST(Vectors, AsTransformers) {
+TEST(Vectors, MatchTransformers) {
   const std::string file = assets() + "/tokenizers/hf_tokenizer_test_vectors.json.gz";
-  if (!is_file(file)) GTEST_SKIP() << file << " is not here";
+  if (!is_file(file)) GTEST_SKIP() << file << " is not available";
   const auto all = parse_json(read_packed(file), file);
   ASSERT_TRUE(all.ok()) << all.error().text();
   int checked = 0, wrong = 0;
@@ -78,7 +79,7 @@ TEST(Vectors, AsTransformers) {
       const std::string decoded = tokenizer->decode(ids);
       bool good = ours == ids;
       if (one.contains("decoded"))
-        good = good && (decoded == one["decoded"] || cleaned_up(decoded) == one["decoded"]);
+        good = good && (one["decoded"] == decoded || one["decoded"] == cleaned_up(decoded));
       if (good || ++wrong > 12) continue;
       ADD_FAILURE() << name << " " << label << "\n"
                     << one.dump().substr(0, 900) << "\nids " << Json(ours).dump().substr(0, 400)

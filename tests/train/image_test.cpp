@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/rng.h"
+#include "kernels/cpu_device.h"
 #include "models/small_models.h"
 
 namespace makar {
@@ -28,15 +29,15 @@ LabelledImages images() {
 
 // The gradient of the two heads' weights after one micro-batch.
 std::pair<Tensor, Tensor> gradients(const Model* teacher, LoadedModel& student) {
-  ThreadPool pool(2);
+  CpuDevice device(2);
   ImageTask task(*student.model, images(), images(), 12, 1, 0.0f, teacher);
   const auto batch = task.train_batch(0);
   check(batch.ok(), "no batch");
-  Tape tape;
+  Tape tape(device);
   const ParameterSet& set = student.model->parameters();
   set.clear_gradients();
   set.watch(tape);
-  Context ctx{pool, &tape};
+  Context ctx{device, &tape};
   ForwardContext f{ctx};
   tape.backward(*batch->loss(f));
   set.collect(tape);
@@ -65,10 +66,10 @@ TEST(Distillation, TheTeachersAnswersReachTheDistillationHeadAlone) {
 TEST(Distillation, AValidationAsksNoTeacher) {
   LoadedModel student = model_of("deit", 7);
   const LoadedModel teacher = model_of("vit", 8);
-  ThreadPool pool(1);
+  CpuDevice device(1);
   ImageTask with(*student.model, images(), images(), 6, 1, 0.0f, teacher.model.get());
   ImageTask without(*student.model, images(), images(), 6, 1, 0.0f);
-  Context ctx{pool};
+  Context ctx{device};
   ForwardContext f{ctx};
   EXPECT_EQ((*with.validation_batch(0)->loss(f)).f32()[0], (*without.validation_batch(0)->loss(f)).f32()[0]);
 }

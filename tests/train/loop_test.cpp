@@ -3,11 +3,14 @@
 #include "train/loop.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "base/file.h"
+#include "kernels/cpu_device.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "scratch_folder.h"
@@ -46,9 +49,7 @@ class TestTask : public Task {
   uint64_t batches_per_epoch() const override { return 10; }
   uint64_t validation_batches() const override { return validation; }
   Result<MicroBatch> validation_batch(uint64_t) override { return train_batch(0); }
-  Result<Metrics> metrics(ThreadPool&) override {
-    return Metrics{{"figure", -static_cast<double>(figures++)}};
-  }
+  Result<Metrics> metrics(Device&) override { return Metrics{{"figure", -static_cast<double>(figures++)}}; }
   std::string watched() const override { return "figure"; }
 
   std::function<bool(uint64_t)> bad = [](uint64_t) { return false; };
@@ -71,10 +72,10 @@ struct TinyRun {
     settings.learning_rate = 1e-3, settings.lr_scheduler = "constant", settings.max_steps = 12;
   }
   Result<LoopResult> go(int threads = 1) {
-    ThreadPool pool(threads);
+    CpuDevice device(threads);
     LoopEvents events;
     events.say = [&](const std::string& text) { said.push_back(text); };
-    return run_loop({*loaded.model, task, settings, pool, events, nullptr, Json::object()});
+    return run_loop({*loaded.model, task, settings, device, events, nullptr, Json::object()});
   }
   std::vector<float> weights() const {
     std::vector<float> out;
@@ -152,6 +153,133 @@ TEST(Loop, TheNewestCheckpointsAreKeptAndThreadsDoNotMatter) {
   EXPECT_TRUE(kept[0].ends_with("checkpoint-12"));
 }
 
+// Parameters that Muon steps have a momentum buffer, those of AdamW two moments.
+TEST(Loop, MuonStepsHiddenMatricesOnly) {
+  for (const char* type : {"gpt2", "llama", "bert", "t5", "bart"}) {
+    ShapeOptions o;
+    o.type = type, o.layers = 1, o.width = 8, o.heads = 2, o.context = 16, o.vocab = 11, o.tied = false;
+    auto made = make_model(Config(*shape_config(o), "test"));
+    ASSERT_TRUE(made.ok()) << made.error().text();
+    initialize(*made->model, 3);
+    LoopSettings settings;
+    settings.optimizer = "muon";
+    auto optimizer = Optimizer::make(made->model->parameters(), optimizer_of(settings, *made->model));
+    ASSERT_TRUE(optimizer.ok());
+    for (const auto& p : made->model->parameters().all())
+      if (p->trainable && !p->buffer) p->grad = Tensor::full(p->shape, 0.5f);
+    CpuDevice device(1);
+    optimizer->step(device, 1e-3);
+    std::set<std::string> muon;
+    for (const auto& [name, tensor] : optimizer->state())
+      if (name.ends_with(".momentum_buffer")) muon.insert(name.substr(0, name.size() - 16));
+    EXPECT_FALSE(muon.empty()) << type;
+    for (const auto& p : made->model->parameters().all()) {
+      const std::string& n = p->name;
+      const bool outer = n.find(".embed.") != n.npos || n.find("relative") != n.npos ||
+                         n.starts_with("head.lm") || p->shape.rank() != 2 || p->buffer;
+      EXPECT_EQ(muon.contains(n), !outer) << type << ": " << n;
+    }
+  }
+}
+
+// Where the state of a checkpoint lies on disk: written again, it is another file.
+ino_t state_file(const TinyRun& r, int64_t step) {
+  struct stat info {};
+  EXPECT_EQ(
+      ::stat(fmt::format("{}/checkpoint-{}/state.safetensors", r.settings.output_dir, step).c_str(), &info),
+      0);
+  return info.st_ino;
+}
+
+TEST(Loop, ACompleteCheckpointIsNeverWrittenAgain) {
+  TinyRun r;
+  r.settings.save_steps = 4, r.settings.save_total_limit = 1;
+  ASSERT_TRUE(r.go().ok());
+  const ino_t before = state_file(r, 12);
+  CpuDevice device(1);
+  std::atomic<bool> stop{true};  // stopped at once, where it was saved
+  TinyRun again;
+  again.settings = r.settings;
+  again.settings.save_in_background = true;
+  for (int i = 0; i < 2; ++i) {
+    const auto result =
+        run_loop({*again.loaded.model, again.task, again.settings, device, {}, &stop, Json::object()});
+    ASSERT_TRUE(result.ok()) << result.error().text();
+    EXPECT_EQ(result->steps, 12);
+  }
+  EXPECT_EQ(state_file(r, 12), before);
+  const auto optimizer =
+      Optimizer::make(r.loaded.model->parameters(), optimizer_of(r.settings, *r.loaded.model));
+  RunState state;
+  state.step = 12;
+  ASSERT_TRUE(
+      save_checkpoint(r.settings.output_dir, take_snapshot(state, *r.loaded.model, *optimizer, {}, false), 1)
+          .ok());
+  EXPECT_EQ(state_file(r, 12), before);
+}
+
+TEST(Loop, ADamagedCheckpointNeverPushesOutGoodOnes) {
+  TinyRun r;
+  r.settings.save_steps = 4, r.settings.save_total_limit = 9;
+  ASSERT_TRUE(r.go().ok());
+  ASSERT_TRUE(write_file(r.settings.output_dir + "/checkpoint-12/state.safetensors", "cut short").ok());
+  std::filesystem::remove(r.settings.output_dir + "/run.json");
+  TinyRun again;
+  again.settings = r.settings;
+  again.settings.save_steps = 1, again.settings.save_total_limit = 1;
+  std::atomic<bool> stop{false};
+  CpuDevice device(1);
+  LoopEvents events;
+  events.step = [&](const StepInfo& i) { stop = i.step == 10; };
+  events.say = [&](const std::string& text) { again.said.push_back(text); };
+  const auto result =
+      run_loop({*again.loaded.model, again.task, again.settings, device, events, &stop, Json::object()});
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  ASSERT_EQ(again.said.size(), 2u);
+  EXPECT_NE(again.said[0].find("checksum"), std::string::npos);
+  EXPECT_TRUE(is_file(r.settings.output_dir + "/checkpoint-10/complete.json"));
+  // The run goes on from there and replaces the damaged one.
+  TinyRun last;
+  last.settings = again.settings;
+  const auto end = last.go();
+  ASSERT_TRUE(end.ok()) << end.error().text();
+  EXPECT_EQ(last.weights(), r.weights());
+  const auto kept = checkpoints(r.settings.output_dir);
+  ASSERT_EQ(kept.size(), 1u);
+  EXPECT_TRUE(kept[0].ends_with("checkpoint-12"));
+}
+
+TEST(Loop, AFinishedRunIsReplacedOnlyWhenAsked) {
+  TinyRun r;
+  ASSERT_TRUE(r.go().ok());
+  const std::string run = r.settings.output_dir + "/run.json";
+  auto json = read_json(run);  // as finish_run leaves it
+  ASSERT_TRUE(json.ok());
+  EXPECT_FALSE((*json)["finished"].get<bool>());
+  (*json)["finished"] = true;
+  ASSERT_TRUE(write_file(run, json->dump()).ok());
+  ASSERT_TRUE(write_file(r.settings.output_dir + "/model.safetensors", "weights").ok());
+  const auto same = r.go();
+  ASSERT_TRUE(same.ok());
+  EXPECT_TRUE(same->finished_before);
+  r.settings.learning_rate = 2e-3, r.settings.max_steps = 13;
+  const auto other = r.go();
+  ASSERT_FALSE(other.ok());
+  EXPECT_NE(other.error().text().find("learning_rate was 0.001, now 0.002; max_steps was 12, now 13"),
+            std::string::npos)
+      << other.error().text();
+  r.settings.overwrite = true;
+  const auto replaced = r.go();
+  ASSERT_TRUE(replaced.ok()) << replaced.error().text();
+  EXPECT_EQ(replaced->steps, 13);
+  TinyRun foreign;  // a model that was put there by hand
+  ASSERT_TRUE(make_folder(foreign.settings.output_dir).ok());
+  ASSERT_TRUE(write_file(foreign.settings.output_dir + "/model.safetensors", "weights").ok());
+  const auto refused = foreign.go();
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("--overwrite"), std::string::npos);
+}
+
 std::string bytes_of_file(const std::string& path) {
   const auto bytes = read_file(path);
   return bytes.ok() ? *bytes : "cannot read " + path;
@@ -214,8 +342,8 @@ TEST(Loop, TheRateIsWhereTheLossFallsFastest) {
 
 TEST(Loop, SearchingARateLeavesNothingInTheFolder) {
   TinyRun r;
-  ThreadPool pool(1);
-  const Loop loop{*r.loaded.model, r.task, r.settings, pool, {}, nullptr, Json::object()};
+  CpuDevice device(1);
+  const Loop loop{*r.loaded.model, r.task, r.settings, device, {}, nullptr, Json::object()};
   const auto found = find_rate(loop, {40, 1e-6, 10.0});
   ASSERT_TRUE(found.ok()) << found.error().text();
   EXPECT_GT(found->steepest, 1e-6);

@@ -10,6 +10,7 @@
 #include "train/conversation.h"
 #include "train/denoise.h"
 #include "train/recipe.h"
+#include "train/token_roles.h"
 
 namespace makar {
 namespace {
@@ -150,6 +151,67 @@ TEST(Conversation, PartsOnDiskAreWhatWasWritten) {
       EXPECT_EQ(store.mask(range), written[i].learnt);
     }
   }
+}
+
+TEST(Conversation, PacksHoldEveryDocumentOnceAndNoMoreThanTheirLength) {
+  std::vector<std::vector<uint32_t>> documents;
+  for (size_t i = 0; i < 50; ++i) documents.emplace_back(1 + i * 7 % 20, 3);
+  const TokenStore store = TokenStore::from_memory(documents, {});
+  const Packs packs = pack_documents(store, 20);
+  EXPECT_EQ(packs, pack_documents(store, 20));
+  std::set<int64_t> seen;
+  int64_t tokens = 0;
+  for (const auto& pack : packs) {
+    int64_t length = 0;
+    for (const int64_t d : pack) {
+      EXPECT_TRUE(seen.insert(d).second) << d;
+      length += store.document(d).size();
+    }
+    EXPECT_LE(length, 20);
+    tokens += length;
+  }
+  EXPECT_EQ(seen.size(), documents.size());
+  EXPECT_LE(static_cast<int64_t>(packs.size()), tokens / 20 + 2) << "hardly any room is left over";
+}
+
+TEST(Validation, TheLastExamplesWhereTheHashChoosesNone) {
+  ValidationSplit none(1e-12);
+  for (int i = 0; i < 40; ++i) EXPECT_FALSE(none.takes(std::to_string(i)));
+  auto tail = none.tail();
+  ASSERT_TRUE(tail);
+  std::vector<int> taken;
+  for (int i = 0; i < 40; ++i)
+    if (tail->takes(std::to_string(i))) taken.push_back(i);
+  EXPECT_EQ(taken, std::vector<int>{39});
+  EXPECT_FALSE(tail->tail()) << "once";
+  ValidationSplit half(0.5), off(0), one(1e-12);
+  for (int i = 0; i < 40; ++i) half.takes(std::to_string(i)), off.takes(std::to_string(i));
+  one.takes("alone");
+  EXPECT_FALSE(half.tail() || off.tail() || one.tail());
+}
+
+TEST(TokenRoles, IdsOfAConfigComeFromTheTokenizer) {
+  const auto tokenizer = Tokenizer::from_json(*parse_json(R"({"version": "1.0", "added_tokens": [
+          {"id": 0, "content": "<s>", "special": true}, {"id": 1, "content": "</s>", "special": true},
+          {"id": 2, "content": "<pad>", "special": true}],
+          "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"<s>": 0, "</s>": 1, "<pad>": 2, "a": 3}}})",
+                                                          "test"),
+                                              "test");
+  ASSERT_TRUE(tokenizer.ok()) << tokenizer.error().text();
+  const TokenRoles roles = TokenRoles::of(*tokenizer, "");
+  EXPECT_EQ(roles.to_json(), Json({{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"pad_token", "<pad>"}}));
+  Json config = {
+      {"model_type", "bart"}, {"bos_token_id", 3}, {"eos_token_id", 50256}, {"forced_eos_token_id", 2}};
+  set_special_ids(config, roles, *tokenizer);
+  EXPECT_EQ(config, Json({{"model_type", "bart"},
+                          {"bos_token_id", 0},
+                          {"eos_token_id", 1},
+                          {"pad_token_id", 2},
+                          {"decoder_start_token_id", 1}}));
+  Json fits = {{"model_type", "llama"}, {"eos_token_id", {1, 2}}};  // several ends, all of this tokenizer
+  const Json before = fits;
+  set_special_ids(fits, roles, *tokenizer);
+  EXPECT_EQ(fits, before);
 }
 
 TEST(Answers, MeasuresOfSquad) {

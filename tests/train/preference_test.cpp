@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "kernels/cpu_device.h"
+
 namespace makar {
 namespace {
 
@@ -19,18 +21,18 @@ const PreferencePairs kPairs = {vector_of({-58.18531036376953f, -33.240573883056
                                 vector_of({-62.92701721191406f, -35.2186279296875f, -28.897165298461914f})};
 
 TEST(Preference, GoldenLosses) {
-  ThreadPool pool(1);
-  Context ctx{pool};
+  CpuDevice device(1);
+  Context ctx{device};
   EXPECT_NEAR(dpo_loss(ctx, kPairs, 0.1f).f32()[0], 0.7905837893486023, 1e-5);
   EXPECT_NEAR(dpo_loss(ctx, kPairs, 0.1f, 0.1f).f32()[0], 0.7731112837791443, 1e-5);
   EXPECT_NEAR(ipo_loss(ctx, kPairs, 0.1f).f32()[0], 50.612361907958984, 1e-4);
 }
 
 TEST(Preference, GradientsReachThePolicyAlone) {
-  ThreadPool pool(1);
+  CpuDevice device(1);
   for (const float smoothing : {0.0f, 0.2f}) {
-    Tape tape;
-    Context ctx{pool, &tape};
+    Tape tape(device);
+    Context ctx{device, &tape};
     tape.watch(kPairs.policy_chosen), tape.watch(kPairs.policy_rejected);
     tape.backward(dpo_loss(ctx, kPairs, 0.1f, smoothing));
     for (int64_t i = 0; i < 3; ++i) {
@@ -45,9 +47,9 @@ TEST(Preference, GradientsReachThePolicyAlone) {
 }
 
 TEST(Preference, ClippedPolicyLossHasNoGradientBeyondTheClip) {
-  ThreadPool pool(1);
-  Tape tape;
-  Context ctx{pool, &tape};
+  CpuDevice device(1);
+  Tape tape(device);
+  Context ctx{device, &tape};
   const Tensor now = vector_of({0.5f, -0.5f, 0.05f, 0.5f}), old = vector_of({0, 0, 0, 0}),
                advantage = vector_of({1, -1, 2, -1});
   tape.watch(now);

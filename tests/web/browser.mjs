@@ -1,9 +1,60 @@
-// A browser on the page of a server, and claims about what it shows. Every test ends by claiming that nothing was asked of
-// another host, that nothing went wrong in the console, and that no hostile text ran.
+// A browser on the page of a server, and checks of what it shows. Every test also checks that no request went to another host,
+// that the console has no error, and that no hostile text ran.
 import { chromium } from "playwright-core";
 
 export const base = process.argv[2];
+const allowed = [base];
 let failures = 0;
+
+export const allow = (url) => allowed.push(url);
+
+export const composer = ".composer textarea";
+export const answer = ".message.assistant:not(.writing)";
+
+// `count` answers are complete.
+export async function answered(page, count = 1) {
+  await page.waitForFunction(([s, n]) => document.querySelectorAll(s).length === n && !document.querySelector("[aria-busy=true]"), [answer, count]);
+}
+
+// Opens the page and sends a message.
+export async function say(page, text) {
+  await page.fill(composer, text);
+  await page.keyboard.press("Enter");
+}
+
+export async function setting(page, label, value) {
+  await page.locator(`.settings input[type=number][aria-label="${label}"]`).fill(String(value));
+  await page.keyboard.press("Tab");
+}
+
+// Stores a conversation of alternating messages, and gives its id.
+export async function conversation(title, ...texts) {
+  const { id } = await api("/makar/conversations", { title, system: "" });
+  let parent = 0;
+  for (const [i, text] of texts.entries()) {
+    const message = typeof text === "string" ? { content: text } : text;
+    parent = (await api(`/makar/conversations/${id}/messages`, { parent, role: i % 2 ? "assistant" : "user", ...message })).id;
+  }
+  return id;
+}
+
+// The most processor time, in milliseconds, that one task of the page takes during `action`. Unlike time on the clock it does not
+// depend on what else the machine does.
+async function longestTask(browser, page, action) {
+  await browser.startTracing(page, { categories: ["disabled-by-default-devtools.timeline"] });
+  await action();
+  await page.waitForTimeout(300);
+  const { traceEvents } = JSON.parse((await browser.stopTracing()).toString());
+  const main = new Set(traceEvents.filter((e) => e.name === "thread_name" && e.args.name === "CrRendererMain").map((e) => `${e.pid} ${e.tid}`));
+  const tasks = traceEvents.filter((e) => e.name === "RunTask" && main.has(`${e.pid} ${e.tid}`) && e.tdur !== undefined);
+  check(tasks.length > 10, `tasks are measured: ${tasks.length}`);
+  return Math.round(Math.max(...tasks.map((e) => e.tdur)) / 1000);
+}
+
+// Keeps what is on the screen, where MAKAR_SHOTS names a folder.
+export async function shot(page, name) {
+  if (process.env.MAKAR_SHOTS) await page.screenshot({ path: `${process.env.MAKAR_SHOTS}/${name}.png` });
+}
 
 export function check(ok, what) {
   if (ok) return;
@@ -26,22 +77,24 @@ export async function api(path, body, method) {
   }
 }
 
-// Runs `body(open)`; open({width, height, dark}) is a new page of its own.
+// Runs `body(open)`; open({width, height, dark, locale}) is a new page with its own storage.
 export async function test(body, { quiet = [] } = {}) {
   const browser = await chromium.launch({
     executablePath: "/usr/bin/chromium",
     args: ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run"],
   });
-  const open = async ({ width = 1200, height = 800, dark = false, touch = false } = {}) => {
+  const open = async ({ width = 1200, height = 800, dark = false, touch = false, locale = "en-US", origin = base } = {}) => {
     const context = await browser.newContext({
       viewport: { width, height },
       colorScheme: dark ? "dark" : "light",
       hasTouch: touch,
-      permissions: ["clipboard-read", "clipboard-write"],
+      locale,
     });
+    await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin });
     const page = await context.newPage();
+    page.longestTask = (action) => longestTask(browser, page, action);
     page.setDefaultTimeout(60_000);
-    page.on("request", (r) => check(r.url().startsWith(base) || /^(data|blob|about):/.test(r.url()), `a request to ${r.url()}`));
+    page.on("request", (r) => check(allowed.some((url) => r.url().startsWith(url)) || /^(data|blob|about):/.test(r.url()), `a request to ${r.url()}`));
     page.on("pageerror", (e) => check(false, `an error in the page: ${e.stack}`));
     page.on("dialog", (d) => (check(false, `a dialog: ${d.message()}`), d.dismiss()));
     page.on("console", (m) => {
@@ -55,17 +108,14 @@ export async function test(body, { quiet = [] } = {}) {
       for (const page of context.pages()) check(!(await page.evaluate(() => "pwned" in window)), "hostile text ran");
   } catch (error) {
     check(false, error.stack);
-    // MAKAR_SHOTS=DIR keeps what was on the screen.
-    if (process.env.MAKAR_SHOTS)
-      for (const [i, page] of browser.contexts().flatMap((c) => c.pages()).entries())
-        await page.screenshot({ path: `${process.env.MAKAR_SHOTS}/failed-${i}.png` });
+    for (const [i, page] of browser.contexts().flatMap((c) => c.pages()).entries()) await shot(page, `failed-${i}`);
   }
   await browser.close();
-  console.log(failures ? `${failures} failures` : "fine");
+  console.log(failures ? `${failures} failures` : "passed");
   process.exit(failures ? 1 : 0);
 }
 
-// A person on a phone scrolls in one direction.
+// A page on a phone scrolls in one direction only.
 export async function fits(page, what) {
   const [inside, outside] = await page.evaluate(() => [
     Math.max(document.documentElement.scrollWidth, document.querySelector("main").scrollWidth),

@@ -1,35 +1,28 @@
 // Chat: type, stream, stop, edit, branch, choose, rate, attach, export, delete, by mouse and by keyboard.
 import { readFileSync } from "node:fs";
-import { api, base, check, fits, test } from "./browser.mjs";
+import { answer, answered as done, api, base, check, composer, fits, setting, test } from "./browser.mjs";
 
-const composer = ".composer textarea";
-const answer = ".message.assistant:not(.writing)";
-const done = async (page, count = 1) => {
-  await page.waitForFunction(([s, n]) => document.querySelectorAll(s).length === n && !document.querySelector("[aria-busy=true]"), [answer, count]);
-};
-const setting = async (page, label, value) => {
-  await page.locator(`.settings input[type=number][aria-label="${label}"]`).fill(String(value));
-  await page.keyboard.press("Tab");
-};
 const asked = (page) => page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
 
 async function writes(open) {
   const page = await open();
   await page.goto(base);
   await page.click('[aria-label="Settings"]');
-  await setting(page, "Longest answer", 4096);
+  await setting(page, "Max tokens", 4096);
   await page.fill("#system", "Be brief.");
   const sent = asked(page);
+  await page.evaluate(() => {
+    window.lengths = new Set();
+    setInterval(() => window.lengths.add(document.querySelector(".message.assistant .said")?.textContent.length), 10);
+  });
   await page.fill(composer, "Tell me of the sea");
   await page.keyboard.press("Enter");
   const body = (await sent).postDataJSON();
   check(body.messages[0].role === "system" && body.messages[0].content === "Be brief.", "the system prompt is sent");
   check(body.messages[1].content === "Tell me of the sea" && body.max_tokens === 4096 && body.stream, "the request");
-  await page.waitForSelector(".writing .markdown");
-  const length = () => page.evaluate(() => document.querySelector(".message.assistant .said")?.textContent.length ?? 0);
-  const first = await length();
-  await page.waitForFunction((n) => document.querySelector(".message.assistant .said")?.textContent.length > n, first);
   await done(page);
+  const lengths = await page.evaluate(() => window.lengths.size);
+  check(lengths > 3, `the answer grows as it is written: ${lengths} lengths were seen`);
   check((await page.textContent(".message.user .plain")) === "Tell me of the sea", "what was said");
   check((await page.textContent(".sidebar li a")) === "Tell me of the sea", "the title");
   const id = Number((await page.evaluate(() => location.hash)).split("/")[2]);
@@ -43,7 +36,7 @@ async function writes(open) {
 
 async function stops(page) {
   await page.click('[aria-label="Settings"]');
-  await setting(page, "Longest answer", 8192);
+  await setting(page, "Max tokens", 8192);
   await page.fill(composer, "Go on for very long");
   await page.click('[aria-label="Send"]');
   await page.waitForSelector(".writing .markdown");
@@ -53,7 +46,7 @@ async function stops(page) {
   const last = (await api(`/makar/conversations/${id}`)).messages.at(-1);
   check(last.meta.finish === "stopped" && last.content.length > 0, "what was written until the stop is kept");
   check((await page.locator(".message").last().locator(".stats").textContent()).includes("stopped"), "it says that it was stopped");
-  await setting(page, "Longest answer", 16);
+  await setting(page, "Max tokens", 16);
 }
 
 async function branches(page) {
@@ -74,7 +67,7 @@ async function branches(page) {
   check((await page.locator(".message.user .plain").first().textContent()) === "Tell me of the hills", "the branch shown last is remembered");
   // Another answer, and ratings.
   await page.locator(answer).locator('[aria-label="Bad answer"]').click();
-  await page.locator(answer).locator('[aria-label="Another answer"]').click();
+  await page.locator(answer).locator('[aria-label="Regenerate"]').click();
   await page.waitForFunction(() => document.querySelector(".message.assistant .versions span")?.textContent === "2 / 2");
   await done(page, 1);
   const rated = page.waitForResponse((r) => r.url().includes("/makar/messages/"));
@@ -84,16 +77,17 @@ async function branches(page) {
   check(lines.length === 1 && lines[0].prompt.at(-1).content === "Tell me of the hills", "ratings are preferences");
   check(lines[0].chosen[0].content !== lines[0].rejected[0].content, "two answers");
   // The probability of each token.
-  await page.locator(answer).locator('[aria-label^="Show how sure"]').click();
-  check((await page.locator(".marks p span").count()) > 1, "tokens are marked");
+  await page.locator(answer).locator('[aria-label="Show token probabilities"]').click();
+  await page.waitForSelector(".marks [data-token]", { state: "attached" }); // a token may be invisible
+  check((await page.locator(".marks [data-token]").count()) > 1, "tokens are marked");
   await page.locator(".marks p").focus();
   await page.keyboard.press("ArrowRight");
-  check((await page.textContent(".marks-detail")).includes("% sure"), "a token tells its probability");
+  check((await page.textContent(".marks-detail")).includes("probability"), "a token tells its probability");
 }
 
 async function chooses(page) {
   await page.click('[aria-label="Settings"]');
-  await setting(page, "Longest answer", 24);
+  await setting(page, "Max tokens", 24);
   await setting(page, "Answers", 3);
   await page.fill(composer, "Three ways, please");
   await page.keyboard.press("Enter");
@@ -113,20 +107,20 @@ async function chooses(page) {
 }
 
 async function attaches(page) {
-  await page.setInputFiles("input[type=file]", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("seven sheep") });
-  check((await page.textContent(".attached span")) === "notes.txt", "the file is shown");
+  await page.setInputFiles(".composer input[type=file]", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("seven sheep") });
+  check((await page.textContent(".attached span")).startsWith("notes.txt"), "the file is shown");
   const sent = asked(page);
   await page.fill(composer, "How many?");
   await page.keyboard.press("Enter");
   const { content } = (await sent).postDataJSON().messages.at(-1);
   check(content.includes("seven sheep") && content.endsWith("How many?"), "the file is sent with the text");
   await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
-  await page.setInputFiles("input[type=file]", { name: "x.bin", mimeType: "application/x", buffer: Buffer.from([0, 1, 2, 255]) });
-  check((await page.textContent(".composer .trouble")).includes("no text"), "other files are refused");
+  await page.setInputFiles(".composer input[type=file]", { name: "x.bin", mimeType: "application/x", buffer: Buffer.from([0, 1, 2, 255]) });
+  check((await page.textContent(".composer .trouble")).includes("neither text nor PDF"), "other files are refused");
 }
 
 async function exports(page) {
-  for (const [name, suffix, inside] of [["Markdown", ".md", "**You**"], ["JSON", ".json", '"messages"'], ["Preferences", ".jsonl", '"chosen"']]) {
+  for (const [name, suffix, inside] of [["Markdown", ".md", "**You**"], ["JSON", ".json", '"messages"'], ["preferences", ".jsonl", '"chosen"']]) {
     await page.click(".menu summary");
     const [file] = await Promise.all([page.waitForEvent("download"), page.click(`.menu button:has-text("${name}")`)]);
     check(file.suggestedFilename().endsWith(suffix), `${name} has its name`);
@@ -141,6 +135,8 @@ const hostile = [
   "<svg onload=window.pwned=1><iframe src='javascript:window.pwned=1'></iframe>",
   '<a href="data:text/html,<script>window.pwned=1</script>">x</a> <https://example.com/"onmouseover="window.pwned=1>',
   "```html\n<script>window.pwned=1</script>\n```",
+  "$\\href{javascript:window.pwned=1}{x}$ \\(\\text{<img src=x onerror=window.pwned=1>}\\) $\\includegraphics{https://example.com/x.png}$",
+  "[m \\(x\\)](\\(javascript:window.pwned=1\\)) $" + "{".repeat(900) + "$ $\\def\\a{\\a\\a}\\a$",
   "| a | b |\n|---|---|\n| <b onclick=window.pwned=1>c</b> | `d` |",
 ].join("\n\n");
 
@@ -156,7 +152,7 @@ async function inert(open) {
   check(links.every(([href, rel]) => (href === null || /^https?:/.test(href)) && rel.includes("noopener")), `links: ${JSON.stringify(links)}`);
   check((await page.textContent(".markdown")).includes("<script>window.pwned=1</script>"), "HTML is shown as text");
   check((await page.textContent(".sidebar li a")).startsWith("<img"), "a title is text");
-  await page.locator(answer).locator('[aria-label^="Show how sure"]').click();
+  await page.locator(answer).locator('[aria-label="Show token probabilities"]').click();
   await page.waitForTimeout(300);
 }
 
@@ -204,7 +200,7 @@ async function keyboard(open) {
     });
     check(outline, `focus of ${await focused()} is seen`);
   }
-  for (const name of ["Skip to the content", "Chat", "Look inside", "Train", "Engine", "Colours: as the system", "New chat", "Export", "Settings", "Attach a text file", "Write a message"])
+  for (const name of ["Skip to content", "Chat", "Look inside", "Train", "Engine", "Theme: system", "New chat", "Search conversations", "Import and export", "Settings", "Attach files (text or PDF)", "Write a message"])
     check(seen.has(name), `Tab reaches ${name}`);
   await page.focus('[aria-label="Settings"]');
   await page.keyboard.press("Enter");
@@ -240,7 +236,7 @@ async function leaves(open) {
   const page = await open();
   await page.goto(base);
   await page.click('[aria-label="Settings"]');
-  await setting(page, "Longest answer", 8192);
+  await setting(page, "Max tokens", 8192);
   await page.fill(composer, "Shut in the middle");
   await page.keyboard.press("Enter");
   await page.waitForSelector(".writing .markdown");

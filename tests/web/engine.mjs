@@ -1,5 +1,5 @@
-// Engine: figures that move under load, the batch, the pages of the cache.
-import { api, base, check, fits, test } from "./browser.mjs";
+// Engine: figures under load, the batch, the pages of the cache, and the words for them.
+import { api, base, check, fits, shot, test } from "./browser.mjs";
 
 const number = (text) => Number(text.replace(/[^\d.]/g, ""));
 
@@ -31,11 +31,15 @@ await test(async (open) => {
     return colours.size;
   });
   check(drawn >= 2, "pages in use have another colour than free ones");
+  const text = await page.textContent("main");
+  for (const words of ["Active requests", "Batch size", "Throughput", "Preempted", "Prompt tokens from cache"]) check(text.includes(words), `the page says ${words}`);
+  await shot(page, "engine");
   controller.abort();
   await Promise.all(load);
   await page.waitForSelector(".idle");
-  const phone = await open({ width: 360, height: 700, touch: true });
+  const phone = await open({ width: 390, height: 800, touch: true, dark: true });
   await phone.goto(`${base}/#/engine`);
   await phone.waitForSelector(".tiles .tile");
   await fits(phone, "the engine");
+  await shot(phone, "engine-phone-dark");
 });

@@ -1,20 +1,37 @@
-// A server that asks for a key, and the colours of the page.
-import { base, check, test } from "./browser.mjs";
+// A server that needs a key, the theme, and the headers of the page's files.
+import { base, check, shot, test } from "./browser.mjs";
 
 const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+
+// The dialog for the key: focus, a wrong key, Escape.
+async function asksForKey(page) {
+  await page.waitForSelector("dialog #key");
+  check((await page.evaluate(() => document.activeElement?.id)) === "key", "the field has the focus");
+  check((await page.locator("dialog .trouble").count()) === 0, "nothing is wrong yet");
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".key-needed");
+  await page.waitForTimeout(500);
+  check((await page.locator("dialog").count()) === 0, "Escape closes the dialog, and it stays closed");
+  check((await page.textContent(".key-needed")).includes("needs an API key"), "the page says what is missing");
+  await page.click('.key-needed button:has-text("Enter key")');
+  await page.waitForSelector("dialog #key");
+  await page.keyboard.type("wrong");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#key-wrong");
+  await shot(page, "key");
+  check((await page.textContent("#key-wrong")).includes("Wrong key"), "a wrong key is named");
+  check((await page.evaluate(() => [document.activeElement?.id, document.querySelector("#key").value].join())) === "key,", "and can be typed again at once");
+  await page.keyboard.type("open-sesame");
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("dialog", { state: "detached" });
+  await page.waitForFunction(() => document.querySelector(".model-name")?.textContent === "tiny");
+}
 
 await test(
   async (open) => {
     const page = await open({ dark: true });
     await page.goto(base);
-    await page.waitForSelector("dialog #key");
-    await page.fill("#key", "wrong");
-    await page.keyboard.press("Enter");
-    await page.waitForFunction(() => document.querySelector("#key")?.value === "");
-    await page.fill("#key", "open-sesame");
-    await page.keyboard.press("Enter");
-    await page.waitForSelector("dialog", { state: "detached" });
-    await page.waitForFunction(() => document.querySelector(".model-name")?.textContent === "tiny");
+    await asksForKey(page);
     await page.fill(".composer textarea", "Let me in");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".message.assistant footer");
@@ -24,22 +41,23 @@ await test(
     check(await page.evaluate(() => !JSON.stringify(localStorage).includes("sesame")), "and only there");
 
     const dark = await background(page);
-    await page.click('[aria-label="Colours: as the system"]');
+    await page.click('[aria-label="Theme: system"]');
     const light = await background(page);
     check(dark !== light, "the switch makes it light");
-    await page.click('[aria-label="Colours: light"]');
+    await page.click('[aria-label="Theme: light"]');
     check((await background(page)) === dark, "and dark again");
     await page.reload();
-    await page.waitForSelector('[aria-label="Colours: dark"]');
+    await page.waitForSelector('[aria-label="Theme: dark"]');
     check((await background(page)) === dark, "the choice is remembered");
 
     const head = await fetch(base, { headers: { "accept-encoding": "gzip" } });
     const policy = head.headers.get("content-security-policy");
     check(policy.includes("script-src 'self'") && !policy.includes("unsafe"), "a strict policy");
     const again = await fetch(base, { headers: { "if-none-match": head.headers.get("etag") } });
-    check(again.status === 304, "what the browser has is not sent again");
+    check(again.status === 304, "a file that the browser has is not sent again");
     check((await fetch(`${base}/makar/conversations`)).status === 401, "conversations need the key");
-    check((await fetch(`${base}/makar/look`, { method: "POST", body: "{}" })).status === 401, "looking inside needs it");
+    check((await fetch(`${base}/makar/look`, { method: "POST", body: "{}" })).status === 401, "Look inside needs the key");
+    check((await fetch(`${base}/makar/search`, { method: "POST", body: '{"text":"x"}' })).status === 401, "the search needs the key");
   },
   { quiet: ["401 (Unauthorized)"] },
 );

@@ -1,9 +1,9 @@
 // Look inside: chips, bars that move, heat maps whose cells are the model's, lines, positions, experts.
-import { api, base, check, fits, near, test } from "./browser.mjs";
+import { api, base, check, fits, near, shot, test } from "./browser.mjs";
 
 const text = "a small test";
 
-const told = (page) => page.evaluate(() => Number(document.querySelector(".heat-told").dataset.value));
+const shownValue = (page) => page.evaluate(() => Number(document.querySelector(".heat-value").dataset.value));
 const slide = (page, name, value) =>
   page.locator(`#look-${name}`).evaluate((el, v) => {
     el.value = v;
@@ -50,7 +50,7 @@ async function next(page) {
   const three = await bars(page);
   check(three.filter(([p]) => p > 0).length === 3, "top-k leaves three");
   near(three.reduce((sum, [p]) => sum + p, 0), 1, "which share everything", 1e-6);
-  check((await page.textContent("main")).includes("3 tokens are in the draw"), "it says so");
+  check((await page.textContent("main")).includes("3 candidate tokens"), "it says so");
   await slide(page, "top_k", 0);
   await slide(page, "top_p", 0.01);
   await page.waitForTimeout(200);
@@ -61,7 +61,7 @@ async function next(page) {
   check((await page.inputValue("#look-text")).length > before.length, "a bar writes its token");
   await page.fill("#look-text", text);
   await shows(page, text.length);
-  await page.click("text=Draw one");
+  await page.click("text=Sample one");
   check((await page.inputValue("#look-text")).length > text.length, "a token is drawn");
   await page.fill("#look-text", text);
   await shows(page, text.length);
@@ -81,18 +81,18 @@ async function attention(page) {
   const empty = await pixel(0, keys - 1);
   check(JSON.stringify(await pixel(1, keys - 1)) === JSON.stringify(empty), "the future has no ink");
   check(JSON.stringify(await pixel(0, 0)) !== JSON.stringify(empty), "the first token sees itself");
-  // Walk with the keys, and compare what is told.
+  // Move with the keys, and compare the values shown.
   const map = page.locator(".heat-cells");
   await map.focus();
-  near(await told(page), values(look, 0, rows - 1, 0)(0), "the first cell told", 1e-6);
+  near(await shownValue(page), values(look, 0, rows - 1, 0)(0), "the value of the first cell", 1e-6);
   await page.keyboard.press("ArrowUp");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("ArrowRight");
-  near(await told(page), values(look, 0, rows - 2, 2)(0), "the cell walked to", 1e-6);
+  near(await shownValue(page), values(look, 0, rows - 2, 2)(0), "the value of the cell moved to", 1e-6);
   await page.locator(".grid button").nth(heads + 1).click();
   check((await page.textContent(".head h3")) === "Layer 2, head 2", "a head is chosen");
   await map.focus();
-  near(await told(page), values(look, 1, rows - 2, 2)(1), "its cell is another", 1e-6);
+  near(await shownValue(page), values(look, 1, rows - 2, 2)(1), "another head has another value", 1e-6);
   await page.click('.choice label:has-text("Lines")');
   check((await page.locator(".lines ol").first().locator("li").count()) === rows, "words on both sides");
   await page.locator(".lines button").nth(2).focus();
@@ -103,26 +103,103 @@ async function attention(page) {
 
 async function others(page) {
   await page.click('.choice label:has-text("Heat map")');
-  await page.selectOption(".top select", "experts");
+  await page.selectOption(".top select:not(.language)", "experts");
   await page.waitForSelector(".routing");
   const look = await api("/makar/look", { model: "experts", prompt: text, what: ["routing"] });
   const first = await page.locator(".routing tbody tr").first().locator("td").first().locator(".expert").allTextContents();
   check(JSON.stringify(first.map((e) => Number(e) - 1)) === JSON.stringify(look.routing.layers[0].choices.slice(0, look.routing.per_token)), "the experts of the first token");
-  await page.selectOption(".top select", "slopes");
+  await page.selectOption(".top select:not(.language)", "slopes");
   await page.waitForFunction(() => document.querySelector(".positions")?.textContent.includes("ALiBi"));
-  await page.selectOption(".top select", "both");
+  await page.selectOption(".top select:not(.language)", "both");
   await page.waitForSelector("#look-completion");
+  // Without a continuation the encoder has something to show; few tokens make a small map.
+  await page.waitForFunction((n) => document.querySelector(".heat-cells")?.dataset.rows === String(n) && document.querySelector(".heat-cells").dataset.keys === String(n), text.length);
+  check((await page.inputValue('select[aria-label="Attention of"]')) === "encoder", "an encoder-decoder opens on its encoder");
   await page.fill("#look-completion", "yes");
   await page.waitForFunction(() => document.querySelector(".heat-cells")?.dataset.rows === "4");
   check((await page.getAttribute(".heat-cells", "data-keys")) >= String(text.length), "the decoder looks at the encoder's tokens");
   check((await page.textContent(".positions")).includes("Relative bias"), "a bias by distance");
+  await page.selectOption('select[aria-label="Attention of"]', "decoder");
+  await page.fill("#look-completion", "");
+  await page.waitForFunction(() => document.querySelector(".heat-cells")?.dataset.rows === "1");
+  const cell = await page.locator(".heat-cells").boundingBox();
+  check(cell.width <= 60 && cell.height <= 60, `one token makes one small cell: ${cell.width} x ${cell.height}`);
+  await page.selectOption(".top select:not(.language)", "learned");
+  await page.waitForFunction(() => document.querySelector(".positions")?.textContent.includes("Learned"));
+  check((await page.textContent(".axis-right")).startsWith("dimension →"), `learned positions have dimensions: ${await page.textContent(".axis-right")}`);
+  await page.selectOption(".top select:not(.language)", "tiny");
+  await page.waitForFunction(() => document.querySelector(".positions")?.textContent.includes("Rotary"));
+  check((await page.textContent(".axis-right")).startsWith("dimension pair"), "rotary ones have pairs");
+}
+
+// Many heads stay large enough to see and to touch.
+async function heads(page, width) {
+  await page.selectOption(".top select:not(.language)", "heads");
+  await page.waitForFunction(() => document.querySelectorAll(".grid button").length === 22 * 32);
+  const box = await page.locator(".grid button").first().boundingBox();
+  check(box.width >= 24 && box.height >= 24, `a head of ${box.width} x ${box.height} pixels at ${width}`);
+  await fits(page, "many heads");
+  await page.locator(".grid").scrollIntoViewIfNeeded();
+  await shot(page, `heads-${width}`);
+}
+
+// One thing scrolls, and the header stays.
+async function scrolls(page) {
+  const [outer, inner] = await page.evaluate(() => {
+    const main = document.querySelector("main");
+    main.scrollTop = main.scrollHeight;
+    document.documentElement.scrollTop = 10_000;
+    return [document.documentElement.scrollTop, main.scrollTop];
+  });
+  check(outer === 0 && inner > 0, `the page itself does not scroll: ${outer} and ${inner}`);
+  const top = await page.locator(".top").boundingBox();
+  check(top.y === 0, "the header stays");
+  await page.evaluate(() => (document.querySelector("main").scrollTop = 0));
+}
+
+// Every picture has a name, or is hidden from assistive software because what surrounds it has one.
+async function names(page) {
+  const unnamed = await page.locator("canvas").evaluateAll((all) =>
+    all.filter((c) => !(c.getAttribute("role") === "img" && c.getAttribute("aria-label")) && c.getAttribute("aria-hidden") !== "true").length);
+  check(unnamed === 0, `${unnamed} canvases without a name`);
+  const hidden = await page.locator("canvas[aria-hidden=true]").evaluateAll((all) => all.filter((c) => !c.closest("[aria-label]:not(main)")).length);
+  check(hidden === 0, `${hidden} canvases in something without a name`);
+}
+
+// The contrast of each chip's text with its background, in both colourings.
+async function contrast(page, what) {
+  for (const by of ["token", "probability"]) {
+    await page.click(`.choice label:has-text("${by}")`);
+    const worst = await page.locator(".chip").evaluateAll((all) => {
+      const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+      const rgb = (colour) => {
+        canvas.fillStyle = colour;
+        canvas.fillRect(0, 0, 1, 1);
+        return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3);
+      };
+      const light = (c) => {
+        const [r, g, b] = rgb(c).map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      return Math.min(...all.flatMap((chip) => {
+        chip.style.setProperty("--surprise", "1");
+        const ground = light(getComputedStyle(chip).backgroundColor);
+        return [...chip.children].map((part) => {
+          const ink = light(getComputedStyle(part).color);
+          return (Math.max(ink, ground) + 0.05) / (Math.min(ink, ground) + 0.05);
+        });
+      }));
+    });
+    check(worst >= 4.5, `chips by ${by}, ${what}: contrast ${worst.toFixed(2)}`);
+  }
 }
 
 async function bounds(page) {
-  await page.selectOption(".top select", "tiny");
+  await page.selectOption(".top select:not(.language)", "tiny");
   await page.fill("#look-text", "x".repeat(600));
   await page.waitForSelector(".trouble");
-  check((await page.textContent(".trouble")).includes("600 tokens"), "too long a text is refused in words");
+  check((await page.textContent(".trouble")).includes("600 tokens"), "a text that is too long is refused with its length");
+  check((await page.locator(".chip, .bars, .heat-cells, .positions").count()) === 0, "no result of the text before is left");
   await page.fill("#look-text", "<img src=x onerror=window.pwned=1>");
   await page.waitForFunction(() => document.querySelectorAll(".chip").length === 34);
 }
@@ -138,10 +215,26 @@ await test(
     await attention(page);
     await others(page);
     await bounds(page);
-    const phone = await open({ width: 360, height: 700, touch: true, dark: true });
+    await page.fill("#look-text", text);
+    await shows(page, text.length);
+    await shot(page, "look");
+    await scrolls(page);
+    await names(page);
+    const others_ = await page.locator(".others").evaluate((row) => [...row.children].map((e) => [e.scrollWidth - e.clientWidth, e.getBoundingClientRect().width]));
+    check(others_.every(([hidden]) => hidden <= 0), `the row of all other tokens is not clipped: ${JSON.stringify(others_)}`);
+    const share = await page.locator(".others .now").evaluate((bar) => bar.getBoundingClientRect().width / bar.parentElement.getBoundingClientRect().width);
+    const listed = (await bars(page)).reduce((sum, [p]) => sum + p, 0);
+    near(share, 1 - listed, "its bar is its share", 0.02);
+    await contrast(page, "light");
+    await heads(page, 1200);
+    const phone = await open({ width: 390, height: 800, touch: true, dark: true });
     await phone.goto(`${base}/#/look`);
     await phone.waitForSelector(".heat-cells");
     await fits(phone, "looking inside");
+    await scrolls(phone);
+    await contrast(phone, "dark");
+    await shot(phone, "look-phone-dark");
+    await heads(phone, 390);
   },
   { quiet: ["400 (Bad Request)"] },
 );

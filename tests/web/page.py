@@ -4,11 +4,12 @@
 usage: page.py MAKAR install    the npm packages of the tests, and the page's types
        page.py MAKAR NAME       NAME.mjs of this folder
 
-Skipped (77) without node, npm or chromium, and where the packages cannot be had.
+Skipped (77) without node, npm or chromium, and where the packages cannot be downloaded.
 """
 import json
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -30,7 +31,7 @@ def install():
 
 
 def make_run(folder, steps):
-    """A log as training writes it, with a sample that would be trouble as HTML."""
+    """A log as training writes it, with a sample that would be harmful as HTML."""
     folder.mkdir(parents=True)
     lines = []
     for i in range(1, steps + 1):
@@ -42,7 +43,7 @@ def make_run(folder, steps):
 
 
 def endless_model(folder):
-    """No token ends an answer: streams are as long as they are asked to be."""
+    """A model without an end token: answers have as many tokens as are asked for."""
     make_model(folder, positions=32768)
     for name in ("config.json", "tokenizer_config.json"):
         fields = json.loads((folder / name).read_text())
@@ -51,17 +52,48 @@ def endless_model(folder):
     return folder
 
 
+def many_heads(folder):
+    """The golden llama with its matrices cut into 32 heads, and its two layers repeated to 22."""
+    folder.mkdir()
+    config = json.loads((GOLDEN / "config.json").read_text())
+    config.update(num_attention_heads=32, num_key_value_heads=16, head_dim=2, num_hidden_layers=22)
+    (folder / "config.json").write_text(json.dumps(config))
+    data = (GOLDEN / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors, out = {}, b""
+    for key, about in json.loads(data[8:8 + size]).items():
+        if key == "__metadata__":
+            continue
+        start, end = about["data_offsets"]
+        layer = key.split(".")[2] if key.startswith("model.layers.") else None
+        for i in range(int(layer), 22, 2) if layer else [None]:
+            name = key if i is None else key.replace(f"layers.{layer}.", f"layers.{i}.")
+            tensors[name] = dict(about, data_offsets=[len(out), len(out) + end - start])
+            out += data[8 + size + start:8 + size + end]
+    head = json.dumps(tensors).encode()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + out)
+    return folder
+
+
+# Further models of the servers, by test.
+OTHERS = {"look": {"experts": "mixtral", "slopes": "bloom-alibi", "both": "t5-relu-tied", "learned": "gpt2"},
+          "conversations": {"second": "llama", "encoder": "bert-embedding"}}
+
+
 def run(makar, name):
     with tempfile.TemporaryDirectory() as root:
         root = pathlib.Path(root)
-        flags = ["--store", str(root / "store.db"), "--runs", str(root / "runs")]
+        store = "none" if name == "unstored" else str(root / "store.db")
+        flags = ["--store", store, "--runs", str(root / "runs")]
         if name == "key":
             flags += ["--api-key", "open-sesame"]
         make_run(root / "runs/first", 100)
-        others = {"experts": "mixtral", "slopes": "bloom-alibi", "both": "t5-relu-tied"} if name == "look" else {}
-        for other, golden in others.items():
+        for other, golden in OTHERS.get(name, {}).items():
             make_model(root / other, golden=GOLDEN.parent / golden)
             flags += ["--add-model", f"{other}={root / other}"]
+        if name == "look":
+            make_model(root / "heads", golden=many_heads(root / "heads-source"))
+            flags += ["--add-model", f"heads={root / 'heads'}"]
         with Server(makar, *flags, model=endless_model(root / "tiny")) as s:
             done = subprocess.run(["node", HERE / f"{name}.mjs", f"http://{s.host}:{s.port}", root / "runs"], timeout=300)
             code = s.stop()

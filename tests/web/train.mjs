@@ -1,9 +1,9 @@
-// Train: a curve from a run's log, which grows while one looks; samples; a run begun anew.
+// Train: the curves of a run while its log grows, samples, a run that starts again, time left, comparison.
 import { appendFileSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
-import { api, base, check, fits, test } from "./browser.mjs";
+import { api, base, check, fits, shot, test } from "./browser.mjs";
 
 const runs = process.argv[3];
-const line = (step, loss) => JSON.stringify({ step, loss, norm: 1, lr: 1e-3, seconds: 0.1, tokens: 512 }) + "\n";
+const line = (step, loss, more = {}) => JSON.stringify({ step, loss, norm: 1, lr: 1e-3, seconds: 0.1, tokens: 512, ...more }) + "\n";
 const points = (page, n) => page.waitForFunction((wanted) => document.querySelector(".chart")?.dataset.points === String(wanted), n);
 // Pixels of the first chart that are not empty.
 const ink = (page) =>
@@ -14,6 +14,42 @@ const ink = (page) =>
     for (let i = 3; i < data.length; i += 4) count += data[i] > 0;
     return count;
   });
+const figure = (page, name) => page.locator(".figures div", { hasText: name }).locator("dd").textContent();
+const labels = (page) => page.locator(".chart").first().locator(".u-legend .u-label").allTextContents();
+
+// Steps that are left, at the speed of the last ones.
+async function timeLeft(page) {
+  mkdirSync(`${runs}/timed`);
+  const log = `${runs}/timed/log.jsonl`;
+  writeFileSync(log, line(1, 3, { total: 1000, seconds: 3 }) + line(2, 2.9, { total: 1000, seconds: 3 }));
+  await page.goto(`${base}/#/train/timed`);
+  await points(page, 2);
+  check((await figure(page, "Step")) === "2 of 1,000", `the step: ${await figure(page, "Step")}`);
+  check((await figure(page, "Time left")) === "50 min", `998 steps of 3 seconds: ${await figure(page, "Time left")}`);
+  appendFileSync(log, line(1000, 1, { total: 1000, seconds: 3 }));
+  await points(page, 3);
+  check((await figure(page, "Time left")) === "finished", "no step is left");
+}
+
+// Other runs are drawn in the same chart, over one axis of steps.
+async function compares(page) {
+  mkdirSync(`${runs}/other`);
+  writeFileSync(`${runs}/other/log.jsonl`, [5, 10, 15, 20].map((step) => line(step, 4 - step / 10)).join(""));
+  await page.goto(`${base}/#/train/first`);
+  await page.waitForSelector('[aria-label="Compare with other"]');
+  await points(page, 1);
+  const alone = await ink(page);
+  await page.check('[aria-label="Compare with other"]');
+  await points(page, 5);
+  check((await labels(page)).includes("other") && (await labels(page)).includes("first"), `both runs are named: ${await labels(page)}`);
+  check((await ink(page)) > alone, "another curve is drawn");
+  await page.check('[aria-label="Compare with timed"]');
+  await points(page, 7);
+  await shot(page, "compare");
+  await page.uncheck('[aria-label="Compare with timed"]');
+  await page.uncheck('[aria-label="Compare with other"]');
+  await points(page, 1);
+}
 
 await test(async (open) => {
   const page = await open();
@@ -27,7 +63,7 @@ await test(async (open) => {
     el.dispatchEvent(new Event("input", { bubbles: true }));
   });
   check((await page.textContent(".sample")).startsWith("at 20"), "an earlier sample");
-  // It grows, a line that is cut off is left for later, and a folder that begins anew is noticed.
+  // It grows, a line that is not complete is read later, and a run that starts again is noticed.
   appendFileSync(`${runs}/first/log.jsonl`, line(101, 0.5) + line(102, 0.4) + '{"step": 103, "lo');
   await points(page, 102);
   appendFileSync(`${runs}/first/log.jsonl`, 'ss": 0.3}\n');
@@ -35,7 +71,9 @@ await test(async (open) => {
   writeFileSync(`${runs}/first/new`, line(1, 5));
   renameSync(`${runs}/first/new`, `${runs}/first/log.jsonl`);
   await points(page, 1);
-  // Another run, of a name that is trouble.
+  await timeLeft(page);
+  await compares(page);
+  // Another run, with a hostile name.
   const name = "b <img src=x onerror=window.pwned=1>";
   mkdirSync(`${runs}/${name}`);
   writeFileSync(`${runs}/${name}/log.jsonl`, line(1, 3) + line(2, 2));
@@ -46,8 +84,10 @@ await test(async (open) => {
   await page.keyboard.press("ArrowLeft");
   for (const path of ["..%2f..%2fetc", "%2e%2e", "first%2f..%2ffirst", ".hidden", "a%00b", "%2fetc"])
     check((await api(`/makar/runs/${path}`)).error?.code === "not_found", `a trick: ${path}`);
-  const phone = await open({ width: 360, height: 700, touch: true });
+  const phone = await open({ width: 390, height: 800, touch: true, dark: true });
   await phone.goto(`${base}/#/train`);
   await phone.waitForSelector(".chart canvas");
+  await phone.check('[aria-label="Compare with other"]');
   await fits(phone, "training");
+  await shot(phone, "train-phone-dark");
 });

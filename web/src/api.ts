@@ -1,7 +1,6 @@
-// Talking to the server: one place that knows the key, errors and streams.
+// Requests to the server: the key, errors and streams are handled here.
+import { askForKey, storedKey } from "./key";
 import { words } from "./strings";
-
-const KEY = "makar-key";
 
 export class ApiError extends Error {
   constructor(
@@ -12,11 +11,6 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
-}
-
-let askKey: () => Promise<string> = () => Promise.reject(new Error("no way to ask for a key"));
-export function onKeyNeeded(ask: () => Promise<string>): void {
-  askKey = ask;
 }
 
 async function failure(response: Response): Promise<ApiError> {
@@ -32,13 +26,15 @@ async function failure(response: Response): Promise<ApiError> {
 export async function call(path: string, init: RequestInit = {}): Promise<Response> {
   for (;;) {
     const headers = new Headers(init.headers);
-    const key = sessionStorage.getItem(KEY);
+    const key = storedKey();
     if (key) headers.set("authorization", `Bearer ${key}`);
     const response = await fetch(path, { ...init, headers }).catch((error: unknown) => {
       throw error instanceof TypeError ? new ApiError(words.unreachable, 0, "unreachable", "") : error;
     });
     if (response.status === 401) {
-      sessionStorage.setItem(KEY, await askKey());
+      // Another request may have got the right key in the meantime.
+      if (key === storedKey() && (await askForKey(key !== "")) === null)
+        throw new ApiError(words.key.needed, 401, "key_needed", "");
       continue;
     }
     if (!response.ok) throw await failure(response);
@@ -55,22 +51,26 @@ export async function post<T>(path: string, body: unknown, signal?: AbortSignal)
   return response.json() as Promise<T>;
 }
 
-export async function remove(path: string): Promise<void> {
-  await call(path, { method: "DELETE" });
+export async function remove<T>(path: string): Promise<T> {
+  return (await call(path, { method: "DELETE" })).json() as Promise<T>;
 }
 
-// The events of a stream, until [DONE].
+// The events of a stream. A stream that ends without [DONE] was dropped, and that is an error.
 export async function* events<T>(path: string, body: unknown, signal: AbortSignal): AsyncGenerator<T, void> {
   const response = await call(path, { method: "POST", body: JSON.stringify(body), signal });
+  const dropped = () => new ApiError(words.dropped, 0, "dropped", "");
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
   let held = "";
   for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      throw signal.aborted ? error : dropped();
+    });
+    if (done) throw dropped();
     held += value;
-    for (let end = held.indexOf("\n\n"); end >= 0; end = held.indexOf("\n\n")) {
-      const event = held.slice(0, end);
-      held = held.slice(end + 2);
+    let start = 0;
+    for (let end = held.indexOf("\n\n"); end >= 0; end = held.indexOf("\n\n", start)) {
+      const event = held.slice(start, end);
+      start = end + 2;
       if (!event.startsWith("data: ")) continue;
       const data = event.slice(6);
       if (data === "[DONE]") return;
@@ -78,6 +78,7 @@ export async function* events<T>(path: string, body: unknown, signal: AbortSigna
       if (json.error) throw new ApiError(json.error.message, 500, json.error.code ?? "", "");
       yield json as Awaited<T>;
     }
+    held = held.slice(start);
   }
 }
 
@@ -90,7 +91,7 @@ export function download(name: string, text: string, type: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-export function bytes(base64: string): Uint8Array {
+export function bytes(base64: string): Uint8Array<ArrayBuffer> {
   const text = atob(base64);
   const out = new Uint8Array(text.length);
   for (let i = 0; i < text.length; ++i) out[i] = text.charCodeAt(i);

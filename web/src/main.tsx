@@ -1,13 +1,16 @@
-// The frame around all pages: where one is, which model, which colours, the key.
+// The frame around all pages: navigation, model, language, theme, key.
 import { render } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
-import { get, onKeyNeeded } from "./api";
+import { generations } from "./chat/generation";
 import { ChatPage } from "./chat/page";
+import { session } from "./chat/session";
 import { EnginePage } from "./engine/page";
+import { keyDeclined, keyQuestion, type KeyQuestion } from "./key";
 import { LookPage } from "./look/page";
-import { place } from "./place";
-import { keep, kept, useWatched, Watched } from "./state";
-import { words } from "./strings";
+import { chooseModel, models, offered, refreshModels } from "./models";
+import { currentPage, pages, place, type PageName } from "./place";
+import { keep, kept, useWatched } from "./state";
+import { language, type Language, languageNames, setLanguage, words } from "./strings";
 import { TrainPage } from "./train/page";
 import type { Model } from "./types";
 import { Dialog, IconButton, Trouble } from "./ui/controls";
@@ -21,51 +24,95 @@ const themes: Record<Theme, [Theme, IconName]> = {
   dark: ["system", "moon"],
 };
 
-const keyAsked = new Watched<((key: string) => void) | null>(null);
-let asking: Promise<string> | null = null;
-onKeyNeeded(() => {
-  asking ??= new Promise<string>((resolve) =>
-    keyAsked.set((key) => {
-      asking = null;
-      keyAsked.set(null);
-      resolve(key);
-    }),
-  );
-  return asking;
-});
-
-function KeyDialog({ give }: { give: (key: string) => void }) {
+function KeyDialog({ question }: { question: KeyQuestion }) {
   const [key, setKey] = useState("");
   return (
-    <Dialog title={words.key.title} onClose={() => give(key)}>
+    <Dialog title={words.key.title} onClose={() => question.answer(null)}>
       <form
         onSubmit={(e) => {
           e.preventDefault();
-          give(key);
+          if (key) question.answer(key);
         }}
       >
         <label for="key">{words.key.label}</label>
-        <input id="key" type="password" autocomplete="off" value={key} onInput={(e) => setKey(e.currentTarget.value)} />
+        <input
+          id="key"
+          type="password"
+          autocomplete="off"
+          autofocus
+          aria-invalid={question.wrong}
+          aria-describedby={question.wrong ? "key-wrong" : undefined}
+          value={key}
+          onInput={(e) => setKey(e.currentTarget.value)}
+        />
+        {question.wrong && (
+          <p class="trouble" id="key-wrong" role="alert">
+            {words.key.wrong}
+          </p>
+        )}
         <p class="hint">{words.key.hint}</p>
-        <button class="primary">{words.key.go}</button>
+        <button class="primary" disabled={!key}>
+          {words.key.go}
+        </button>
       </form>
     </Dialog>
   );
 }
 
-const pages = ["chat", "look", "train", "engine"] as const;
+function KeyNeeded() {
+  return (
+    <div class="trouble key-needed" role="alert">
+      <span>{words.key.needed}</span>
+      <button
+        type="button"
+        onClick={() => {
+          keyDeclined.set(false);
+          void refreshModels();
+        }}
+      >
+        {words.key.enter}
+      </button>
+    </div>
+  );
+}
+
+function ModelPicker({ list, current }: { list: Model[]; current?: Model }) {
+  const state = (m: Model) => (m.loaded ? words.modelLoaded : words.modelNotLoaded);
+  if (list.length < 2)
+    return (
+      <span class="model-name" title={current && `${words.model}: ${state(current)}`}>
+        {current?.id}
+      </span>
+    );
+  return (
+    <select aria-label={words.model} value={current?.id} onChange={(e) => chooseModel(e.currentTarget.value)}>
+      {list.map((m) => (
+        <option key={m.id} value={m.id} data-loaded={m.loaded}>
+          {m.loaded ? m.id : `${m.id} (${words.modelNotLoaded})`}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+// The chat that was open, so that its link leads back to it.
+function address(page: PageName): string {
+  const { open } = session.value;
+  return page === "chat" && open ? `#/chat/${open.id}` : `#/${page}`;
+}
 
 function App() {
-  const [page = "chat"] = useWatched(place);
-  const here = (pages as readonly string[]).includes(page) ? page : "chat";
-  const give = useWatched(keyAsked);
+  useWatched(place);
+  useWatched(session);
+  const here = currentPage();
+  const question = useWatched(keyQuestion);
+  const declined = useWatched(keyDeclined);
+  const spoken = useWatched(language);
+  const { list, chosen, error } = useWatched(models);
+  const inFlight = useWatched(generations).size;
   const [theme, setTheme] = useState<Theme>(kept("theme", "system"));
-  const [models, setModels] = useState<Model[]>([]);
-  const [model, setModel] = useState<string>(kept("model", ""));
-  const [error, setError] = useState<unknown>(null);
-  useEffect(() => {
-    get<{ data: Model[] }>("/v1/models").then((list) => setModels(list.data), setError);
-  }, []);
+  // A model may be loaded by the first request to it.
+  useEffect(() => void refreshModels(), [declined, inFlight]);
   useLayoutEffect(() => {
     keep("theme", theme);
     const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -77,13 +124,10 @@ function App() {
     return () => dark.removeEventListener("change", apply);
   }, [theme]);
   useEffect(() => {
-    document.title = `${words.nav[here as (typeof pages)[number]]} · ${words.name}`;
-  }, [here]);
-  const current = models.find((m) => m.id === model) ?? models[0];
-  const pick = (id: string) => {
-    setModel(id);
-    keep("model", id);
-  };
+    document.title = `${words.nav[here]} · ${words.name}`;
+  }, [here, spoken]);
+  const usable = offered(list, here);
+  const current = usable.find((m) => m.id === chosen) ?? usable[0];
   const [next, icon] = themes[theme];
   return (
     <>
@@ -94,35 +138,38 @@ function App() {
         <span class="wordmark">{words.name}</span>
         <nav aria-label={words.nav.label}>
           {pages.map((name) => (
-            <a key={name} href={`#/${name}`} aria-current={name === here ? "page" : undefined}>
+            <a key={name} href={address(name)} aria-current={name === here ? "page" : undefined}>
               <Icon name={name} />
               <span>{words.nav[name]}</span>
             </a>
           ))}
         </nav>
         <div class="top-end">
-          {models.length > 1 ? (
-            <select aria-label={words.model} value={current?.id} onChange={(e) => pick(e.currentTarget.value)}>
-              {models.map((m) => (
-                <option key={m.id}>{m.id}</option>
-              ))}
-            </select>
-          ) : (
-            <span class="model-name" title={words.model}>
-              {current?.id}
-            </span>
-          )}
+          {(here === "chat" || here === "look") && <ModelPicker list={usable} current={current} />}
+          <select class="language" aria-label={words.language} value={spoken} onChange={(e) => setLanguage(e.currentTarget.value as Language)}>
+            {languageNames.map(([id, name]) => (
+              <option key={id} value={id} lang={id} aria-label={name}>
+                {id.toUpperCase()}
+              </option>
+            ))}
+          </select>
           <IconButton icon={icon} label={words.theme[theme]} onClick={() => setTheme(next)} />
         </div>
       </header>
       <main id="main" tabIndex={-1} class={`page-${here}`}>
-        <Trouble error={error} />
-        {here === "chat" && <ChatPage model={current} />}
-        {here === "look" && <LookPage model={current} />}
-        {here === "train" && <TrainPage />}
-        {here === "engine" && <EnginePage />}
+        {declined ? (
+          <KeyNeeded />
+        ) : (
+          <div class="page" key={spoken}>
+            <Trouble error={error} onRetry={() => void refreshModels()} />
+            {here === "chat" && <ChatPage model={current} />}
+            {here === "look" && <LookPage model={current} />}
+            {here === "train" && <TrainPage />}
+            {here === "engine" && <EnginePage />}
+          </div>
+        )}
       </main>
-      {give && <KeyDialog give={give} />}
+      {question && <KeyDialog question={question} key={question.wrong ? "wrong" : "first"} />}
     </>
   );
 }

@@ -1,4 +1,4 @@
-// Where one is: the parts of #/page/what.
+// The address: the parts of #/page/what.
 import { Watched } from "./state";
 
 function read(): string[] {
@@ -11,8 +11,15 @@ function read(): string[] {
 export const place = new Watched(read());
 addEventListener("hashchange", () => place.set(read()));
 
-// Another address for what is shown already.
+// A new address for what is shown already.
 export function replacePlace(...parts: string[]): void {
   history.replaceState(null, "", `#/${parts.map(encodeURIComponent).join("/")}`);
   place.set(parts);
+}
+
+export const pages = ["chat", "look", "train", "engine"] as const;
+export type PageName = (typeof pages)[number];
+export function currentPage(): PageName {
+  const [name] = place.value;
+  return pages.find((p) => p === name) ?? "chat";
 }

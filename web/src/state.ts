@@ -1,4 +1,4 @@
-// A value that components watch.
+// Values that components observe, and what the browser stores for this page.
 import { useEffect, useState } from "preact/hooks";
 
 export class Watched<T> {
@@ -26,23 +26,28 @@ export function useWatched<T>(source: Watched<T>): T {
   return source.value;
 }
 
-// What the browser keeps for this page; private windows may keep nothing.
-export function kept<T>(name: string, fallback: T): T {
+// Private windows may store nothing: then the fallback is used.
+function stored<T>(storage: () => Storage, name: string, fallback: T): T {
   try {
-    const text = localStorage.getItem(`makar-${name}`);
+    const text = storage().getItem(`makar-${name}`);
     return text === null ? fallback : (JSON.parse(text) as T);
   } catch {
     return fallback;
   }
 }
 
-export function keep(name: string, value: unknown): void {
+function store(storage: () => Storage, name: string, value: unknown): void {
   try {
-    localStorage.setItem(`makar-${name}`, JSON.stringify(value));
+    storage().setItem(`makar-${name}`, JSON.stringify(value));
   } catch {
-    // Then it lasts until the tab is closed.
+    // The value lasts until the tab is closed.
   }
 }
+
+export const kept = <T>(name: string, fallback: T): T => stored(() => localStorage, name, fallback);
+export const keep = (name: string, value: unknown): void => store(() => localStorage, name, value);
+export const keptInTab = <T>(name: string, fallback: T): T => stored(() => sessionStorage, name, fallback);
+export const keepInTab = (name: string, value: unknown): void => store(() => sessionStorage, name, value);
 
 export function useInterval(what: () => void, milliseconds: number, restart: unknown[] = []): void {
   useEffect(() => {

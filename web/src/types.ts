@@ -7,16 +7,40 @@ export interface Message {
   meta: Meta;
   rating: number;
   created: number;
+  key?: string; // of an answer of this session: its element stays when it is complete
 }
 
 export interface Meta {
   model?: string;
-  finish?: string;
+  finish?: Finish;
   tokens?: TokenMark[];
   seconds?: number;
   count?: number; // tokens written
-  error?: string;
-  file?: string; // the name of an attached text
+  context?: number; // tokens of the prompt and the answer
+  error?: string; // what ended the answer
+  edited?: boolean;
+  tool_calls?: ToolCall[];
+  files?: FilePart[]; // of a user's message, in its content
+}
+
+// "stopped": by the user; "dropped": the connection was lost; "error": the server failed.
+export type Finish = "" | "stop" | "length" | "tool_calls" | "stopped" | "dropped" | "error";
+
+export interface AttachedFile {
+  name: string;
+  text: string;
+}
+
+// Where a file's text is in the content of a message; the message's own text follows the last one.
+export interface FilePart {
+  name: string;
+  start: number;
+  end: number;
+}
+
+export interface ToolCall {
+  name: string;
+  arguments: string;
 }
 
 // [text, log-probability, alternatives]
@@ -45,13 +69,15 @@ export interface Sampling {
   min_p: number;
   repetition_penalty: number;
   max_tokens: number;
-  seed: number; // -1: drawn anew
+  seed: number; // -1: a new one each time
   n: number;
 }
 
 export interface Model {
   id: string;
-  max_model_len: number;
+  loaded: boolean;
+  generates: boolean;
+  max_model_len?: number; // once it is loaded
 }
 
 export interface LookToken {
@@ -128,6 +154,7 @@ export interface RunPiece {
   offset: number;
   more: boolean;
   changed: number;
+  total?: number; // steps of the run
   steps: [number, number | null, number | null, number | null, number | null, number | null][];
   validations: { step: number; figures: Record<string, number> }[];
   samples: { step: number; text: string }[];

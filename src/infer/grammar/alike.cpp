@@ -1,4 +1,4 @@
-// Nodes that behave alike for a number of bytes: classes that are refined once for each byte.
+// Finds nodes that behave identically for a number of bytes: partition refinement, one round per byte.
 #include <unordered_map>
 
 #include "infer/grammar/automaton.h"
@@ -20,15 +20,16 @@ struct HashOfHash {
 
 }  // namespace
 
-// Calls are compared as they stand: only what a rule reads by itself is followed, a byte for each round.
-// Classes are told apart by 128 bits of hash.
-std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes) {
+// Calls are compared by identity: only bytes that a rule reads itself are followed, one per round. Classes
+// are distinguished by a 128-bit hash.
+std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work) {
   const size_t count = nodes.size();
   std::vector<int32_t> kind(count, 0), next(count);
   size_t kinds = 0;
   for (int round = 0; round <= bytes; ++round) {
     std::unordered_map<Hash128, int32_t, HashOfHash> known;
     for (size_t i = 0; i < count; ++i) {
+      if (!work.spend(1 + static_cast<int64_t>(nodes[i].edges.size()) / 4)) return {};
       Hash128 h;
       h.add(nodes[i].final);
       for (const Call& c : nodes[i].calls)
@@ -41,7 +42,7 @@ std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes) {
       next[i] = known.try_emplace(h, static_cast<int32_t>(known.size())).first->second;
     }
     kind.swap(next);
-    if (known.size() == kinds && round > 1) break;  // nothing is told apart any more
+    if (known.size() == kinds && round > 1) break;  // fixed point: no class was split
     kinds = known.size();
   }
   std::vector<int32_t> first(kinds, -1), members(kinds, 0), out(count);

@@ -9,11 +9,11 @@ namespace {
 
 size_t at(int32_t node) { return static_cast<size_t>(node); }
 
-// Nodes of the draft that are joined by empty edges become one: a node takes over what all of them read.
+// Eliminates empty edges: a node takes over the edges of all nodes it reaches without reading.
 class Joiner {
  public:
-  Joiner(const Draft& draft, const Limits& limits)
-      : d_(draft), limits_(limits), seen_(draft.nodes.size(), -1) {}
+  Joiner(const Draft& draft, const Limits& limits, WorkBudget& work)
+      : d_(draft), limits_(limits), work_(work), seen_(draft.nodes.size(), -1) {}
 
   Result<std::vector<Node>> run() {
     std::vector<Node> nodes(d_.nodes.size());
@@ -34,6 +34,8 @@ class Joiner {
         for (const auto& c : from.calls)
           nodes[i].calls.push_back({d_.starts[static_cast<size_t>(c.rule)], c.back});
       }
+      if (!work_.spend(1 + static_cast<int64_t>(nodes[i].edges.size() + nodes[i].calls.size())))
+        return work_.error("grammar");
       unique(nodes[i].edges);
       unique(nodes[i].calls);
       total += nodes[i].edges.size() + nodes[i].calls.size();
@@ -67,11 +69,12 @@ class Joiner {
 
   const Draft& d_;
   const Limits& limits_;
+  WorkBudget& work_;
   std::vector<int32_t> seen_, found_;
   size_t walked_ = 0;
 };
 
-// Which nodes can reach the end of their rule: reading nothing, or reading something.
+// Marks the nodes that can reach the end of their rule, without reading or with reading.
 std::vector<uint8_t> can_end(const std::vector<Node>& nodes, bool reading) {
   std::vector<uint8_t> yes(nodes.size(), 0);
   std::vector<std::vector<std::pair<int32_t, int32_t>>> waiting(nodes.size());  // (node, the other condition)
@@ -108,8 +111,8 @@ void drop_dead_ends(std::vector<Node>& nodes) {
   }
 }
 
-// A node from which a call leads back to the node before a byte is read, or -1: left recursion. A walk over
-// the graph of calls and of rules skipped because they may be empty (Tarjan's components, without recursion).
+// Returns a node that a call reaches again before a byte is read (left recursion), or -1. Searches the graph
+// of calls and of skipped rules that may be empty (Tarjan's components, iterative).
 int32_t find_left_recursion(const std::vector<Node>& nodes) {
   const std::vector<uint8_t> skippable = can_end(nodes, false);
   std::vector<int32_t> order(nodes.size(), 0), low(nodes.size(), 0), component(nodes.size(), -1), open;
@@ -131,7 +134,7 @@ int32_t find_left_recursion(const std::vector<Node>& nodes) {
       Visit& v = path.back();
       const auto& calls = nodes[at(v.node)].calls;
       if (v.next / 2 < calls.size()) {
-        const size_t i = v.next++;  // even: into the rule; odd: past it
+        const size_t i = v.next++;  // even: enter the rule; odd: skip it
         const int32_t n = v.node;
         const Call& c = calls[i / 2];
         if (i % 2 == 1 && !skippable[at(c.start)]) continue;
@@ -162,9 +165,10 @@ int32_t find_left_recursion(const std::vector<Node>& nodes) {
 
 }  // namespace
 
-Result<Automaton> compile(const RuleSet& rules, const Limits& limits) {
-  MAKAR_TRY(const Draft draft, emit(rules, limits));
-  MAKAR_TRY(auto nodes, Joiner(draft, limits).run());
+Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget& work) {
+  MAKAR_TRY(const Draft draft, emit(rules, limits, work));
+  MAKAR_TRY(auto nodes, Joiner(draft, limits, work).run());
+  if (!work.spend(4 * static_cast<int64_t>(nodes.size()))) return work.error("grammar");
   const int32_t start = draft.starts[0];
   if (!can_end(nodes, true)[at(start)])
     return error_at("grammar",
@@ -173,7 +177,7 @@ Result<Automaton> compile(const RuleSet& rules, const Limits& limits) {
                     rules.names[0]);
   drop_dead_ends(nodes);
   if (const int32_t node = find_left_recursion(nodes); node >= 0) {
-    // Starts of rules ascend with the rules.
+    // Rule starts are in ascending order.
     const auto rule =
         std::upper_bound(draft.starts.begin(), draft.starts.end(), node) - draft.starts.begin() - 1;
     return error_at("grammar",
@@ -181,7 +185,9 @@ Result<Automaton> compile(const RuleSet& rules, const Limits& limits) {
                     "write the repetition with * instead",
                     rules.names[static_cast<size_t>(rule)]);
   }
-  std::vector<int32_t> alike = alike_nodes(nodes, kAlikeBytes);
+  if (!work.check()) return work.error("grammar");
+  std::vector<int32_t> alike = alike_nodes(nodes, kAlikeBytes, work);
+  if (work.stopped()) return work.error("grammar");
   return Automaton{std::move(nodes), start, limits, std::move(alike)};
 }
 

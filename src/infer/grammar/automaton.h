@@ -1,23 +1,25 @@
 // A grammar as a graph: each rule is a small automaton over bytes whose edges read a range of bytes or call
-// another rule. With a stack of places to return to it is a pushdown automaton; machine.h runs it.
+// another rule. With a stack of return nodes it is a pushdown automaton; machine.h runs it.
 #pragma once
 #include <cstdint>
 #include <vector>
 
 #include "base/error.h"
+#include "base/work_budget.h"
 #include "infer/grammar/expr.h"
 
 namespace makar::grammar {
 
-// What a grammar may cost. Beyond it is an error of kind kLimit, never more memory or time.
+// Resource limits of a grammar. Exceeding one is an error of kind kLimit.
 struct Limits {
-  size_t text = size_t{1} << 20;  // bytes of the grammar's own text
-  size_t nodes = 200'000;         // of the automaton; also rules
-  size_t edges = 1'000'000;       // of the automaton, those between its parts included
-  int nesting = 200;              // of groups in the grammar's text
-  int depth = 1000;               // rules open at once while text is written
-  size_t alternatives = 2000;     // ways the text so far can be read
-  size_t steps = 10'000'000;      // of one mask or one token
+  size_t text = size_t{1} << 20;  // bytes of the grammar's source text
+  int64_t work = 10'000'000;      // WorkBudget units to compile it: about one second
+  size_t nodes = 200'000;         // automaton nodes; also the limit on rules
+  size_t edges = 1'000'000;       // automaton edges, intermediate ones included
+  int nesting = 200;              // nested groups in the grammar's source text
+  int depth = 1000;               // stack depth: rules open at once
+  size_t alternatives = 2000;     // parallel parses of the text so far
+  size_t steps = 10'000'000;      // per mask or token, over all parses: tenths of a second
 };
 
 struct Edge {
@@ -26,7 +28,7 @@ struct Edge {
   auto operator<=>(const Edge&) const = default;
 };
 struct Call {
-  int32_t start, back;  // the first node of the rule; where to go on after it
+  int32_t start, back;  // first node of the called rule; node to return to
   auto operator<=>(const Call&) const = default;
 };
 struct Node {
@@ -40,15 +42,16 @@ struct Automaton {
   std::vector<Node> nodes;
   int32_t start = 0;
   Limits limits;
-  // For each node the first one that cannot be told from it by kAlikeBytes bytes, or -1 where it is the only
-  // one of its kind: repetitions that are counted out consist of such nodes.
+  // For each node, the first node that is indistinguishable from it within kAlikeBytes bytes, or -1 if there
+  // is no other: expanded counted repetitions consist of such nodes.
   std::vector<int32_t> alike;
 };
 constexpr int kAlikeBytes = 24;
 
-std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes);
+// If `work` runs out, the result is incomplete (it merges nodes that differ) and must not be used.
+std::vector<int32_t> alike_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work);
 
-// Errors: rules named and never defined, left recursion, a grammar that no text satisfies, limits.
-Result<Automaton> compile(const RuleSet& rules, const Limits& limits);
+// Fails on undefined rules, left recursion, a grammar that no text satisfies, or a limit.
+Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget& work);
 
 }  // namespace makar::grammar

@@ -11,8 +11,8 @@ struct ByteRange {
 };
 using ByteSequence = std::vector<ByteRange>;
 
-// A range of code points as sequences of byte ranges: it is cut where the length of the encoding changes, and
-// where a leading byte does not take all continuations.
+// Converts a range of code points to sequences of byte ranges. Splits it where the encoded length changes and
+// where a leading byte does not cover all continuations.
 void utf8_sequences(uint32_t low, uint32_t high, std::vector<ByteSequence>& out) {
   for (const uint32_t border : {0x80u, 0x800u, 0x10000u})
     if (low < border && border <= high) {
@@ -41,16 +41,16 @@ void utf8_sequences(uint32_t low, uint32_t high, std::vector<ByteSequence>& out)
 
 class Emitter {
  public:
-  Emitter(Draft& draft, const Limits& limits) : d_(draft), limits_(limits) {}
+  Emitter(Draft& draft, const Limits& limits, WorkBudget& work) : d_(draft), limits_(limits), work_(work) {}
 
-  bool full() const { return d_.nodes.size() > limits_.nodes || edges_ > limits_.edges; }
+  bool full() const { return d_.nodes.size() > limits_.nodes || edges_ > limits_.edges || work_.stopped(); }
   int32_t node() {
     d_.nodes.emplace_back();
     return static_cast<int32_t>(d_.nodes.size()) - 1;
   }
 
   void emit(const Expr& e, int32_t from, int32_t to) {
-    if (full()) return;
+    if (full() || !work_.spend()) return;
     switch (e.kind) {
       case Expr::Kind::kLiteral:
         return emit_literal(e.literal, from, to);
@@ -82,7 +82,7 @@ class Emitter {
 
   void emit_literal(const std::string& bytes, int32_t from, int32_t to) {
     if (bytes.empty()) return empty(from, to);
-    for (size_t i = 0; i < bytes.size() && !full(); ++i) {
+    for (size_t i = 0; i < bytes.size() && !full() && work_.spend(); ++i) {
       const int32_t next = i + 1 == bytes.size() ? to : node();
       const uint8_t b = static_cast<uint8_t>(bytes[i]);
       edge(from, {b, b}, next);
@@ -92,10 +92,11 @@ class Emitter {
 
   void emit_character(const CodePoints& set, int32_t from, int32_t to) {
     std::vector<ByteSequence> sequences;
+    if (!work_.spend(static_cast<int64_t>(set.ranges().size()))) return;
     for (const auto& r : set.ranges()) utf8_sequences(r.low, r.high, sequences);
-    std::map<ByteSequence, int32_t> tails;  // equal continuations share their nodes
+    std::map<ByteSequence, int32_t> tails;  // equal continuations share nodes
     for (const ByteSequence& s : sequences) {
-      if (full()) return;
+      if (full() || !work_.spend(4 * static_cast<int64_t>(s.size()))) return;
       int32_t next = to;
       for (size_t i = s.size(); i-- > 1;) {
         const auto [found, added] =
@@ -126,7 +127,7 @@ class Emitter {
       emit(part, from, next);
       from = next;
     }
-    if (e.max < 0) {  // around a node of its own: nothing else may lead back into the loop
+    if (e.max < 0) {  // loop through a new node, so that no other edge re-enters the loop
       const int32_t loop = node();
       empty(from, loop);
       emit(part, loop, loop);
@@ -143,20 +144,22 @@ class Emitter {
 
   Draft& d_;
   const Limits& limits_;
+  WorkBudget& work_;
   size_t edges_ = 0;
 };
 
 }  // namespace
 
-Result<Draft> emit(const RuleSet& rules, const Limits& limits) {
+Result<Draft> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work) {
   Draft draft;
-  Emitter emitter(draft, limits);
+  Emitter emitter(draft, limits, work);
   for (size_t i = 0; i < rules.bodies.size() && !emitter.full(); ++i) {
     draft.starts.push_back(emitter.node());
     draft.ends.push_back(emitter.node());
     if (!rules.bodies[i]) return error_at("grammar", "rule '{}' is used and never defined", rules.names[i]);
     emitter.emit(*rules.bodies[i], draft.starts.back(), draft.ends.back());
   }
+  if (work.stopped()) return work.error("grammar");
   if (emitter.full())
     return error_of(Error::Kind::kLimit, "grammar",
                     "needs more than {} nodes or {} edges; make its repetitions smaller", limits.nodes,

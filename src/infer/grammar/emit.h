@@ -1,4 +1,4 @@
-// Expressions to a graph with empty edges, one part for each rule.
+// Compiles expressions to a graph with empty edges, one subgraph per rule.
 #pragma once
 #include <vector>
 
@@ -17,9 +17,9 @@ struct Draft {
     std::vector<DraftCall> calls;
   };
   std::vector<DraftNode> nodes;
-  std::vector<int32_t> starts, ends;  // of each rule
+  std::vector<int32_t> starts, ends;  // per rule
 };
 
-Result<Draft> emit(const RuleSet& rules, const Limits& limits);
+Result<Draft> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work);
 
 }  // namespace makar::grammar

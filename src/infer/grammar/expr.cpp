@@ -8,10 +8,17 @@ CodePoints::CodePoints(std::initializer_list<Range> ranges) {
   for (const Range& r : ranges) add(r.low, r.high);
 }
 
+CodePoints CodePoints::of(std::vector<Range> ranges) {
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.low < b.low; });
+  CodePoints out;
+  for (const Range& r : ranges) out.add(r.low, r.high);  // sorted, so each is appended at the end
+  return out;
+}
+
 void CodePoints::add(uint32_t low, uint32_t high) {
   high = std::min(high, kMaxCodePoint);
   if (low > high) return;
-  if (low < 0xE000 && high > 0xD7FF) {  // around the surrogates
+  if (low < 0xE000 && high > 0xD7FF) {  // skip the surrogates
     if (low < 0xD800) add(low, 0xD7FF);
     if (high > 0xDFFF) add(0xE000, high);
     return;
@@ -26,7 +33,9 @@ void CodePoints::add(uint32_t low, uint32_t high) {
 }
 
 void CodePoints::add(const CodePoints& other) {
-  for (const Range& r : other.ranges_) add(r.low, r.high);
+  std::vector<Range> both = ranges_;
+  both.insert(both.end(), other.ranges_.begin(), other.ranges_.end());
+  *this = of(std::move(both));
 }
 
 CodePoints CodePoints::inverse() const {
@@ -47,8 +56,9 @@ CodePoints CodePoints::without(const CodePoints& other) const {
 }
 
 bool CodePoints::contains(uint32_t c) const {
-  return std::any_of(ranges_.begin(), ranges_.end(),
-                     [c](const Range& r) { return r.low <= c && c <= r.high; });
+  const auto at = std::lower_bound(ranges_.begin(), ranges_.end(), c,
+                                   [](const Range& r, uint32_t point) { return r.high < point; });
+  return at != ranges_.end() && at->low <= c;
 }
 
 namespace {

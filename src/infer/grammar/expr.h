@@ -1,4 +1,4 @@
-// What every grammar notation is read into: expressions over characters and rules.
+// The intermediate form of every grammar notation: expressions over characters and rules.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -10,7 +10,7 @@ namespace makar::grammar {
 
 constexpr uint32_t kMaxCodePoint = 0x10FFFF;
 
-// Code points as sorted ranges that do not touch; surrogates are never part of it.
+// A set of code points as sorted, non-adjacent ranges; never contains surrogates.
 class CodePoints {
  public:
   struct Range {
@@ -20,6 +20,9 @@ class CodePoints {
   CodePoints() = default;
   CodePoints(std::initializer_list<Range> ranges);
   static CodePoints all() { return {{0, kMaxCodePoint}}; }
+
+  // Accepts ranges in any order, overlapping or not, and sorts them once; repeated add() is quadratic.
+  static CodePoints of(std::vector<Range> ranges);
 
   void add(uint32_t low, uint32_t high);
   void add(const CodePoints& other);
@@ -39,25 +42,25 @@ using ExprPtr = std::shared_ptr<const Expr>;
 struct Expr {
   enum class Kind { kLiteral, kCharacter, kSequence, kChoice, kRepeat, kRule };
   Kind kind = Kind::kLiteral;
-  std::string literal;         // bytes; empty matches nothing of the text
+  std::string literal;         // bytes; empty matches the empty text
   CodePoints characters;       // one of these, as UTF-8
   std::vector<ExprPtr> parts;  // of a sequence, choice or repeat
-  int64_t min = 0, max = 0;    // of a repeat; max -1: without end
+  int64_t min = 0, max = 0;    // of a repeat; max -1: unbounded
   int rule = 0;
 };
 
 ExprPtr literal(std::string_view bytes);
 ExprPtr character(CodePoints set);
 ExprPtr sequence(std::vector<ExprPtr> parts);
-ExprPtr choice(std::vector<ExprPtr> parts);  // of none: matches nothing at all
+ExprPtr choice(std::vector<ExprPtr> parts);  // an empty choice never matches
 ExprPtr repeat(ExprPtr part, int64_t min, int64_t max);
 ExprPtr rule_of(int rule);
 inline ExprPtr optional(ExprPtr part) { return repeat(std::move(part), 0, 1); }
 
-// Named rules; rule 0 is where the text begins.
+// Named rules; rule 0 is the start rule.
 struct RuleSet {
   std::vector<std::string> names;
-  std::vector<ExprPtr> bodies;  // null: named, not yet defined
+  std::vector<ExprPtr> bodies;  // null: referenced, not yet defined
 
   int add(std::string name, ExprPtr body = nullptr) {
     names.push_back(std::move(name)), bodies.push_back(std::move(body));
@@ -66,7 +69,7 @@ struct RuleSet {
 };
 
 std::string utf8_of(uint32_t code_point);
-// The code point at `at`, which is moved behind it; 0xFFFFFFFF where the bytes are not UTF-8.
+// Decodes the code point at `at` and advances `at`; returns 0xFFFFFFFF if the bytes are not UTF-8.
 uint32_t next_code_point(std::string_view text, size_t& at);
 
 }  // namespace makar::grammar

@@ -14,7 +14,8 @@ bool in_name(char c) {
 
 class Reader {
  public:
-  Reader(std::string_view text, const Limits& limits) : s_(text, "grammar"), limits_(limits) {
+  Reader(std::string_view text, const Limits& limits, WorkBudget& work)
+      : s_(text, "grammar"), limits_(limits), work_(work) {
     rule_named("root");
   }
 
@@ -90,6 +91,7 @@ class Reader {
   Result<ExprPtr> terms(int depth) {
     std::vector<ExprPtr> parts;
     for (;; space(depth > 0)) {
+      if (!work_.spend(2)) return work_.error("grammar");
       const char c = s_.peek();
       ExprPtr part;
       if (s_.done() || c == '|' || c == ')' || c == '\n' || c == '\r') break;
@@ -151,9 +153,10 @@ class Reader {
   Result<ExprPtr> class_of() {
     s_.skip();
     const bool inverted = s_.take("^");
-    CodePoints set;
+    std::vector<CodePoints::Range> ranges;
     while (s_.peek() != ']') {
       if (s_.done()) return s_.error("a class has no ']'");
+      if (!work_.spend()) return work_.error("grammar");
       MAKAR_TRY(const uint32_t low, one());
       uint32_t high = low;
       if (s_.peek() == '-' && s_.peek(1) != ']') {
@@ -161,9 +164,10 @@ class Reader {
         MAKAR_TRY(high, one());
         if (high < low) return s_.error("a range of characters ends before it begins");
       }
-      set.add(low, high);
+      ranges.push_back({low, high});
     }
     s_.skip();
+    const CodePoints set = CodePoints::of(std::move(ranges));
     return character(inverted ? set.inverse() : set);
   }
 
@@ -174,16 +178,17 @@ class Reader {
 
   Scanner s_;
   const Limits& limits_;
+  WorkBudget& work_;
   RuleSet rules_;
   std::unordered_map<std::string, int> index_;
 };
 
 }  // namespace
 
-Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits) {
+Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits, WorkBudget& work) {
   if (text.size() > limits.text)
     return error_of(Error::Kind::kLimit, "grammar", "has {} bytes, more than {}", text.size(), limits.text);
-  return Reader(text, limits).whole();
+  return Reader(text, limits, work).whole();
 }
 
 }  // namespace makar::grammar

@@ -1,7 +1,6 @@
-// GBNF, the notation of grammars in llama.cpp: rules `name ::= ...` with "literals", [classes], '.', groups,
-// '|',
-// * + ? {n,m} and # comments. A rule goes on over a line's end inside of a group and after '|'. The rule
-// 'root' is the text.
+// GBNF, the grammar notation of llama.cpp: rules `name ::= ...` with "literals", [classes], '.', groups, '|',
+// * + ? {n,m} and # comments. A rule continues on the next line inside a group and after '|'. The rule 'root'
+// matches the whole text.
 #pragma once
 #include <string_view>
 
@@ -9,6 +8,6 @@
 
 namespace makar::grammar {
 
-Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits);
+Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits, WorkBudget& work);
 
 }  // namespace makar::grammar

@@ -17,9 +17,9 @@ struct Grammar::Impl {
 };
 
 Result<Grammar> Grammar::make(const grammar::RuleSet& rules, std::vector<std::string> not_enforced,
-                              const GrammarLimits& limits) {
+                              const GrammarLimits& limits, WorkBudget& work) {
   auto impl = std::make_shared<Impl>();
-  MAKAR_TRY(impl->automaton, grammar::compile(rules, limits));
+  MAKAR_TRY(impl->automaton, grammar::compile(rules, limits, work));
   impl->not_enforced = std::move(not_enforced);
   grammar::Machine m(impl->automaton);
   impl->start = std::make_shared<const grammar::Snapshot>(m.snapshot(m.initial()));
@@ -27,21 +27,25 @@ Result<Grammar> Grammar::make(const grammar::RuleSet& rules, std::vector<std::st
   return Grammar(std::move(impl));
 }
 
-Result<Grammar> Grammar::from_gbnf(std::string_view text, const GrammarLimits& limits) {
-  MAKAR_TRY(const auto rules, grammar::read_gbnf(text, limits));
-  return make(rules, {}, limits);
+Result<Grammar> Grammar::from_gbnf(std::string_view text, const GrammarLimits& limits, WorkBudget* work) {
+  WorkBudget own(limits.work, work);
+  MAKAR_TRY(const auto rules, grammar::read_gbnf(text, limits, own));
+  return make(rules, {}, limits, own);
 }
 
-Result<Grammar> Grammar::from_regex(std::string_view text, const GrammarLimits& limits) {
-  MAKAR_TRY(const auto expr, grammar::read_regex(text, limits));
+Result<Grammar> Grammar::from_regex(std::string_view text, const GrammarLimits& limits, WorkBudget* work) {
+  WorkBudget own(limits.work, work);
+  MAKAR_TRY(const auto expr, grammar::read_regex(text, limits, own));
   grammar::RuleSet rules;
   rules.add("regex", expr);
-  return make(rules, {}, limits);
+  return make(rules, {}, limits, own);
 }
 
-Result<Grammar> Grammar::from_json_schema(std::string_view text, const GrammarLimits& limits) {
-  MAKAR_TRY(auto schema, grammar::read_json_schema(text, limits));
-  return make(schema.rules, std::move(schema.not_enforced), limits);
+Result<Grammar> Grammar::from_json_schema(std::string_view text, const GrammarLimits& limits,
+                                          WorkBudget* work) {
+  WorkBudget own(limits.work, work);
+  MAKAR_TRY(auto schema, grammar::read_json_schema(text, limits, own));
+  return make(schema.rules, std::move(schema.not_enforced), limits, own);
 }
 
 const std::vector<std::string>& Grammar::not_enforced() const { return impl_->not_enforced; }
@@ -50,11 +54,17 @@ GrammarState::GrammarState(const Grammar& grammar) : grammar_(grammar.impl()), a
 
 Status GrammarState::mask(const TokenTrie& trie, std::span<uint64_t> bits) const {
   check(bits.size() == trie.words(), "a mask has trie.words() words");
-  MAKAR_TRY(const auto mask, grammar_->cache.mask(grammar_->automaton, trie, at_));
+  MAKAR_TRY(const auto mask,
+            grammar_->cache.mask(grammar_->automaton, trie, at_, grammar_->automaton.limits.steps));
   std::copy(mask->begin(), mask->end(), bits.begin());
   if (may_end())
     for (const int64_t id : trie.data().end) bits[static_cast<size_t>(id) / 64] |= uint64_t{1} << (id % 64);
   return Done{};
+}
+
+bool GrammarState::mask_is_cheap(const TokenTrie& trie) const {
+  constexpr size_t kCheapSteps = 20'000;
+  return grammar_->cache.mask(grammar_->automaton, trie, at_, kCheapSteps).ok();
 }
 
 bool GrammarState::accept(std::string_view bytes) {

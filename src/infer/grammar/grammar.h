@@ -1,6 +1,6 @@
-// Constrained decoding: which tokens may come next so that the text obeys a JSON schema, a regular expression
-// or a GBNF grammar. All three become one pushdown automaton over bytes; where a grammar speaks of
-// characters, only well-formed UTF-8 is ever allowed.
+// Constrained decoding: computes which tokens may come next so that the text matches a JSON schema, a regular
+// expression or a GBNF grammar. All three are compiled to one pushdown automaton over bytes; where a grammar
+// matches characters, only well-formed UTF-8 is allowed.
 #pragma once
 #include <memory>
 #include <optional>
@@ -17,17 +17,21 @@ namespace makar {
 
 using GrammarLimits = grammar::Limits;
 
-// An immutable handle: copies share, any number of threads may use one at once.
+// An immutable handle: copies share their data. Thread-safe.
 class Grammar {
  public:
-  // See json_schema.h for what is enforced. Text "{}" or "true": any JSON value.
-  static Result<Grammar> from_json_schema(std::string_view text, const GrammarLimits& limits = {});
+  // Compiles a schema within `limits`; the cost is also charged to `work`, the budget of the request. See
+  // json_schema.h for what is enforced. Text "{}" or "true": any JSON value.
+  static Result<Grammar> from_json_schema(std::string_view text, const GrammarLimits& limits = {},
+                                          WorkBudget* work = nullptr);
   // The whole text matches; see regex.h for the notation.
-  static Result<Grammar> from_regex(std::string_view text, const GrammarLimits& limits = {});
-  // llama.cpp's notation; the rule 'root' is the text.
-  static Result<Grammar> from_gbnf(std::string_view text, const GrammarLimits& limits = {});
+  static Result<Grammar> from_regex(std::string_view text, const GrammarLimits& limits = {},
+                                    WorkBudget* work = nullptr);
+  // llama.cpp's notation; the start rule is 'root'.
+  static Result<Grammar> from_gbnf(std::string_view text, const GrammarLimits& limits = {},
+                                   WorkBudget* work = nullptr);
 
-  // What the source asks for and the grammar does not enforce, with its place: "#/properties/n: multipleOf".
+  // Constraints of the source that the grammar does not enforce, with location: "#/properties/n: multipleOf".
   const std::vector<std::string>& not_enforced() const;
 
   struct Impl;
@@ -36,7 +40,7 @@ class Grammar {
  private:
   explicit Grammar(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
   static Result<Grammar> make(const grammar::RuleSet& rules, std::vector<std::string> not_enforced,
-                              const GrammarLimits& limits);
+                              const GrammarLimits& limits, WorkBudget& work);
   std::shared_ptr<const Impl> impl_;
 };
 
@@ -44,21 +48,23 @@ namespace grammar {
 struct Snapshot;
 }
 
-// How far a text has come in its grammar. Copies share what they have in common and then go their own ways.
+// The parse state of a text. Copies share common data and advance independently.
 class GrammarState {
  public:
   explicit GrammarState(const Grammar& grammar);
 
-  // Sets the bits of the tokens that may come next, the trie's end tokens where the text may end, and clears
-  // all others. bits.size() is trie.words(). Error: a limit of the grammar. A mask does not count the depth:
-  // a token it allows may still meet that limit in accept().
+  // Sets the bits of the tokens that may come next (including the trie's end tokens if the text may end) and
+  // clears all others. bits.size() is trie.words(). Fails if the grammar exceeds a limit. The mask ignores
+  // the depth limit: accept() may still reject an allowed token because of it.
   Status mask(const TokenTrie& trie, std::span<uint64_t> bits) const;
-  // Goes on by the bytes of a token. False, and nothing changes: they do not fit, or a limit was met
-  // (limit()).
+  // True if mask() is cached or can be computed in a few thousand steps (less than a millisecond).
+  bool mask_is_cheap(const TokenTrie& trie) const;
+  // Advances by the bytes of a token. Returns false and changes nothing if they do not match or a limit is
+  // exceeded (limit()).
   bool accept(std::string_view bytes);
-  // The text may end here.
+  // True if the text may end here.
   bool may_end() const;
-  // Nothing but the end may follow.
+  // True if only the end may follow.
   bool must_end() const;
   const std::optional<Error>& limit() const { return limit_; }
 

@@ -1,4 +1,4 @@
-// Whole numbers within bounds as expressions over digits.
+// Integers within bounds as expressions over digits.
 #include <string>
 
 #include "infer/grammar/json_text.h"
@@ -15,7 +15,7 @@ ExprPtr any_digits(size_t count) {
   return repeat(digit('0', '9'), static_cast<int64_t>(count), static_cast<int64_t>(count));
 }
 
-// Digits from `at` on that are not below (or, for `upper`, not above) those of `bound`.
+// Digits from index `at` on that are >= (or, for `upper`, <=) those of `bound`.
 ExprPtr beyond(const std::string& bound, size_t at, bool upper) {
   if (at == bound.size()) return literal("");
   const char c = bound[at];
@@ -26,7 +26,7 @@ ExprPtr beyond(const std::string& bound, size_t at, bool upper) {
   return choice(std::move(ways));
 }
 
-// Numbers of one length.
+// Numbers with the same number of digits.
 ExprPtr between(const std::string& low, const std::string& high, size_t at) {
   if (at == low.size()) return literal("");
   if (low[at] == high[at]) return sequence({digit(low[at], low[at]), between(low, high, at + 1)});
@@ -58,7 +58,7 @@ ExprPtr integer_between(std::optional<int64_t> low, std::optional<int64_t> high)
   std::vector<ExprPtr> ways;
   if (!high || *high >= 0)
     ways.push_back(natural_between(low ? std::max<int64_t>(*low, 0) : 0, high ? *high : -1));
-  if (!low || *low < 0)  // mirrored; zero is written without a sign
+  if (!low || *low < 0)  // mirrored; zero has no sign
     ways.push_back(
         sequence({literal("-"), natural_between(high && *high < 0 ? -*high : 1, low ? -*low : -1)}));
   if (low && high && *low > *high) ways.clear();

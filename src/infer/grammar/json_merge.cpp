@@ -1,74 +1,139 @@
 #include "infer/grammar/json_merge.h"
 
 #include <algorithm>
+#include <set>
 
 namespace makar::grammar {
 namespace {
 
-bool among(const Json& list, const Json& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+struct JsonBefore {
+  bool operator()(const Json* a, const Json* b) const { return *a < *b; }
+};
+using JsonSet = std::set<const Json*, JsonBefore>;
+
+JsonSet set_of_values(const Json& list) {
+  JsonSet out;
+  for (const Json& value : list) out.insert(&value);
+  return out;
 }
 
 Json list_of(const Json& value) { return value.is_array() ? value : Json::array({value}); }
 
-Json intersection(const Json& a, const Json& b) {
+Json common_values(const Json& a, const Json& b) {
+  const JsonSet other = set_of_values(b);
   Json out = Json::array();
-  for (const Json& x : a)
-    if (among(b, x) || (x == "integer" && among(b, "number"))) out.push_back(x);
-  if (among(a, "number") && among(b, "integer") && !among(out, "integer")) out.push_back("integer");
+  for (const Json& value : a)
+    if (other.count(&value)) out.push_back(value);
   return out;
 }
 
-Json both(const Json& a, const Json& b) { return Json{{"allOf", Json::array({a, b})}}; }
+// Every integer is a number.
+Json common_types(const Json& a, const Json& b) {
+  static const Json kNumber = "number", kInteger = "integer";
+  const JsonSet mine = set_of_values(a), other = set_of_values(b);
+  const auto narrows = [&](const JsonSet& wide, const JsonSet& narrow) {
+    return wide.count(&kNumber) && narrow.count(&kInteger);
+  };
+  Json out = common_values(a, b);
+  if (!set_of_values(out).count(&kInteger) && (narrows(mine, other) || narrows(other, mine)))
+    out.push_back(kInteger);
+  return out;
+}
+
+// Combines two schemas that must both hold. `joined`: `mine` is an allOf created here; extend it instead of
+// nesting.
+void join(Json& mine, const Json& more, bool joined) {
+  if (joined)
+    mine["allOf"].push_back(more);
+  else
+    mine = Json{{"allOf", Json::array({std::move(mine), more})}};
+}
+
+// The fields of an object as a list, to avoid ordered_json's linear key search.
+std::vector<Json::object_t::value_type>& fields_of(Json& object) { return object.get_ref<Json::object_t&>(); }
 
 }  // namespace
 
 bool is_annotation(const std::string& keyword) {
-  static const char* const kNames[] = {
+  static const std::unordered_set<std::string> kNames = {
       "title",     "description", "default", "examples",    "example",         "$schema",         "$id",
       "id",        "$comment",    "$defs",   "definitions", "$anchor",         "deprecated",      "readOnly",
       "writeOnly", "strict",      "name",    "$vocabulary", "contentEncoding", "contentMediaType"};
-  return std::find(std::begin(kNames), std::end(kNames), keyword) != std::end(kNames);
+  return kNames.count(keyword) > 0;
 }
 
-Json merge_schemas(const Json& a, const Json& b, std::vector<std::string>& lost) {
-  if (a.is_boolean()) return a.get<bool>() ? b : a;
-  if (b.is_boolean()) return b.get<bool>() ? a : b;
-  Json out = a;
-  for (const auto& [key, value] : b.items()) {
-    if (is_annotation(key)) continue;
-    if (!out.contains(key)) {
-      out[key] = value;
+void SchemaMerger::add_required(Json& mine, const Json& more) {
+  const auto note = [this](const Json& name) {
+    return !name.is_string() || required_.insert(name.get<std::string>()).second;
+  };
+  if (required_.empty())
+    for (const Json& name : mine) note(name);
+  for (const Json& name : more)
+    if (note(name)) mine.push_back(name);
+}
+
+void SchemaMerger::add_properties(Json& mine, const Json& more) {
+  auto& fields = fields_of(mine);
+  if (properties_.empty())
+    for (size_t i = 0; i < fields.size(); ++i) properties_.emplace(fields[i].first, Property{i});
+  for (const auto& [name, schema] : more.items()) {
+    const auto [found, added] = properties_.try_emplace(name, Property{fields.size()});
+    if (added) {
+      fields.emplace_back(name, schema);
       continue;
     }
-    Json& mine = out[key];
-    if (mine == value) continue;
-    const bool numbers = mine.is_number() && value.is_number();
-    if (key == "type") {
-      mine = intersection(list_of(mine), list_of(value));
-    } else if (key == "enum" && mine.is_array() && value.is_array()) {
-      mine = intersection(mine, value);
-    } else if (key == "required" && mine.is_array() && value.is_array()) {
-      for (const Json& name : value)
-        if (!among(mine, name)) mine.push_back(name);
-    } else if (key == "properties" && mine.is_object() && value.is_object()) {
-      for (const auto& [name, schema] : value.items())
-        mine[name] = mine.contains(name) ? both(mine[name], schema) : schema;
-    } else if (numbers &&
-               (key == "minimum" || key == "exclusiveMinimum" || key == "minLength" || key == "minItems")) {
-      if (value.get<double>() > mine.get<double>()) mine = value;
-    } else if (numbers &&
-               (key == "maximum" || key == "exclusiveMaximum" || key == "maxLength" || key == "maxItems")) {
-      if (value.get<double>() < mine.get<double>()) mine = value;
-    } else if (key == "items" || key == "additionalProperties") {
-      mine = mine == false || value == false ? Json(false) : both(mine, value);
-    } else if (key == "allOf" && mine.is_array() && value.is_array()) {
-      for (const Json& one : value) mine.push_back(one);
-    } else {
-      lost.push_back(key);
-    }
+    Json& old = fields[found->second.index].second;
+    if (old == schema) continue;
+    join(old, schema, std::exchange(found->second.joined, true));
   }
-  return out;
+}
+
+void SchemaMerger::add_keyword(const std::string& key, const Json& value) {
+  Json& mine = merged_[key];
+  const bool lists = mine.is_array() && value.is_array();
+  if (key == "type") {
+    mine = common_types(list_of(mine), list_of(value));
+  } else if (key == "enum" && lists) {
+    mine = common_values(mine, value);
+  } else if (key == "required" && lists) {
+    add_required(mine, value);
+  } else if (key == "properties" && mine.is_object() && value.is_object()) {
+    add_properties(mine, value);
+  } else if (key == "allOf" && lists) {
+    for (const Json& one : value) mine.push_back(one);
+  } else if (key == "items" || key == "additionalProperties") {
+    if (mine == value) return;
+    if (mine == false || value == false)
+      mine = false, joined_.erase(key);
+    else
+      join(mine, value, !joined_.insert(key).second);
+  } else if (mine.is_number() && value.is_number() &&
+             (key == "minimum" || key == "exclusiveMinimum" || key == "minLength" || key == "minItems")) {
+    if (value.get<double>() > mine.get<double>()) mine = value;
+  } else if (mine.is_number() && value.is_number() &&
+             (key == "maximum" || key == "exclusiveMaximum" || key == "maxLength" || key == "maxItems")) {
+    if (value.get<double>() < mine.get<double>()) mine = value;
+  } else if (mine != value) {
+    lost_.push_back(key);
+  }
+}
+
+void SchemaMerger::add(const Json& schema) {
+  if (merged_.is_boolean()) {
+    if (merged_.get<bool>()) merged_ = schema;
+    return;
+  }
+  if (schema.is_boolean()) {
+    if (!schema.get<bool>()) merged_ = schema;
+    return;
+  }
+  for (const auto& [key, value] : schema.items()) {
+    if (is_annotation(key)) continue;
+    if (merged_.contains(key))
+      add_keyword(key, value);
+    else
+      fields_of(merged_).emplace_back(key, value);
+  }
 }
 
 }  // namespace makar::grammar

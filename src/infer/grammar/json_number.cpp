@@ -1,5 +1,5 @@
-// Numbers with fractions within bounds as expressions over digits: the whole part is compared as a whole
-// number; where it equals that of a bound, the digits of the fraction are compared one after another.
+// Decimal numbers within bounds as expressions over digits: the integer part is compared as an integer; if it
+// equals that of a bound, the digits of the fraction are compared one by one.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kFraction = 16;
 
-// A bound of a magnitude; its fraction without zeros at the end.
+// The magnitude of a bound; its fraction has no trailing zeros.
 struct Decimal {
   int64_t whole = 0;
   std::string fraction;
@@ -33,11 +33,11 @@ ExprPtr digit(char low, char high) {
 ExprPtr digits(int64_t min) { return repeat(digit('0', '9'), min, kFraction); }
 ExprPtr zeros(int64_t min) { return repeat(digit('0', '0'), min, kFraction); }
 
-using Bound = const Decimal*;  // null: nothing to compare with any more
+using Bound = const Decimal*;  // null: no bound applies any more
 
-// The digits from place i on, those before being equal to the bounds'.
+// The digits from index i on, if all earlier digits equal those of the bounds.
 ExprPtr rest(size_t i, Bound low, Bound high) {
-  const int64_t least = i == 0 ? 1 : 0;  // a point needs a digit
+  const int64_t least = i == 0 ? 1 : 0;  // a decimal point needs a digit after it
   if (!low && !high) return digits(least);
   const bool low_done = !low || i >= low->fraction.size(), high_done = !high || i >= high->fraction.size();
   if (low_done && high_done) {
@@ -60,7 +60,7 @@ ExprPtr rest(size_t i, Bound low, Bound high) {
 
 ExprPtr any_fraction() { return optional(sequence({literal("."), digits(1)})); }
 
-// One whole part with the fractions that fit.
+// One integer part with the fractions that fit.
 ExprPtr with_fraction(int64_t whole, Bound low, Bound high) {
   std::vector<ExprPtr> ways = {sequence({literal("."), rest(0, low, high)})};
   const bool low_fits = !low || (low->fraction.empty() && !low->open);

@@ -1,6 +1,6 @@
-// Rules of JSON as text: values, strings, numbers and the blanks between them. Blanks are at most one space,
-// or one or two line ends with up to 20 blanks of indentation: enough for every usual style, too little to
-// write for ever.
+// Rules for the text of JSON: values, strings, numbers and whitespace. Whitespace is at most one space, or
+// one or two line ends with up to 20 blanks of indentation: enough for every common style, and bounded so
+// that generation ends.
 #pragma once
 #include <map>
 #include <optional>
@@ -21,9 +21,9 @@ class JsonText {
   ExprPtr string();
   ExprPtr number();
   ExprPtr integer();
-  // A string that is none of `keys`, for further properties of an object.
+  // A string other than `keys`, for additional properties of an object.
   ExprPtr key_besides(const std::vector<std::string>& keys);
-  // "," with blanks around it.
+  // "," with optional whitespace.
   ExprPtr comma();
 
  private:
@@ -41,21 +41,22 @@ class JsonText {
   std::map<std::string, int> known_;
 };
 
-// One character inside of a JSON string: of a set in its usual form, or any in any form (escapes included).
+// One character inside a JSON string: from a set in its usual form, or any character in any form (escapes
+// included).
 ExprPtr json_character(const CodePoints& set);
 ExprPtr any_json_character();
-// A value exactly as it is written without blanks.
+// A value in its compact form, without whitespace.
 ExprPtr json_constant(const Json& value);
-// Whole numbers from `low` to `high`; up to 16 digits where a side is open.
+// Integers from `low` to `high`; up to 16 digits if a side is unbounded.
 ExprPtr integer_between(std::optional<int64_t> low, std::optional<int64_t> high);
-// Digits of a whole number from `low` (0 or more) to `high`, -1 for any.
+// Digits of an integer from `low` (>= 0) to `high`; -1: unbounded.
 ExprPtr natural_between(int64_t low, int64_t high);
 
 struct NumberBound {
   double value = 0;
-  bool open = false;  // the value itself is outside
+  bool open = false;  // the bound is exclusive
 };
-// Numbers between bounds, without exponents. Null: a bound that cannot be written with 16 digits.
+// Numbers between bounds, without exponents. Null: a bound needs more than 16 digits.
 ExprPtr number_between(const std::optional<NumberBound>& low, const std::optional<NumberBound>& high);
 
 }  // namespace makar::grammar

@@ -11,18 +11,19 @@ uint64_t pair_key(int32_t a, int32_t b) {
 
 uint64_t mix(uint64_t h, uint64_t x) {
   h ^= x + 0x9E3779B97F4A7C15u + (h << 6) + (h >> 2);
-  return h * 0xD6E8FEB86659FD93u;
+  h *= 0xD6E8FEB86659FD93u;
+  return h ^ h >> 32;  // hash tables use the low bits, which must depend on all of x
 }
 
 }  // namespace
 
-Machine::Machine(const Automaton& automaton) : a_(automaton) {
+Machine::Machine(const Automaton& automaton, size_t steps) : a_(automaton), most_steps_(steps) {
   states_.emplace_back();
   states_[kDead].next = std::make_unique<std::array<int32_t, 256>>();
   states_[kDead].next->fill(kDead);
 }
 
-Machine::Machine(const Automaton& automaton, const Snapshot& from) : Machine(automaton) {
+Machine::Machine(const Automaton& automaton, const Snapshot& from, size_t steps) : Machine(automaton, steps) {
   for (const Frame& f : from.frames) push(f.back, f.parent);
 }
 
@@ -63,7 +64,7 @@ int32_t Machine::push(int32_t back, int32_t parent) {
   return found->second;
 }
 
-// A table that is emptied by counting on: most sets are tiny and there are many.
+// A hash set cleared by incrementing a generation counter: there are many sets, most of them tiny.
 bool Machine::add_once(int32_t node, int32_t frame) {
   if (seen_table_.size() < 4 * (seen_.size() + 1)) {
     seen_table_.assign(std::max<size_t>(64, 2 * seen_table_.size()), {{0, 0}, 0});
@@ -98,12 +99,13 @@ void Machine::close(int32_t node, int32_t frame) {
             {frames_[static_cast<size_t>(w.frame)].back, frames_[static_cast<size_t>(w.frame)].parent});
     }
     for (const Call& c : n.calls) {
-      // A rule called at the very end of another needs no return: lists written by recursion stay shallow.
+      // Tail call: a rule called at the end of another needs no return frame, so recursive lists stay
+      // shallow.
       const bool tail = a_.nodes[static_cast<size_t>(c.back)].ends_only();
       work_.push_back({c.start, tail ? w.frame : push(c.back, w.frame)});
     }
-    steps_ += 1 + n.calls.size();
-    if (steps_ > a_.limits.steps || gathered_.size() > a_.limits.alternatives) over_ = true;
+    count(1 + n.calls.size());
+    if (gathered_.size() > a_.limits.alternatives) over_ = true;
   }
   work_.clear();
 }
@@ -124,7 +126,7 @@ int32_t Machine::intern() {
     const State& s = states_[static_cast<size_t>(i->second)];
     if (s.bottom == bottom && s.ways == ways) return i->second;
   }
-  constexpr size_t kStates = 20'000;  // a kilobyte each
+  constexpr size_t kStates = 20'000;  // about 1 KB each
   if (states_.size() >= kStates) {
     over_ = true;
     return kDead;
@@ -140,12 +142,12 @@ int32_t Machine::intern() {
 }
 
 int32_t Machine::compute(int32_t state, uint8_t byte) {
-  const size_t count = states_[static_cast<size_t>(state)].ways.size();
-  int low = 0, high = 255;  // the bytes around it that lead to the same state
-  for (size_t i = 0; i < count && !over_; ++i) {
+  const size_t ways = states_[static_cast<size_t>(state)].ways.size();
+  int low = 0, high = 255;  // the range of bytes around it that lead to the same state
+  for (size_t i = 0; i < ways && !over_; ++i) {
     const Way w = states_[static_cast<size_t>(state)].ways[i];
     for (const Edge& e : a_.nodes[static_cast<size_t>(w.node)].edges) {
-      ++steps_;
+      count(1);
       if (e.high < byte) {
         low = std::max(low, e.high + 1);
       } else if (e.low > byte) {
@@ -156,7 +158,6 @@ int32_t Machine::compute(int32_t state, uint8_t byte) {
       }
     }
   }
-  if (steps_ > a_.limits.steps) over_ = true;
   const int32_t next = intern();
   auto& table = *states_[static_cast<size_t>(state)].next;
   std::fill(table.begin() + low, table.begin() + high + 1, next);

@@ -1,6 +1,6 @@
-// Runs an automaton on bytes. A state is the set of all ways the text so far can be read: each a node and a
-// stack of nodes to return to. States, stacks and moves are kept once each, so a walk over many tokens
-// computes a move from a state by a byte only the first time.
+// Runs an automaton on bytes. A state is the set of all possible parses of the text so far: each is a node
+// and a stack of return nodes. States, stacks and moves are stored once, so the move from a state by a byte
+// is computed only the first time.
 #pragma once
 #include <array>
 #include <memory>
@@ -12,56 +12,67 @@
 namespace makar::grammar {
 
 struct Frame {
-  int32_t back, parent, depth;  // the node to return to, the frame below it
+  int32_t back, parent, depth;  // node to return to, frame below
   bool operator==(const Frame&) const = default;
 };
 struct Way {
   int32_t node, frame;
   auto operator<=>(const Way&) const = default;
 };
-constexpr int32_t kBottom = -1;  // the frame under all others
+constexpr int32_t kBottom = -1;  // frame index of the stack bottom
 
-// A state that stands for itself: what a GrammarState keeps between tokens.
+// A self-contained state: what a GrammarState keeps between tokens.
 struct Snapshot {
   std::vector<Frame> frames;
   std::vector<Way> ways;
-  bool bottom = false;  // a way has left its lowest rule: the text may end here
+  bool bottom = false;  // a parse has returned from the start rule: the text may end here
   bool operator==(const Snapshot&) const = default;
 };
 
 class Machine {
  public:
-  explicit Machine(const Automaton& automaton);
-  Machine(const Automaton& automaton, const Snapshot& from);  // begins with its frames
+  // Runs at most `steps` steps; default: the automaton's limit.
+  explicit Machine(const Automaton& automaton) : Machine(automaton, automaton.limits.steps) {}
+  Machine(const Automaton& automaton, size_t steps);
+  Machine(const Automaton& automaton, const Snapshot& from,
+          size_t steps);  // starts with the snapshot's frames
+  Machine(const Automaton& automaton, const Snapshot& from)
+      : Machine(automaton, from, automaton.limits.steps) {}
 
   static constexpr int32_t kDead = 0;
-  int32_t initial();                       // the automaton's start
-  int32_t state_of(const Snapshot& from);  // the machine must have been made from it
-  int32_t at_node(int32_t node);           // exactly this node over the bottom
-  int32_t after_return(int32_t frame);     // where the text goes on when the rule above `frame` ends
+  int32_t initial();                       // start state of the automaton
+  int32_t state_of(const Snapshot& from);  // the machine must have been constructed from this snapshot
+  int32_t at_node(int32_t node);           // only this node, with an empty stack
+  int32_t after_return(int32_t frame);     // state after the rule above `frame` returns
   int32_t step(int32_t state, uint8_t byte) {
     const int32_t next = (*states_[static_cast<size_t>(state)].next)[byte];
     return next >= 0 ? next : compute(state, byte);
   }
   bool bottom(int32_t state) const { return states_[static_cast<size_t>(state)].bottom; }
-  // No way goes on, the bottom may have been reached.
+  // True if no parse can continue.
   bool finished(int32_t state) const { return states_[static_cast<size_t>(state)].ways.empty(); }
   Snapshot snapshot(int32_t state) const;
-  // Set when a limit was met: every state is dead from then on.
+  // Set when a limit was exceeded: every state is dead from then on.
   bool over() const { return over_; }
+  size_t steps() const { return steps_; }
+  // Charges work done with its states elsewhere.
+  void count(size_t steps) {
+    steps_ += steps;
+    if (steps_ > most_steps_) over_ = true;
+  }
   Error limit() const;
 
  private:
   struct State {
     std::vector<Way> ways;
     bool bottom = false;
-    std::unique_ptr<std::array<int32_t, 256>> next;  // -1: not computed
+    std::unique_ptr<std::array<int32_t, 256>> next;  // -1: not computed yet
   };
   int32_t compute(int32_t state, uint8_t byte);
   int32_t push(int32_t back, int32_t parent);
-  void close(int32_t node, int32_t frame);  // adds what is reached without reading
+  void close(int32_t node, int32_t frame);  // adds everything reachable without reading a byte
   bool add_once(int32_t node, int32_t frame);
-  int32_t intern();  // what close() gathered
+  int32_t intern();  // interns the set collected by close()
 
   const Automaton& a_;
   std::vector<Frame> frames_;
@@ -75,6 +86,7 @@ class Machine {
   uint32_t round_ = 0;
   bool gathered_bottom_ = false, over_ = false;
   size_t steps_ = 0;
+  const size_t most_steps_;
 };
 
 }  // namespace makar::grammar

@@ -19,14 +19,17 @@ uint64_t hash_of(const Snapshot& s, uint64_t serial) {
 
 void set(std::vector<uint64_t>& bits, uint32_t id) { bits[id / 64] |= uint64_t{1} << (id % 64); }
 
-// Walks the subtree below `root` from `state`; visit(node, state) for each node reached alive. Only ways to
-// tokens of more than `from` bytes are gone, and none beyond `to` bytes.
+// Walks the subtree below `root` from `state` and calls visit(node, state) for each live node. Follows only
+// paths to tokens of more than `from` bytes, up to `to` bytes. Stops when the machine exceeds its limit.
 template <class Visit>
 void walk(Machine& m, const TokenTrie::Data& t, uint32_t root, int32_t state, size_t from, size_t to,
           const Visit& visit) {
   std::vector<int32_t> path(static_cast<size_t>(t.deepest) + 1);
   path[t.depth[root]] = state;
-  for (uint32_t n = root + 1; n < t.after[root];) {
+  size_t visited = 0;
+  for (uint32_t n = root + 1; n < t.after[root] && !m.over();) {
+    constexpr size_t kNodesOfAStep = 8;  // cached moves that cost one step
+    if (++visited % kNodesOfAStep == 0) m.count(1);
     const size_t depth = t.depth[n];
     const int32_t next = t.reach[n] > from ? m.step(path[depth - 1], t.byte[n]) : Machine::kDead;
     if (next == Machine::kDead) {
@@ -44,7 +47,8 @@ constexpr size_t kAll = std::numeric_limits<size_t>::max();
 }  // namespace
 
 Result<std::shared_ptr<const LocalMask>> MaskCache::local(const Automaton& automaton, const TokenTrie& trie,
-                                                          int32_t node, size_t from, size_t to) {
+                                                          int32_t node, size_t from, size_t to,
+                                                          size_t& steps) {
   const TokenTrie::Data& t = trie.data();
   const uint64_t key = t.serial << 33 | static_cast<uint64_t>(from > 0) << 32 | static_cast<uint32_t>(node);
   {
@@ -52,12 +56,15 @@ Result<std::shared_ptr<const LocalMask>> MaskCache::local(const Automaton& autom
     if (const auto found = locals_.find(key); found != locals_.end()) return found->second;
   }
   auto out = std::make_shared<LocalMask>();
-  Machine m(automaton);
+  constexpr size_t kStepsOfAMachine = 64;  // cost of allocating the machine's tables
+  Machine m(automaton, steps);
+  m.count(kStepsOfAMachine);
   walk(m, t, 0, m.at_node(node), from, to, [&](uint32_t n, int32_t state) {
     for (uint32_t i = t.tokens_begin[n]; i < t.tokens_begin[n + 1]; ++i) out->tokens.push_back(t.tokens[i]);
     if (m.bottom(state) && t.after[n] > n + 1) out->exits.push_back(n);
   });
   if (m.over()) return m.limit();
+  steps -= m.steps();
   if (out->tokens.size() > trie.vocab() / 32) {
     out->bits.resize(trie.words());
     for (const uint32_t id : out->tokens) set(out->bits, id);
@@ -72,10 +79,10 @@ Result<std::shared_ptr<const LocalMask>> MaskCache::local(const Automaton& autom
 
 Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automaton& automaton,
                                                                   const TokenTrie& trie,
-                                                                  const Snapshot& state) {
+                                                                  const Snapshot& state, size_t steps) {
   const TokenTrie::Data& t = trie.data();
   auto bits = std::make_shared<Bits>(trie.words());
-  Machine m(automaton, state);
+  Machine m(automaton, state, steps);
   const auto take = [&](const LocalMask& own, int32_t frame) {
     for (size_t i = 0; i < own.bits.size(); ++i) (*bits)[i] |= own.bits[i];
     for (const uint32_t id : own.tokens) set(*bits, id);
@@ -89,10 +96,10 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automato
   for (const Way& w : state.ways) {
     const int32_t kin = automaton.alike[static_cast<size_t>(w.node)];
     MAKAR_TRY(const auto own,
-              local(automaton, trie, kin < 0 ? w.node : kin, 0, kin < 0 ? kAll : kAlikeBytes));
+              local(automaton, trie, kin < 0 ? w.node : kin, 0, kin < 0 ? kAll : kAlikeBytes, steps));
     take(*own, w.frame);
     if (kin < 0 || t.deepest <= kAlikeBytes) continue;
-    MAKAR_TRY(const auto longer, local(automaton, trie, w.node, kAlikeBytes, kAll));
+    MAKAR_TRY(const auto longer, local(automaton, trie, w.node, kAlikeBytes, kAll, steps));
     take(*longer, w.frame);
   }
   if (m.over()) return m.limit();
@@ -101,7 +108,8 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automato
 
 Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::mask(const Automaton& automaton,
                                                                const TokenTrie& trie,
-                                                               const std::shared_ptr<const Snapshot>& state) {
+                                                               const std::shared_ptr<const Snapshot>& state,
+                                                               size_t steps) {
   const uint64_t serial = trie.data().serial, hash = hash_of(*state, serial);
   {
     const std::lock_guard lock(mutex_);
@@ -112,7 +120,7 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::mask(const Automaton& 
         return i->second->bits;
       }
   }
-  MAKAR_TRY(const auto bits, compute(automaton, trie, *state));
+  MAKAR_TRY(const auto bits, compute(automaton, trie, *state, steps));
   const std::lock_guard lock(mutex_);
   whole_bytes_ += bits->size() * 8;
   wholes_.push_front({serial, state, bits});

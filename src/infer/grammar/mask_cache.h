@@ -1,5 +1,5 @@
-// Masks that were computed before. What a node allows by itself (without the stack under it) is shared by all
-// places of a grammar that call its rule; whole masks are kept for the states met last.
+// Caches token masks. The mask of a node by itself (without the stack below it) is shared by all callers of
+// its rule; complete masks are cached for the most recent states.
 #pragma once
 #include <list>
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace makar::grammar {
 
-// The tokens a node allows whatever lies under it, and the places of the trie at which its rule ends in the
-// midst of tokens: what follows there is up to the stack.
+// The tokens that a node allows regardless of the stack, and the trie nodes at which its rule ends inside a
+// token: there, the stack decides what may follow.
 struct LocalMask {
-  std::vector<uint32_t> tokens;  // or, where they are many,
+  std::vector<uint32_t> tokens;  // token list, or a bit mask if there are many
   std::vector<uint64_t> bits;
   std::vector<uint32_t> exits;
   size_t bytes() const { return tokens.size() * 4 + bits.size() * 8 + exits.size() * 4; }
@@ -24,16 +24,16 @@ struct LocalMask {
 class MaskCache {
  public:
   using Bits = std::vector<uint64_t>;
-  // The mask of a state, from the cache or computed; the end tokens are not part of it.
+  // The mask of a state, from the cache or computed in at most `steps` steps; excludes end tokens.
   Result<std::shared_ptr<const Bits>> mask(const Automaton& automaton, const TokenTrie& trie,
-                                           const std::shared_ptr<const Snapshot>& state);
+                                           const std::shared_ptr<const Snapshot>& state, size_t steps);
 
  private:
-  // Of the tokens of more than `from` and up to `to` bytes.
+  // For tokens of more than `from` and up to `to` bytes. `steps`: remaining steps of the whole mask.
   Result<std::shared_ptr<const LocalMask>> local(const Automaton& automaton, const TokenTrie& trie,
-                                                 int32_t node, size_t from, size_t to);
+                                                 int32_t node, size_t from, size_t to, size_t& steps);
   Result<std::shared_ptr<const Bits>> compute(const Automaton& automaton, const TokenTrie& trie,
-                                              const Snapshot& state);
+                                              const Snapshot& state, size_t steps);
 
   struct Whole {
     uint64_t serial;
@@ -41,7 +41,7 @@ class MaskCache {
     std::shared_ptr<const Bits> bits;
   };
   std::mutex mutex_;
-  std::list<Whole> wholes_;  // the last used first
+  std::list<Whole> wholes_;  // most recently used first
   std::unordered_multimap<uint64_t, std::list<Whole>::iterator> whole_index_;
   size_t whole_bytes_ = 0;
   std::unordered_map<uint64_t, std::shared_ptr<const LocalMask>> locals_;  // by (serial, node, from)

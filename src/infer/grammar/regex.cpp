@@ -11,8 +11,8 @@ const CodePoints kDigit = {{'0', '9'}}, kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '
 
 class Reader {
  public:
-  Reader(std::string_view text, const Limits& limits, const RegexOptions& options)
-      : s_(text, "regular expression"), limits_(limits), o_(options) {}
+  Reader(std::string_view text, const Limits& limits, WorkBudget& work, const RegexOptions& options)
+      : s_(text, "regular expression"), limits_(limits), work_(work), o_(options) {}
 
   Result<ExprPtr> whole() {
     std::vector<ExprPtr> ways;
@@ -44,10 +44,11 @@ class Reader {
     return choice(std::move(ways));
   }
 
-  // Up to '|', ')' or the end. `end`: where a '$' may stand last.
+  // Parses up to '|', ')' or the end. `end`: whether a final '$' is allowed.
   Result<std::vector<ExprPtr>> terms(int depth, bool* end) {
     std::vector<ExprPtr> parts;
     while (!s_.done() && s_.peek() != '|' && s_.peek() != ')') {
+      if (!work_.spend(4)) return work_.error("regular expression");
       if (end && s_.peek() == '$' && (s_.peek(1) == '\0' || s_.peek(1) == '|')) {
         s_.skip();
         *end = true;
@@ -121,7 +122,7 @@ class Reader {
     return inside;
   }
 
-  // After a backslash: a class or one character.
+  // After a backslash: a character class or a single character.
   Result<CodePoints> escaped() {
     const char c = s_.peek();
     const std::pair<char, const CodePoints*> classes[] = {{'d', &kDigit}, {'w', &kWord}, {'s', &kSpace}};
@@ -137,13 +138,14 @@ class Reader {
 
   Result<ExprPtr> class_of() {
     const bool inverted = s_.take("^");
-    CodePoints set;
+    std::vector<CodePoints::Range> ranges;
     for (bool first = true; first || s_.peek() != ']'; first = false) {
       if (s_.done()) return s_.error("a class has no ']'");
+      if (!work_.spend(2)) return work_.error("regular expression");
       MAKAR_TRY(const CodePoints low, class_item());
       const bool single = low.ranges().size() == 1 && low.ranges()[0].low == low.ranges()[0].high;
       if (!single || s_.peek() != '-' || s_.peek(1) == ']') {
-        set.add(low);
+        ranges.insert(ranges.end(), low.ranges().begin(), low.ranges().end());
         continue;
       }
       s_.skip();
@@ -151,9 +153,10 @@ class Reader {
       if (high.ranges().size() != 1 || high.ranges()[0].low != high.ranges()[0].high ||
           high.ranges()[0].low < low.ranges()[0].low)
         return s_.error("a range of characters ends before it begins");
-      set.add(low.ranges()[0].low, high.ranges()[0].low);
+      ranges.push_back({low.ranges()[0].low, high.ranges()[0].low});
     }
     s_.skip();
+    const CodePoints set = CodePoints::of(std::move(ranges));
     return one_of(inverted ? set.inverse() : set);
   }
 
@@ -169,16 +172,18 @@ class Reader {
 
   Scanner s_;
   const Limits& limits_;
+  WorkBudget& work_;
   const RegexOptions& o_;
 };
 
 }  // namespace
 
-Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, const RegexOptions& options) {
+Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, WorkBudget& work,
+                           const RegexOptions& options) {
   if (text.size() > limits.text)
     return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, more than {}", text.size(),
                     limits.text);
-  return Reader(text, limits, options).whole();
+  return Reader(text, limits, work, options).whole();
 }
 
 }  // namespace makar::grammar

@@ -1,7 +1,7 @@
-// Regular expressions. Read: literals, '.', classes with ranges and \d \w \s \D \W \S, groups (plain, (?:)
-// and named), '|', * + ? {n} {n,} {n,m} (a '?' after them changes no language and is passed over), escapes \n
-// \r \t \f \v \0 \xHH \x{H} \uHHHH \u{H}, '^' at the beginning and '$' at the end of the whole or of one of
-// its alternatives. Not read, with an error that says so: back-references, look-around, \b, flags, \p.
+// Regular expressions. Supported: literals, '.', classes with ranges and \d \w \s \D \W \S, groups (plain,
+// (?:) and named), '|', * + ? {n} {n,} {n,m} (a lazy '?' after them does not change the language and is
+// ignored), escapes \n \r \t \f \v \0 \xHH \x{H} \uHHHH \u{H}, '^' at the start and '$' at the end of the
+// whole expression or of an alternative. Rejected with an error: back-references, look-around, \b, flags, \p.
 #pragma once
 #include <functional>
 #include <string_view>
@@ -11,13 +11,12 @@
 namespace makar::grammar {
 
 struct RegexOptions {
-  bool search =
-      false;  // match anywhere, as in JSON schema: what is not anchored may be surrounded by anything
-  // What stands for one character of a set; UTF-8 when absent. JSON strings write some characters in another
-  // way.
+  bool search = false;  // match anywhere, as in JSON schema: unanchored ends may be surrounded by any text
+  // The expression for one character of a set; default: UTF-8. JSON strings escape some characters.
   std::function<ExprPtr(const CodePoints&)> character;
 };
 
-Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, const RegexOptions& options = {});
+Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, WorkBudget& work,
+                           const RegexOptions& options = {});
 
 }  // namespace makar::grammar

@@ -1,4 +1,4 @@
-// Reading the text of a grammar: the place, counts and escapes that regular expressions and GBNF share.
+// Scans the text of a grammar: the position, counts and escapes that regular expressions and GBNF share.
 #pragma once
 #include <optional>
 #include <string_view>
@@ -35,14 +35,14 @@ class Scanner {
     if (c > kMaxCodePoint) return error("the text is not UTF-8");
     return c;
   }
-  // `count` hexadecimal digits; 0: as many as follow, up to 6.
+  // `count` hexadecimal digits; 0: all that follow, up to 6.
   Result<uint32_t> hex(int count);
-  // What follows a backslash that stands for one character: \n \r \t \f \v \xHH \x{H} \uHHHH \u{H}
-  // \UHHHHHHHH, or the character itself where it is not a letter or digit.
+  // The escape for one character after a backslash: \n \r \t \f \v \xHH \x{H} \uHHHH \u{H} \UHHHHHHHH, or the
+  // character itself if it is not a letter or digit.
   Result<uint32_t> escape();
   // A decimal number up to a million.
   Result<int64_t> number();
-  // {n} {n,} {n,m}, the brace already taken.
+  // {n} {n,} {n,m}; the opening brace is already consumed.
   struct Count {
     int64_t min, max;
   };

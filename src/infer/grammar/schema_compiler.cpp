@@ -8,10 +8,37 @@
 namespace makar::grammar {
 namespace {
 
-bool only_describes(const Json& schema) {
+// True if all keywords except one are annotations.
+bool only_describes(const Json& schema, const std::string& except) {
   for (const auto& item : schema.items())
-    if (!is_annotation(item.key())) return false;
+    if (item.key() != except && !is_annotation(item.key())) return false;
   return true;
+}
+
+Json without(const Json& schema, const char* keyword) {
+  Json out = schema;
+  out.erase(keyword);
+  return out;
+}
+
+// The cost of copying it, in units of work.
+int64_t cost_of_copy(const Json& json) {
+  int64_t count = 4;
+  if (json.is_string()) return 4 + static_cast<int64_t>(json.get_ref<const std::string&>().size() / 64);
+  if (json.is_structured())
+    for (const Json& value : json) count += cost_of_copy(value);
+  return count;
+}
+
+// "~1" and "~0" of a JSON pointer stand for '/' and '~'.
+std::string unescaped(std::string_view token) {
+  std::string out;
+  for (size_t i = 0; i < token.size(); ++i) {
+    const bool escape =
+        token[i] == '~' && i + 1 < token.size() && (token[i + 1] == '0' || token[i + 1] == '1');
+    out.push_back(!escape ? token[i] : token[++i] == '1' ? '/' : '~');
+  }
+  return out;
 }
 
 }  // namespace
@@ -32,9 +59,11 @@ void SchemaCompiler::note(const std::string& path, const std::string& what) {
 }
 
 Result<ExprPtr> SchemaCompiler::compile(const Json& schema, const std::string& path, int depth) {
-  if (depth > kDeepest || ++work_ > limits_.nodes || out_.rules.names.size() > limits_.nodes)
-    return error_of(Error::Kind::kLimit, "schema " + path,
-                    "schemas are nested deeper than {} or are too many once merged", kDeepest);
+  // A rule takes two nodes.
+  if (depth > kDeepest || ++schemas_ > limits_.nodes || out_.rules.names.size() > limits_.nodes / 2)
+    return too_large(path);
+  if (!work_.spend(4 + static_cast<int64_t>(schema.size() + path.size() / 64)))
+    return work_.error("schema " + path);
   if (schema.is_boolean()) return schema.get<bool>() ? text_.value() : choice({});
   if (!schema.is_object())
     return bad(path, "expected an object or true, found " + std::string(schema.type_name()));
@@ -45,46 +74,70 @@ Result<ExprPtr> SchemaCompiler::compile(const Json& schema, const std::string& p
   return plain(schema, path, depth);
 }
 
-// A rule of its own for a part of the document: what other places refer to, and what may contain itself.
+// A separate rule for a part of the document that is referenced elsewhere or may contain itself.
 Result<ExprPtr> SchemaCompiler::reference(const Json& schema, const std::string& path, int depth) {
   if (!schema["$ref"].is_string()) return bad(path, "$ref must be a string");
   const std::string target = schema["$ref"];
-  Json others = schema;
-  others.erase("$ref");
-  const bool alone = only_describes(others);
+  if (only_describes(schema, "$ref"))
+    if (const auto known = references_.find(target); known != references_.end())
+      return rule_of(known->second);
   MAKAR_TRY(const Json* found, resolve(target, path));
-  if (!alone) {
-    std::vector<std::string> lost;
-    const Json merged = merge_schemas(*found, others, lost);
-    for (const std::string& keyword : lost) note(path, keyword);
-    return compile(merged, target, depth + 1);
+  if (!only_describes(schema, "$ref")) {
+    if (!work_.spend(cost_of_copy(schema) + cost_of_copy(*found))) return work_.error("schema " + path);
+    SchemaMerger merger(*found);
+    merger.add(without(schema, "$ref"));
+    for (const std::string& keyword : merger.lost()) note(path, keyword);
+    return compile(merger.take(), target, depth + 1);
   }
-  const auto [known, added] = references_.try_emplace(target, 0);
-  const int rule = added ? known->second = out_.rules.add(target) : known->second;
-  if (added) {
-    MAKAR_TRY(auto body, compile(*found, target, depth + 1));
-    out_.rules.bodies[static_cast<size_t>(rule)] = std::move(body);
-  }
+  const int rule = references_[target] = out_.rules.add(target.substr(0, 100));
+  MAKAR_TRY(auto body, compile(*found, target, depth + 1));
+  out_.rules.bodies[static_cast<size_t>(rule)] = std::move(body);
   return rule_of(rule);
+}
+
+// The value at a key or an index; null if there is none. Large objects get a key index: a document may have
+// as many references as definitions.
+const Json* SchemaCompiler::child(const Json& parent, const std::string& key) {
+  constexpr size_t kLarge = 32;
+  if (parent.is_array()) {
+    const bool number = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == key.npos;
+    const size_t index = number ? std::stoul(key) : parent.size();
+    return index < parent.size() ? &parent[index] : nullptr;
+  }
+  if (!parent.is_object()) return nullptr;
+  if (parent.size() <= kLarge) {
+    const auto found = parent.find(key);
+    return found == parent.end() ? nullptr : &*found;
+  }
+  auto& keys = children_[&parent];
+  if (keys.empty())
+    for (const auto& [name, value] : parent.items()) keys.emplace(name, &value);
+  const auto found = keys.find(key);
+  return found == keys.end() ? nullptr : found->second;
 }
 
 Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std::string& path) {
   if (target.empty() || target[0] != '#')
     return bad(path, "$ref " + shown(target) + " leads out of the document; only \"#/...\" is followed");
-  try {
-    const Json::json_pointer pointer(target.substr(1));
-    if (root_.contains(pointer)) return &root_.at(pointer);
-  } catch (const Json::exception&) {  // a pointer that is none
+  const Json* at = &root_;
+  std::string_view rest = std::string_view(target).substr(1);
+  if (!rest.empty() && rest[0] != '/') at = nullptr;
+  while (at && !rest.empty()) {
+    rest.remove_prefix(1);
+    const size_t end = std::min(rest.find('/'), rest.size());
+    if (!work_.spend()) return work_.error("schema " + path);
+    at = child(*at, unescaped(rest.substr(0, end)));
+    rest.remove_prefix(end);
   }
-  return bad(path, "$ref " + shown(target) + " leads nowhere");
+  if (!at) return bad(path, "$ref " + shown(target) + " leads nowhere");
+  return at;
 }
 
 Result<ExprPtr> SchemaCompiler::all_of(const Json& schema, const std::string& path, int depth) {
-  Json merged = schema;
-  const Json parts = merged["allOf"];
-  merged.erase("allOf");
+  const Json& parts = schema["allOf"];
   if (!parts.is_array() || parts.empty()) return bad(path, "allOf must be an array of schemas");
-  std::vector<std::string> lost;
+  if (!work_.spend(cost_of_copy(schema))) return work_.error("schema " + path);
+  SchemaMerger merger(without(schema, "allOf"));
   for (const Json& part : parts) {
     const Json* one = &part;
     for (int i = 0;
@@ -93,11 +146,11 @@ Result<ExprPtr> SchemaCompiler::all_of(const Json& schema, const std::string& pa
       MAKAR_TRY(one, resolve((*one)["$ref"], path));
     }
     if (!one->is_object() && !one->is_boolean()) return bad(path, "allOf must be an array of schemas");
-    work_ += 1 + one->size();
-    merged = merge_schemas(merged, *one, lost);
+    if (!work_.spend(4 * cost_of_copy(*one))) return work_.error("schema " + path);
+    merger.add(*one);
   }
-  for (const std::string& keyword : lost) note(path, keyword);
-  return compile(merged, path, depth + 1);
+  for (const std::string& keyword : merger.lost()) note(path, keyword);
+  return compile(merger.take(), path, depth + 1);
 }
 
 Result<ExprPtr> SchemaCompiler::any_of(const Json& schema, const char* keyword, const std::string& path,
@@ -105,23 +158,24 @@ Result<ExprPtr> SchemaCompiler::any_of(const Json& schema, const char* keyword, 
   const Json& parts = schema[keyword];
   if (!parts.is_array() || parts.empty())
     return bad(path, std::string(keyword) + " must be an array of schemas");
-  Json others = schema;
-  others.erase(keyword);
-  const bool alone = only_describes(others);
+  const bool alone = only_describes(schema, keyword);
+  const Json others = alone ? Json() : without(schema, keyword);
+  const int64_t cost = alone ? 0 : cost_of_copy(others);
   if (std::string(keyword) == "oneOf") note(path, "oneOf: that only one holds");
   std::vector<ExprPtr> ways;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string at = fmt::format("{}/{}/{}", path, keyword, i);
-    const Json one = alone ? parts[i] : Json{{"allOf", Json::array({parts[i], others})}};
-    MAKAR_TRY(auto way, compile(one, at, depth + 1));
+    if (!work_.spend(cost)) return work_.error("schema " + path);
+    MAKAR_TRY(auto way, alone ? compile(parts[i], at, depth + 1)
+                              : compile(Json{{"allOf", Json::array({parts[i], others})}}, at, depth + 1));
     ways.push_back(std::move(way));
   }
   return choice(std::move(ways));
 }
 
-Result<SchemaRules> read_json_schema(std::string_view text, const Limits& limits) {
+Result<SchemaRules> read_json_schema(std::string_view text, const Limits& limits, WorkBudget& work) {
   MAKAR_TRY(const Json schema, parse_json(text, "schema", {limits.text, 64}));
-  return SchemaCompiler(schema, limits).run();
+  return SchemaCompiler(schema, limits, work).run();
 }
 
 }  // namespace makar::grammar

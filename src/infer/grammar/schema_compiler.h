@@ -1,8 +1,9 @@
-// The compiler behind json_schema.h: a schema to rules, part by part. What a schema refers to and how several
-// are one: schema_compiler.cpp. Values: schema_values.cpp. Arrays and objects: schema_containers.cpp.
+// The compiler behind json_schema.h: a schema to rules. References and merging: schema_compiler.cpp. Values:
+// schema_values.cpp. Arrays and objects: schema_containers.cpp.
 #pragma once
 #include <map>
 #include <optional>
+#include <unordered_map>
 
 #include "infer/grammar/json_schema.h"
 #include "infer/grammar/json_text.h"
@@ -11,14 +12,21 @@ namespace makar::grammar {
 
 class SchemaCompiler {
  public:
-  SchemaCompiler(const Json& root, const Limits& limits) : root_(root), limits_(limits), text_(out_.rules) {}
+  SchemaCompiler(const Json& root, const Limits& limits, WorkBudget& work)
+      : root_(root), limits_(limits), work_(work), text_(out_.rules) {}
   Result<SchemaRules> run();
 
  private:
-  static constexpr int64_t kCounted = 2000;  // items and characters that are counted out
-  static constexpr int kDeepest = 100;       // schemas inside of schemas, references followed included
+  static constexpr int64_t kCounted = 2000;  // maximum count of items or characters that is enforced
+  static constexpr int kDeepest = 100;       // nesting of schemas, including followed references
+  // Rules per property: its pair, what may follow it, and what may replace it.
+  static constexpr size_t kPropertyRules = 3;
 
   void note(const std::string& path, const std::string& what);
+  Error too_large(const std::string& path) const {
+    return error_of(Error::Kind::kLimit, "schema " + path,
+                    "schemas are nested deeper than {} or need more than {} nodes", kDeepest, limits_.nodes);
+  }
   Error bad(const std::string& path, const std::string& what) const {
     return error_at("schema " + path, "{}", what);
   }
@@ -26,6 +34,7 @@ class SchemaCompiler {
   Result<ExprPtr> compile(const Json& schema, const std::string& path, int depth);
   Result<ExprPtr> reference(const Json& schema, const std::string& path, int depth);
   Result<const Json*> resolve(const std::string& target, const std::string& path);
+  const Json* child(const Json& parent, const std::string& key);
   Result<ExprPtr> all_of(const Json& schema, const std::string& path, int depth);
   Result<ExprPtr> any_of(const Json& schema, const char* keyword, const std::string& path, int depth);
 
@@ -43,10 +52,13 @@ class SchemaCompiler {
   const Json kAny = true, kNone = Json::array();
   const Json& root_;
   const Limits& limits_;
+  WorkBudget& work_;
   SchemaRules out_;
   JsonText text_;
   std::map<std::string, int> references_;
-  size_t work_ = 0;
+  // Key index of large objects that references traverse.
+  std::unordered_map<const Json*, std::unordered_map<std::string, const Json*>> children_;
+  size_t schemas_ = 0;
 };
 
 }  // namespace makar::grammar

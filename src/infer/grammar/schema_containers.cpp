@@ -20,8 +20,11 @@ Result<std::optional<int64_t>> SchemaCompiler::count(const Json& schema, const c
   return std::optional<int64_t>(static_cast<int64_t>(number));
 }
 
-// What is used at several places is emitted once.
+// Emits an expression that is used several times as one rule.
 ExprPtr SchemaCompiler::as_rule(std::string name, ExprPtr body) {
+  constexpr size_t kLongestName =
+      100;  // names appear only in errors; limits memory for long paths and many rules
+  if (name.size() > kLongestName) name.erase(0, name.size() - kLongestName);
   return body->kind == Expr::Kind::kRule ? body : rule_of(out_.rules.add(std::move(name), std::move(body)));
 }
 
@@ -30,7 +33,7 @@ Result<ExprPtr> SchemaCompiler::array(const Json& schema, const std::string& pat
   MAKAR_TRY(const auto most, count(schema, "maxItems", path));
   std::vector<ExprPtr> first;
   const Json& prefix = schema.contains("prefixItems") ? schema["prefixItems"] : kNone;
-  const bool old = schema.contains("items") && schema["items"].is_array();  // as older drafts have it
+  const bool old = schema.contains("items") && schema["items"].is_array();  // syntax of older drafts
   for (const Json& one : old ? schema["items"] : prefix) {
     MAKAR_TRY(auto item, compile(one, fmt::format("{}/prefixItems/{}", path, first.size()), depth + 1));
     first.push_back(as_rule(path + " item", std::move(item)));
@@ -82,15 +85,16 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
   };
   if (schema.contains("properties")) {
     if (!schema["properties"].is_object()) return bad(path, "properties must be an object");
+    if (schema["properties"].size() * kPropertyRules > limits_.nodes / 2) return too_large(path);
     for (const auto& [name, value] : schema["properties"].items()) MAKAR_CHECK_OK(add(name, value));
   }
   const bool further = schema.contains("additionalProperties") ? schema["additionalProperties"] != false
                                                                : !schema.contains("properties");
   const Json& others = schema.contains("additionalProperties") ? schema["additionalProperties"] : kAny;
-  if (!required.empty() && !further) return choice({});  // required and forbidden
+  if (!required.empty() && !further) return choice({});  // required but not allowed
   for (const std::string& name : std::set<std::string>(required)) MAKAR_CHECK_OK(add(name, others));
 
-  ExprPtr extra;  // a further property
+  ExprPtr extra;  // an additional property
   if (further) {
     std::vector<std::string> names;
     for (const Property& p : properties) names.push_back(p.name);
@@ -98,7 +102,7 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
     const ExprPtr key = names.empty() ? text_.string() : text_.key_besides(names);
     extra = as_rule(path + " further", sequence({key, literal(":"), text_.blank(), std::move(value)}));
   }
-  // `some` and `none`: what may follow when a property was written before, and when none was.
+  // What may follow if a property was written before (`some`) or not (`none`).
   ExprPtr some = extra ? repeat(sequence({text_.comma(), extra}), 0, -1) : literal("");
   ExprPtr none = extra ? optional(sequence({extra, some})) : literal("");
   for (size_t i = properties.size(); i-- > 0;) {

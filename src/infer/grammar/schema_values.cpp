@@ -62,7 +62,10 @@ Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& pat
     if (!schema["enum"].is_array() || schema["enum"].empty())
       return bad(path, "enum must be an array of values");
     std::vector<ExprPtr> ways;
-    for (const Json& value : schema["enum"]) ways.push_back(json_constant(value));
+    for (const Json& value : schema["enum"]) {
+      if (!work_.spend(8)) return work_.error("schema " + path);
+      ways.push_back(json_constant(value));
+    }
     return choice(std::move(ways));
   }
   Json types = schema.contains("type") ? schema["type"] : Json(implied_type(schema));
@@ -117,7 +120,7 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
   if (!pattern.empty()) {
     for (const char* keyword : {"minLength", "maxLength"})
       if (schema.contains(keyword)) note(path, std::string(keyword) + " beside pattern or format");
-    auto inside = read_regex(pattern, limits_, options);
+    auto inside = read_regex(pattern, limits_, work_, options);
     if (!inside.ok()) return inside.error().in("schema " + path);
     return sequence({literal("\""), *inside, literal("\"")});
   }
@@ -133,7 +136,7 @@ Result<ExprPtr> SchemaCompiler::number(bool whole, const Json& schema, const std
     if (!schema.contains(keyword)) continue;
     const Json& value = schema[keyword];
     const bool lower = std::string(keyword).find("inimum") != std::string::npos, open = keyword[0] == 'e';
-    if (open && value.is_boolean()) {  // as draft 4 has it
+    if (open && value.is_boolean()) {  // draft 4 syntax
       (lower ? low_open : high_open) |= value.get<bool>();
       continue;
     }

@@ -8,7 +8,7 @@
 namespace makar {
 
 TokenTrie::TokenTrie(std::span<const std::string> tokens, std::vector<int64_t> end) {
-  constexpr size_t kLongest = 4096;  // a longer token is never allowed by a grammar
+  constexpr size_t kLongest = 4096;  // longer tokens are never allowed by a grammar
   static std::atomic<uint64_t> counter = 0;
   auto data = std::make_shared<Data>();
   Data& d = *data;
@@ -23,8 +23,8 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::vector<int64_t> e
     const int c = tokens[a].compare(tokens[b]);
     return c != 0 ? c < 0 : a < b;
   });
-  std::vector<uint32_t> path = {0};  // the nodes of the bytes of the token before
-  std::vector<uint32_t> above;       // the parent of each node
+  std::vector<uint32_t> path = {0};  // trie path of the previous token
+  std::vector<uint32_t> above;       // parent of each node
   const auto add = [&](uint8_t byte, size_t depth) {
     above.push_back(depth > 0 ? path[depth - 1] : 0);
     d.byte.push_back(byte), d.depth.push_back(static_cast<uint16_t>(depth)), d.after.push_back(0);
@@ -52,7 +52,7 @@ TokenTrie::TokenTrie(std::span<const std::string> tokens, std::vector<int64_t> e
   close(0);
   d.after[0] = static_cast<uint32_t>(d.byte.size());
   d.reach = d.depth;
-  for (uint32_t n = static_cast<uint32_t>(d.byte.size()); n-- > 1;) {  // children stand behind their parents
+  for (uint32_t n = static_cast<uint32_t>(d.byte.size()); n-- > 1;) {  // children come after their parents
     d.reach[above[n]] = std::max(d.reach[above[n]], d.reach[n]);
   }
   d.tokens_begin.push_back(static_cast<uint32_t>(d.tokens.size()));

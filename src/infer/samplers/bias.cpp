@@ -1,4 +1,4 @@
-// Logit bias: a number added to the logits of chosen tokens; and tokens that are barred at first.
+// Logit bias: adds a number to the logits of selected tokens. Also masks tokens up to a minimum length.
 #include <limits>
 
 #include "infer/samplers/step.h"

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "infer/samplers/step.h"
-#include "kernels/kernels.h"
+#include "kernels/host_math.h"
 
 namespace makar {
 
@@ -23,8 +23,7 @@ std::span<const float> Candidates::weights() {
     distance.resize(size());
     for (size_t i = 0; i < size(); ++i) distance[i] = logits_[i] - best;
     weights_.resize(size());
-    const auto& exp = kernels::cpu().activation[static_cast<int>(kernels::Activation::kExp)];
-    exp.forward(distance.data(), weights_.data(), static_cast<int64_t>(size()));
+    kernels::exp_of(distance.data(), weights_.data(), static_cast<int64_t>(size()));
     weighed_ = true;
   }
   return weights_;
@@ -46,7 +45,7 @@ double Candidates::log_total() {
 }
 
 double Candidates::entropy() {
-  // ln p = x - log_total, so that a p of zero adds nothing.
+  // ln p = x - log_total, so p = 0 contributes nothing.
   const double lse = log_total();
   const auto w = weights();
   double sum = 0;
@@ -60,7 +59,7 @@ void Candidates::divide(float by) {
   if (std::isfinite(e.high / by) && std::isfinite(e.low / by)) {
     for (float& x : logits_) x /= by;
     extremes_ = {e.low / by, e.high / by, 0, false};
-  } else {  // only the distance to the best counts, and it may overflow without harm
+  } else {  // only the distance to the best logit matters; overflow is harmless
     for (float& x : logits_) x = std::max((x - e.high) / by, std::numeric_limits<float>::lowest());
     extremes_.reset();
   }

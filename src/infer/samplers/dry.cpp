@@ -1,6 +1,6 @@
-// DRY ("don't repeat yourself"): where the end of the text occurred before, the token that followed there
-// loses multiplier * base^(length - allowed), length being how far back both agree. The lengths at all places
-// at once are the Z function of the reversed text, so the time is linear however repetitive the text is.
+// DRY ("don't repeat yourself"): if the end of the text occurred before, the token that followed there is
+// penalised by multiplier * base^(length - allowed), where length is the length of the match. The Z function
+// of the reversed text gives all match lengths at once, so the time is linear even for repetitive texts.
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-// z[j]: how many values from j on agree with the beginning.
+// z[j]: length of the match between s[j...] and s.
 std::vector<size_t> z_function(const std::vector<int64_t>& s) {
   std::vector<size_t> z(s.size(), 0);
   size_t left = 0, right = 0;
@@ -33,12 +33,12 @@ void dry(std::span<float> logits, const DrawContext& draw) {
     return std::find(o.dry_breakers.begin(), o.dry_breakers.end(), id) != o.dry_breakers.end();
   };
   const std::vector<int64_t> reversed(tokens.rbegin(), tokens.rend());
-  size_t reach = 0;  // no match goes over a breaker
+  size_t reach = 0;  // no match extends over a breaker
   while (reach < reversed.size() && !breaks(reversed[reach])) ++reach;
   if (reach == 0) return;
   const size_t allowed = static_cast<size_t>(std::max<int64_t>(o.dry_allowed_length, 1));
   const std::vector<size_t> z = z_function(reversed);
-  std::unordered_map<int64_t, size_t> longest;  // by the token that followed
+  std::unordered_map<int64_t, size_t> longest;  // longest match by following token
   for (size_t j = 1; j < reversed.size(); ++j) {
     const size_t length = std::min(z[j], reach);
     const int64_t next = reversed[j - 1];

@@ -1,4 +1,4 @@
-// No-repeat n-gram: bars each token that would complete an n-gram that occurred before.
+// No-repeat n-gram: masks every token that would complete an n-gram that occurred before.
 #include <algorithm>
 #include <limits>
 

@@ -1,5 +1,5 @@
-// Penalties on tokens that were seen: repetition (once for every token, as transformers does), presence
-// (once) and frequency (for each time), as the OpenAI interface has them.
+// Penalties on tokens seen before: repetition (once per distinct token, like transformers), presence (once)
+// and frequency (per occurrence), as in the OpenAI API.
 #include <algorithm>
 
 #include "infer/samplers/step.h"
@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-// The tokens a penalty looks at, sorted, without those outside of the vocabulary.
+// The tokens a penalty applies to, sorted, without ids outside the vocabulary.
 std::vector<int64_t> seen(std::span<const int64_t> tokens, size_t vocab, int64_t last_n) {
   if (last_n >= 0 && tokens.size() > static_cast<size_t>(last_n))
     tokens = tokens.last(static_cast<size_t>(last_n));

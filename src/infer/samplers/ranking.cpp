@@ -21,7 +21,7 @@ float block_max(const float* x) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-// What is still in question: `in` of the keys, inside which the sum of weights has to reach `target`.
+// Search state: the remaining keys `in`, among which the sum of weights has to reach `target`.
 struct Search {
   std::span<const float> keys, weights;
   std::vector<uint32_t> in;
@@ -35,7 +35,7 @@ Place walk(Search& s) {
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
   double sum = 0;
   uint32_t last =
-      s.in.front();  // rounding may keep the sum below the target: the last place with weight then
+      s.in.front();  // rounding may keep the sum below the target: then the last position with weight
   for (const uint32_t index : s.in) {
     sum += s.weight(index);
     if (s.weight(index) > 0) last = index;
@@ -44,12 +44,12 @@ Place walk(Search& s) {
   return {s.keys[last], last};
 }
 
-// Cuts a range of keys into buckets of equal width, the highest first.
+// Divides a range of keys into buckets of equal width, highest first.
 struct Buckets {
   float high, scale;
   Buckets(float low, float top)
       : high(top), scale(static_cast<float>(kBuckets / (static_cast<double>(top) - low))) {}
-  // A width whose buckets no float can tell apart is left to the sort.
+  // Ranges too narrow or too wide for float buckets are left to the sort.
   bool useful() const { return scale > 1e-30f && scale < 1e30f; }
   float exact(float key) const { return (high - key) * scale; }
   size_t of(float key) const {
@@ -58,7 +58,7 @@ struct Buckets {
   }
 };
 
-// The bucket in which the running sum reaches the target, which is lessened by what stands above.
+// The bucket in which the running sum reaches the target; subtracts the sum of the buckets above from it.
 size_t choose(const std::array<double, kBuckets>& sums, double& target) {
   double above = 0;
   size_t found = 0, lasting = 0;
@@ -70,7 +70,7 @@ size_t choose(const std::array<double, kBuckets>& sums, double& target) {
   return found;
 }
 
-// The first cut, over all keys: plain passes that compilers turn into vectors where they can.
+// The first pass, over all keys: plain loops that compilers can vectorise.
 bool narrow_all(Search& s, const Buckets& buckets) {
   std::array<double, kBuckets> sums{};
   const size_t n = s.keys.size();
@@ -115,8 +115,8 @@ Place find(Search s, const Extremes& e) {
   return walk(s);
 }
 
-// For a small part of many keys: the count-th largest of the blocks' maxima has `count` keys at or above it,
-// so the place lies in the few blocks that reach it.
+// For a small count among many keys: at least `count` keys are >= the count-th largest block maximum, so the
+// position is in one of the few blocks that reach it.
 Place find_few(std::span<const float> keys, size_t count) {
   std::vector<float> maxima(keys.size() / kBlock);
   for (size_t b = 0; b < maxima.size(); ++b) maxima[b] = block_max(keys.data() + b * kBlock);
@@ -164,7 +164,7 @@ size_t index_of_share(std::span<const float> weights, double share) {
   double left = share * total;
   size_t b = 0;
   while (b + 1 < blocks && left >= sums[b]) left -= sums[b++];
-  size_t last = 0;  // rounding may leave the sum below: the last index with weight then
+  size_t last = 0;  // rounding may keep the sum below: then the last index with weight
   for (size_t i = b * kBlock; i < weights.size(); ++i) {
     if (weights[i] > 0) last = i;
     if ((left -= weights[i]) < 0) return i;
@@ -194,7 +194,7 @@ std::vector<size_t> largest(std::span<const float> keys, size_t count) {
 }
 
 Extremes extremes(std::span<const float> values) {
-  constexpr size_t kLanes = 16;  // independent lanes, which compilers turn into vectors
+  constexpr size_t kLanes = 16;  // independent lanes, so that compilers vectorise
   std::array<float, kLanes> low, high;
   std::array<uint32_t, kLanes> barred{}, broken{};
   low.fill(kInfinity), high.fill(-kInfinity);

@@ -1,5 +1,5 @@
-// What a sampler is: a row of the tables in sampler.cpp. Those of the first table see the logits of the whole
-// vocabulary, those of the second the candidates that are left.
+// A sampler is a row of the tables in sampler.cpp. Samplers of the first table process the logits of the
+// whole vocabulary, those of the second the remaining candidates.
 #pragma once
 #include <optional>
 #include <span>
@@ -10,27 +10,26 @@
 
 namespace makar {
 
-// The tokens still allowed in order of their ids; never empty, logits finite.
+// The remaining candidate tokens, ordered by id; never empty, logits finite.
 class Candidates {
  public:
-  // Takes the finite ones of `logits`, of which `e` is known.
+  // Takes the finite entries of `logits`; `e`: their extremes.
   void reset(std::span<const float> logits, const Extremes& e);
 
   size_t size() const { return logits_.size(); }
   size_t vocab() const { return vocab_; }
   int64_t id(size_t i) const { return numbered_ ? ids_[i] : static_cast<int64_t>(i); }
   std::span<const float> logits() const { return logits_; }
-  // e^(logit - the best logit); divided by their sum they are the probabilities. They stay what they are when
-  // others are removed, so a truncation costs no exponentials.
+  // exp(logit - best logit), unnormalised. Weights do not change when other candidates are removed, so a
+  // truncation needs no exponentials.
   std::span<const float> weights();
   double total();              // of the weights
   const Extremes& extremes();  // of the logits
   double log_total();          // log-sum-exp of the logits
   double entropy();            // nats
 
-  void divide(float by);  // the logits
-  // Keeps those of which `wanted(i)` is true, or the best one alone when there is none. `wanted` may
-  // look at place i alone.
+  void divide(float by);  // divides the logits
+  // Keeps the candidates with `wanted(i)`, or the best one if there are none. `wanted` may only read index i.
   template <class Wanted>
   void keep(const Wanted& wanted);
 
@@ -42,12 +41,12 @@ class Candidates {
   bool weighed_ = false;
   std::optional<double> total_;
   std::optional<Extremes> extremes_;
-  float zero_ = 0;  // the logit of weight 1
+  float zero_ = 0;  // the logit with weight 1
   std::vector<int32_t> ids_;
-  bool numbered_ = false;  // false: the id is the place
+  bool numbered_ = false;  // false: the id equals the index
 };
 
-// What a sampler may look at beside the logits.
+// Inputs of a sampler besides the logits.
 struct DrawContext {
   const SamplerOptions& options;
   std::span<const int64_t> tokens;
@@ -71,7 +70,7 @@ void epsilon(Candidates& c, const DrawContext& draw);
 void eta(Candidates& c, const DrawContext& draw);
 void xtc(Candidates& c, const DrawContext& draw);
 void mirostat(Candidates& c, const DrawContext& draw);
-// Mirostat's bound after a token of probability p was drawn.
+// Mirostat's bound after sampling a token of probability p.
 double mirostat_update(const SamplerOptions& options, double mu, double p);
 
 template <class Wanted>
@@ -80,14 +79,14 @@ void Candidates::keep(const Wanted& wanted) {
   size_t kept = 0;
   const int32_t first_id = static_cast<int32_t>(id(0));
   const float first_logit = logits_[0];
-  // In place: what is written stands before what is read; written always, counted when wanted.
+  // In place: the write position never passes the read position. Always write; count only kept candidates.
   for_blocks(size(), wanted, [&](size_t i, bool stays) {
     ids_[kept] = static_cast<int32_t>(id(i));
     logits_[kept] = logits_[i];
     if (weighed_) weights_[kept] = weights_[i];
     kept += stays ? 1 : 0;
   });
-  if (kept == 0) {  // only place 0 was written over
+  if (kept == 0) {  // only index 0 was overwritten
     ids_[0] = first_id, logits_[0] = first_logit;
     return only_best();
   }

@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-// Keeps what is at least as probable as `bound`; the best, and what ties with it, always (its weight is 1).
+// Keeps candidates of probability >= `bound`; always keeps the best and its ties (weight 1).
 void keep_probable(Candidates& c, double bound) {
   const float least = static_cast<float>(std::min(bound * c.total(), 1.0));
   const auto w = c.weights();
@@ -30,7 +30,7 @@ void temperature(Candidates& c, const DrawContext& draw) {
 
 void top_p(Candidates& c, const DrawContext& draw) {
   const double share = draw.options.top_p, mass = share * c.total();
-  // All tokens lighter than this together weigh less than what top-p leaves out: none of them can be in.
+  // Tokens lighter than this sum to less than what top-p leaves out, so none of them is kept.
   const float light = static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
   const auto w = c.weights();
   c.keep([&](size_t i) { return w[i] >= light; });
@@ -45,7 +45,7 @@ void typical(Candidates& c, const DrawContext& draw) {
   // The surprise of a token is log_total - x nats.
   const float middle = static_cast<float>(c.log_total() - c.entropy());
   const auto x = c.logits();
-  std::vector<float> nearness(c.size());  // how close its surprise is to the expected one
+  std::vector<float> nearness(c.size());  // distance between its surprise and the entropy
   for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(middle - x[i]);
   const float last =
       place_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p * c.total()).key;

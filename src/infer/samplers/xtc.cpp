@@ -1,5 +1,5 @@
-// XTC ("exclude top choices"): with a given probability, all tokens above the threshold but the least
-// probable one of them are removed, so that the text leaves the beaten track where there are other good ways.
+// XTC ("exclude top choices"): with a given probability, removes all tokens above the threshold except the
+// least probable of them, for more varied text when there are several good choices.
 #include "base/rng.h"
 #include "infer/samplers/step.h"
 

@@ -1,7 +1,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 #if defined(__aarch64__)
 #include <asm/hwcap.h>

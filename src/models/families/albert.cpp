@@ -1,5 +1,5 @@
-// ALBERT (Lan et al., 2019): BERT with one set of block weights used by all layers of a group, and a narrow
-// token table projected up.
+// ALBERT (Lan et al., 2019): BERT whose layers of a group share one set of block weights, with a narrow token
+// embedding projected to the width.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -18,10 +18,10 @@ Result<ModelSpec> read(const Config& config) {
   m.head.transform_width = s.embedding.width;
   m.head.transform_activation = s.block.feed_forward.activation;
   r.unsupported(r.integer_or("inner_group_num", 1, 1, 1024) != 1, "inner_group_num",
-                "other than 1 is not supported");
+                "must be 1; other values are not supported");
   r.unsupported(m.head.kind == HeadKind::kPretraining, "architectures",
-                "names ALBERT's pretraining head, which is not supported");
-  r.require(s.groups <= s.layers, "num_hidden_groups", "is more than the layers");
+                "has ALBERT's pretraining head, which is not supported");
+  r.require(s.groups <= s.layers, "num_hidden_groups", "exceeds the number of layers");
   return r.finish(m);
 }
 

@@ -1,5 +1,5 @@
 // BART (Lewis et al., 2019) and Marian (Junczys-Dowmunt et al., 2018): post-norm encoder-decoders with
-// biases; BART with learned positions and a norm on the embeddings, Marian with the sinusoids of the original
+// biases; BART has learned positions and a norm after the embeddings, Marian the sinusoids of the original
 // Transformer.
 #include "models/families/pages.h"
 
@@ -53,7 +53,7 @@ ModelSpec read_common(Reader& r, const char* family, const char* model, bool mar
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   m.head.lm_offset = m.head.kind == HeadKind::kCausalLm;
   r.unsupported(m.head.kind != HeadKind::kCausalLm && m.head.kind != HeadKind::kNone, "architectures",
-                "names a head that is not supported");
+                "has a head that is not supported");
   return m;
 }
 

@@ -1,4 +1,4 @@
-// BLOOM (Scao et al., 2022): ALiBi, a norm on the embeddings, query, key and value fused per head.
+// BLOOM (Scao et al., 2022): ALiBi, a norm after the embeddings, query, key and value fused per head.
 #include "models/families/pages.h"
 
 namespace makar {

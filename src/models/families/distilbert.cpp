@@ -14,7 +14,8 @@ Result<ModelSpec> read(const Config& config) {
   h.pool = PoolKind::kFirst;
   h.classifier_dense = h.kind == HeadKind::kSequenceClass;
   h.classifier_activation = Activation::kRelu;
-  r.unsupported(h.kind == HeadKind::kPretraining, "architectures", "names a head DistilBERT does not have");
+  r.unsupported(h.kind == HeadKind::kPretraining, "architectures",
+                "has a head that DistilBERT does not have");
   return r.finish(m);
 }
 

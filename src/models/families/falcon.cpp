@@ -18,7 +18,7 @@ Result<ModelSpec> read(const Config& config) {
   const bool newer = r.flag_or("new_decoder_architecture", false);
   const bool biases = r.flag_or("bias", false);
   b.parallel = newer || r.flag_or("parallel_attn", true);
-  // The newer form has two norms in parallel unless told to use one; the older one shares its single norm.
+  // The newer form has two parallel norms unless the config says one; the older form shares its single norm.
   b.shared_norm = b.parallel && !(newer && r.integer_or("num_ln_in_parallel_attn", 2, 1, 2) == 2);
   AttentionSpec& a = b.attention;
   a.heads = r.heads({"num_attention_heads", "n_head"});
@@ -36,7 +36,7 @@ Result<ModelSpec> read(const Config& config) {
   m.max_positions = r.positions_or("max_position_embeddings", 2048);
   if (r.flag_or("alibi", false)) {
     a.bias = BiasKind::kAlibi;
-    a.alibi_scale = a.scale;  // Falcon scales scores and bias together
+    a.alibi_scale = a.scale;  // Falcon scales scores and bias
     a.alibi_rounded = true;
   } else {
     a.rope = r.rope(a.head_dim, 10000.0, m.max_positions);

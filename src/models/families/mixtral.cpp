@@ -16,7 +16,7 @@ Result<ModelSpec> read(const Config& config) {
   f.experts = r.integer_or("num_local_experts", 8, 1, 4096);
   f.experts_per_token = r.integer_or("num_experts_per_tok", 2, 1, 4096);
   f.bias = false;
-  // transformers adds the loss only when asked to put out the router's logits.
+  // transformers adds the loss only when it outputs the router logits.
   if (r.flag_or("output_router_logits", false))
     m.router_loss = r.number_or("router_aux_loss_coef", 0.001, 0, 1e3);
   r.unsupported(r.number_or("router_jitter_noise", 0.0) != 0.0f, "router_jitter_noise",

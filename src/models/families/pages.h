@@ -1,4 +1,4 @@
-// What the families' pages share: their declarations, and the few pieces that several of them fill alike.
+// Declarations of all family pages, and the parts that several of them share.
 #pragma once
 #include <cmath>
 
@@ -9,7 +9,7 @@ namespace makar {
 extern const Family kGpt2, kLlama, kMistral, kMixtral, kQwen2, kQwen3, kGemma2, kNeox, kFalcon, kBloom, kOpt;
 extern const Family kBert, kRoberta, kDistilBert, kAlbert, kT5, kBart, kMarian, kVit, kDeit;
 
-// A decoder's sequence classifier: a bias-free score of the last token.
+// The sequence classifier of a decoder: a bias-free score of the last token.
 inline void last_token_classifier(Reader& r, ModelSpec& m) {
   if (m.head.kind != HeadKind::kSequenceClass) return;
   m.head.labels = r.labels();
@@ -17,8 +17,8 @@ inline void last_token_classifier(Reader& r, ModelSpec& m) {
   m.head.classifier_bias = false;
 }
 
-// Llama and its kin: RMSNorm, rotary positions, gated feed-forward without biases. Each page changes what
-// differs.
+// Llama and similar families: RMSNorm, rotary positions, gated feed-forward without biases. Each page changes
+// what differs.
 struct LlamaDefaults {
   double theta = 10000.0;
   double eps = 1e-6;
@@ -28,7 +28,7 @@ struct LlamaDefaults {
 ModelSpec read_llama_like(Reader& r, const char* family, const char* model, const LlamaDefaults& defaults);
 std::vector<NameRule> llama_names(const ModelSpec& spec);
 
-// BERT's encoder body and heads, shared by its kin.
+// BERT's encoder body and heads, shared by similar families.
 ModelSpec read_bert_like(Reader& r, const char* family, const char* model);
 std::vector<NameRule> bert_body_names(const std::string& prefix);
 

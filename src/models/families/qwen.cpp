@@ -1,5 +1,5 @@
-// Qwen2 and Qwen3 (Yang et al., 2024, 2025): Llama with query-key-value biases, and with per-head norms of
-// queries and keys instead.
+// Qwen2 and Qwen3 (Yang et al., 2024, 2025): Llama with query-key-value biases (Qwen2), or with per-head
+// norms of queries and keys (Qwen3).
 #include "models/families/pages.h"
 
 namespace makar {

@@ -1,4 +1,4 @@
-// RoBERTa (Liu et al., 2019): BERT with positions counted from the padding index on.
+// RoBERTa (Liu et al., 2019): BERT with positions counted from the padding index.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -20,7 +20,7 @@ Result<ModelSpec> read(const Config& config) {
   h.pooler = h.kind == HeadKind::kNone;
   h.pool = PoolKind::kFirst;
   h.classifier_dense = h.kind == HeadKind::kSequenceClass;
-  r.unsupported(h.kind == HeadKind::kPretraining, "architectures", "names a head RoBERTa does not have");
+  r.unsupported(h.kind == HeadKind::kPretraining, "architectures", "has a head that RoBERTa does not have");
   return r.finish(m);
 }
 

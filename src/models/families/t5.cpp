@@ -1,5 +1,5 @@
-// T5 (Raffel et al., 2019): an encoder-decoder with RMSNorm, unscaled attention, learned biases by bucketed
-// distance.
+// T5 (Raffel et al., 2019): an encoder-decoder with RMSNorm, unscaled attention and learned biases per
+// distance bucket.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -31,7 +31,7 @@ StackSpec read_stack(Reader& r, const char* name, int64_t layers, bool decoder) 
     b.cross->causal = false;
     b.cross->bias = BiasKind::kNone;
   }
-  // "relu", "gated-gelu", "gated-silu"; "gated-gelu" means the tanh form, as in the original.
+  // "relu", "gated-gelu", "gated-silu"; "gated-gelu" is the tanh approximation, as in the original.
   std::string form = r.text_or("feed_forward_proj", "relu");
   b.feed_forward.gated = form.rfind("gated-", 0) == 0;
   if (b.feed_forward.gated) form = form.substr(6);
@@ -58,7 +58,7 @@ Result<ModelSpec> read(const Config& config) {
   r.special_tokens(m, -1, 1, 0);
   if (m.decoder_start < 0) m.decoder_start = m.pad;
   r.unsupported(m.head.kind != HeadKind::kCausalLm && m.head.kind != HeadKind::kNone, "architectures",
-                "names a head T5 does not have here");
+                "has a head that is not supported for T5");
   return r.finish(m);
 }
 

@@ -1,5 +1,5 @@
 // ViT (Dosovitskiy et al., 2020) and DeiT (Touvron et al., 2020): image patches as tokens, a class token, and
-// DeiT's distillation token beside it.
+// for DeiT a distillation token.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -49,7 +49,7 @@ Result<ModelSpec> read_vit(const Config& config) {
   Reader r(config);
   ModelSpec m = read_vit_like(r, "vit", "ViT", false);
   r.unsupported(m.head.kind == HeadKind::kImageClassTeacher, "architectures",
-                "names a head ViT does not have");
+                "has a head that ViT does not have");
   return r.finish(m);
 }
 

@@ -59,8 +59,9 @@ ApiError ApiError::of(const Error& error) {
       break;
     case Error::Kind::kIo:
       out.status = 500, out.type = "server_error", out.code = "internal_error", out.param.reset();
-      // Paths are for the log, they are no concern of clients.
+      // File paths and source locations go only to the log.
       if (place.find('/') != place.npos) out.message = error.message;
+      if (error.message.starts_with("internal error")) out.message = "internal error";
       break;
   }
   return out;

@@ -1,4 +1,4 @@
-// What goes wrong with a request, as all dialects tell it in their own form.
+// Errors of a request, independent of the API; each API writes them in its own format.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,9 +12,9 @@ struct ApiError {
   int status = 400;
   std::string message, type = "invalid_request_error";
   std::optional<std::string> param = {}, code = {};
-  int retry_after = 0;  // seconds; 0: not said
+  int retry_after = 0;  // seconds; 0: no Retry-After header
 
-  // The place of an Error is the field; "--best-of" of the options is best_of here.
+  // Maps Error::place to the request field: "--best-of" becomes best_of.
   static ApiError of(const Error& error);
 };
 

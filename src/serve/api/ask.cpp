@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMostAnswers = 128, kMostBeams = 64, kMostAlternatives = 20;
 constexpr size_t kMostStops = 16, kLongestStop = 1024;
 
-// What is read elsewhere, or means something else in a request than in the table of options.
+// Keys parsed elsewhere, or with a different meaning than in the option table.
 bool read_apart(const std::string& key) {
   static const char* const keys[] = {"logprobs", "n", "best_of", "mbr", "beams", "num_beams", "max_time"};
   return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);

@@ -1,5 +1,5 @@
-// What a client asks for and what it gets, whatever dialect it speaks. A dialect reads its JSON into an Ask
-// and gives it an AnswerShape that tells the answer.
+// Requests and answers, independent of the API. Each API parses its JSON into a Ask with an
+// AnswerShape that writes the answer in its format.
 #pragma once
 #include <memory>
 #include <optional>
@@ -16,19 +16,19 @@ struct ToolCall {
   std::string id, name, arguments;  // arguments: the text of a JSON object
 };
 
-// What is new of one answer, or all of it.
+// A delta of one answer, or the whole answer.
 struct AnswerPiece {
   std::string text;
-  std::vector<Written> tokens;  // where log-probabilities are asked for; a rank of -1: there is none
+  std::vector<Written> tokens;  // only with log-probabilities; rank -1: none
   std::vector<ToolCall> calls;
-  size_t first_call = 0;  // the number of calls[0]
-  size_t text_begin = 0;  // characters of text before tokens[0]
+  size_t first_call = 0;             // index of calls[0] in the answer
+  std::vector<size_t> text_offsets;  // per token: characters of text before it
 };
 
 struct AnswerEnd {
   Finish finish = Finish::kNone;
   std::string stop_string;
-  bool calls = false;  // it calls tools
+  bool calls = false;  // the answer contains tool calls
 };
 
 struct WholeAnswer : AnswerPiece {
@@ -37,14 +37,14 @@ struct WholeAnswer : AnswerPiece {
 
 struct Usage {
   int64_t prompt = 0, completion = 0;
-  int64_t cached = 0;  // of the prompt's, those that were known from earlier requests
+  int64_t cached = 0;  // prompt tokens found in the prefix cache
 };
 
 class AnswerShape {
  public:
   virtual ~AnswerShape() = default;
   virtual std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) = 0;
-  // A stream, in this order: bytes for the client.
+  // For streams, called in this order; each returns bytes for the client.
   virtual std::string begin(const Usage& usage) { return {}; }
   virtual std::string piece(size_t answer, const AnswerPiece& piece) = 0;
   virtual std::string end(size_t answer, const AnswerEnd& end) = 0;
@@ -57,7 +57,7 @@ class AnswerShape {
 struct ToolChoice {
   enum class Kind { kAuto, kNone, kRequired, kNamed };
   Kind kind = Kind::kAuto;
-  std::string name;  // of kNamed
+  std::string name;  // for kNamed
   bool parallel = true;
 };
 
@@ -65,55 +65,56 @@ using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 
 struct Ask {
   std::optional<ChatInput> chat;     // or
-  std::vector<PromptInput> prompts;  // texts or ids; an answer or more each
+  std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
   WriteOptions write;
   bool max_given = false, seed_given = false;
-  std::string schema, grammar, regex;  // at most one: what the answer is held to
+  std::string schema, grammar, regex;  // at most one is set: constrains the answer
   ToolChoice tool_choice;
   bool stream = false, echo = false, only_score = false;
-  std::optional<std::string> suffix;  // what follows the gap that the answer fills
-  bool drop_oldest = false;           // messages that do not fit are left out, the oldest first
+  std::optional<std::string> suffix;  // text after the gap (infill)
+  bool drop_oldest = false;           // drop the oldest messages if the conversation does not fit
   std::unique_ptr<AnswerShape> shape;
 };
 
 class ResponseStore;
 
-// What a shape needs to know of the model.
+// Server and model data that shapes need.
 struct AskContext {
-  std::string model;                                   // as it is called
-  WriteOptions defaults;                               // of the command line
-  const std::vector<std::string>& tokens;              // the text of each id, special ones by their names
+  std::string model;                                   // name in the request
+  WriteOptions defaults;                               // from the command line
+  const std::vector<std::string>& tokens;              // text per id; special tokens by name
   int64_t created = 0;                                 // seconds since 1970
-  std::string id;                                      // of the request: hexadecimal digits
-  std::shared_ptr<ResponseStore> responses = nullptr;  // where answers are kept; none: they are not
-  std::string owner = {};                              // whose they are
+  std::string id;                                      // request id: hexadecimal digits
+  std::shared_ptr<ResponseStore> responses = nullptr;  // stores answers; null: not stored
+  std::string owner = {};                              // owner of stored answers
 };
 
-// The keys that all dialects of OpenAI's kind share: how tokens are chosen. Fills `ask.write`.
+// Reads the sampling options common to all OpenAI-like dialects into `ask.write`.
 Status read_writing(const Json& body, Ask& ask);
-// A schema, a grammar or a pattern that the answer is held to.
+// Reads the schema, grammar or regex that constrains the answer.
 Status read_format(const Json& body, Ask& ask);
 
-// Empty for an id that has no token.
+// The text of a token; empty for an unknown id.
 const std::string& token_at(const std::vector<std::string>& tokens, int64_t id);
 
 // "stop", "length" or "tool_calls".
 const char* finish_reason(const AnswerEnd& end);
 
 Json usage_json(const Usage& usage);
-// "2026-01-31T12:00:00Z", of seconds since 1970.
+// Formats seconds since 1970 as "2026-01-31T12:00:00Z".
 std::string utc(int64_t seconds);
 
-// One event of a stream.
+// One server-sent event.
 std::string sse(const Json& data);
 std::string sse(const std::string& event, const Json& data);
 
-// The dialects: an Ask, or what is wrong with the body.
+// Parsers of the dialects: a Ask, or an error in the body.
 Result<Ask> read_chat_completion(const Json& body, const AskContext& context);
 Result<Ask> read_completion(const Json& body, const AskContext& context);
 Result<Ask> read_response(const Json& body, const AskContext& context);
 Result<Ask> read_message(const Json& body, const AskContext& context);
-Result<Ask> read_message_tokens(const Json& body, const AskContext& context);  // to be counted alone
+Result<Ask> read_message_tokens(const Json& body,
+                                              const AskContext& context);  // only to count tokens
 Result<Ask> read_ollama_chat(const Json& body, const AskContext& context);
 Result<Ask> read_ollama_generate(const Json& body, const AskContext& context);
 

@@ -1,5 +1,4 @@
-// Fields of a request's JSON: typed and bounded. The place of an error is the field's name, as a client
-// spells it.
+// Typed and bounded fields of a JSON request. The place of an error is the name of the field in the request.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,25 +7,25 @@
 
 namespace makar {
 
-// The body of a request: an object; keys that are null count as absent.
+// Parses a request body: an object. Keys with null values are removed.
 Result<Json> read_body(const std::string& body);
 
-// What stands under a key, or the fallback where there is none.
+// The value of a key, or the fallback if it is absent.
 Result<std::string> text_field(const Json& object, const std::string& key, const std::string& fallback = "");
 Result<bool> flag_field(const Json& object, const std::string& key, bool fallback = false);
 Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t low, int64_t high,
                             int64_t fallback);
 Result<double> number_field(const Json& object, const std::string& key, double low, double high,
                             double fallback);
-// A text, or a list of up to `most` of them.
+// A string, or a list of up to `most` strings.
 Result<std::vector<std::string>> texts_field(const Json& object, const std::string& key, size_t most);
-// An object, or null where there is none.
+// An object, or null if absent.
 Result<Json> object_field(const Json& object, const std::string& key);
 
-// "an object", "a string"...: what a value is, for messages.
+// The type of a value for error messages: "an object", "a string"...
 std::string kind_of(const Json& value);
 
-// JSON that is always valid UTF-8.
+// Serializes JSON; invalid UTF-8 is replaced.
 std::string dump(const Json& json);
 
 }  // namespace makar

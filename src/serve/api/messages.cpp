@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kMostTools = 128, kLongestName = 256;
 
-// Templates write calls by themselves: they want arguments as an object, clients send its text.
+// Templates expect call arguments as objects; clients send them as JSON text.
 Result<Json> read_calls(const Json& calls, const std::string& place) {
   if (!calls.is_array()) return error_at(place, "expected a list, found {}", kind_of(calls));
   Json out = Json::array();

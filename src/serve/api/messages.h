@@ -1,15 +1,14 @@
-// Conversations as clients send them, made into what chat templates read.
+// Converts the conversations of requests into the input of chat templates.
 #pragma once
 #include "serve/api/ask.h"
 
 namespace makar {
 
-// `messages` of OpenAI's form: contents that are lists of text parts become text, arguments of calls become
-// objects.
+// Reads OpenAI's `messages`: lists of text parts are joined to text, tool call arguments parsed to objects.
 Result<Json> read_messages(const Json& body);
-// `tools` of OpenAI's form and `tool_choice`; the tools that the template is to show, or null.
+// Reads OpenAI's `tools` and `tool_choice`. Returns the tools for the template, or null.
 Result<Json> read_tools(const Json& body, ToolChoice& choice);
-// A text, or a list of parts that are all text.
+// A string, or a list of text parts.
 Result<std::string> read_content(const Json& content, const std::string& place);
 
 }  // namespace makar

@@ -79,7 +79,7 @@ Result<std::string> form_boundary(const std::string& content_type) {
 Result<std::vector<FormPart>> read_form(std::string_view body, const std::string& boundary) {
   const std::string mark = "\r\n--" + boundary;
   std::vector<FormPart> parts;
-  // The first mark has no line before it, unless something stands there.
+  // The first boundary has no preceding CRLF unless there is a preamble.
   size_t at = body.starts_with(std::string_view(mark).substr(2)) ? mark.size() - 2 : body.find(mark);
   if (at == body.npos) return error_at("body", "the form's boundary is not in it");
   if (!body.starts_with(std::string_view(mark).substr(2))) at += mark.size();
@@ -88,14 +88,14 @@ Result<std::vector<FormPart>> read_form(std::string_view body, const std::string
     const size_t line = body.find("\r\n", at);
     if (line == body.npos || !without_blanks(body.substr(at, line - at)).empty())
       return error_at("body", "the form ends in the middle of a boundary");
-    // A part without headers would begin with an empty line; one of ours has a name at least.
+    // Every valid part has at least one header, for its name.
     const size_t head_end = body.substr(0, line + 2 + kLongestHead).find("\r\n\r\n", line + 2);
     if (head_end == body.npos)
       return error_at("body", "the headers of a part do not end within {} bytes", kLongestHead);
     MAKAR_TRY(FormPart part, read_head(body.substr(line + 2, head_end - line - 2)));
     const size_t from = head_end + 4, end = body.find(mark, head_end + 2);
     if (end == body.npos) return error_at("body", "the form ends in the middle of part {}", parts.size() + 1);
-    // An empty part's mark may begin with the line end of its headers.
+    // For an empty part, the boundary may start at the CRLF that ends the headers.
     part.data = end < from ? std::string_view() : body.substr(from, end - from);
     parts.push_back(std::move(part));
     if (parts.size() > kMostParts) return error_at("body", "a form has {} parts at most", kMostParts);

@@ -1,4 +1,5 @@
-// Forms with files (multipart/form-data, RFC 7578), as browsers and clients send them. Nothing is copied.
+// Parses forms with files (multipart/form-data, RFC 7578), as browsers and clients send them. Nothing is
+// copied.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,11 +12,11 @@ namespace makar {
 
 struct FormPart {
   std::string name;
-  std::optional<std::string> filename;  // of files
-  std::string_view data;                // inside the body
+  std::optional<std::string> filename;  // only for files
+  std::string_view data;                // a view into the body
 };
 
-// The boundary that a content-type header names.
+// The boundary in a content-type header.
 Result<std::string> form_boundary(const std::string& content_type);
 // The parts of a body, in order.
 Result<std::vector<FormPart>> read_form(std::string_view body, const std::string& boundary);

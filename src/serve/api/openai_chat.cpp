@@ -45,7 +45,7 @@ class ChatShape : public OpenAiShape {
   }
 
  private:
-  // Each answer begins with its role.
+  // The first chunk of each answer contains the role.
   std::string introduce(size_t answer) {
     if (answer >= begun_.size()) begun_.resize(answer + 1);
     if (begun_[answer]) return {};

@@ -9,11 +9,6 @@ namespace {
 
 constexpr size_t kMostPrompts = 128;
 
-size_t characters(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 class CompletionShape : public OpenAiShape {
  public:
   CompletionShape(const AskContext& c, bool include_usage, bool logprobs)
@@ -43,8 +38,7 @@ class CompletionShape : public OpenAiShape {
   }
   Json logprobs_json(const AnswerPiece& piece) const {
     if (!logprobs_) return nullptr;
-    Json tokens = Json::array(), values = Json::array(), tops = Json::array(), offsets = Json::array();
-    size_t offset = piece.text_begin;
+    Json tokens = Json::array(), values = Json::array(), tops = Json::array();
     for (const Written& token : piece.tokens) {
       const bool known = token.logprobs.rank >= 0;
       const std::string& text = token_at(tokens_, token.id);
@@ -54,13 +48,11 @@ class CompletionShape : public OpenAiShape {
       tokens.push_back(text);
       values.push_back(known ? Json(std::max(token.logprobs.chosen, -9999.0F)) : Json());
       tops.push_back(known ? std::move(top) : Json());
-      offsets.push_back(offset);
-      offset += characters(text);
     }
     return {{"tokens", std::move(tokens)},
             {"token_logprobs", std::move(values)},
             {"top_logprobs", std::move(tops)},
-            {"text_offset", std::move(offsets)}};
+            {"text_offset", piece.text_offsets}};
   }
 };
 
@@ -74,7 +66,7 @@ Result<std::vector<int64_t>> read_ids(const Json& list, const std::string& place
   return ids;
 }
 
-// A text, texts, ids, or lists of ids.
+// `prompt`: a string, strings, ids, or lists of ids.
 Result<std::vector<PromptInput>> read_prompts(const Json& body) {
   std::vector<PromptInput> out;
   if (!body.contains("prompt")) return error_at("prompt", "is missing");
@@ -108,7 +100,7 @@ Result<std::vector<PromptInput>> read_prompts(const Json& body) {
 Result<Ask> read_completion(const Json& body, const AskContext& context) {
   Ask ask;
   ask.write = context.defaults;
-  ask.write.max_new_tokens = 16, ask.max_given = true;  // the default of this route
+  ask.write.max_new_tokens = 16, ask.max_given = true;  // OpenAI's default for this route
   MAKAR_TRY(const bool include_usage, read_stream(body, ask));
   MAKAR_TRY(ask.echo, flag_field(body, "echo"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));

@@ -1,4 +1,5 @@
-// What OpenAI's two routes of writing have in common: the head of every answer, chunks, the end of a stream.
+// The common part of OpenAI's two completion routes: the header fields of every answer, chunks, the end of a
+// stream.
 #pragma once
 #include "serve/api/ask.h"
 
@@ -20,10 +21,10 @@ class OpenAiShape : public AnswerShape {
   bool include_usage_, logprobs_;
 };
 
-// Tokens with their log-probabilities and alternatives, as chats and responses tell them.
+// Tokens with log-probabilities and alternatives, in the format of chat completions and responses.
 Json logprobs_json(const std::vector<Written>& written, const std::vector<std::string>& tokens);
 
-// `model`, `stream` and `stream_options`; whether the stream tells its usage.
+// Reads `model`, `stream` and `stream_options`. Returns whether the stream includes usage.
 Result<bool> read_stream(const Json& body, Ask& ask);
 
 }  // namespace makar

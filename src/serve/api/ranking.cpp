@@ -23,7 +23,7 @@ bool is_harmless(const std::string& label, size_t index, bool multi_label) {
   for (const char* word : {"safe", "neutral", "normal", "clean", "ok", "okay", "none", "benign", "nontoxic",
                            "harmless", "acceptable"})
     if (plain == word) return true;
-  // Classes without names: the first is what texts mostly are.
+  // Unnamed classes: by convention the first is the benign one.
   return !multi_label && index == 0 && label == "LABEL_0";
 }
 

@@ -1,5 +1,5 @@
-// POST /v1/rerank (Cohere's and Jina's form) and POST /v1/moderations: what is asked, and the answers made of
-// scores.
+// POST /v1/rerank (Cohere's and Jina's format) and POST /v1/moderations: parsing of requests, and answers
+// from scores.
 #pragma once
 #include <string>
 #include <vector>
@@ -16,16 +16,16 @@ struct RerankAsk {
 };
 
 Result<RerankAsk> read_rerank(const Json& body);
-// Best first, `top_n` of them.
+// The `top_n` best documents, best first.
 Json rerank_json(const RerankAsk& ask, const std::vector<double>& scores, const std::string& model,
                  const std::string& id, int64_t tokens);
-// How relevant a document is, from the logits of a cross-encoder: one number, or no and yes.
+// The relevance of a document from cross-encoder logits: one value, or two (no, yes).
 Result<double> relevance(const std::vector<float>& logits);
 
-// The texts.
+// The texts to classify.
 Result<std::vector<std::string>> read_moderation(const Json& body);
-// `probabilities`: of each text, a number a label. A label that says of itself that nothing is wrong
-// ("not-toxic", "neutral", "safe") never flags a text.
+// `probabilities`: per text, one value per label. Benign labels ("not-toxic", "neutral", "safe") never flag
+// a text.
 Json moderation_json(const std::vector<std::vector<double>>& probabilities,
                      const std::vector<std::string>& labels, bool multi_label, const std::string& model,
                      const std::string& id);

@@ -1,5 +1,7 @@
 #include "serve/api/response_store.h"
 
+#include <algorithm>
+
 #include "base/shown.h"
 #include "llm/session.h"
 #include "serve/api/fields.h"
@@ -18,16 +20,32 @@ void ResponseStore::drop(std::list<Kept>::iterator kept) {
 }
 
 void ResponseStore::keep(const std::string& owner, const Json& response, Json input) {
-  Kept kept{key_of(owner, response["id"].get<std::string>()), response, std::move(input), 0};
-  // A value in memory takes a few times its text.
-  kept.bytes = 4 * (dump(kept.response).size() + dump(kept.input).size());
+  // Estimate: parsed JSON takes a few times its text.
+  const size_t bytes = 4 * (dump(response).size() + dump(input).size());
+  Kept kept{owner, key_of(owner, response["id"].get<std::string>()), std::make_shared<const Json>(response),
+            std::make_shared<const Json>(std::move(input)), bytes};
   const std::lock_guard lock(mutex_);
-  if (kept.bytes > most_bytes_ || most_ == 0) return;
-  while (!kept_.empty() && (kept_.size() >= most_ || bytes_ + kept.bytes > most_bytes_))
-    drop(std::prev(kept_.end()));
+  if (kept.bytes > most_bytes_ / (owner.empty() ? 1 : 4) || most_ == 0) return;
+  make_room(owner, kept.bytes);
   bytes_ += kept.bytes;
   kept_.push_front(std::move(kept));
   by_key_[kept_.front().key] = kept_.begin();
+}
+
+void ResponseStore::make_room(const std::string& owner, size_t bytes) {
+  size_t count = 0, own = 0;
+  for (const Kept& kept : kept_)
+    if (kept.owner == owner) ++count, own += kept.bytes;
+  const size_t share = owner.empty() ? 1 : 4, most = std::max<size_t>(most_ / share, 1);
+  for (auto it = kept_.end(); it != kept_.begin() && (count >= most || own + bytes > most_bytes_ / share);) {
+    const auto last = std::prev(it);
+    if (last->owner == owner)
+      --count, own -= last->bytes, drop(last);
+    else
+      it = last;
+  }
+  while (!kept_.empty() && (kept_.size() >= most_ || bytes_ + bytes > most_bytes_))
+    drop(std::prev(kept_.end()));
 }
 
 Result<ResponseStore::Kept*> ResponseStore::find(const std::string& owner, const std::string& id) {
@@ -38,13 +56,13 @@ Result<ResponseStore::Kept*> ResponseStore::find(const std::string& owner, const
   return &kept_.front();
 }
 
-Result<Json> ResponseStore::response(const std::string& owner, const std::string& id) {
+Result<ResponseStore::Shared> ResponseStore::response(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const Kept* kept, find(owner, id));
   return kept->response;
 }
 
-Result<Json> ResponseStore::input(const std::string& owner, const std::string& id) {
+Result<ResponseStore::Shared> ResponseStore::input(const std::string& owner, const std::string& id) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const Kept* kept, find(owner, id));
   return kept->input;
@@ -58,25 +76,28 @@ Status ResponseStore::remove(const std::string& owner, const std::string& id) {
 }
 
 Result<Json> ResponseStore::conversation(const std::string& owner, const std::string& id) {
-  const std::lock_guard lock(mutex_);
-  std::vector<const Kept*> turns;
-  size_t items = 0;
-  for (std::string next = id; !next.empty();) {
-    const auto kept = find(owner, next);
-    if (!kept.ok())
-      return error_of(Error::Kind::kNotFound, "previous_response_id", "no response {} is kept{}", shown(next),
-                      next == id ? std::string() : "; " + shown(id) + " goes on from it");
-    turns.push_back(*kept);
-    items += (*kept)->input.size() + (*kept)->response["output"].size();
-    if (items > kMostMessages)
-      return error_at("previous_response_id", "the conversation has more than {} items", kMostMessages);
-    const Json& previous = (*kept)->response["previous_response_id"];
-    next = previous.is_string() ? previous.get<std::string>() : "";
+  std::vector<Shared> items;  // from the last turn to the first
+  size_t count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    for (std::string next = id; !next.empty();) {
+      const auto found = find(owner, next);
+      if (!found.ok())
+        return error_of(Error::Kind::kNotFound, "previous_response_id", "no response {} is kept{}",
+                        shown(next), next == id ? std::string() : "; " + shown(id) + " continues it");
+      const Kept& kept = **found;
+      items.push_back(kept.response), items.push_back(kept.input);
+      count += kept.input->size() + (*kept.response)["output"].size();
+      if (count > kMostMessages)
+        return error_at("previous_response_id", "the conversation has more than {} items", kMostMessages);
+      const Json& previous = (*kept.response)["previous_response_id"];
+      next = previous.is_string() ? previous.get<std::string>() : "";
+    }
   }
   Json out = Json::array();
-  for (size_t i = turns.size(); i-- > 0;) {
-    for (const Json& item : turns[i]->input) out.push_back(item);
-    for (const Json& item : turns[i]->response["output"]) out.push_back(item);
+  for (size_t i = items.size(); i-- > 0;) {
+    const bool is_input = i % 2 == 1;
+    for (const Json& item : is_input ? *items[i] : (*items[i])["output"]) out.push_back(item);
   }
   return out;
 }

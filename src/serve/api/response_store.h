@@ -1,8 +1,9 @@
-// Answers of /v1/responses that are kept: a client goes on with one by its id alone. In memory, bounded; what
-// was not used for the longest time goes first.
+// Stored answers of /v1/responses, so that a client can continue a conversation by id. In memory and bounded;
+// the least recently used is evicted first.
 #pragma once
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -12,13 +13,15 @@ namespace makar {
 
 class ResponseStore {
  public:
+  // Each owner is limited to a quarter of both limits; without owners there is no such limit.
   explicit ResponseStore(size_t most = 1024, size_t most_bytes = size_t{64} << 20)
       : most_(most), most_bytes_(most_bytes) {}
 
-  // Nobody but its owner finds a response. `input`: the items that this request added to the conversation.
+  using Shared = std::shared_ptr<const Json>;  // readable without lock or copy
+  // A response is visible only to its owner. `input`: the items that this request added to the conversation.
   void keep(const std::string& owner, const Json& response, Json input);
-  Result<Json> response(const std::string& owner, const std::string& id);
-  Result<Json> input(const std::string& owner, const std::string& id);
+  Result<Shared> response(const std::string& owner, const std::string& id);
+  Result<Shared> input(const std::string& owner, const std::string& id);
   Status remove(const std::string& owner, const std::string& id);
   // All items of the conversation that ends with this response, its own output included.
   Result<Json> conversation(const std::string& owner, const std::string& id);
@@ -26,16 +29,18 @@ class ResponseStore {
 
  private:
   struct Kept {
-    std::string key;  // owner and id
-    Json response, input;
+    std::string owner, key;  // key: owner and id
+    Shared response, input;
     size_t bytes = 0;
   };
   Result<Kept*> find(const std::string& owner, const std::string& id);
   void drop(std::list<Kept>::iterator kept);
+  // Evicts the least recently used responses until `bytes` fit.
+  void make_room(const std::string& owner, size_t bytes);
 
   const size_t most_, most_bytes_;
   mutable std::mutex mutex_;
-  std::list<Kept> kept_;  // the last one used first
+  std::list<Kept> kept_;  // most recently used first
   std::map<std::string, std::list<Kept>::iterator> by_key_;
   size_t bytes_ = 0;
 };

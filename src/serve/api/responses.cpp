@@ -1,4 +1,4 @@
-// POST /v1/responses: items instead of messages, and conversations that the server remembers.
+// POST /v1/responses: items instead of messages, and conversations stored on the server.
 #include <set>
 
 #include "base/shown.h"
@@ -20,7 +20,7 @@ Result<std::string> needed_text(const Json& object, const char* key, const std::
   return object[key].get<std::string>();
 }
 
-// Calls stand beside the text of the assistant's message that they belong to.
+// Adds a tool call to the preceding assistant message, or to a new one.
 void add_call(Json call, Json& messages) {
   if (messages.empty() || messages.back()["role"] != "assistant")
     messages.push_back({{"role", "assistant"}, {"content", ""}});
@@ -46,14 +46,14 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
     if (!item.contains("output")) return error_at(place + ".output", "is missing");
     MAKAR_TRY(std::string output, read_content(item["output"], place + ".output"));
     messages.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(output)}});
-  } else if (type != "reasoning") {  // what was thought before is no part of the prompt
+  } else if (type != "reasoning") {  // earlier reasoning is not part of the prompt
     return unsupported(place + ".type",
                        "expected message, function_call or function_call_output, got " + shown(type));
   }
   return Done{};
 }
 
-// A text is one message of the user.
+// A string is a single user message.
 Result<Json> read_input(const Json& body) {
   if (!body.contains("input")) return error_at("input", "is missing: a text or a list of items");
   const Json& given = body["input"];
@@ -98,7 +98,7 @@ Status read_tools_of(const Json& body, Json& form) {
   return Done{};
 }
 
-// text.format, which is response_format without a level.
+// Converts text.format to response_format, which has one more nesting level.
 Status read_text_format(const Json& body, Json& form) {
   MAKAR_TRY(const Json text, object_field(body, "text"));
   if (!text.is_object() || !text.contains("format")) return Done{};
@@ -115,7 +115,7 @@ Status read_include(const Json& body, Json& form) {
   bool logprobs = false;
   for (const std::string& what : include) {
     if (what == "message.output_text.logprobs") logprobs = true;
-    // What other tools would add is never there.
+    // Accept and ignore fields of tools that are not supported.
     else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
       return error_at("include", "{} is not known", shown(what));
   }
@@ -136,7 +136,7 @@ Status refuse_what_is_not_there(const Json& body) {
   return Done{};
 }
 
-// What the answer repeats of the request.
+// Request fields that the answer repeats.
 Json head_of(const Json& body, const Ask& ask) {
   const auto given = [&](const char* key, const Json& fallback) {
     return body.contains(key) ? body[key] : fallback;
@@ -159,7 +159,7 @@ Json head_of(const Json& body, const Ask& ask) {
 }  // namespace
 
 Result<Ask> read_response(const Json& body, const AskContext& context) {
-  // Keys that mean something else in a chat, or nothing here; the others (samplers) are the same.
+  // Keys with a different meaning in chat completions, or none here. The others (sampling) are passed on.
   static const std::set<std::string> apart = {
       "input",   "instructions", "messages",        "tools",          "tool_choice",
       "text",    "include",      "response_format", "stream_options", "previous_response_id",

@@ -107,7 +107,7 @@ void ResponsesShape::complete(const AnswerEnd& end, const Usage& usage) {
   if (store_) store_->keep(owner_, response_, std::move(input_));
 }
 
-// The same way as a stream takes, its events unheard.
+// Uses the streaming path and discards the events.
 std::string ResponsesShape::whole(const std::vector<WholeAnswer>& answers, const Usage& usage) {
   piece(0, answers.at(0));
   end(0, answers[0].end);

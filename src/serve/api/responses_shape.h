@@ -1,4 +1,4 @@
-// What /v1/responses answers: one object, or its typed events in order.
+// Writes the answers of /v1/responses: one object, or its typed events in order.
 #pragma once
 #include "serve/api/openai_shape.h"
 #include "serve/api/response_store.h"
@@ -7,7 +7,7 @@ namespace makar {
 
 class ResponsesShape : public AnswerShape {
  public:
-  // `head`: what the request says of itself, as the answer repeats it. Kept in `store` where there is one.
+  // `head`: request fields that the answer repeats. The answer is saved in `store` unless it is null.
   ResponsesShape(const AskContext& context, Json head, bool logprobs, Json input,
                  std::shared_ptr<ResponseStore> store);
   Dialect dialect() const override { return Dialect::kOpenAi; }
@@ -26,7 +26,7 @@ class ResponsesShape : public AnswerShape {
   std::string tell_call(const ToolCall& call);
   Json part() const;
   Json item_id(const char* prefix) const;
-  // The output is complete: status, usage, and into the store.
+  // Sets status and usage of the finished response and stores it.
   void complete(const AnswerEnd& end, const Usage& usage);
 
   Json response_;
@@ -36,8 +36,8 @@ class ResponsesShape : public AnswerShape {
   Json input_;
   std::shared_ptr<ResponseStore> store_;
   int64_t sequence_ = 0;
-  bool in_message_ = false;  // the last item of the output is a message that still grows
-  std::string text_;         // of it
+  bool in_message_ = false;  // the last output item is an open message
+  std::string text_;         // of the open message
   Json text_logprobs_ = Json::array();
   AnswerEnd end_;
 };

@@ -18,14 +18,14 @@ std::string trimmed(std::string_view text) {
   return std::string(text.substr(from, text.find_last_not_of(kBlanks) - from + 1));
 }
 
-// The length of the longest end of `text` that begins `mark`.
+// The length of the longest suffix of `text` that is a proper prefix of `mark`.
 size_t begins_at_end(std::string_view text, std::string_view mark) {
   for (size_t n = std::min(mark.size() - 1, text.size()); n > 0; --n)
     if (text.substr(text.size() - n) == mark.substr(0, n)) return n;
   return 0;
 }
 
-// An answer that begins like JSON, or like a mark before it, may be a call as a whole.
+// Whether the whole answer may be a call: it starts like JSON, or like a marker before it.
 bool may_be_whole(const std::string& text) {
   const std::string head = trimmed(text);
   if (head.empty() || head[0] == '{') return true;
@@ -46,7 +46,7 @@ std::string call_id() {
 }  // namespace
 
 void ToolCallReader::say(const std::string& text, AnswerPiece& out) {
-  // Blanks after a call are no text.
+  // Skip whitespace after a call.
   const size_t from = !begun_ && calls_ > 0 ? std::min(text.find_first_not_of(kBlanks), text.size()) : 0;
   if (from < text.size()) begun_ = true;
   out.text += text.substr(from);
@@ -115,7 +115,7 @@ void ToolCallReader::read(bool all, AnswerPiece& out) {
     }
     const size_t taken = end == std::string::npos ? held_.size() : end + close.size();
     if (take_calls(inside, out))
-      begun_ = false;  // blanks that follow are no text
+      begun_ = false;  // skip whitespace after the call
     else
       say(held_.substr(0, taken), out);
     held_.erase(0, taken);

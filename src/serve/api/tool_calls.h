@@ -1,9 +1,10 @@
-// Calls of tools in what a model writes, in the styles that chat templates ask for:
+// Parses tool calls in generated text, in the formats of chat templates:
 //   <tool_call>{"name": ..., "arguments": {...}}</tool_call>     Hermes, Qwen, MiniMind
 //   <function=NAME>{...}</function>                              Llama 3.1
 //   [TOOL_CALLS] [{"name": ..., "arguments": {...}}, ...]        Mistral, its mark shown or not
 //   {"name": ..., "parameters": {...}}                           Llama 3, as the whole answer
-// Text that may begin a call is held back until it is known; what is no call of a known tool stays text.
+// Text that may be the start of a call is held back until that is decided; anything that is not a call of a
+// known tool stays text.
 #pragma once
 #include <set>
 #include <string>
@@ -15,11 +16,11 @@ namespace makar {
 
 class ToolCallReader {
  public:
-  // Without names every text passes as it is.
+  // Without names all text passes through unchanged.
   ToolCallReader(std::set<std::string> names, bool parallel)
       : names_(std::move(names)), parallel_(parallel) {}
 
-  // Text and calls that are certain.
+  // Returns text and calls that are already decided.
   AnswerPiece push(const std::string& text);
   AnswerPiece finish();
   size_t calls() const { return calls_; }
@@ -33,11 +34,11 @@ class ToolCallReader {
   std::set<std::string> names_;
   bool parallel_;
   std::string held_;
-  bool begun_ = false;  // text was handed out
+  bool begun_ = false;  // text was returned
   size_t calls_ = 0;
 };
 
-// The schema of an answer that is a call of one of the tools (or of the one called `name`), as JSON text.
+// The JSON schema (as text) of a call of one of the tools, or of the tool `name`.
 std::string call_schema(const Json& tools, const std::string& name);
 
 }  // namespace makar

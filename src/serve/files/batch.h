@@ -1,4 +1,4 @@
-// A batch: requests as lines of a file, and what is known of its progress.
+// A batch: requests as lines of a file, and the state of its progress.
 #pragma once
 #include <memory>
 #include <set>
@@ -13,28 +13,28 @@ namespace makar {
 // {"custom_id", "method": "POST", "url", "body"}
 struct BatchLine {
   std::string custom_id;
-  size_t begin = 0, end = 0;  // its bytes in the file
+  size_t begin = 0, end = 0;  // byte range in the file
 };
 
 struct BatchInput {
   std::shared_ptr<const MappedFile> file;
   std::vector<BatchLine> lines;
-  Json errors = Json::array();  // what is wrong with which line; none: all are fine
+  Json errors = Json::array();  // errors per line; empty: all lines are valid
 
-  // The request of a line.
+  // The request body of a line.
   Result<Json> body(const BatchLine& line) const;
 };
 
-// Every line is read and checked for `endpoint`; requests themselves are judged when their turn comes.
+// Parses all lines and checks them for `endpoint`; request bodies are validated when they run.
 Result<BatchInput> read_batch(const std::string& path, const std::string& endpoint);
 
-// A line of the answers.
+// Formats one line of the output file.
 std::string batch_answer(const std::string& custom_id, int status, const std::string& body);
 
-// Answers that are there already. What a process that ended in the middle of a line left of it is cut off.
+// Reads the custom ids of answers already on disk. Truncates an incomplete last line left by a crash.
 Status recover_answers(const std::string& path, std::set<std::string>& custom_ids);
 
-// The record of a new batch, as the API shows it. Errors name the field that is wrong.
+// The API object of a new batch. Errors name the invalid field.
 Result<Json> new_batch(const Json& body);
 bool is_over(const Json& batch);  // completed, failed, expired or cancelled
 

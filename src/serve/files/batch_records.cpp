@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 #include <filesystem>
+#include <set>
 
 #include "base/shown.h"
 #include "serve/api/fields.h"
@@ -12,9 +13,10 @@
 namespace makar {
 namespace {
 
+// Limits per owner.
 constexpr size_t kMostUnfinished = 100, kMostKept = 1000;
 
-// What the rest of the program takes for granted.
+// Checks the fields that other code relies on.
 bool is_batch(const Json& batch) {
   if (!batch.is_object()) return false;
   for (const char* key : {"id", "status", "endpoint", "input_file_id"})
@@ -36,13 +38,14 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
   BatchRecord record{batch, owner, FileStore::new_id(), FileStore::new_id()};
   {
     const std::lock_guard lock(mutex_);
-    const auto open = std::count_if(records_.begin(), records_.end(),
-                                    [](const auto& one) { return !is_over(one.second.batch); });
+    const auto open = std::count_if(records_.begin(), records_.end(), [&](const auto& one) {
+      return one.second.owner == owner && !is_over(one.second.batch);
+    });
     if (static_cast<size_t>(open) >= kMostUnfinished)
       return error_of(Error::Kind::kLimit, "memory", "{} batches are waiting; try again later", open);
     MAKAR_CHECK_OK(save(record));
     records_[batch["id"].get<std::string>()] = std::move(record);
-    forget_old();
+    forget_old(owner);
   }
   return batch;
 }
@@ -99,10 +102,15 @@ Status BatchRecords::change(const std::string& id, const Json& fields) {
 }
 
 BatchRecords::BatchRecords(FileStore& files) : files_(files) {
-  if (is_folder(files_.folder())) load();
+  if (!is_folder(files_.folder())) return;
+  load();
+  std::set<std::string> parts;
+  for (const auto& [id, record] : records_)
+    if (!is_over(record.batch)) parts.insert(record.output_id), parts.insert(record.error_id);
+  files_.remove_orphans(parts);
 }
 
-// Records that cannot be read are left where they are.
+// Unreadable records are ignored and stay on disk.
 void BatchRecords::load() {
   namespace fs = std::filesystem;
   std::error_code failed;
@@ -121,12 +129,14 @@ void BatchRecords::load() {
   }
 }
 
-// The oldest of those that are over.
-void BatchRecords::forget_old() {
-  while (records_.size() > kMostKept) {
+// Removes the owner's oldest finished batches.
+void BatchRecords::forget_old(const std::string& owner) {
+  size_t own = 0;
+  for (const auto& [id, record] : records_) own += record.owner == owner;
+  for (; own > kMostKept; --own) {
     auto oldest = records_.end();
     for (auto it = records_.begin(); it != records_.end(); ++it)
-      if (is_over(it->second.batch) &&
+      if (it->second.owner == owner && is_over(it->second.batch) &&
           (oldest == records_.end() || it->second.batch["created_at"] < oldest->second.batch["created_at"]))
         oldest = it;
     if (oldest == records_.end()) return;
@@ -135,20 +145,32 @@ void BatchRecords::forget_old() {
   }
 }
 
-std::optional<BatchRecord> BatchRecords::next() const {
+std::optional<BatchRecord> BatchRecords::next() {
   const std::lock_guard lock(mutex_);
-  const BatchRecord* oldest = nullptr;
+  const BatchRecord* best = nullptr;
+  const auto rank = [&](const BatchRecord& record) {
+    const auto turn = turns_.find(record.owner);
+    return std::pair(turn == turns_.end() ? 0 : turn->second, record.batch["created_at"].get<int64_t>());
+  };
   for (const auto& [id, record] : records_)
-    if (!is_over(record.batch) && (!oldest || record.batch["created_at"] < oldest->batch["created_at"]))
-      oldest = &record;
-  return oldest ? std::optional(*oldest) : std::nullopt;
+    if (!is_over(record.batch) && (!best || rank(record) < rank(*best))) best = &record;
+  if (!best) return std::nullopt;
+  turns_[best->owner] = ++turn_;
+  return *best;
+}
+
+bool BatchRecords::others_wait(const std::string& owner) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(records_.begin(), records_.end(), [&](const auto& one) {
+    return one.second.owner != owner && !is_over(one.second.batch);
+  });
 }
 
 void BatchRecords::note(const std::string& id, const Json& fields) {
   const std::lock_guard lock(mutex_);
   BatchRecord& record = records_.at(id);
   for (const auto& [key, value] : fields.items()) {
-    // Whoever cancels is not overtaken by a batch that was just about to begin.
+    // A starting batch must not overwrite a concurrent cancellation.
     if (key == "status" && value == "in_progress" && record.batch["status"] == "cancelling") continue;
     record.batch[key] = value;
   }

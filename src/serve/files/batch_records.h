@@ -1,4 +1,4 @@
-// What is known of every batch, in memory and beside the files.
+// The records of all batches, in memory and in the folder of the file store.
 #pragma once
 #include <map>
 #include <mutex>
@@ -10,36 +10,40 @@
 namespace makar {
 
 struct BatchRecord {
-  Json batch;                       // as the API shows it
-  std::string owner;                // who alone finds it
-  std::string output_id, error_id;  // of its files, whether they are there yet or not
+  Json batch;                       // the API object
+  std::string owner;                // the batch is visible only to its owner
+  std::string output_id, error_id;  // file ids, reserved in advance
 };
 
 class BatchRecords {
  public:
-  // The store outlives it.
+  // The store must outlive this object.
   explicit BatchRecords(FileStore& files);
 
   Result<Json> create(const std::string& owner, const Json& body);
   Result<Json> find(const std::string& owner, const std::string& id) const;
   Result<Json> cancel(const std::string& owner, const std::string& id);
-  std::vector<Json> list(const std::string& owner) const;  // the newest first
-  // Whether a batch that is not over reads this file.
+  std::vector<Json> list(const std::string& owner) const;  // newest first
+  // Whether an unfinished batch reads this file.
   bool reads(const std::string& file_id) const;
-  // The oldest one that is not over.
-  std::optional<BatchRecord> next() const;
-  // Changes a record, on disk too; note(): in memory alone.
+  // The next batch to run: round robin over owners, oldest unfinished batch first.
+  std::optional<BatchRecord> next();
+  // Whether another owner has an unfinished batch.
+  bool others_wait(const std::string& owner) const;
+  // change() updates a record in memory and on disk, note() only in memory.
   Status change(const std::string& id, const Json& fields);
   void note(const std::string& id, const Json& fields);
 
  private:
   void load();
   Status save(const BatchRecord& record) const;
-  void forget_old();
+  void forget_old(const std::string& owner);
 
   FileStore& files_;
   mutable std::mutex mutex_;
   std::map<std::string, BatchRecord> records_;
+  std::map<std::string, uint64_t> turns_;  // by owner: number of its last turn
+  uint64_t turn_ = 0;
 };
 
 }  // namespace makar

@@ -12,7 +12,8 @@
 namespace makar {
 namespace {
 
-constexpr std::chrono::seconds kPause{1};  // before what the server has no room for is tried again
+constexpr std::chrono::seconds kPause{1};  // before a line that the server has refused is tried again
+constexpr std::chrono::seconds kTurn{5};   // of an owner, while others wait
 
 int64_t now() { return std::time(nullptr); }
 
@@ -26,7 +27,7 @@ struct BatchRunner::Work {
   std::map<size_t, std::weak_ptr<LineReply>> under_way;
   std::optional<LineFile> output, errors;
   int64_t completed = 0, failed = 0, expires = 0;
-  std::chrono::steady_clock::time_point not_before;
+  std::chrono::steady_clock::time_point not_before, turn_ends = std::chrono::steady_clock::now() + kTurn;
 };
 
 BatchRunner::BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together)
@@ -62,7 +63,7 @@ void BatchRunner::run() {
   }
 }
 
-// Brings one batch to its end, unless the process ends before.
+// Runs one batch to its end, or until its owner's turn is over and others wait.
 void BatchRunner::work(const BatchRecord& record) {
   ++round_;  // late answers of other batches are not meant for this one
   Work work;
@@ -74,7 +75,11 @@ void BatchRunner::work(const BatchRecord& record) {
       if (stopping_ || is_over(batch)) return let_go(work), Done{};
       if (batch["status"] == "cancelling") return let_go(work), finish(work, "cancelled");
       if (now() >= work.expires) return let_go(work), finish(work, "expired");
-      send_lines(work);
+      const bool turn_over =
+          std::chrono::steady_clock::now() >= work.turn_ends && records_.others_wait(work.record.owner);
+      if (turn_over && work.under_way.empty() && !work.todo.empty())
+        return Done{};  // it continues with the owner's next turn
+      if (!turn_over) send_lines(work);
       MAKAR_CHECK_OK(take_answers(work));
       if (work.todo.empty() && work.under_way.empty()) return finish(work, "completed");
     }
@@ -87,13 +92,15 @@ void BatchRunner::work(const BatchRecord& record) {
   }
   if (done.ok() || stopping_) return;
   let_go(work);
-  const Json error = {
-      {"code", "server_error"}, {"message", done.error().message}, {"param", nullptr}, {"line", nullptr}};
+  const Json error = {{"code", "server_error"},
+                      {"message", ApiError::of(done.error()).message},
+                      {"param", nullptr},
+                      {"line", nullptr}};
   const Json fields = {{"status", "failed"},
                        {"failed_at", now()},
                        {"errors", {{"object", "list"}, {"data", Json::array({error})}}}};
   if (const Status told = records_.change(work.id, fields); !told.ok()) {
-    records_.note(work.id, fields);  // the disk takes nothing: at least nobody tries for ever
+    records_.note(work.id, fields);  // the disk takes nothing; the batch is not tried again
   }
 }
 
@@ -149,7 +156,7 @@ void BatchRunner::send_lines(Work& work) {
   }
 }
 
-// Waits for answers and writes them down.
+// Waits for answers and writes them to the files.
 Status BatchRunner::take_answers(Work& work) {
   std::deque<LineAnswer> taken;
   {
@@ -159,6 +166,7 @@ Status BatchRunner::take_answers(Work& work) {
     mail_->woken = false;
     taken.swap(mail_->answers);
   }
+  bool to_output = false, to_errors = false;
   for (const LineAnswer& answer : taken) {
     if (answer.round != round_ || work.under_way.erase(answer.line) == 0) continue;
     const bool later = answer.status == 429 || answer.status == 503 || (answer.status == 0 && stopping_);
@@ -174,8 +182,12 @@ Status BatchRunner::take_answers(Work& work) {
                      answer.status == 0 ? error_body(Dialect::kOpenAi, dropped) : answer.body);
     MAKAR_CHECK_OK((fine ? work.output : work.errors)->append(text));
     ++(fine ? work.completed : work.failed);
+    (fine ? to_output : to_errors) = true;
   }
   if (taken.empty()) return Done{};
+  // An answer that is counted is on disk: a machine that stops loses none of them.
+  if (to_output) MAKAR_CHECK_OK(work.output->sync());
+  if (to_errors) MAKAR_CHECK_OK(work.errors->sync());
   records_.note(work.id, {{"request_counts", counts(work)}});
   return Done{};
 }

@@ -1,6 +1,6 @@
-// The thread that brings batches on: one after the other, a few lines at a time, each a request like any
-// other but behind all that somebody waits for. What is answered is on disk at once, so a new process goes on
-// where the last one ended.
+// The thread that runs batches: one batch at a time, a few lines in flight, each a request with a lower
+// priority than all interactive ones. Every answer is written to disk at once, so a new process resumes where
+// the last one ended.
 #pragma once
 #include <atomic>
 #include <functional>
@@ -15,18 +15,18 @@ struct LineMail;
 
 class BatchRunner {
  public:
-  // Answers a request of a batch through `reply`, at any time and from any thread, or drops it.
+  // Runs one batch request. `reply` is answered later from any thread, or dropped.
   using Send =
       std::function<void(const BatchRecord& record, const Json& body, std::shared_ptr<HttpReply> reply)>;
-  // `together`: lines under way at a time. The stores outlive it.
+  // `together`: lines in flight. The stores must outlive the runner.
   BatchRunner(FileStore& files, BatchRecords& records, Send send, int64_t together);
   ~BatchRunner() { stop(); }
-  // Lines that are under way are let go; they are done when the batch is taken up again.
+  // Cancels lines in flight; they run again when the batch resumes.
   void stop();
-  void wake();  // there is a new batch, or one was cancelled
+  void wake();  // after a batch is added or cancelled
 
  private:
-  struct Work;  // a batch under way
+  struct Work;  // the running batch
 
   void run();
   void work(const BatchRecord& record);

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kLongestFilename = 255;
 
-// What a client calls its file, without folders; it is shown again, and nothing else.
+// The client's file name without folders. It is only displayed, never used as a path.
 Result<std::string> plain_name(const std::string& given) {
   const size_t slash = given.find_last_of("/\\");
   std::string name = slash == given.npos ? given : given.substr(slash + 1);
@@ -48,7 +48,7 @@ Json facts_of(const std::string& owner, const std::string& id, const std::string
           {"owner", owner}};
 }
 
-// What its owner sees of it.
+// The metadata as shown to clients.
 Json without_owner(Json facts) {
   facts.erase("owner");
   return facts;
@@ -78,7 +78,7 @@ Status FileStore::lock() {
                   "another server keeps its files there; give each a folder of its own");
 }
 
-// Facts are written first and go last: facts without bytes are what an upload cut short leaves behind.
+// Metadata is written first and deleted last, so metadata without data is an interrupted upload: delete it.
 Status FileStore::load() {
   std::error_code failed;
   for (fs::directory_iterator it(folder_, failed), end; !failed && it != end; it.increment(failed)) {
@@ -105,7 +105,7 @@ Status FileStore::prepare() {
   return load();
 }
 
-// `put` brings the bytes to their place.
+// Adds a file; `put` writes the data.
 Status FileStore::enter(Json facts, const std::function<Status()>& put) {
   const std::string id = facts["id"];
   MAKAR_CHECK_OK(write_file(facts_path(id), dump(facts)));
@@ -128,13 +128,33 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
   const std::string id = new_id();
   {
     const std::lock_guard guard(mutex_);
-    if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
+    size_t files = 0, held = 0;
+    for (const auto& [other, facts] : files_)
+      if (facts["owner"] == Json(owner)) ++files, held += facts["bytes"].get<size_t>();
+    const size_t share = limits_.share(owner);
+    if (files >= limits_.files / share || held + bytes.size() > limits_.all / share)
       return error_of(Error::Kind::kLimit, "file",
-                      "there is no room: {} files of {} bytes are kept; delete some", files_.size(), bytes_);
+                      "you keep {} files of {} bytes in all; {} files of {} bytes are the most: delete some",
+                      files, held, limits_.files / share, limits_.all / share);
+    if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
+      return error_of(Error::Kind::kLimit, "file", "the server keeps {} files of {} bytes and takes no more",
+                      files_.size(), bytes_);
     MAKAR_CHECK_OK(enter(facts_of(owner, id, name, purpose, bytes.size()),
                          [&] { return write_file(data_path(id), bytes); }));
   }
   return find(owner, id);
+}
+
+void FileStore::remove_orphans(const std::set<std::string>& ids) {
+  std::vector<std::string> orphans;
+  std::error_code failed;
+  for (fs::directory_iterator it(folder_, failed), end; !failed && it != end; it.increment(failed)) {
+    const fs::path& path = it->path();
+    const bool part = path.extension() == ".part" && path.stem().string().starts_with("file-");
+    const bool temporary = path.extension() == ".tmp";
+    if (temporary || (part && !ids.contains(path.stem().string()))) orphans.push_back(path.string());
+  }
+  for (const std::string& path : orphans) ::unlink(path.c_str());
 }
 
 Status FileStore::adopt(const std::string& owner, const std::string& id, const std::string& filename,

@@ -1,10 +1,11 @@
-// Files that clients upload and batches write: bytes and a few facts of each, in one folder. Names of clients
-// are facts, never paths.
+// Files uploaded by clients and written by batches: bytes and metadata in one folder. Names given by clients
+// are metadata, never paths.
 #pragma once
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,33 +15,36 @@
 namespace makar {
 
 struct FileLimits {
-  size_t bytes = size_t{100} << 20;  // of a file
+  size_t bytes = size_t{100} << 20;  // per file
   size_t files = 10000;
-  size_t all = size_t{16} << 30;  // bytes of all files together
+  size_t all = size_t{16} << 30;  // total bytes
+  // The divisor of both limits per owner: a quarter each, or everything without keys.
+  size_t share(const std::string& owner) const { return owner.empty() ? 1 : 4; }
 };
 
 class FileStore {
  public:
-  // What is in the folder; one that is not there is made with the first file. kLimit: another process has it.
+  // Opens the folder; a missing folder is created with the first file. kLimit: another process uses it.
   static Result<std::unique_ptr<FileStore>> open(const std::string& folder, FileLimits limits);
   ~FileStore();
 
-  // The facts of the new file: {"id", "object", "bytes", "created_at", "filename", "purpose", ...}. Nobody
-  // but its owner finds it.
+  // Adds a file and returns its metadata: {"id", "object", "bytes", "created_at", "filename", "purpose",
+  // ...}. The file is visible only to its owner.
   Result<Json> add(const std::string& owner, const std::string& filename, const std::string& purpose,
                    std::string_view bytes);
-  // What was written to part_path(id) becomes a file, whatever the bounds are; nothing where it is one
-  // already.
+  // Turns part_path(id) into a file, regardless of limits. Does nothing if the file exists.
   Status adopt(const std::string& owner, const std::string& id, const std::string& filename,
                const std::string& purpose);
   static std::string new_id();
   std::string part_path(const std::string& id) const { return folder_ + "/" + id + ".part"; }
+  // Deletes leftovers of a killed process: temporary files, and parts not in `ids` (output of batches).
+  void remove_orphans(const std::set<std::string>& ids);
   Result<Json> find(const std::string& owner, const std::string& id) const;
-  // Where its bytes are.
+  // The path of the file's data.
   Result<std::string> path(const std::string& owner, const std::string& id) const;
   Status remove(const std::string& owner, const std::string& id);
-  std::vector<Json> list(const std::string& owner) const;  // the newest first
-  // Makes the folder where it is not there yet.
+  std::vector<Json> list(const std::string& owner) const;  // newest first
+  // Creates, locks and loads the folder if that is not done yet.
   Status prepare();
   const std::string& folder() const { return folder_; }
   const FileLimits& limits() const { return limits_; }
@@ -55,9 +59,9 @@ class FileStore {
 
   const std::string folder_;
   const FileLimits limits_;
-  int lock_ = -1;  // a descriptor
+  int lock_ = -1;  // descriptor of the lock file
   mutable std::mutex mutex_;
-  std::map<std::string, Json> files_;  // by id; with their owners
+  std::map<std::string, Json> files_;  // metadata by id, including the owner
   size_t bytes_ = 0;
 };
 

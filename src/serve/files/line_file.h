@@ -1,4 +1,4 @@
-// A file that grows by whole lines.
+// A file to which whole lines are appended.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>

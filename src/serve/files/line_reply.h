@@ -1,4 +1,4 @@
-// The way back of one line of a batch: answers arrive as mail for the thread that brings batches on.
+// The reply of one batch line: answers are queued for the thread that runs batches.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -10,7 +10,7 @@
 namespace makar {
 
 struct LineAnswer {
-  uint64_t round;  // which time of being under way it belongs to
+  uint64_t round;  // the run of a batch that sent the line
   size_t line;
   int status;  // 0: the request was dropped
   std::string body;
@@ -20,7 +20,7 @@ struct LineMail {
   std::mutex mutex;
   std::condition_variable arrived;
   std::deque<LineAnswer> answers;
-  bool woken = false;  // something else happened
+  bool woken = false;  // wake() was called
 
   void post(LineAnswer answer) {
     {
@@ -44,7 +44,7 @@ class LineReply : public HttpReply {
       : mail_(std::move(mail)), round_(round), line_(line) {}
   ~LineReply() override { answer(0, {}); }
   void send(HttpResponse response) override { answer(response.status, std::move(response.body)); }
-  void begin(HttpResponse) override {}  // streams are refused before
+  void begin(HttpResponse) override {}  // streaming is rejected earlier
   void write(std::string) override {}
   void end() override {}
   void on_gone(std::function<void()> call) override {

@@ -18,11 +18,11 @@ constexpr size_t kChunk = size_t{16} << 10;
 struct HttpConnection::Parser : http::request_parser<http::string_body> {};
 
 HttpConnection::HttpConnection(std::unique_ptr<Transport> transport, std::shared_ptr<HttpShared> shared)
-    : transport_(std::move(transport)), shared_(std::move(shared)) {
+    : transport_(std::move(transport)), shared_(std::move(shared)), body_share_(shared_->bodies) {
   request_.remote = transport_->remote();
 }
 
-HttpConnection::~HttpConnection() = default;  // here, where Parser is known
+HttpConnection::~HttpConnection() = default;  // here, where Parser is complete
 
 void HttpConnection::enter(Phase phase, std::chrono::seconds time) {
   phase_ = phase;
@@ -35,9 +35,11 @@ void HttpConnection::start() {
   transport_->open([self = shared_from_this()](Code code) {
     if (self->phase_ == Phase::kClosed) return;
     if (code) return self->close();
-    if (!self->turned_away_) return self->next_request();
-    self->refuse(self->shared_->handler.broken(503, "too many connections; try again later"));
-    self->read();
+    self->guarded([&] {
+      if (!self->turned_away_) return self->next_request();
+      self->refuse(self->shared_->handler.broken(503, "too many connections; try again later"));
+      self->read();
+    });
   });
 }
 
@@ -52,23 +54,34 @@ HttpConnection::Clock::time_point HttpConnection::waiting_since() const {
   return waits ? since_ : Clock::time_point::max();
 }
 
+HttpConnection::Clock::time_point HttpConnection::uploading_since() const {
+  const bool uploads = phase_ == Phase::kBody && body_share_.counted() > 0;
+  return uploads ? since_ : Clock::time_point::max();
+}
+
+void HttpConnection::evict() {
+  refuse(shared_->handler.broken(
+      408, "the body arrived too slowly while other requests needed its memory; send the request again"));
+}
+
 void HttpConnection::close() {
   if (phase_ == Phase::kClosed) return;
   phase_ = Phase::kClosed;
   transport_->close();
-  hold(0);
+  body_share_.release();
+  more_ = nullptr, answer_held_ = nullptr;
   if (const auto exchange = exchange_.lock()) exchange->left();
   shared_->closed(*this);
 }
 
-// The transport is always read, also while an answer is made: a client who leaves is noticed. Only one who
-// sends further requests without end is made to wait.
+// Reads continuously, even while a request is processed, to detect that the client has closed. Stops reading
+// when too many pipelined bytes are buffered.
 void HttpConnection::read() {
   if (reading_ || phase_ == Phase::kClosed || input_.size() >= shared_->options.max_headers * 2) return;
   reading_ = true;
   chunk_.resize(kChunk);
   transport_->read_some(boost::asio::buffer(chunk_), [self = shared_from_this()](Code code, size_t bytes) {
-    self->was_read(code, bytes);
+    self->guarded([&] { self->was_read(code, bytes); });
   });
 }
 
@@ -90,7 +103,7 @@ void HttpConnection::next_request() {
   if (shared_->draining && input_.empty()) return close();
   parser_ = std::make_unique<Parser>();
   parser_->header_limit(static_cast<uint32_t>(shared_->options.max_headers));
-  parser_->body_limit(std::numeric_limits<uint64_t>::max());  // until the path is known
+  parser_->body_limit(std::numeric_limits<uint64_t>::max());  // set once the path is known
   head_bytes_ = 0;
   enter(Phase::kHead, shared_->options.header_time);
   parse();
@@ -107,7 +120,7 @@ void HttpConnection::parse_head() {
   Code code;
   const size_t taken = parser_->put(boost::asio::buffer(input_), code);
   input_.erase(0, taken);
-  // The parser counts where it has to wait; what comes at once is counted here.
+  // The parser enforces the limit only on incomplete headers; count complete ones here.
   head_bytes_ += taken;
   const bool more = code == http::error::need_more;
   if (head_bytes_ + (more ? input_.size() : 0) > shared_->options.max_headers)
@@ -119,7 +132,7 @@ void HttpConnection::parse_head() {
 
 void HttpConnection::parse_body() {
   parser_->eager(true);
-  // Chunks end with "0\r\n\r\n" at the least, and the parser counts on seeing as much.
+  // The parser requires at least the final chunk, "0\r\n\r\n".
   const size_t least = parser_->chunked() ? 5 : 1;
   while (!parser_->is_done() && input_.size() >= least) {
     Code code;
@@ -128,7 +141,7 @@ void HttpConnection::parse_body() {
     if (code && code != http::error::need_more) return fail(code);
     if (!hold(parser_->get().body().size()))
       return refuse(shared_->handler.broken(503, "too many bodies at once; try again later"));
-    if (taken == 0) {  // the head of a chunk, or what follows the last one
+    if (taken == 0) {  // incomplete chunk header or trailer
       if (input_.size() >= shared_->options.max_headers) fail(http::error::bad_chunk_extension);
       return;
     }
@@ -136,7 +149,7 @@ void HttpConnection::parse_body() {
   if (parser_->is_done()) dispatch();
 }
 
-// What cannot be read is answered, and the connection ends.
+// Responds with an error to an unparsable request and closes the connection.
 void HttpConnection::fail(Code code) {
   if (code == http::error::header_limit)
     return refuse(shared_->handler.broken(431, "the headers are longer than the server takes"));
@@ -147,12 +160,20 @@ void HttpConnection::fail(Code code) {
 
 void HttpConnection::refuse(HttpResponse response) {
   phase_ = Phase::kAnswer, keep_ = false;
+  parser_.reset();
+  body_share_.release();
   send(std::move(response));
 }
 
+// Reserves memory for the body. If it does not fit, evicts the slowest upload: of the same caller if the
+// caller's share is used up, of any caller if the pool is full.
 bool HttpConnection::hold(size_t body_bytes) {
-  shared_->body_bytes += body_bytes - std::exchange(held_, body_bytes);
-  return shared_->body_bytes <= shared_->options.max_bodies;
+  using Full = BodyPool::Share::Full;
+  for (;;) {
+    const Full full = body_share_.resize(caller_, body_bytes);
+    if (full == Full::kNo) return true;
+    if (!shared_->evict(full == Full::kCaller ? caller_ : "", since_)) return false;
+  }
 }
 
 void HttpConnection::head_complete() {
@@ -172,16 +193,21 @@ void HttpConnection::head_complete() {
   old_ = message.version() < 11;
   keep_ = message.keep_alive() && !shared_->draining;
   head_only_ = message.method() == http::verb::head;
+  const auto hosts = message.count(http::field::host);
+  if (hosts > 1 || (hosts == 0 && !old_))
+    return refuse(shared_->handler.broken(
+        400, fmt::format("expected one Host header, found {}: HTTP/1.1 requires exactly one", hosts)));
   if (auto refused = shared_->handler.refuse(request_)) {
-    // An unread body would be taken for the next request.
+    // Close the connection: an unread body would be parsed as the next request.
     if (!parser_->is_done() && parser_->content_length_remaining().value_or(1) > 0) keep_ = false;
     phase_ = Phase::kAnswer;
     return send(std::move(*refused));
   }
   const size_t own = shared_->handler.max_body(request_);
-  body_limit_ = own > 0 ? own : shared_->options.max_body;
+  body_limit_ = std::min(own > 0 ? own : shared_->options.max_body, shared_->bodies.most());
   parser_->body_limit(body_limit_);
   if (parser_->content_length().value_or(0) > body_limit_) return fail(http::error::body_limit);
+  caller_ = shared_->handler.caller(request_);
   enter(Phase::kBody, shared_->options.body_time);
   if (!old_ && !parser_->is_done() && boost::beast::iequals(message[http::field::expect], "100-continue"))
     queue("HTTP/1.1 100 Continue\r\n\r\n");

@@ -1,8 +1,9 @@
-// One client: requests one after the other, each answered before the next is read. Reading is in
-// connection.cpp, answering in connection_answer.cpp.
+// One client connection: requests are processed one after the other, each answered before the next is read.
+// Reading is in connection.cpp, responding in connection_answer.cpp.
 #pragma once
 #include <deque>
 
+#include "serve/http/body_pool.h"
 #include "serve/http/http.h"
 #include "serve/http/transport.h"
 
@@ -11,13 +12,17 @@ namespace makar {
 class HttpConnection;
 class HttpExchange;
 
-// What all connections share; used on the server's thread alone.
+// State shared by all connections; used only on the server thread.
 struct HttpShared {
+  HttpShared(HttpHandler& h, const HttpOptions& o) : handler(h), options(o), bodies(o.max_bodies) {}
   HttpHandler& handler;
-  HttpOptions options;
-  size_t body_bytes = 0;  // that are held
+  const HttpOptions options;
+  BodyPool bodies;
   bool draining = false;
   std::function<void(HttpConnection&)> closed = {};
+  // Closes the longest-running upload that began before `since`: of `caller`, or of any caller if empty.
+  // False: there is none.
+  std::function<bool(const std::string& caller, std::chrono::steady_clock::time_point since)> evict = {};
 };
 
 class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
@@ -27,12 +32,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   ~HttpConnection();
 
   void start();
-  void turn_away() { turned_away_ = true; }  // before start(): too many are here
-  void drain();                              // closes now where no request has begun, else after its answer
+  void turn_away() { turned_away_ = true; }  // before start(): at the connection limit
+  void drain();                              // closes now if idle, otherwise after the current response
   void close();
   bool late(Clock::time_point now) const { return now >= deadline_; }
-  // Since when its request is waited for; never for one that is answered.
+  // When the connection began to wait for a request; max() while one is answered.
   Clock::time_point waiting_since() const;
+  // When the upload of a body that uses pool memory began; max() otherwise.
+  Clock::time_point uploading_since() const;
+  const std::string& caller() const { return body_share_.caller(); }
+  void evict();  // responds 408 to free the memory of its body
 
  private:
   friend class HttpExchange;
@@ -50,16 +59,20 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void head_complete();
   void dispatch();
   bool hold(size_t body_bytes);
+  // Runs a handler; an exception closes only this connection.
+  template <class Action>
+  void guarded(Action action);
   void fail(Code code);
   void refuse(HttpResponse response);
 
-  // Of the exchange under way.
+  // For the current exchange.
   void send(HttpResponse response);
   void begin(HttpResponse head);
   void push(std::string piece, bool last);
   void queue(std::string bytes);
   void write_next();
   void push_more();
+  void take_piece(std::optional<std::string> piece);
   void written(Code code);
   void finished();
   void linger();
@@ -71,19 +84,34 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Clock::time_point deadline_ = Clock::time_point::max(), since_ = Clock::now();
   bool turned_away_ = false, reading_ = false, writing_ = false;
 
-  std::string chunk_;  // where the transport reads to
-  std::string input_;  // what is read and not yet taken
+  std::string chunk_;  // read buffer of the transport
+  std::string input_;  // received but not yet parsed
   std::unique_ptr<Parser> parser_;
   HttpRequest request_;
-  size_t head_bytes_ = 0, held_ = 0, discarded_ = 0;
+  std::string caller_;
+  BodyPool::Share body_share_;
+  size_t head_bytes_ = 0, discarded_ = 0;
 
   std::weak_ptr<HttpExchange> exchange_;
-  bool keep_ = false, old_ = false, head_only_ = false;      // of the request
-  bool answering_ = false, chunked_ = false, last_ = false;  // of its answer
+  bool keep_ = false, old_ = false, head_only_ = false;      // request state
+  bool answering_ = false, chunked_ = false, last_ = false;  // response state
   std::deque<std::string> unsent_;
-  size_t unsent_bytes_ = 0;
-  std::function<std::string()> more_;  // of the body that is being sent
-  size_t more_bytes_ = 0, body_limit_ = 0;
+  size_t unsent_bytes_ = 0, in_flight_ = 0;  // bytes queued; pieces being written
+  std::shared_ptr<BodySource> more_;         // source of the body being sent
+  std::optional<size_t> more_bytes_;
+  bool more_asked_ = false;
+  std::shared_ptr<const void> answer_held_;
+  size_t body_limit_ = 0;
 };
+
+// Defined here because both .cpp files use it.
+template <class Action>
+void HttpConnection::guarded(Action action) {
+  try {
+    action();
+  } catch (const std::exception&) {
+    close();
+  }
+}
 
 }  // namespace makar

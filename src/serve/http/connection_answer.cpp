@@ -1,3 +1,4 @@
+#include <boost/asio/post.hpp>
 #include <boost/beast/http/status.hpp>
 
 #include "serve/http/connection.h"
@@ -6,6 +7,10 @@ namespace makar {
 
 namespace http = boost::beast::http;
 
+namespace {
+constexpr size_t kTogether = size_t{64} << 10;  // short pieces are merged up to this size
+}
+
 std::string HttpConnection::head_text(const HttpResponse& response, bool whole) const {
   const auto reason = http::obsolete_reason(static_cast<http::status>(response.status));
   std::string out = fmt::format("HTTP/1.1 {} {}\r\ncontent-type: {}\r\nconnection: {}\r\n", response.status,
@@ -13,27 +18,37 @@ std::string HttpConnection::head_text(const HttpResponse& response, bool whole) 
                                 keep_ ? "keep-alive" : "close");
   for (const auto& [name, value] : response.headers) out += fmt::format("{}: {}\r\n", name, value);
   if (whole)
-    out += fmt::format("content-length: {}\r\n", response.body.size() + response.more_bytes);
+    out += fmt::format("content-length: {}\r\n", response.body.size() + response.more_bytes.value_or(0));
   else if (chunked_)
     out += "transfer-encoding: chunked\r\n";
   return out + "\r\n";
 }
 
 void HttpConnection::send(HttpResponse response) {
+  if (!response.more) response.more_bytes.reset();
+  const bool whole = !response.more || response.more_bytes;
+  if (!whole && !head_only_) return begin(std::move(response));
   if (answering_) return;
   answering_ = true, chunked_ = false;
-  std::string out = head_text(response, true);
-  if (!head_only_) out += response.body;
-  if (head_only_ || !response.more) return push(std::move(out), true);
-  more_ = std::move(response.more), more_bytes_ = response.more_bytes;
-  push(std::move(out), false);
+  answer_held_ = std::move(response.held);
+  std::string head = head_text(response, whole);
+  if (head_only_) return push(std::move(head), true);
+  if (response.body.size() <= kTogether) head += std::exchange(response.body, {});
+  if (response.more) more_ = std::make_shared<BodySource>(std::move(response.more));
+  more_bytes_ = response.more_bytes;
+  const bool last = !more_;
+  if (!response.body.empty()) queue(std::move(head)), head = std::move(response.body);
+  push(std::move(head), last);
 }
 
 void HttpConnection::begin(HttpResponse head) {
   if (answering_) return;
   answering_ = true, chunked_ = !old_;
-  keep_ = keep_ && chunked_;  // without chunks the end of the connection is the end of the answer
+  keep_ = keep_ && chunked_;  // without chunks, closing the connection ends the body
+  answer_held_ = std::move(head.held);
   queue(head_text(head, false));
+  if (head.more) more_ = std::make_shared<BodySource>(std::move(head.more));
+  more_bytes_.reset();
   push(std::move(head.body), false);
 }
 
@@ -47,11 +62,16 @@ void HttpConnection::push(std::string piece, bool last) {
   queue(std::move(piece));
 }
 
+// Merges short queued pieces; long ones are not copied.
 void HttpConnection::queue(std::string bytes) {
   if (phase_ == Phase::kClosed) return;
-  if (unsent_bytes_ > shared_->options.max_unsent) return close();  // it does not read
+  if (unsent_bytes_ > shared_->options.max_unsent) return close();  // the client does not read
   unsent_bytes_ += bytes.size();
-  if (!bytes.empty()) unsent_.push_back(std::move(bytes));
+  const bool joins = unsent_.size() > in_flight_ && unsent_.back().size() + bytes.size() <= kTogether;
+  if (joins)
+    unsent_.back() += bytes;
+  else if (!bytes.empty())
+    unsent_.push_back(std::move(bytes));
   if (!writing_) write_next();
 }
 
@@ -61,28 +81,42 @@ void HttpConnection::write_next() {
     if (last_) finished();
     return;
   }
-  // What waits goes out together.
-  if (unsent_.size() > 1) {
-    std::string all;
-    all.reserve(unsent_bytes_);
-    for (const std::string& piece : unsent_) all += piece;
-    unsent_.clear();
-    unsent_.push_back(std::move(all));
-  }
+  std::vector<boost::asio::const_buffer> buffers;
+  for (const std::string& piece : unsent_) buffers.push_back(boost::asio::buffer(piece));
+  in_flight_ = unsent_.size();
   writing_ = true;
   if (phase_ == Phase::kAnswer) deadline_ = Clock::now() + shared_->options.write_time;
-  transport_->write(boost::asio::buffer(unsent_.front()),
-                    [self = shared_from_this()](Code code, size_t) { self->written(code); });
+  transport_->write(std::move(buffers), [self = shared_from_this()](Code code, size_t) {
+    self->guarded([&] { self->written(code); });
+  });
 }
 
+// The source may call back on another thread; the piece is posted to this one.
 void HttpConnection::push_more() {
-  std::string piece = more_bytes_ > 0 ? more_() : "";
-  if (piece.empty() && more_bytes_ > 0) return close();  // what was promised is not there
-  if (piece.size() > more_bytes_) piece.resize(more_bytes_);
-  more_bytes_ -= piece.size();
-  const bool last = more_bytes_ == 0;
+  if (more_asked_) return;
+  more_asked_ = true;
+  const std::shared_ptr<BodySource> source = more_;  // keeps it alive: the call may run close()
+  (*source)([weak = weak_from_this(), executor = transport_->executor()](std::optional<std::string> piece) {
+    boost::asio::post(executor, [weak, piece = std::move(piece)]() mutable {
+      const auto self = weak.lock();
+      if (self && self->more_asked_) self->guarded([&] { self->take_piece(std::move(piece)); });
+    });
+  });
+}
+
+void HttpConnection::take_piece(std::optional<std::string> piece) {
+  more_asked_ = false;
+  if (phase_ != Phase::kAnswer || !more_) return;
+  bool last = piece && piece->empty();
+  if (more_bytes_) {
+    if (!piece || last) return close();  // shorter than its content-length
+    if (piece->size() > *more_bytes_) piece->resize(*more_bytes_);
+    *more_bytes_ -= piece->size();
+    last = *more_bytes_ == 0;
+  }
+  if (!piece) return close();
   if (last) more_ = nullptr;
-  push(std::move(piece), last);
+  push(std::move(*piece), last);
 }
 
 void HttpConnection::written(Code code) {
@@ -90,20 +124,24 @@ void HttpConnection::written(Code code) {
   if (phase_ == Phase::kClosed) return;
   if (code) return close();
   if (phase_ == Phase::kAnswer) deadline_ = Clock::time_point::max();
-  unsent_bytes_ -= unsent_.front().size();
-  unsent_.pop_front();
+  for (; in_flight_ > 0; --in_flight_) {
+    unsent_bytes_ -= unsent_.front().size();
+    unsent_.pop_front();
+  }
   write_next();
 }
 
 void HttpConnection::finished() {
-  answering_ = last_ = chunked_ = false;
+  answering_ = last_ = chunked_ = more_asked_ = false;
+  more_ = nullptr, answer_held_ = nullptr;
   exchange_.reset();
-  hold(0);
+  body_share_.release();
   if (!keep_ || shared_->draining) return linger();
   next_request();
 }
 
-// A client still sending gets a moment to read the answer: closing at once could take it away.
+// A client that is still sending gets 2 seconds to read the answer: closing at once could reset the
+// connection first.
 void HttpConnection::linger() {
   enter(Phase::kLinger, std::chrono::seconds(2));
   input_.clear();

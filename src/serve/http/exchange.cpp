@@ -4,25 +4,25 @@
 
 namespace makar {
 
-// What comes after the answer's end or for a connection that is closed is dropped. Actions are in the order
-// of their calls, so those of one exchange never meet the next.
+// Actions after the end of the response or on a closed connection do nothing. They run in call order, so an
+// exchange never affects the next one.
 template <class Action>
 void HttpExchange::post(Action action) {
   boost::asio::post(connection_->transport_->executor(),
                     [c = connection_, action = std::move(action)]() mutable {
-                      if (c->phase_ == HttpConnection::Phase::kAnswer) action(*c);
+                      if (c->phase_ == HttpConnection::Phase::kAnswer) c->guarded([&] { action(*c); });
                     });
 }
 
 HttpExchange::HttpExchange(std::shared_ptr<HttpConnection> connection) : connection_(std::move(connection)) {}
 
-// The connection goes back to its own thread: whoever holds it last takes it down.
+// Release the connection on its own thread, because that may destroy it.
 HttpExchange::~HttpExchange() {
   auto executor = connection_->transport_->executor();
   boost::asio::post(executor, [c = std::move(connection_), ended = ended_.load()] {
     if (ended || c->phase_ != HttpConnection::Phase::kAnswer) return;
     if (c->answering_) return c->close();
-    c->send(c->shared_->handler.broken(500, "the request was given up"));
+    c->guarded([&] { c->send(c->shared_->handler.broken(500, "the request was given up")); });
   });
 }
 

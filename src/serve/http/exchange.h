@@ -1,4 +1,4 @@
-// The way back to the client of one request, from any thread; everything is done on the connection's.
+// The reply to one request, callable from any thread; all work is done on the connection's thread.
 #pragma once
 #include <atomic>
 #include <mutex>
@@ -16,7 +16,7 @@ class HttpExchange : public HttpReply {
   void write(std::string piece) override;
   void end() override;
   void on_gone(std::function<void()> call) override;
-  void left();  // by the connection
+  void left();  // called by the connection when the client leaves
 
  private:
   template <class Action>

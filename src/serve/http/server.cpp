@@ -27,19 +27,23 @@ namespace {
 
 class BeastServer : public HttpServer {
  public:
+  using Clock = HttpConnection::Clock;
   BeastServer(HttpHandler& handler, const HttpOptions& options)
-      : shared_(std::make_shared<HttpShared>(HttpShared{handler, options})),
+      : shared_(std::make_shared<HttpShared>(handler, options)),
         acceptor_(io_),
         signals_(io_),
         timer_(io_),
         ticks_(io_),
         retry_(io_) {
     shared_->closed = [this](HttpConnection& c) {
-      // The last reference may be the one that is closing.
+      // Erase later: the map may hold the last reference to the closing connection.
       net::post(io_, [this, key = &c] {
         connections_.erase(key);
         if (shared_->draining && connections_.empty()) end();
       });
+    };
+    shared_->evict = [this](const std::string& caller, Clock::time_point since) {
+      return evict_upload(caller, since);
     };
   }
 
@@ -75,7 +79,7 @@ class BeastServer : public HttpServer {
       try {
         io_.run();
       } catch (const std::exception&) {
-        again = true;  // the connection it came from is gone; the others go on
+        again = true;  // out of memory in one handler; the others are not affected
       }
     }
   }
@@ -124,26 +128,26 @@ class BeastServer : public HttpServer {
     retry_.cancel();
   }
 
-  // Clients who take too long; one timer for all of them.
+  // Closes connections past their deadline; one timer serves all.
   void tick() {
     ticks_.expires_after(std::chrono::milliseconds(500));
     ticks_.async_wait([this](Code cancelled) {
       if (cancelled) return;
-      const auto now = HttpConnection::Clock::now();
+      tick();
+      const auto now = Clock::now();
       std::vector<std::shared_ptr<HttpConnection>> late;
       for (const auto& [key, c] : connections_)
         if (c->late(now)) late.push_back(c);
       for (const auto& c : late) c->close();
-      tick();
     });
   }
 
-  // When the house is full, whoever has been silent the longest makes room: clients who connect and say
-  // nothing cannot keep the others out.
-  bool make_room() {
+  // At the connection limit, closes the connection that has waited longest for a request, so idle clients
+  // cannot block others.
+  bool close_silent() {
     std::shared_ptr<HttpConnection> silent;
     for (const auto& [key, c] : connections_)
-      if (c->waiting_since() != HttpConnection::Clock::time_point::max() &&
+      if (c->waiting_since() != Clock::time_point::max() &&
           (!silent || c->waiting_since() < silent->waiting_since()))
         silent = c;
     if (!silent) return false;
@@ -151,25 +155,47 @@ class BeastServer : public HttpServer {
     return true;
   }
 
+  bool evict_upload(const std::string& caller, Clock::time_point since) {
+    constexpr auto kSlow = std::chrono::seconds(1);  // younger uploads are not evicted
+    std::shared_ptr<HttpConnection> slowest;
+    since = std::min(since, Clock::now() - kSlow);
+    for (const auto& [key, c] : connections_)
+      if (c->uploading_since() < since && (caller.empty() || c->caller() == caller) &&
+          (!slowest || c->uploading_since() < slowest->uploading_since()))
+        slowest = c;
+    if (!slowest) return false;
+    slowest->evict();
+    return true;
+  }
+
   void accept() {
     acceptor_.async_accept([this](Code code, net::ip::tcp::socket socket) {
       if (shared_->draining) return;
-      if (code) {  // no descriptors left, or a client that left at once
-        retry_.expires_after(std::chrono::milliseconds(50));
-        retry_.async_wait([this](Code cancelled) {
-          if (!cancelled) accept();
-        });
-        return;
+      if (!code) {
+        try {
+          connect(std::move(socket));
+        } catch (const std::exception&) {  // out of memory or descriptors: drop this connection
+          code = net::error::no_memory;
+        }
       }
-      socket.set_option(net::ip::tcp::no_delay(true), code);
-      const bool full = connections_.size() >= shared_->options.max_connections && !make_room();
-      const auto c = std::make_shared<HttpConnection>(
-          tls_ ? tls_->wrap(std::move(socket)) : Transport::plain(std::move(socket)), shared_);
-      connections_[c.get()] = c;
-      if (full) c->turn_away();
-      c->start();
-      accept();
+      if (!code) return accept();
+      // Out of descriptors, or the client has already gone: retry later.
+      retry_.expires_after(std::chrono::milliseconds(50));
+      retry_.async_wait([this](Code cancelled) {
+        if (!cancelled) accept();
+      });
     });
+  }
+
+  void connect(net::ip::tcp::socket socket) {
+    Code ignored;
+    socket.set_option(net::ip::tcp::no_delay(true), ignored);
+    const bool full = connections_.size() >= shared_->options.max_connections && !close_silent();
+    const auto c = std::make_shared<HttpConnection>(
+        tls_ ? tls_->wrap(std::move(socket)) : Transport::plain(std::move(socket)), shared_);
+    connections_[c.get()] = c;
+    if (full) c->turn_away();
+    c->start();
   }
 
   std::shared_ptr<HttpShared> shared_;

@@ -1,8 +1,9 @@
-// TLS 1.2 and 1.3 by OpenSSL; the only file that knows it.
+// TLS 1.2 and 1.3. The only file that uses OpenSSL.
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <boost/asio/write.hpp>
+#include <memory>
 
 #include "serve/http/transport.h"
 
@@ -12,54 +13,65 @@ namespace {
 namespace net = boost::asio;
 namespace ssl = boost::asio::ssl;
 
-// Forward secrecy and authenticated ciphers alone; TLS 1.3 has no others.
+// Only authenticated ciphers with forward secrecy; TLS 1.3 has no others.
 constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr std::string_view kPlainAnswer =
     "HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\ncontent-length: 38\r\n\r\n"
     "this port speaks TLS: use https://...\n";
 
+// The stream is shared: each operation holds it until its handler has run, so an operation that the
+// connection no longer waits for (the shutdown of a client that keeps its socket open) never outlives the
+// stream.
 class TlsTransport : public Transport {
  public:
   TlsTransport(Socket socket, ssl::context& context)
-      : stream_(std::move(socket), context), remote_(remote_address(stream_.next_layer())) {}
-  net::any_io_executor executor() override { return stream_.get_executor(); }
+      : stream_(std::make_shared<Stream>(std::move(socket), context)),
+        remote_(remote_address(stream_->next_layer())) {}
+  net::any_io_executor executor() override { return stream_->get_executor(); }
   std::string remote() const override { return remote_; }
 
   void open(std::function<void(Code)> told) override {
-    stream_.async_handshake(ssl::stream_base::server, [this, told = std::move(told)](Code code) {
-      // Whoever forgot the s of https is told so, as far as the socket takes it at once.
+    stream_->async_handshake(ssl::stream_base::server, [stream = stream_, told = std::move(told)](Code code) {
+      // Send a plain-text error to a plain HTTP client, without blocking.
       if (code.category() == net::error::get_ssl_category() &&
           ERR_GET_REASON(static_cast<unsigned long>(code.value())) == SSL_R_HTTP_REQUEST) {
         Code ignored;
-        stream_.next_layer().non_blocking(true, ignored);
-        stream_.next_layer().write_some(net::buffer(kPlainAnswer), ignored);
+        stream->next_layer().non_blocking(true, ignored);
+        stream->next_layer().write_some(net::buffer(kPlainAnswer), ignored);
       }
       told(code);
     });
   }
 
   void read_some(net::mutable_buffer into, Told told) override {
-    stream_.async_read_some(into, std::move(told));
+    stream_->async_read_some(into, holding(std::move(told)));
   }
-  void write(net::const_buffer all, Told told) override { net::async_write(stream_, all, std::move(told)); }
+  void write(std::vector<net::const_buffer> all, Told told) override {
+    net::async_write(*stream_, std::move(all), holding(std::move(told)));
+  }
 
-  // Says goodbye; that the other side does, too, is waited for by reading.
+  // Sends close_notify; the client's close_notify is handled by the read path.
   void finish_sending() override {
-    stream_.async_shutdown([](Code) {});
+    stream_->async_shutdown([stream = stream_](Code) {});
   }
 
   void close() override {
     Code ignored;
-    stream_.next_layer().shutdown(Socket::shutdown_both, ignored);
-    stream_.next_layer().close(ignored);
+    stream_->next_layer().shutdown(Socket::shutdown_both, ignored);
+    stream_->next_layer().close(ignored);
   }
 
  private:
-  ssl::stream<Socket> stream_;
+  using Stream = ssl::stream<Socket>;
+  // Wraps a handler so that it keeps the stream alive until it has run.
+  Told holding(Told told) const {
+    return [stream = stream_, told = std::move(told)](Code code, size_t bytes) { told(code, bytes); };
+  }
+  const std::shared_ptr<Stream> stream_;
   const std::string remote_;
 };
 
-// HTTP/1.1 where the client offers protocols at all; one that wants others alone is refused.
+// ALPN: selects HTTP/1.1; rejects clients that offer only other protocols.
 int choose_protocol(SSL*, const unsigned char** out, unsigned char* out_size, const unsigned char* offered,
                     unsigned size, void*) {
   static constexpr unsigned char kOurs[] = "\x08http/1.1";
@@ -80,7 +92,7 @@ class OpenSslTls : public Tls {
     SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(native, choose_protocol, nullptr);
     check(SSL_CTX_set_cipher_list(native, kCiphers) == 1, "OpenSSL knows these ciphers");
-    // A key behind a pass phrase would ask at the terminal.
+    // Never prompt for a passphrase on the terminal.
     SSL_CTX_set_default_passwd_cb(native, [](char*, int, int, void*) { return 0; });
     Transport::Code code;
     context_.use_certificate_chain_file(certificate, code);

@@ -23,7 +23,9 @@ class PlainTransport : public Transport {
   void read_some(net::mutable_buffer into, Told told) override {
     socket_.async_read_some(into, std::move(told));
   }
-  void write(net::const_buffer all, Told told) override { net::async_write(socket_, all, std::move(told)); }
+  void write(std::vector<net::const_buffer> all, Told told) override {
+    net::async_write(socket_, std::move(all), std::move(told));
+  }
   void finish_sending() override {
     Code ignored;
     socket_.shutdown(Socket::shutdown_send, ignored);

@@ -1,11 +1,12 @@
-// The bytes to and from one client, plain or through TLS. Used on the server's thread; each call is answered
-// there, later.
+// The bytes to and from one client, plain or through TLS. Used on the server thread; handlers are called
+// there asynchronously.
 #pragma once
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "base/error.h"
 
@@ -22,9 +23,10 @@ class Transport {
   virtual std::string remote() const = 0;  // the client's address
   virtual void open(std::function<void(Code code)> told) = 0;
   virtual void read_some(boost::asio::mutable_buffer into, Told told) = 0;
-  virtual void write(boost::asio::const_buffer all, Told told) = 0;  // one at a time
-  virtual void finish_sending() = 0;                                 // after the last write; reading goes on
-  virtual void close() = 0;  // whatever is under way ends with an error
+  // Writes all buffers in order; one write at a time. The buffers must stay valid until `told` is called.
+  virtual void write(std::vector<boost::asio::const_buffer> all, Told told) = 0;
+  virtual void finish_sending() = 0;  // after the last write; reading continues
+  virtual void close() = 0;           // operations in flight end with an error
 
   static std::unique_ptr<Transport> plain(Socket socket);
 };

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/sha256.h"
 
-// MAKAR_PAGE_DIR is where the build left index.html.gz, app.js.gz and app.css.gz.
+// MAKAR_PAGE_DIR: build folder with index.html.gz, app.js.gz, app.css.gz and pdf.js.gz.
 #define MAKAR_PAGE_FILE(symbol, name)                                                            \
   __asm__(".section .rodata\n.global " #symbol "\n.global " #symbol "_end\n" #symbol             \
           ":\n.incbin \"" MAKAR_PAGE_DIR "/" name "\"\n" #symbol "_end:\n.byte 0\n.previous\n"); \
@@ -14,6 +14,7 @@
 MAKAR_PAGE_FILE(makar_page_html, "index.html.gz")
 MAKAR_PAGE_FILE(makar_page_js, "app.js.gz")
 MAKAR_PAGE_FILE(makar_page_css, "app.css.gz")
+MAKAR_PAGE_FILE(makar_page_pdf, "pdf.js.gz")
 #undef MAKAR_PAGE_FILE
 
 namespace makar {
@@ -51,7 +52,8 @@ const PageFile& find_file(std::string_view path) {
   static const PageFile files[] = {
       file_of("/", "text/html; charset=utf-8", makar_page_html, makar_page_html_end),
       file_of("/app.js", "text/javascript; charset=utf-8", makar_page_js, makar_page_js_end),
-      file_of("/app.css", "text/css; charset=utf-8", makar_page_css, makar_page_css_end)};
+      file_of("/app.css", "text/css; charset=utf-8", makar_page_css, makar_page_css_end),
+      file_of("/pdf.js", "text/javascript; charset=utf-8", makar_page_pdf, makar_page_pdf_end)};
   for (const PageFile& file : files)
     if (file.path == path) return file;
   check(false, "routes name files that are there");
@@ -64,7 +66,7 @@ HttpResponse page_file(const HttpRequest& request) {
   const PageFile& file = find_file(request.path);
   HttpResponse out;
   out.type = file.type;
-  // Everything comes from here: no script inside the text, nothing from elsewhere, in nobody's frame.
+  // Same-origin resources only: no inline scripts, no external resources, no framing.
   out.headers = {{"content-security-policy",
                   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
                   "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},

@@ -1,4 +1,4 @@
-// The files of the page (web/), compressed when the program was built and kept inside it.
+// The files of the page (web/), compressed at build time and embedded in the program.
 #pragma once
 #include <string_view>
 
@@ -6,8 +6,8 @@
 
 namespace makar {
 
-// The answer to GET of "/", "/app.js" or "/app.css": compressed where the client takes that, 304 where it has
-// the file already. The path is one of those.
+// The response to GET "/", "/app.js", "/app.css" or "/pdf.js" (the path must be one of these): compressed if
+// the client accepts gzip, 304 if its cached copy is current.
 HttpResponse page_file(const HttpRequest& request);
 
 }  // namespace makar

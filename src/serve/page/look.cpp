@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include "infer/logprobs.h"
 #include "text/base64.h"
@@ -9,8 +10,8 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kRowsOfLogits = 32;  // at a time: the logits of a text may be larger than the model
-constexpr int64_t kNamed = 400;        // next tokens that carry their text
+constexpr int64_t kRowsOfLogits = 32;  // per product: all logits of a text may be larger than the model
+constexpr int64_t kNamed = 400;        // next tokens listed with text
 constexpr int kBins = 64;
 constexpr float kAttentionScale = 65535;
 
@@ -26,10 +27,10 @@ Json tokens_json(const ServedModel& model, const std::vector<int64_t>& ids) {
   return out;
 }
 
-// The largest logits one by one and the others as [value, how many]: enough to know the whole distribution at
-// any temperature.
+// The largest logits individually and the rest as a histogram [value, count]: enough to compute the
+// distribution at any temperature.
 Result<Json> distribution(std::span<const float> logits, int64_t top, const ServedModel& model) {
-  MAKAR_TRY(const double spread, entropy(logits));  // refuses what is not finite
+  MAKAR_TRY(const double spread, entropy(logits));  // an error if not finite
   std::vector<int64_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   top = std::min(top, static_cast<int64_t>(order.size()));
@@ -64,13 +65,14 @@ struct Looked {
   const LookAsk& ask;
   const ServedModel& model;
   Context& ctx;
-  const std::vector<int64_t>& ids;    // of the rows
+  const std::vector<int64_t>& ids;    // token ids of the rows
   const Tensor& hidden;               // [rows, width]
-  std::function<void(int64_t)> rows;  // so many go into the next product
+  std::function<void(int64_t)> rows;  // sets the row count of the next product
+  WorkBudget* work;
 
   Tensor logits(int64_t from, int64_t to) const {
     rows(to - from);
-    return model.language.model().lm_logits(ctx, hidden.slice(from, to));
+    return model.language.model().lm_logits(ctx, hidden.slice(from, to)).host();
   }
 };
 
@@ -78,11 +80,12 @@ std::span<const float> row_of(const Tensor& logits, int64_t row) {
   return {logits.f32() + row * logits.dim(1), static_cast<size_t>(logits.dim(1))};
 }
 
-// How probable each token was after those before it: as /score says.
+// The probability of each token given its prefix, as in /score.
 Result<Json> probabilities(const Looked& l) {
   Json out = Json::array({nullptr});
   const int64_t rows = l.hidden.dim(0);
   for (int64_t from = 0; from + 1 < rows; from += kRowsOfLogits) {
+    if (l.work && !l.work->check()) return l.work->error("look");
     const int64_t to = std::min(from + kRowsOfLogits, rows - 1);
     const Tensor logits = l.logits(from, to);
     for (int64_t i = from; i < to; ++i) {
@@ -97,7 +100,7 @@ Result<Json> probabilities(const Looked& l) {
   return out;
 }
 
-// After the last token of a language model, or at the masks of a masked one.
+// The distribution after the last token (causal), or at each mask (masked language model).
 Result<Json> next_tokens(const Looked& l) {
   const ModelSpec& spec = l.model.language.spec();
   std::vector<int64_t> places;
@@ -124,7 +127,7 @@ Json attention_json(const LookAsk& ask, const std::vector<std::vector<Tensor>>& 
   Json layers = Json::array(), data = Json::array();
   int64_t heads = 0, rows = 0, keys = 0;
   for (const int64_t layer : ask.layers) {
-    const Tensor& map = maps.at(static_cast<size_t>(layer)).at(0);
+    const Tensor map = maps.at(static_cast<size_t>(layer)).at(0).host();
     heads = map.dim(0), rows = map.dim(1), keys = map.dim(2);
     std::string bytes;
     bytes.reserve(static_cast<size_t>(map.count()) * 2);
@@ -143,7 +146,7 @@ Json attention_json(const LookAsk& ask, const std::vector<std::vector<Tensor>>& 
 Json routing_json(const Record& record, const FeedForwardSpec& spec) {
   Json layers = Json::array();
   for (size_t i = 0; i < record.router_probabilities.size(); ++i) {
-    const Tensor& p = record.router_probabilities[i];
+    const Tensor p = record.router_probabilities[i].host();
     layers.push_back(
         {{"choices", record.router_choices[i]}, {"probabilities", byte_matrix(p.f32(), p.dim(0), p.dim(1))}});
   }
@@ -183,13 +186,14 @@ Json byte_matrix(const float* values, int64_t rows, int64_t columns) {
   return {{"rows", rows}, {"columns", columns}, {"low", low}, {"high", high}, {"data", encode_base64(bytes)}};
 }
 
-Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPool& pool, int32_t adapter) {
+Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, Device& device, int32_t adapter,
+                         WorkBudget* work) {
   const Model& model = served.language.model();
   const ModelSpec& spec = model.spec();
   const bool both = spec.encoder && spec.decoder, lm = spec.head.kind == HeadKind::kCausalLm;
   Json out = {{"model", model_json(served)}, {"tokens", tokens_json(served, ask.source)}};
   if (both) out["target"] = tokens_json(served, ask.target);
-  Context ctx{pool};
+  Context ctx{device};
   const StackSpec& stack = ask.of == "encoder" && spec.encoder ? *spec.encoder : spec.main();
   if (ask.positions)
     out["positions"] = look_positions(ctx, model, stack, static_cast<int64_t>(ask.source.size()));
@@ -202,7 +206,7 @@ Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPo
   Record& asked = both && ask.of == "encoder" ? encoder_record : record;
   asked.attention = ask.attention, asked.attention_layers = ask.layers;
   ForwardContext f{ctx, nullptr, &record};
-  // One number a row, for as many rows as any product of this look has.
+  // One adapter index per row, for the largest product of this look.
   const std::vector<int32_t> adapters(adapter < 0 ? 0 : std::max(ask.source.size(), ask.target.size()),
                                       adapter);
   const auto rows = [&](int64_t count) {
@@ -218,7 +222,7 @@ Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPo
   } else {
     hidden = model.hidden(f, inputs);
   }
-  const Looked looked{ask, served, ctx, both ? ask.target : ask.source, hidden, rows};
+  const Looked looked{ask, served, ctx, both ? ask.target : ask.source, hidden, rows, work};
   const bool masked = spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining;
   if (ask.next && (lm || masked)) {
     MAKAR_TRY(out["next"], next_tokens(looked));
@@ -233,9 +237,27 @@ Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, ThreadPo
   return out;
 }
 
-Status LookTask::begin(Engine& engine) {
-  MAKAR_TRY(found_, look_inside(ask_, model_, engine.pool(), adapter));
-  return Done{};
+bool LookRunner::post(WorkItem work, LookAsk ask, const ServedModel& model, int32_t adapter, Done done) {
+  if (++waiting_ > kMostWaiting) return --waiting_, false;
+  const std::shared_ptr<void> place(nullptr, [this](void*) { --waiting_; });  // held until done or dropped
+  work.is_long = true;
+  work.run = [this, place, cancelled = work.cancelled, ask = std::move(ask), &model, adapter,
+              done = std::move(done)] {
+    if (!device_) {
+      const int cores = static_cast<int>(std::thread::hardware_concurrency());
+      device_ = std::make_unique<CpuDevice>(std::max(cores / 2, 1));
+    }
+    WorkBudget budget(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancelled);
+    auto found = [&]() -> Result<Json> {
+      try {
+        return look_inside(ask, model, *device_, adapter, &budget);
+      } catch (const std::exception& e) {
+        return error_of(Error::Kind::kIo, "look", "internal error: {}", e.what());
+      }
+    }();
+    done(std::move(found));
+  };
+  return worker_.post(std::move(work));
 }
 
 }  // namespace makar

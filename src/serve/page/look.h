@@ -1,56 +1,58 @@
-// Looking inside: what a model computes for a text, as numbers that a page can draw.
+// Looking inside: intermediate results of a model for a text, as numbers that a page can draw.
 #pragma once
+#include <atomic>
 #include <functional>
 
-#include "serve/engine_loop.h"
+#include "kernels/cpu_device.h"
 #include "serve/prepare.h"
+#include "serve/workers.h"
 
 namespace makar {
 
 struct LookAsk {
   std::optional<ChatInput> chat;  // or
   std::string prompt;
-  std::string completion;  // follows the prompt; an encoder-decoder writes it
-  bool special = false;    // control tokens may be spelled in the texts
+  std::string completion;  // text after the prompt; for an encoder-decoder, the decoder's text
+  bool special = false;    // parse control tokens in the texts
   bool next = false, probabilities = false, attention = false, routing = false, positions = false;
-  int64_t top = 0;                      // logits of the next token
-  std::vector<int64_t> layers;          // of attention; empty: all
-  std::string of;                       // "encoder", "decoder" or "cross"; empty: what the model has
+  int64_t top = 0;                      // number of next-token logits to list
+  std::vector<int64_t> layers;          // attention layers; empty: all
+  std::string of;                       // "encoder", "decoder" or "cross"; empty: model default
   std::vector<int64_t> source, target;  // ids, filled by prepare_look
 };
 
-// Bounds of one look.
+// Limits per request.
 constexpr int64_t kLookTokens = 512, kLookValues = int64_t{4} << 20, kLookTop = 4096;
 
 Result<LookAsk> read_look(const Json& body);
-// The ids, and whether all of it is within bounds for this model.
+// Tokenizes the texts and checks the limits for this model.
 Status prepare_look(LookAsk& ask, const ServedModel& model);
-// Everything that is asked for. Runs on the pool: on the engine's thread.
-Result<Json> look_inside(const LookAsk& ask, const ServedModel& model, ThreadPool& pool,
-                         int32_t adapter = -1);
-// How the stack tells positions apart; part of look_inside().
+// Computes everything requested. `work` is checked between matrix products; null: no limit.
+Result<Json> look_inside(const LookAsk& ask, const ServedModel& model, Device& device,
+                         int32_t adapter = -1, WorkBudget* work = nullptr);
+// The positional encoding of a stack; part of look_inside().
 Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, int64_t tokens);
 
-// Numbers within [low, high] as bytes in base64: pictures do not need more.
+// Values quantized to bytes within [low, high], in base64; enough for images.
 Json byte_matrix(const float* values, int64_t rows, int64_t columns);
 
-class LookTask : public EngineTask {
+// Runs looks one at a time on a separate thread, with a small pool at a lower priority than the engine: a
+// look is one forward pass that records attention and cannot be split into steps, so it must not delay
+// streams.
+class LookRunner {
  public:
-  using Told = std::function<void(Result<Json>)>;  // on the engine's thread
-  LookTask(LookAsk ask, const ServedModel& model, Told told)
-      : ask_(std::move(ask)), model_(model), told_(std::move(told)) {}
-
-  Status begin(Engine& engine) override;
-  bool done() override { return true; }
-  void finish() override { told_(std::move(found_)); }
-  void fail(const Error& why) override { told_(why); }
-  void release() override {}
+  using Done = std::function<void(Result<Json>)>;  // called on the runner's thread
+  LookRunner() : worker_(0, 1) {}
+  // Uses the caller and cancel flag of `work`; sets `work.run`. The model must outlive the look. False: the
+  // queue is full, or the runner is stopped.
+  bool post(WorkItem work, LookAsk ask, const ServedModel& model, int32_t adapter, Done done);
+  void stop() { worker_.stop(); }
 
  private:
-  LookAsk ask_;
-  const ServedModel& model_;
-  Told told_;
-  Json found_;
+  static constexpr int kMostWaiting = 128;  // gate slots that looks may occupy
+  std::atomic<int> waiting_{0};
+  std::unique_ptr<CpuDevice> device_;  // created on the runner's thread: its pool inherits the priority
+  Workers worker_;                     // destroyed before the device
 };
 
 }  // namespace makar

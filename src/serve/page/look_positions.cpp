@@ -14,7 +14,7 @@ Json table_json(Context& ctx, const Parameter& table, const EmbeddingSpec& spec)
   std::vector<int64_t> at(static_cast<size_t>(std::max<int64_t>(rows, 0)));
   for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int64_t>(i) + spec.position_offset;
   if (at.empty()) return nullptr;
-  const Tensor values = ops::embedding(ctx, table.value, at);  // [rows, width]
+  const Tensor values = ops::embedding(ctx, table.value, at).host();  // [rows, width]
   const int64_t columns = std::min(kColumns, values.dim(1));
   std::vector<float> cut;
   for (int64_t r = 0; r < rows; ++r)
@@ -25,12 +25,12 @@ Json table_json(Context& ctx, const Parameter& table, const EmbeddingSpec& spec)
           {"matrix", byte_matrix(cut.data(), rows, columns)}};
 }
 
-// The bias of each head for keys from kReach before the query to, where they are seen, kReach after it.
+// The bias per head for key distances from -kReach to 0 (causal) or +kReach.
 Json t5_json(Context& ctx, const Parameter& table, const AttentionSpec& spec) {
   std::vector<int64_t> buckets;
   for (int64_t d = -kReach; d <= (spec.causal ? 0 : kReach); ++d)
     buckets.push_back(ops::t5_bucket(d, !spec.causal, spec.t5_buckets, spec.t5_max_distance));
-  const Tensor rows = ops::embedding(ctx, table.value, buckets);  // [distances, heads]
+  const Tensor rows = ops::embedding(ctx, table.value, buckets).host();  // [distances, heads]
   const int64_t distances = rows.dim(0), heads = rows.dim(1);
   std::vector<float> by_head(static_cast<size_t>(heads * distances));
   for (int64_t d = 0; d < distances; ++d)

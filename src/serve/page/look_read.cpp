@@ -1,4 +1,4 @@
-// What a client wants to see: fields, bounds, ids.
+// Parsing of look requests: fields, limits, ids.
 #include "base/shown.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
@@ -38,12 +38,12 @@ Result<std::string> bounded_text(const Json& body, const char* key) {
 Status check_ids(const std::vector<int64_t>& ids, const ServedModel& model, const char* place) {
   const int64_t count = static_cast<int64_t>(ids.size()), limit = model.language.spec().max_positions;
   if (count > kLookTokens || (limit > 0 && count > limit))
-    return error_of(Error::Kind::kLimit, place, "has {} tokens; up to {} are looked at", count,
+    return error_of(Error::Kind::kLimit, place, "has {} tokens; Look inside takes at most {}", count,
                     limit > 0 ? std::min(limit, kLookTokens) : kLookTokens);
   return Done{};
 }
 
-// Rows and keys of the attention asked for are known before anything runs.
+// Checks the size of the requested attention maps before computing them.
 Status check_attention(LookAsk& ask, const ModelSpec& spec) {
   if (ask.of.empty()) ask.of = spec.encoder && spec.decoder ? "cross" : spec.decoder ? "decoder" : "encoder";
   const bool fits = ask.of == "encoder"   ? spec.encoder.has_value()
@@ -60,7 +60,7 @@ Status check_attention(LookAsk& ask, const ModelSpec& spec) {
   const auto size = [](const std::vector<int64_t>& ids) { return static_cast<int64_t>(ids.size()); };
   const int64_t rows = ask.of == "encoder" || !spec.encoder ? size(ask.source) : size(ask.target);
   const int64_t keys = ask.of == "decoder" && spec.encoder ? size(ask.target) : size(ask.source);
-  // Beside its map across, a decoder's own is made.
+  // Cross-attention also computes the decoder's self-attention map.
   const int64_t values = size(ask.layers) * stack.block.attention.heads * rows * std::max(rows, keys);
   if (values > kLookValues)
     return error_of(

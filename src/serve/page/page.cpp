@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMostId = int64_t{1} << 53;  // what JSON holds exactly
+constexpr int64_t kMostId = int64_t{1} << 53;  // the largest integer that JSON numbers represent exactly
 
 Error unknown(const HttpRequest& request) {
   return error_of(Error::Kind::kNotFound, "path", "there is no {} {}", request.method, shown(request.path));
@@ -96,6 +96,24 @@ Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
   return kFine;
 }
 
+// Sets the rating, or content and meta.
+Status change_message(Store& store, const std::string& owner, int64_t id, const Json& body) {
+  MessageChange change;
+  if (body.contains("content")) {
+    MAKAR_TRY(change.content, text_field(body, "content"));
+  }
+  if (body.contains("meta")) {
+    MAKAR_TRY(change.meta, object_field(body, "meta"));
+  }
+  if (change.content || change.meta) MAKAR_CHECK_OK(store.edit(owner, id, change));
+  if (!body.contains("rating")) {
+    if (change.content || change.meta) return Done{};
+    return error_at("rating", "expected rating, content or meta");
+  }
+  MAKAR_TRY(const int64_t rating, whole_field(body, "rating", -1, 1, 0));
+  return store.rate(owner, id, rating);
+}
+
 HttpResponse text_response(std::string text, const char* type) {
   HttpResponse out;
   out.body = std::move(text), out.type = type;
@@ -153,6 +171,17 @@ Result<Json> Page::conversations(const HttpRequest& request, const std::string& 
   return kFine;
 }
 
+// A conversation is held as rows, JSON and text; an escaped byte takes six in JSON.
+Result<int64_t> Page::memory_of(const HttpRequest& request, const std::string& owner) {
+  const std::vector<std::string> path = steps_of(request.path);
+  const bool get = request.method == "GET" || request.method == "HEAD";
+  if (!get || path[0] != "conversations" || path.size() < 2) return 0;
+  MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
+  MAKAR_TRY(Store* const store, this->store());
+  MAKAR_TRY(const int64_t bytes, store->bytes_of(owner, id));
+  return 6 * bytes;
+}
+
 Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
   const std::vector<std::string> path = steps_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
@@ -169,8 +198,13 @@ Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string&
   }
   if (path[0] == "preferences.jsonl" && path.size() == 1 && get) {
     MAKAR_TRY(Store* const store, this->store());
-    MAKAR_TRY(std::string lines, store->preferences(owner));
-    return text_response(std::move(lines), "application/jsonl");
+    MAKAR_TRY(const auto lines, PreferenceExport::of(*store, owner));
+    HttpResponse out = text_response("", "application/jsonl");
+    out.more = [lines](const GivePiece& give) {
+      auto piece = lines->next();
+      give(piece.ok() ? std::optional(std::move(*piece)) : std::nullopt);
+    };
+    return out;
   }
   if (path[0] == "preferences" && path.size() == 1 && post) {
     MAKAR_TRY(Store* const store, this->store());
@@ -178,13 +212,23 @@ Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string&
     MAKAR_TRY(const Json out, prefer(*store, owner, body));
     return json(out);
   }
-  if (path[0] == "messages" && path.size() == 2 && post) {
+  if (path[0] == "messages" && path.size() == 2 && !get) {
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const int64_t id, number_of(path[1], "message"));
+    if (!post) {
+      MAKAR_TRY(const Json left, store->remove_message(owner, id));
+      return json(left);
+    }
     MAKAR_TRY(const Json body, read_body(request.body));
-    MAKAR_TRY(const int64_t rating, whole_field(body, "rating", -1, 1, 0));
-    MAKAR_CHECK_OK(store->rate(owner, id, rating));
+    MAKAR_CHECK_OK(change_message(*store, owner, id, body));
     return json(kFine);
+  }
+  if (path[0] == "search" && path.size() == 1 && post) {
+    MAKAR_TRY(Store* const store, this->store());
+    MAKAR_TRY(const Json body, read_body(request.body));
+    MAKAR_TRY(const std::string text, text_field(body, "text"));
+    MAKAR_TRY(const Json found, store->search(owner, text));
+    return json(found);
   }
   if (path[0] == "runs" && path.size() == 1 && get) {
     MAKAR_TRY(Json runs, list_runs(options_.runs));

@@ -1,5 +1,5 @@
-// What the page asks for under /makar/ beside the API: conversations, preferences, runs. Looking inside and
-// the engine's state need the engine and stay with the service.
+// The routes of the page under /makar/: conversations, preferences, runs. Looking inside and the state of the
+// engine need the engine and are part of the service.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -10,17 +10,19 @@
 namespace makar {
 
 struct PageOptions {
-  std::string store;          // the file of conversations; "none": they are not kept
-  std::string runs = "runs";  // the folder of trainings
+  std::string store;          // database file of conversations; "none": not stored
+  std::string runs = "runs";  // folder of training runs
 };
 
 class Page {
  public:
   explicit Page(PageOptions options) : options_(std::move(options)) {}
 
-  // Opens the store now rather than when it is first needed.
+  // Opens the store eagerly.
   Status open_store();
-  // On a worker. The answer, or what is wrong. `owner`: whose conversations they are.
+  // An upper bound of the memory of the response; 0 if it is small.
+  Result<int64_t> memory_of(const HttpRequest& request, const std::string& owner);
+  // Called on a worker, as are later pieces of the body. `owner`: the owner of the conversations.
   Result<HttpResponse> answer(const HttpRequest& request, const std::string& owner);
 
  private:

@@ -19,7 +19,7 @@ std::string log_of(const std::string& folder, const std::string& name) {
   return folder + "/" + name + "/log.jsonl";
 }
 
-// A name is one step down, whatever it holds.
+// Whether the name is a single path component.
 bool one_step_down(const std::string& name) {
   return !name.empty() && name.size() <= 255 && name[0] != '.' &&
          name.find_first_of(std::string("/\\\0", 3)) == std::string::npos;
@@ -45,6 +45,7 @@ void take_line(const std::string& text, Json& out) {
   if (line->contains("loss"))
     out["steps"].push_back({step, number_at(*line, "loss"), number_at(*line, "norm"), number_at(*line, "lr"),
                             number_at(*line, "seconds"), number_at(*line, "tokens")});
+  if (const Json total = number_at(*line, "total"); total.is_number_integer()) out["total"] = total;
   if (line->contains("validation") && (*line)["validation"].is_object()) {
     Json figures = Json::object();
     for (const auto& [name, value] : (*line)["validation"].items())
@@ -84,10 +85,11 @@ Result<Json> list_runs(const std::string& folder) {
 }
 
 Result<Json> read_run(const std::string& folder, const std::string& name, int64_t offset, int64_t file) {
-  if (!one_step_down(name)) return error_of(Error::Kind::kNotFound, "run", "there is no run {}", shown(name));
+  if (!one_step_down(name))
+    return error_of(Error::Kind::kNotFound, "run", "there is no run {}", shown(name));
   const std::string path = log_of(folder, name);
   Log log;
-  // Not a pipe, which would never answer.
+  // O_NONBLOCK: opening a pipe must not block.
   log.descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (log.descriptor < 0 || ::fstat(log.descriptor, &log.about) != 0 || !S_ISREG(log.about.st_mode))
     return error_of(Error::Kind::kNotFound, "run", "there is no run {}", shown(name));
@@ -107,7 +109,7 @@ Result<Json> read_run(const std::string& folder, const std::string& name, int64_
   size_t at = 0;
   for (size_t end; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
     take_line(text.substr(at, end - at), out);
-  if (at == 0 && text.size() == kPiece) at = kPiece;  // a line that is none
+  if (at == 0 && text.size() == kPiece) at = kPiece;  // skip a line longer than kPiece
   out["offset"] = offset + static_cast<int64_t>(at);
   out["more"] = text.size() == kPiece;
   out["changed"] = static_cast<int64_t>(log.about.st_mtime);

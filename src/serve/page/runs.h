@@ -1,4 +1,4 @@
-// The logs of trainings in a folder, for curves: which runs there are, and what is new in one.
+// Reads the logs of training runs in a folder, for curves: the list of runs, and new lines of one.
 #pragma once
 #include <string>
 
@@ -6,12 +6,13 @@
 
 namespace makar {
 
-// Folders below `folder` that hold a log.jsonl, the latest first: name, bytes, changed.
+// Folders below `folder` that contain a log.jsonl, newest first: name, bytes, changed.
 Result<Json> list_runs(const std::string& folder);
 
 // The lines of a run's log from byte `offset` on, up to about a megabyte: "steps" [step, loss, norm, lr,
-// seconds, tokens], "validations", "samples", the "offset" to go on from, and whether there is "more". A log
-// that is not the one of `file` any more is read from its beginning ("restarted"); file 0: any.
+// seconds, tokens], "validations", "samples", the run's "total" of steps where a line names it, the "offset"
+// to continue from, and whether there is "more". If the log's inode is no longer `file`, reading restarts
+// at the beginning ("restarted"); file 0: any.
 Result<Json> read_run(const std::string& folder, const std::string& name, int64_t offset, int64_t file);
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-constexpr int kBusyMilliseconds = 5000;  // for another process with the same file
+constexpr int kBusyMilliseconds = 5000;  // timeout while another process locks the file
 
 struct Finalize {
   void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }

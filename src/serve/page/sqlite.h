@@ -1,4 +1,4 @@
-// SQLite behind a few calls: statements with bound values in, rows out.
+// A small wrapper of SQLite: statements with bound values in, rows out.
 #pragma once
 #include <memory>
 #include <string>
@@ -14,19 +14,19 @@ namespace makar {
 using SqlValue = std::variant<std::nullptr_t, int64_t, std::string>;
 using SqlRow = std::vector<SqlValue>;
 
-// One connection, for one thread at a time. A file is written ahead (WAL) and synced with each transaction.
+// One connection, for one thread at a time. Uses a write-ahead log and syncs after each transaction.
 class Database {
  public:
-  // Makes the file where it is absent; ":memory:" is no file.
+  // Creates the file if absent; ":memory:" uses no file.
   static Result<Database> open(const std::string& path);
 
   Result<std::vector<SqlRow>> rows(const std::string& sql, const SqlRow& values = {}) const;
   Status run(const std::string& sql, const SqlRow& values = {}) const;
-  Status script(const std::string& sql) const;  // several statements without values
+  Status script(const std::string& sql) const;  // several statements without bound values
   int64_t last_id() const;
-  int64_t changed() const;  // rows of the last statement
+  int64_t changed() const;  // rows changed by the last statement
 
-  // Everything until commit(), or nothing.
+  // Rolls back on destruction unless committed.
   class Transaction {
    public:
     explicit Transaction(const Database& database) : database_(database) {}
@@ -51,7 +51,7 @@ class Database {
   std::string path_;
 };
 
-int64_t sql_number(const SqlValue& value);  // 0 where it is none
+int64_t sql_number(const SqlValue& value);  // 0 if not a number
 std::string sql_text(const SqlValue& value);
 
 }  // namespace makar

@@ -14,7 +14,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kVersion = 1;
+constexpr int64_t kVersion = 2;
 constexpr const char* kTables = R"(
 CREATE TABLE conversations(
   id INTEGER PRIMARY KEY, owner TEXT NOT NULL, title TEXT NOT NULL, system TEXT NOT NULL, settings TEXT NOT NULL,
@@ -31,6 +31,15 @@ CREATE TABLE preferences(
   created INTEGER NOT NULL, PRIMARY KEY(chosen, rejected));
 CREATE INDEX preferences_rejected ON preferences(rejected);
 PRAGMA user_version=1;
+)";
+// Version 2: stores the message bytes per conversation, and finds ratings without reading texts.
+constexpr const char* kVersion2 = R"(
+ALTER TABLE conversations ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+UPDATE conversations SET bytes = (SELECT coalesce(sum(length(CAST(content AS BLOB)) + length(CAST(meta AS BLOB))), 0)
+  FROM messages WHERE conversation = conversations.id);
+CREATE INDEX conversations_bytes ON conversations(owner, bytes);
+CREATE INDEX messages_ratings ON messages(conversation, parent, rating);
+PRAGMA user_version=2;
 )";
 
 int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
@@ -67,7 +76,7 @@ std::string default_store_path() {
 Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) MAKAR_CHECK_OK(make_folder(folder.string()));
-  // Conversations are their owner's; SQLite gives its other files the rights of the first.
+  // Create the file readable only by its owner; SQLite copies its mode to the other files.
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return io_error(path, "cannot open");
   ::close(file);
@@ -83,6 +92,7 @@ Status Store::prepare() {
   MAKAR_TRY(const auto version, database_.rows("PRAGMA user_version"));
   const int64_t found = sql_number(version.at(0).at(0));
   if (found == 0) MAKAR_CHECK_OK(database_.script(kTables));
+  if (found <= 1) MAKAR_CHECK_OK(database_.script(kVersion2));
   if (found > kVersion)
     return error_of(Error::Kind::kUnsupported, "store", "was written by a newer makar (version {})", found);
   return all.commit();
@@ -108,7 +118,7 @@ Result<Json> Store::list(const std::string& owner) {
 Result<Json> Store::create(const std::string& owner, const ConversationChange& with) {
   MAKAR_CHECK_OK(check_change(with));
   const std::lock_guard lock(mutex_);
-  MAKAR_TRY(const auto count, database_.rows("SELECT count(*) FROM conversations"));
+  MAKAR_TRY(const auto count, database_.rows("SELECT count(*) FROM conversations WHERE owner = ?", {owner}));
   if (sql_number(count.at(0).at(0)) >= kConversations)
     return error_of(Error::Kind::kLimit, "conversations", "there are {} already; delete some",
                     kConversations);
@@ -123,6 +133,13 @@ Result<Json> Store::create(const std::string& owner, const ConversationChange& w
 Result<Json> Store::conversation(const std::string& owner, int64_t id) {
   const std::lock_guard lock(mutex_);
   return read_conversation(owner, id);
+}
+
+Result<int64_t> Store::bytes_of(const std::string& owner, int64_t id) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const auto rows,
+            database_.rows("SELECT bytes FROM conversations WHERE id = ? AND owner = ?", {id, owner}));
+  return rows.empty() ? 0 : sql_number(rows[0][0]);
 }
 
 Result<Json> Store::read_conversation(const std::string& owner, int64_t id) const {
@@ -207,23 +224,27 @@ Result<Json> Store::add(const std::string& owner, int64_t conversation, const Ne
   MAKAR_CHECK_OK(all.begin());
   MAKAR_CHECK_OK(check_conversation(owner, conversation));
   if (m.parent != 0) MAKAR_CHECK_OK(check_message(m.parent, conversation));
-  MAKAR_TRY(
-      const auto sums,
-      database_.rows("SELECT count(*), coalesce(sum(length(CAST(content AS BLOB)) + length(CAST(meta AS "
-                     "BLOB))), 0) FROM messages WHERE conversation = ?",
-                     {conversation}));
-  const int64_t count = sql_number(sums.at(0).at(0)), bytes = sql_number(sums.at(0).at(1));
+  MAKAR_TRY(const auto sums, database_.rows("SELECT (SELECT count(*) FROM messages WHERE conversation = ?1), "
+                                            "(SELECT bytes FROM conversations WHERE id = ?1), "
+                                            "(SELECT sum(bytes) FROM conversations WHERE owner = ?2)",
+                                            {conversation, owner}));
+  const int64_t count = sql_number(sums.at(0).at(0)), bytes = sql_number(sums.at(0).at(1)),
+                of_owner = sql_number(sums.at(0).at(2));
+  const auto more = static_cast<int64_t>(m.content.size() + meta.size());
   if (count >= kMessages)
     return error_of(Error::Kind::kLimit, "conversation", "has {} messages; begin a new one", count);
-  MAKAR_CHECK_OK(within("conversation", static_cast<size_t>(bytes) + m.content.size() + meta.size(),
-                        kConversationBytes));
+  MAKAR_CHECK_OK(within("conversation", static_cast<size_t>(bytes + more), kConversationBytes));
+  if (of_owner + more > kOwnerBytes)
+    return error_of(Error::Kind::kLimit, "conversations", "have {} bytes; {} are the most: delete some",
+                    of_owner, kOwnerBytes);
   MAKAR_CHECK_OK(
       database_.run("INSERT INTO messages(conversation, parent, role, content, meta, rating, created) "
                     "VALUES(?,?,?,?,?,0,?)",
                     {conversation, m.parent, m.role, m.content, meta, now()}));
   const int64_t id = database_.last_id();
-  MAKAR_CHECK_OK(database_.run("UPDATE conversations SET leaf = ?, updated = ? WHERE id = ?",
-                               {id, now(), conversation}));
+  MAKAR_CHECK_OK(
+      database_.run("UPDATE conversations SET leaf = ?, updated = ?, bytes = bytes + ? WHERE id = ?",
+                    {id, now(), more, conversation}));
   MAKAR_CHECK_OK(all.commit());
   return Json{{"id", id}, {"parent", m.parent}, {"created", now()}};
 }

@@ -1,8 +1,10 @@
-// Conversations on disk: each is a tree of messages, since a message may be edited or answered again.
+// Conversations on disk: each is a tree of messages, because messages can be edited and answers regenerated.
 // Ratings and choices between answers become preference data.
 #pragma once
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "base/json.h"
 #include "serve/page/sqlite.h"
@@ -10,44 +12,65 @@
 namespace makar {
 
 struct NewMessage {
-  int64_t parent = 0;  // 0: the first of its branch
+  int64_t parent = 0;  // 0: a root message
   std::string role;    // "user" or "assistant"
   std::string content;
-  Json meta = Json::object();  // what the page keeps beside it: the model, tokens, times
+  Json meta = Json::object();  // page data: model, tokens, times
+};
+
+struct MessageChange {
+  std::optional<std::string> content;
+  std::optional<Json> meta;
 };
 
 struct ConversationChange {
   std::optional<std::string> title, system;
   std::optional<Json> settings;
-  std::optional<int64_t> leaf;  // the last message of the branch that is shown; 0: none
+  std::optional<int64_t> leaf;  // last message of the displayed branch; 0: none
 };
 
-// For any thread. Each owner sees its own conversations alone.
+// Thread-safe. Each owner sees only its own conversations.
 class Store {
  public:
   static constexpr size_t kTitleBytes = 400, kSystemBytes = size_t{64} << 10,
                           kSettingsBytes = size_t{16} << 10, kContentBytes = size_t{1} << 20,
-                          kMetaBytes = size_t{1} << 20, kConversationBytes = size_t{32} << 20;
-  static constexpr int64_t kMessages = 5000, kConversations = 20000, kListed = 1000;
+                          kMetaBytes = size_t{1} << 20, kConversationBytes = size_t{32} << 20,
+                          kSearchBytes = 1000;
+  static constexpr int64_t kMessages = 5000, kListed = 1000;
+  // Per owner; the file is limited to 4 GiB.
+  static constexpr int64_t kConversations = 20000, kOwnerBytes = int64_t{1} << 30;
 
-  // Makes the file and its folder where they are absent.
+  // Creates the file and its folder if absent.
   static Result<std::unique_ptr<Store>> open(const std::string& path);
 
-  // The latest first: id, title, created, updated, messages.
+  // Newest first: id, title, created, updated, messages.
   Result<Json> list(const std::string& owner);
   Result<Json> create(const std::string& owner, const ConversationChange& with);
   // With "messages": id, parent, role, content, meta, rating, created.
   Result<Json> conversation(const std::string& owner, int64_t id);
+  // Bytes of its messages; 0 if it does not exist.
+  Result<int64_t> bytes_of(const std::string& owner, int64_t id);
   Status change(const std::string& owner, int64_t id, const ConversationChange& change);
   Status remove(const std::string& owner, int64_t id);
-  // The new message is the conversation's leaf.
+  // The new message becomes the conversation's leaf.
   Result<Json> add(const std::string& owner, int64_t conversation, const NewMessage& message);
   Status rate(const std::string& owner, int64_t message, int64_t rating);  // -1, 0 or 1
-  // Of answers to the same message, one is better than the others.
+  Status edit(const std::string& owner, int64_t message, const MessageChange& change);
+  // Removes a message and all its descendants. Returns the "leaf" of the branch now displayed.
+  Result<Json> remove_message(const std::string& owner, int64_t message);
+  // "found": conversations with a message that contains the text (id, excerpt), newest first. "complete"
+  // is false if the time limit was reached.
+  Result<Json> search(const std::string& owner, const std::string& text);
+  // Records that one answer is preferred over others to the same message.
   Status prefer(const std::string& owner, int64_t chosen, const std::vector<int64_t>& rejected);
-  // Lines of {"prompt", "chosen", "rejected"}: choices, and answers rated up beside ones rated down. The
-  // prompt is the conversation before them, as messages.
-  Result<std::string> preferences(const std::string& owner);
+  // Explicit choices, and pairs of siblings rated up and down.
+  struct Preference {
+    int64_t chosen, rejected;
+  };
+  Result<std::vector<Preference>> preferences(const std::string& owner);
+  // A JSON line {"prompt", "chosen", "rejected"}; the prompt is the list of messages before the answers.
+  // Empty if the answers have been deleted.
+  Result<std::string> preference_line(const std::string& owner, const Preference& preference);
 
  private:
   explicit Store(Database database) : database_(std::move(database)) {}
@@ -59,10 +82,26 @@ class Store {
   Database database_;
 };
 
-// Where the environment says that data of users belong: $XDG_DATA_HOME or ~/.local/share. Empty: nowhere.
+// The default database path, in $XDG_DATA_HOME or ~/.local/share. Empty if neither is known.
 std::string default_store_path();
 
-// A conversation as a person reads it: the branch that ends at its leaf.
+// Exports an owner's preferences as JSON lines, in pieces: each line repeats the conversation before the
+// answer, so the export may be many times larger than the store.
+class PreferenceExport {
+ public:
+  static Result<std::shared_ptr<PreferenceExport>> of(Store& store, const std::string& owner);
+  Result<std::string> next();  // about 256 KiB or one line; empty at the end
+
+ private:
+  PreferenceExport(Store& store, std::string owner, std::vector<Store::Preference> all)
+      : store_(store), owner_(std::move(owner)), all_(std::move(all)) {}
+  Store& store_;
+  const std::string owner_;
+  const std::vector<Store::Preference> all_;
+  size_t at_ = 0;
+};
+
+// The branch that ends at the conversation's leaf, as Markdown.
 std::string as_markdown(const Json& conversation);
 
 }  // namespace makar

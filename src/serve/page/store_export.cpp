@@ -1,4 +1,4 @@
-// Choices between answers, and what is taken out of the store: preference data, conversations as text.
+// Preferences between answers, and export: preference data, conversations as text.
 #include <algorithm>
 #include <ctime>
 #include <map>
@@ -22,7 +22,7 @@ Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector
                        {chosen, other, owner}));
     if (pair.empty())
       return error_at("rejected", "{} and {} are no two answers to one message", chosen, other);
-    // A change of mind replaces the first choice.
+    // A new choice replaces the opposite one.
     MAKAR_CHECK_OK(
         database_.run("DELETE FROM preferences WHERE chosen = ? AND rejected = ?", {other, chosen}));
     MAKAR_CHECK_OK(
@@ -32,44 +32,61 @@ Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector
   return all.commit();
 }
 
-Result<std::string> Store::preferences(const std::string& owner) {
+Result<std::vector<Store::Preference>> Store::preferences(const std::string& owner) {
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(
       const auto pairs,
       database_.rows("SELECT p.chosen, p.rejected FROM preferences p JOIN messages m ON m.id = p.chosen "
                      "WHERE m.conversation IN (SELECT id FROM conversations WHERE owner = ?1) UNION "
-                     "SELECT a.id, b.id FROM messages a JOIN messages b "
-                     "ON a.conversation = b.conversation AND a.parent = b.parent AND a.parent <> 0 "
-                     "WHERE a.rating = 1 AND b.rating = -1 "
-                     "AND a.conversation IN (SELECT id FROM conversations WHERE owner = ?1) "
+                     "SELECT a.id, b.id FROM conversations c JOIN messages a ON a.conversation = c.id "
+                     "JOIN messages b ON b.conversation = a.conversation AND b.parent = a.parent "
+                     "WHERE c.owner = ?1 AND a.parent <> 0 AND a.rating = 1 AND b.rating = -1 "
                      "ORDER BY 1, 2 LIMIT 100000",
                      {owner}));
+  std::vector<Preference> out;
+  for (const SqlRow& pair : pairs) out.push_back({sql_number(pair[0]), sql_number(pair[1])});
+  return out;
+}
+
+Result<std::string> Store::preference_line(const std::string& owner, const Preference& preference) {
+  std::vector<SqlRow> path, other, system;
+  {
+    const std::lock_guard lock(mutex_);
+    // The chosen answer and its ancestors, last to first.
+    MAKAR_TRY(path, database_.rows("WITH RECURSIVE up(id, parent, depth) AS ("
+                                   "SELECT id, parent, 0 FROM messages WHERE id = ?1 AND conversation IN "
+                                   "(SELECT id FROM conversations WHERE owner = ?2) "
+                                   "UNION ALL SELECT m.id, m.parent, depth + 1 "
+                                   "FROM messages m JOIN up ON m.id = up.parent WHERE depth < 5000) "
+                                   "SELECT m.role, m.content, m.conversation FROM up JOIN messages m "
+                                   "ON m.id = up.id ORDER BY up.depth",
+                                   {preference.chosen, owner}));
+    MAKAR_TRY(other, database_.rows("SELECT content FROM messages WHERE id = ?", {preference.rejected}));
+    if (path.size() < 2 || other.empty()) return std::string();
+    MAKAR_TRY(system, database_.rows("SELECT system FROM conversations WHERE id = ?", {path[0][2]}));
+  }
+  const auto message = [](const std::string& role, const SqlValue& content) {
+    return dump({{"role", role}, {"content", sql_text(content)}});
+  };
+  std::string out = "{\"prompt\":[";
+  if (!system.empty() && !sql_text(system[0][0]).empty()) out += message("system", system[0][0]) + ",";
+  for (size_t i = path.size() - 1; i > 0; --i)
+    out += message(sql_text(path[i][0]), path[i][1]) + (i > 1 ? "," : "");
+  out += "],\"chosen\":[" + message("assistant", path[0][1]);
+  return out + "],\"rejected\":[" + message("assistant", other[0][0]) + "]}\n";
+}
+
+Result<std::shared_ptr<PreferenceExport>> PreferenceExport::of(Store& store, const std::string& owner) {
+  MAKAR_TRY(auto all, store.preferences(owner));
+  return std::shared_ptr<PreferenceExport>(new PreferenceExport(store, owner, std::move(all)));
+}
+
+Result<std::string> PreferenceExport::next() {
+  constexpr size_t kPiece = size_t{256} << 10;
   std::string out;
-  for (const SqlRow& pair : pairs) {
-    // The chosen answer and everything before it, from the last to the first.
-    MAKAR_TRY(const auto path,
-              database_.rows("WITH RECURSIVE up(id, parent, role, content, conversation, depth) AS ("
-                             "SELECT id, parent, role, content, conversation, 0 FROM messages WHERE id = ? "
-                             "UNION ALL SELECT m.id, m.parent, m.role, m.content, m.conversation, depth + 1 "
-                             "FROM messages m JOIN up ON m.id = up.parent WHERE depth < 5000) "
-                             "SELECT role, content, conversation FROM up ORDER BY depth",
-                             {pair[0]}));
-    MAKAR_TRY(const auto other, database_.rows("SELECT content FROM messages WHERE id = ?", {pair[1]}));
-    if (path.size() < 2 || other.empty()) continue;
-    MAKAR_TRY(const auto system,
-              database_.rows("SELECT system FROM conversations WHERE id = ?", {path[0][2]}));
-    const auto message = [](const std::string& role, const std::string& content) {
-      return Json{{"role", role}, {"content", content}};
-    };
-    Json prompt = Json::array();
-    if (!system.empty() && !sql_text(system[0][0]).empty())
-      prompt.push_back(message("system", sql_text(system[0][0])));
-    for (size_t i = path.size() - 1; i > 0; --i)
-      prompt.push_back(message(sql_text(path[i][0]), sql_text(path[i][1])));
-    out += dump({{"prompt", std::move(prompt)},
-                 {"chosen", Json::array({message("assistant", sql_text(path[0][1]))})},
-                 {"rejected", Json::array({message("assistant", sql_text(other[0][0]))})}}) +
-           "\n";
+  while (at_ < all_.size() && out.size() < kPiece) {
+    MAKAR_TRY(const std::string line, store_.preference_line(owner_, all_[at_++]));
+    out += line;
   }
   return out;
 }

@@ -1,5 +1,6 @@
 #include "text/read/build_json.h"
 
+#include "base/utf8.h"
 #include "text/vocabulary.h"
 
 namespace makar {
@@ -83,7 +84,7 @@ Json merges_by_score(const std::vector<std::string>& pieces, const std::vector<u
     const std::string& piece = pieces[id];
     if (!usable[id] || piece.size() > 4096) continue;
     for (size_t cut = 1; cut < piece.size(); ++cut) {
-      if ((static_cast<unsigned char>(piece[cut]) & 0xC0) == 0x80) continue;
+      if (is_utf8_continuation(piece[cut])) continue;
       std::string left = piece.substr(0, cut), right = piece.substr(cut);
       if (known.find(left) == kNoId || known.find(right) == kNoId) continue;
       merges.push_back(Json::array({std::move(left), std::move(right)}));

@@ -26,7 +26,8 @@ class Reader {
     MAKAR_TRY(const uint64_t size, get<uint64_t>());
     if (size > left())
       return error_at(fmt::format("byte {}", at_),
-                      "a string of {} bytes, {} are left; the download may be incomplete", size, left());
+                      "a string has {} bytes but only {} are left; the download may be incomplete", size,
+                      left());
     const std::string_view out = bytes_.substr(at_, size);
     at_ += size;
     return out;
@@ -91,10 +92,11 @@ Result<GgufMetadata::Value> array(Reader& reader) {
   MAKAR_TRY(const uint32_t type, reader.get<uint32_t>());
   MAKAR_TRY(const uint64_t count, reader.get<uint64_t>());
   if (type == kArray)
-    return error_of(Error::Kind::kUnsupported, fmt::format("byte {}", reader.at()), "a list of lists");
+    return error_of(Error::Kind::kUnsupported, fmt::format("byte {}", reader.at()),
+                    "lists of lists are not supported");
   if (count > reader.left() / smallest(type))
-    return error_at(fmt::format("byte {}", reader.at()), "a list of {} values, but {} bytes are left", count,
-                    reader.left());
+    return error_at(fmt::format("byte {}", reader.at()), "a list has {} values but only {} bytes are left",
+                    count, reader.left());
   std::vector<std::string_view> texts;
   std::vector<int64_t> numbers;
   std::vector<double> reals;
@@ -123,12 +125,12 @@ Result<GgufMetadata> GgufMetadata::parse(std::string_view bytes, std::string_vie
   Reader reader(bytes.substr(4));
   MAKAR_TRY(const uint32_t version, reader.get<uint32_t>());
   if (version != 2 && version != 3)
-    return error_of(Error::Kind::kUnsupported, "byte 4", "GGUF version {} is not read; versions 2 and 3 are",
-                    version);
+    return error_of(Error::Kind::kUnsupported, "byte 4",
+                    "GGUF version {} is not supported; supported are versions 2 and 3", version);
   MAKAR_TRY([[maybe_unused]] const uint64_t tensors, reader.get<uint64_t>());
   MAKAR_TRY(const uint64_t count, reader.get<uint64_t>());
   if (count > kMaxKeys)
-    return error_of(Error::Kind::kLimit, "byte 16", "{} keys; at most {} are read", count, kMaxKeys);
+    return error_of(Error::Kind::kLimit, "byte 16", "{} keys; the limit is {}", count, kMaxKeys);
   GgufMetadata metadata;
   for (uint64_t i = 0; i < count; ++i) {
     MAKAR_TRY(const std::string_view key, reader.text());

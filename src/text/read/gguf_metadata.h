@@ -1,4 +1,4 @@
-// The key-value section at the start of a GGUF file (versions 2 and 3), every length bounded by the file.
+// The metadata section of a GGUF file (versions 2 and 3); every length is checked against the file.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,7 +16,7 @@ class GgufMetadata {
   using Value = std::variant<uint64_t, int64_t, double, bool, std::string_view, std::vector<std::string_view>,
                              std::vector<int64_t>, std::vector<double>>;
 
-  // Strings point into `bytes`. Keys that do not start with `prefix` are walked over, not kept.
+  // Strings point into `bytes`. Keys without `prefix` are skipped.
   static Result<GgufMetadata> parse(std::string_view bytes, std::string_view prefix = "");
 
   const Value* find(const std::string& key) const;

@@ -1,4 +1,4 @@
-// How llama.cpp's `tokenizer.ggml.pre` kinds cut text.
+// The pre-tokenizers of llama.cpp's `tokenizer.ggml.pre` kinds.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,9 +11,9 @@ struct GgufPre {
   Json pre_tokenizer;
   bool ignore_merges = false;
 };
-// kUnsupported for a kind that is not known.
+// kUnsupported for an unknown kind.
 Result<GgufPre> gguf_pre(const std::string& kind);
-// One name of every kind, the most usual first.
+// One name per kind, the most common first.
 std::vector<std::string> gguf_pre_kinds();
 
 }  // namespace makar

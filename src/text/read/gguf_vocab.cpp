@@ -1,5 +1,6 @@
 // tokenizer.ggml.*: the vocabulary of llama.cpp's files. Kinds: llama (SentencePiece BPE), gpt2 (byte-level
-// BPE), bert (WordPiece), t5 (unigram), rwkv (the longest token at each byte).
+// BPE), bert (WordPiece), t5 (unigram), rwkv (the longest token at each byte), none (other pipelines, in
+// tokenizer.huggingface.json).
 #include "text/byte_alphabet.h"
 #include "text/read/build_json.h"
 #include "text/read/gguf_metadata.h"
@@ -23,9 +24,9 @@ std::string key(const char* name) { return std::string(kKey) + name; }
 
 Result<Tokens> read_tokens(const GgufMetadata& metadata) {
   const auto* texts = metadata.texts(key("tokens"));
-  if (!texts) return error_at(key("tokens"), "expected a list of strings; this file holds no vocabulary");
+  if (!texts) return error_at(key("tokens"), "expected a list of strings; this file has no vocabulary");
   if (texts->size() > Vocabulary::kMaxId)
-    return error_of(Error::Kind::kLimit, key("tokens"), "has {} tokens", texts->size());
+    return error_of(Error::Kind::kLimit, key("tokens"), "has {} tokens, too many", texts->size());
   Tokens tokens;
   for (const std::string_view text : *texts) tokens.texts.push_back(to_valid_utf8(text));
   const auto* types = metadata.numbers(key("token_type"));
@@ -42,7 +43,7 @@ void add_specials(const Tokens& tokens, Json& json) {
         json["added_tokens"].push_back(added_token(id, tokens.texts[id], tokens.types[id] != 4));
 }
 
-// The tokens that llama.cpp puts around a text.
+// The special tokens that llama.cpp adds around a text.
 void add_template(const GgufMetadata& metadata, const Tokens& tokens, bool bos, bool eos,
                   const char* last_key, Json& json) {
   using List = std::vector<std::pair<std::string, uint32_t>>;
@@ -59,7 +60,7 @@ void add_template(const GgufMetadata& metadata, const Tokens& tokens, bool bos, 
 Result<SentencePieceModel> sentencepiece(const GgufMetadata& metadata, const Tokens& tokens, int kind) {
   const auto* scores = metadata.reals(key("scores"));
   if (!scores || scores->size() != tokens.texts.size())
-    return error_at(key("scores"), "expected a score for each of {} tokens", tokens.texts.size());
+    return error_at(key("scores"), "expected {} scores, one per token", tokens.texts.size());
   SentencePieceModel model;
   model.kind = kind;
   for (size_t i = 0; i < tokens.texts.size(); ++i)
@@ -94,7 +95,7 @@ Result<Json> byte_level(const GgufMetadata& metadata, const Tokens& tokens) {
   return json;
 }
 
-// Words start with a mark there, where BERT's own files mark what continues a word.
+// GGUF marks the start of words; BERT's own files mark continuations.
 Result<Json> wordpiece(const Tokens& tokens, const std::string& place) {
   std::string text;
   for (uint32_t id = 0; id < tokens.texts.size(); ++id) {
@@ -110,7 +111,7 @@ Result<Json> wordpiece(const Tokens& tokens, const std::string& place) {
   return bert_vocab_to_json(text, true, place);
 }
 
-// Tokens are written as in a string literal: \n, \t, \\, \xHH.
+// Tokens are written like string literals: \n, \t, \\, \xHH.
 std::string unescape(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -158,6 +159,8 @@ Json rwkv(const Tokens& tokens) {
 Result<Json> convert(std::string_view bytes, const std::string& place) {
   MAKAR_TRY(const GgufMetadata metadata, GgufMetadata::parse(bytes, "tokenizer."));
   const std::string kind(metadata.text(key("model")));
+  if (const auto text = metadata.text("tokenizer.huggingface.json"); kind == "none" && !text.empty())
+    return parse_json(std::string(text), "tokenizer.huggingface.json");
   MAKAR_TRY(const Tokens tokens, read_tokens(metadata));
   Json json;
   if (kind == "llama" || kind == "t5") {
@@ -175,7 +178,7 @@ Result<Json> convert(std::string_view bytes, const std::string& place) {
     json = rwkv(tokens);
   } else {
     return error_of(Error::Kind::kUnsupported, key("model"),
-                    "unknown kind '{}'; llama, gpt2, bert, t5 and rwkv are read", kind.substr(0, 80));
+                    "unknown kind '{}'; expected llama, gpt2, bert, t5 or rwkv", kind.substr(0, 80));
   }
   return json;
 }

@@ -9,15 +9,15 @@ namespace {
 
 enum : int32_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
 
-// Text on which the ways of cutting differ: numbers, contractions, punctuation, case, scripts, white space.
+// Text on which pre-tokenizers differ: numbers, contractions, punctuation, case, scripts, white space.
 constexpr const char* kProbe =
     "Hello  WORLD's 3.14159 don't I'LL 12 345 67890!!\n\n\t x=y;  foo_bar(camelCase)\r\n  "
     "\u00bfQu\u00e9? na\u00efve \u4f60\u597d\u4e16\u754c \u3053\u3093\u306b\u3061\u306f "
     "\u0645\u0631\u062d\u0628\u0627 "
     "e\u0301 \U0001F600\U0001F680 \u20ac5 $7 <a>+~|` 1,000 a1b2 \u2026\u3002 ...\n end ";
 
-// Where a pre-tokenizer cuts the probe: every piece is one unknown word.
-Result<std::vector<Span>> cuts(const Json& normalizer, const Json& pre_tokenizer) {
+// The splits of a pre-tokenizer on the probe: every word is one unknown token.
+Result<std::vector<Span>> probe_splits(const Json& normalizer, const Json& pre_tokenizer) {
   Json json = {{"version", "1.0"},
                {"added_tokens", Json::array()},
                {"normalizer", normalizer},
@@ -30,19 +30,19 @@ Result<std::vector<Span>> cuts(const Json& normalizer, const Json& pre_tokenizer
 
 Result<std::string> find_pre(const Json& json) {
   const Json normalizer = json.value("normalizer", Json()), own = json.value("pre_tokenizer", Json());
-  MAKAR_TRY(const std::vector<Span> want, cuts(normalizer, own));
+  MAKAR_TRY(const std::vector<Span> want, probe_splits(normalizer, own));
   const bool ignore_merges = json.at("model").value("ignore_merges", false);
   std::string second;
   for (const std::string& kind : gguf_pre_kinds()) {
     MAKAR_TRY(const GgufPre pre, gguf_pre(kind));
-    MAKAR_TRY(const std::vector<Span> found, cuts(normalizer, pre.pre_tokenizer));
+    MAKAR_TRY(const std::vector<Span> found, probe_splits(normalizer, pre.pre_tokenizer));
     if (found != want) continue;
     if (pre.ignore_merges == ignore_merges) return kind;
     if (second.empty()) second = kind;
   }
   if (!second.empty()) return second;
   return error_of(Error::Kind::kUnsupported, "pre_tokenizer",
-                  "llama.cpp has no name for how this tokenizer cuts text");
+                  "llama.cpp has no equivalent of this tokenizer's pre-tokenizer");
 }
 
 void put_added(const Json& json, GgufVocabulary& out) {
@@ -58,7 +58,7 @@ void put_added(const Json& json, GgufVocabulary& out) {
 Status check_size(uint64_t id) {
   constexpr uint64_t kMost = 1 << 23;
   if (id < kMost) return Done{};
-  return error_of(Error::Kind::kLimit, "vocab", "has the id {}; at most {} are written", id, kMost);
+  return error_of(Error::Kind::kLimit, "vocab", "has the id {}; the limit is {}", id, kMost);
 }
 
 Status read_vocab(const Json& vocab, GgufVocabulary& out) {
@@ -83,7 +83,7 @@ Status byte_level(const Json& json, GgufVocabulary& out) {
   return Done{};
 }
 
-// Words start with a mark there, where BERT's own files mark what continues a word.
+// GGUF marks the start of words; BERT's own files mark continuations.
 Status wordpiece(const Json& json, GgufVocabulary& out) {
   out.model = "bert";
   MAKAR_CHECK_OK(read_vocab(json.at("model").at("vocab"), out));
@@ -101,7 +101,7 @@ Status wordpiece(const Json& json, GgufVocabulary& out) {
 }
 
 Status sentencepiece(const Json& json, GgufVocabulary& out) {
-  // Added tokens beyond the vocabulary are put behind it; SentencePiece itself has no place for them.
+  // Added tokens outside the vocabulary are appended to it; SentencePiece has no place for them.
   Json inner = json;
   const size_t size = json.at("model").at("vocab").size();
   Json& added = inner["added_tokens"];
@@ -110,7 +110,7 @@ Status sentencepiece(const Json& json, GgufVocabulary& out) {
   for (const Json& token : added)
     if (token.at("id").get<size_t>() < size) kept.push_back(token);
   added = std::move(kept);
-  // Gemma splits at spaces after its normalizer has replaced them all: nothing happens there.
+  // Gemma splits at spaces after its normaliser has replaced all of them: the split has no effect.
   const Json pre = json.value("pre_tokenizer", Json()), normalizer = json.value("normalizer", Json());
   const Json space = {{"String", " "}};
   if (pre.is_object() && pre.value("type", "") == "Split" && pre.value("pattern", Json()) == space &&
@@ -132,8 +132,8 @@ Status sentencepiece(const Json& json, GgufVocabulary& out) {
   return Done{};
 }
 
-// What the template puts around a text: "<s> $A", "$A </s>", "[CLS] $A [SEP]". BERT's and RoBERTa's own
-// processors name the two as ["</s>", 2].
+// The special tokens of the template: "<s> $A", "$A </s>", "[CLS] $A [SEP]". BERT's and RoBERTa's own
+// processors give the two as ["</s>", 2].
 void read_template(const Json& processor, GgufVocabulary& out) {
   if (const Json* parts = find_field(processor, "processors"))
     for (const Json& part : *parts) read_template(part, out);
@@ -175,7 +175,7 @@ bool GgufVocabulary::pad_to(size_t size) {
 }
 
 Result<GgufVocabulary> gguf_vocabulary(const Tokenizer& tokenizer) {
-  const Json json = tokenizer.to_json();  // sound, and in one spelling
+  const Json json = tokenizer.to_json();  // valid, and in one spelling
   GgufVocabulary out;
   const Json& model = json.at("model");
   MAKAR_TRY(const std::string type, string_field(model, "type", ""));
@@ -188,6 +188,17 @@ Result<GgufVocabulary> gguf_vocabulary(const Tokenizer& tokenizer) {
     MAKAR_CHECK_OK(sentencepiece(json, out));
   if (out.model != "bert") put_added(json, out);
   read_template(json.value("post_processor", Json()), out);
+  return out;
+}
+
+GgufVocabulary gguf_tokens_only(const Tokenizer& tokenizer) {
+  GgufVocabulary out;
+  out.model = "none";
+  for (uint32_t id = 0; id < tokenizer.vocab_size(); ++id) {
+    out.tokens.push_back(tokenizer.token(id).value_or(""));
+    out.types.push_back(tokenizer.is_special(id) ? kControl : kNormal);
+  }
+  read_template(tokenizer.to_json().value("post_processor", Json()), out);
   return out;
 }
 

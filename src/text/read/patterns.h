@@ -1,4 +1,4 @@
-// The patterns that well-known tokenizers cut text with.
+// The split patterns of well-known tokenizers.
 #pragma once
 
 namespace makar {

@@ -19,8 +19,8 @@ std::string name_of(const std::string& path) {
   return name.substr(0, name.find('.'));
 }
 
-// The file with the merges beside a vocab.json or encoder.json.
-std::string merges_beside(const std::string& path) {
+// The merges file next to a vocab.json or encoder.json.
+std::string merges_path(const std::string& path) {
   for (const char* name : {"/merges.txt", "/vocab.bpe"})
     if (is_file(folder_of(path) + name)) return folder_of(path) + name;
   return "";
@@ -45,9 +45,10 @@ Result<Json> read_json_file(const std::string& path) {
   MAKAR_TRY(Json json, parse_json(text, path));
   if (find_field(json, "model")) return json;
   if (find_field(json, "bpe_ranks")) return tiktoken_to_json(text, "", path);
-  const std::string merges = merges_beside(path);
+  const std::string merges = merges_path(path);
   if (merges.empty())
-    return error_at(path, "is neither a tokenizer.json nor a vocabulary with merges.txt beside it");
+    return error_at(path,
+                    "is neither a tokenizer.json nor a vocabulary with a merges.txt in the same folder");
   MAKAR_TRY(const std::string merge_text, read_file(merges));
   return vocab_merges_to_json(text, merge_text, path);
 }
@@ -57,7 +58,7 @@ Result<Json> read_folder(const std::string& path) {
                            "sentencepiece.bpe.model", "vocab.json", "encoder.json", "vocab.txt"})
     if (is_file(path + "/" + name)) return read_tokenizer(path + "/" + name);
   return error_of(Error::Kind::kNotFound, path,
-                  "holds no tokenizer: expected tokenizer.json, tokenizer.model, vocab.json with merges.txt, "
+                  "has no tokenizer: expected tokenizer.json, tokenizer.model, vocab.json with merges.txt, "
                   "or vocab.txt");
 }
 
@@ -75,7 +76,7 @@ Result<Json> read_tokenizer(const std::string& path) {
     return bert_vocab_to_json(bytes, lowercases(folder_of(path)), path);
   }
   if (bytes.starts_with("{")) return read_json_file(path);
-  // Llama 3 calls a rank file tokenizer.model: text in base64, where SentencePiece starts with a field tag.
+  // Llama 3 names a rank file tokenizer.model: base64 text, while SentencePiece starts with a field tag.
   if (ends_with(path, ".tiktoken") || bytes.starts_with("IQ== 0\n"))
     return tiktoken_to_json(bytes, known_ranks(name_of(path)) ? name_of(path) : "", path);
   return sentencepiece_to_json(bytes, path);

@@ -35,7 +35,7 @@ Json normalizer(const SentencePieceModel& model, bool first_only) {
     parts.push_back(std::move(prepend));
   }
   if (model.escape_whitespaces) parts.push_back(replace({{"String", " "}}, kBlankMark));
-  // Marks that the text itself ends in go too.
+  // Also remove marks at the end of the text itself.
   if (model.escape_whitespaces && model.remove_extra_whitespaces)
     parts.push_back(replace({{"Regex", std::string(kBlankMark) + "+\\z"}}, ""));
   return sequence_stage("normalizers", std::move(parts));
@@ -59,7 +59,7 @@ Json unigram(const SentencePieceModel& model, int unknown) {
     if (piece.type == SentencePieceModel::kNormal)
       best = best == 0 ? piece.score : std::max(best, piece.score);
   for (const Piece& piece : model.pieces) {
-    // A user-defined piece always wins over any cut of it.
+    // A user-defined piece always wins over any segmentation of it.
     const double score = piece.type == SentencePieceModel::kUserDefined
                              ? static_cast<double>(piece.text.size()) * best - 0.1
                              : static_cast<double>(piece.score);
@@ -110,8 +110,8 @@ Status check_pieces(const SentencePieceModel& model) {
       return error_at(fmt::format("piece {}", i), "has a score that is not a number");
     if (piece.text.empty()) return error_at(fmt::format("piece {}", i), "is empty");
     if (seen.find(piece.text) != kNoId)
-      return error_at(fmt::format("piece {}", i), "'{}' is there already as piece {}",
-                      piece.text.substr(0, 80), seen.find(piece.text));
+      return error_at(fmt::format("piece {}", i), "'{}' already exists as piece {}", piece.text.substr(0, 80),
+                      seen.find(piece.text));
     seen.add(piece.text, static_cast<uint32_t>(i));
   }
   return Done{};
@@ -122,9 +122,10 @@ Status check_pieces(const SentencePieceModel& model) {
 Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::string& place) {
   if (const Status good = check_pieces(model); !good.ok()) return good.error().in(place);
   if (model.kind != SentencePieceModel::kUnigram && model.kind != SentencePieceModel::kBpe)
-    return error_of(Error::Kind::kUnsupported, place,
-                    "SentencePiece models of kind {} are not supported; unigram (1) and bpe (2) are",
-                    model.kind);
+    return error_of(
+        Error::Kind::kUnsupported, place,
+        "SentencePiece models of type {} are not supported; supported are unigram (1) and bpe (2)",
+        model.kind);
   if (model.whitespace_as_suffix)
     return error_of(Error::Kind::kUnsupported, place, "treat_whitespace_as_suffix is not supported");
   Json json = empty_tokenizer();

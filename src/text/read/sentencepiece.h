@@ -1,4 +1,4 @@
-// SentencePiece models into tokenizer.json values, and back for the kinds they can hold.
+// Converts SentencePiece models to tokenizer.json values, and back where SentencePiece can represent them.
 #pragma once
 #include "base/json.h"
 #include "text/read/sentencepiece_model.h"
@@ -8,7 +8,7 @@ namespace makar {
 
 Result<Json> sentencepiece_to_json(const SentencePieceModel& model, const std::string& place);
 
-// kUnsupported when the pipeline does something that SentencePiece cannot.
+// kUnsupported when SentencePiece cannot represent the pipeline.
 Result<SentencePieceModel> json_to_sentencepiece(const Json& json);
 
 }  // namespace makar

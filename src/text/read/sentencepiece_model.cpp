@@ -99,7 +99,7 @@ Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
       MAKAR_CHECK_OK(parse_normalizer(field.bytes, model));
     }
   }
-  if (model.pieces.empty()) return error_at("pieces", "there are none: this is not a SentencePiece model");
+  if (model.pieces.empty()) return error_at("pieces", "has no pieces: this is not a SentencePiece model");
   return model;
 }
 

@@ -1,4 +1,4 @@
-// A tokenizer.json value as a SentencePiece model, for pipelines that SentencePiece can run.
+// Converts a tokenizer.json value to a SentencePiece model, for pipelines that SentencePiece can run.
 #include <map>
 
 #include "text/base64.h"
@@ -12,7 +12,7 @@ namespace {
 
 Error cannot(const std::string& what) {
   return error_of(Error::Kind::kUnsupported, "",
-                  "a SentencePiece model cannot hold {}; write tokenizer.json instead", what);
+                  "a SentencePiece model cannot represent {}; write tokenizer.json instead", what);
 }
 
 std::string pattern_of(const Json& stage) {
@@ -63,7 +63,7 @@ Status read_pre_tokenizer(const Json& stage, SentencePieceModel& model) {
 Status read_bpe(const Json& json, SentencePieceModel& model) {
   MAKAR_TRY(const Vocabulary vocabulary, Vocabulary::from_json(json.at("vocab")));
   MAKAR_TRY(const Json* merges, list_field(json, "merges"));
-  std::map<std::string, size_t> rank;  // of the first merge that makes a piece
+  std::map<std::string, size_t> rank;  // the rank of the first merge that gives a piece
   for (size_t i = 0; i < merges->size(); ++i) {
     const Json& one = (*merges)[i];
     const std::string piece = one[0].get<std::string>() + one[1].get<std::string>();

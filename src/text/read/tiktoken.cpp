@@ -1,4 +1,4 @@
-// tiktoken's ranks: a token's rank is its id, and the rank of the merge that makes it.
+// tiktoken's ranks: the rank of a token is its id and the rank of the merge that gives it.
 #include <algorithm>
 
 #include "text/base64.h"
@@ -58,9 +58,9 @@ struct Ranks {
 
 Status put(Ranks& ranks, std::string_view base64, uint64_t rank, const std::string& where) {
   auto bytes = decode_base64(base64);
-  if (!bytes || bytes->empty())
-    return error_at(where, "'{}' is not the base64 of a token", base64.substr(0, 80));
-  if (rank > Vocabulary::kMaxId) return error_at(where, "the rank {} is above {}", rank, Vocabulary::kMaxId);
+  if (!bytes || bytes->empty()) return error_at(where, "'{}' is not valid base64", base64.substr(0, 80));
+  if (rank > Vocabulary::kMaxId)
+    return error_at(where, "the rank {} exceeds the maximum {}", rank, Vocabulary::kMaxId);
   ranks.tokens.emplace_back(std::move(*bytes), static_cast<uint32_t>(rank));
   return Done{};
 }
@@ -115,7 +115,7 @@ Result<Ranks> read_packed(const Json& json) {
       const size_t stop = std::min(line.find(' ', i), line.size());
       const std::string_view word = line.substr(i, stop - i);
       i = stop + 1;
-      if (word_number++ == 0) continue;  // the mark
+      if (word_number++ == 0) continue;  // the '!' mark
       if (word_number == 2) {
         MAKAR_TRY(rank, whole_number(word, "bpe_ranks"));
         continue;
@@ -127,7 +127,7 @@ Result<Ranks> read_packed(const Json& json) {
   return ranks;
 }
 
-// The two tokens whose merge makes `token`: what is left when only lower ranks may merge.
+// The two tokens that merge into `token`: what is left when only lower ranks may merge.
 bool parents(const Vocabulary& ranks, const std::string& token, uint32_t rank, std::string& left,
              std::string& right) {
   std::vector<size_t> cuts;  // starts of the parts, and the end
@@ -155,9 +155,9 @@ Json to_json(Ranks ranks) {
   Json vocab = Json::object(), merges = Json::array();
   std::string left, right;
   for (const auto& [bytes, rank] : ranks.tokens) {
-    if (by_bytes.find(bytes) != rank) continue;  // given twice
+    if (by_bytes.find(bytes) != rank) continue;  // a duplicate
     put_token(vocab, bytes_to_letters(bytes), rank);
-    // Longer ones than any real token would take a quadratic time.
+    // Tokens longer than any real one would take quadratic time.
     if (bytes.size() > 1 && bytes.size() <= 1024 && parents(by_bytes, bytes, rank, left, right))
       merges.push_back(Json::array({bytes_to_letters(left), bytes_to_letters(right)}));
   }
@@ -181,15 +181,15 @@ Result<Json> tiktoken_to_json(std::string_view text, const std::string& name, co
     ranks = read_lines(text);
   }
   if (!ranks.ok()) return ranks.error().in(place);
-  if (ranks->tokens.empty()) return error_at(place, "there are no ranks");
+  if (ranks->tokens.empty()) return error_at(place, "has no ranks");
   if (ranks->pattern.empty()) {
     const Known* chosen = nullptr;
     for (const Known& one : known())
       if (!chosen && (name.empty() ? one.ranks == ranks->tokens.size() : name == one.name)) chosen = &one;
     if (!chosen)
       return error_of(Error::Kind::kUnsupported, place,
-                      "{} ranks belong to no pattern that is known (gpt2, p50k_base, cl100k_base, "
-                      "o200k_base, qwen, llama3); name one of them",
+                      "{} ranks do not match a known encoding (gpt2, p50k_base, cl100k_base, "
+                      "o200k_base, qwen, llama3); pass its name",
                       ranks->tokens.size());
     ranks->pattern = chosen->pattern;
     for (const auto& [token, id] : chosen->specials) ranks->specials.emplace_back(token, id);

@@ -1,4 +1,4 @@
-// vocab.json with merges.txt, and BERT's vocab.txt.
+// Reads vocab.json with merges.txt, and BERT's vocab.txt.
 #include "text/pre_tokenizer.h"
 #include "text/read/build_json.h"
 #include "text/read/read.h"
@@ -24,7 +24,7 @@ void each_line(std::string_view text, F f) {
 
 Result<Json> vocab_merges_to_json(std::string_view vocab, std::string_view merges, const std::string& place) {
   MAKAR_TRY(Json tokens, parse_json(vocab, place));
-  if (!tokens.is_object()) return error_at(place, "expected an object of tokens and ids");
+  if (!tokens.is_object()) return error_at(place, "expected an object that maps tokens to ids");
   Json list = Json::array();
   std::string bad;
   each_line(merges, [&](std::string_view line, size_t number) {
@@ -35,7 +35,7 @@ Result<Json> vocab_merges_to_json(std::string_view vocab, std::string_view merge
     else
       list.push_back(Json::array({std::string(line.substr(0, space)), std::string(line.substr(space + 1))}));
   });
-  if (!bad.empty()) return error_at(place + ": " + bad, "expected two tokens and a blank between them");
+  if (!bad.empty()) return error_at(place + ": " + bad, "expected two tokens separated by a blank");
   Json json = empty_tokenizer();
   for (const auto& [token, id] : tokens.items())
     if (token.size() > 4 && token.starts_with("<|") && token.ends_with("|>") && id.is_number_unsigned() &&

@@ -5,12 +5,12 @@ namespace makar {
 Result<uint64_t> WireReader::varint() {
   uint64_t value = 0;
   for (int shift = 0; shift < 64; shift += 7) {
-    if (at_ >= bytes_.size()) return error_at(fmt::format("byte {}", at_), "the file ends inside a number");
+    if (at_ >= bytes_.size()) return error_at(fmt::format("byte {}", at_), "the file ends inside a varint");
     const auto byte = static_cast<unsigned char>(bytes_[at_++]);
     value |= static_cast<uint64_t>(byte & 0x7F) << shift;
     if (!(byte & 0x80)) return value;
   }
-  return error_at(fmt::format("byte {}", at_), "a number of more than ten bytes");
+  return error_at(fmt::format("byte {}", at_), "a varint has more than ten bytes");
 }
 
 Result<WireReader::Field> WireReader::next() {
@@ -35,8 +35,8 @@ Result<WireReader::Field> WireReader::next() {
       MAKAR_TRY(const uint64_t length, varint());
       if (length > bytes_.size() - at_)
         return error_at(fmt::format("byte {}", start),
-                        "field {} says {} bytes, {} are left; the download may be incomplete", field.number,
-                        length, bytes_.size() - at_);
+                        "field {} has {} bytes but only {} are left; the download may be incomplete",
+                        field.number, length, bytes_.size() - at_);
       field.bytes = bytes_.substr(at_, length);
       at_ += length;
       return field;

@@ -1,4 +1,4 @@
-// The wire format of protocol buffers: enough to walk the fields of a message, every length bounded.
+// The wire format of protocol buffers: enough to read the fields of a message, every length checked.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -15,7 +15,7 @@ class WireReader {
 
   struct Field {
     uint32_t number = 0;
-    uint64_t value = 0;      // varint, or the bits of a fixed number
+    uint64_t value = 0;      // varint, or the bits of a fixed-size number
     std::string_view bytes;  // strings and messages
     float as_float() const {
       const auto bits = static_cast<uint32_t>(value);

@@ -1,5 +1,5 @@
-// The syntax tree of a template. Nodes live in one arena (Program), so a tree of any shape is freed without
-// recursion.
+// The syntax tree of a template. All nodes are in one arena (Program), so a tree of any shape is freed
+// without recursion.
 #pragma once
 #include <deque>
 #include <string>
@@ -64,9 +64,9 @@ struct Statement {
   int line = 0, column = 0;
   std::string text;  // of kText; the name of a macro
   std::vector<std::string>
-      targets;  // names bound by for and set ("ns.x" for a namespace attribute), parameters
+      targets;  // names bound by for and set ("ns.x" for a namespace attribute), or parameters
   std::vector<Expression*>
-      values;  // defaults of parameters (from the last), values of with, the filter chain
+      values;  // parameter defaults (of the last parameters), values of with, or the filter chain
   Expression* expression = nullptr;  // printed, iterated, tested or assigned
   Expression* condition = nullptr;   // of for ... if
   std::vector<Statement*> body, otherwise;

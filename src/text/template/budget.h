@@ -1,5 +1,5 @@
-// What a rendering may use. Counted, not measured: the same template and data stop at the same place on every
-// machine; the clock is only a last resort.
+// Resource limits of a rendering. Work is counted, not timed, so the same template and data stop at the same
+// point on every machine; CPU time is only a last resort.
 #pragma once
 #include <cstdint>
 #include <ctime>
@@ -7,29 +7,31 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/work_budget.h"
 
 namespace makar::jinja {
 
 struct Limits {
-  int64_t work = 400'000;    // evaluated nodes, plus one for each 64 bytes a string operation touches
-  int64_t memory = 1 << 20;  // bytes alive in values and output at one time
-  int64_t output = 1 << 20;  // bytes of the rendering
-  int64_t cpu_ms = 45;       // of the rendering thread
-  int depth = 96;            // nested macro calls, blocks and captures
+  int64_t work = 400'000;          // evaluated nodes, plus one per 64 bytes processed by string operations
+  int64_t memory = 1 << 20;        // bytes in live values and output
+  int64_t output = 1 << 20;        // bytes of the rendering
+  int64_t cpu_ms = 45;             // CPU time of the rendering thread
+  int depth = 96;                  // nested macro calls, blocks and captures
+  size_t stack = size_t{1} << 20;  // bytes of call stack for parsing or rendering
   int64_t template_bytes = 128 << 10;
-  int nodes = 8'000;  // expressions, and statements; four times as many tokens
+  int nodes = 8'000;  // limit for expressions and for statements; four times as many tokens
   int nesting = 100;  // of expressions and blocks in the source
-  // Granted on top for each byte of messages, tools and documents, so that long conversations fit.
+  // Added to the limits per byte of messages, tools and documents, so that long conversations fit.
   int64_t work_per_byte = 8, memory_per_byte = 24, output_per_byte = 8;
   double cpu_ms_per_kib = 0.5;
 };
 
-// Unwinds the interpreter; becomes an Error at the boundary (ChatTemplate).
+// Thrown by the interpreter; converted to an Error at the boundary (ChatTemplate).
 struct Failure : std::runtime_error {
   Failure(Error::Kind k, const std::string& what, int l = 0, int c = 0)
       : std::runtime_error(what), kind(k), line(l), column(c) {}
   Error::Kind kind;
-  int line, column;  // 0: not known yet, filled in by the node that was being evaluated
+  int line, column;  // 0: unknown; set by the node being evaluated
 };
 
 [[noreturn]] inline void fail(const std::string& what) { throw Failure(Error::Kind::kInvalid, what); }
@@ -37,24 +39,27 @@ struct Failure : std::runtime_error {
 
 class Budget {
  public:
-  Budget(const Limits& limits, int64_t input_bytes)
+  // `request`: the work budget of the whole request; null: no further limit.
+  Budget(const Limits& limits, int64_t input_bytes, WorkBudget* request = nullptr)
       : work_(limits.work + input_bytes * limits.work_per_byte),
         memory_(limits.memory + input_bytes * limits.memory_per_byte),
         output_(limits.output + input_bytes * limits.output_per_byte),
         cpu_ms_(static_cast<double>(limits.cpu_ms) +
                 static_cast<double>(input_bytes >> 10) * limits.cpu_ms_per_kib),
-        start_(now_ms()) {}
+        start_(now_ms()),
+        request_(request) {}
 
   void spend(int64_t work = 1) {
     work_ -= work;
     if (work_ < 0)
       fail_limit("the template did not finish within its limit of work; is a loop endless or very long?");
     if ((since_clock_ += work) > 4096) {
-      since_clock_ = 0;
+      const int64_t counted = std::exchange(since_clock_, 0);
+      if (request_ && !request_->spend(counted)) fail_limit(request_->error("").message);
       if (now_ms() - start_ > cpu_ms_) fail_limit("the template did not finish within its limit of time");
     }
   }
-  // Work of touching `bytes` of text.
+  // Charges the work of processing `bytes` of text.
   void touch(size_t bytes) { spend(1 + static_cast<int64_t>(bytes >> 6)); }
 
   void take(size_t bytes) {
@@ -65,7 +70,7 @@ class Budget {
     }
   }
   void give(size_t bytes) { held_ -= static_cast<int64_t>(bytes); }
-  // Fails before an allocation of `bytes` that could not be kept.
+  // Fails before an allocation of `bytes` that would exceed the budget.
   void foresee(size_t bytes) const {
     if (bytes > static_cast<size_t>(memory_) || held_ + static_cast<int64_t>(bytes) > memory_)
       fail_limit("the template holds more memory than its limit");
@@ -82,6 +87,7 @@ class Budget {
   }
   int64_t work_, memory_, output_, held_ = 0, since_clock_ = 0;
   double cpu_ms_, start_;
+  WorkBudget* request_;
 };
 
 }  // namespace makar::jinja

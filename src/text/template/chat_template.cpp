@@ -16,14 +16,14 @@ using jinja::Origin;
 using jinja::Traced;
 using jinja::Value;
 
-// Stands behind the final message while it is rendered; found again by its mark, not by its spelling.
+// Appended to the final message for rendering; located by its origin flag, not by its text.
 constexpr const char* kMarker = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 Error at(const std::string& place, const jinja::Failure& f) {
   return {f.kind, f.line ? fmt::format("{}:{}:{}", place, f.line, f.column) : place, f.what()};
 }
 
-// A rough size of the data, for the limits that grow with it.
+// The approximate size of the data; the limits grow with it.
 int64_t size_of(const Json& json) {
   if (json.is_string()) return static_cast<int64_t>(json.get_ref<const std::string&>().size()) + 16;
   int64_t total = 16;
@@ -34,7 +34,7 @@ int64_t size_of(const Json& json) {
   return total;
 }
 
-// Appends the marker to the text of the last message; false where it has none.
+// Appends the marker to the text of the last message; false when it has no text.
 bool mark_end(const Value& messages, Heap& heap) {
   if (!messages.is_sequence() || messages.items().empty() || !messages.items().back().is_dict()) return false;
   const auto append = [&](Value& text) {
@@ -55,7 +55,7 @@ bool mark_end(const Value& messages, Heap& heap) {
   return false;
 }
 
-// Cuts the rendering where the final message ends.
+// Cuts the rendering at the end of the final message.
 Result<Traced> cut_at_marker(const Traced& text, const std::string& place) {
   size_t begin = 0, found = std::string::npos, end = 0;
   for (const auto& run : text.runs()) {
@@ -67,7 +67,7 @@ Result<Traced> cut_at_marker(const Traced& text, const std::string& place) {
   }
   if (found == std::string::npos)
     return error_at(place, "the template does not print the final message, so it cannot be continued");
-  // The blank at the marker's end is missing where the template trims: then the message was trimmed, too.
+  // If the template trims messages, the marker's trailing blank is missing: then trim the message too.
   const bool trimmed = text.text().compare(found, end - found, kMarker) != 0;
   return text.slice(
       0,
@@ -78,9 +78,11 @@ std::vector<ChatSegment> segments_of(const Traced& text) {
   std::vector<ChatSegment> out;
   size_t begin = 0;
   for (const auto& run : text.runs()) {
-    const bool content = run.origin & jinja::kFromContent, assistant = run.origin & jinja::kFromAssistant;
-    if (out.empty() || out.back().content != content || out.back().assistant != assistant)
-      out.push_back({"", content, assistant});
+    const bool content = run.origin & jinja::kFromContent, assistant = run.origin & jinja::kFromAssistant,
+               reply = run.origin & jinja::kFromReply;
+    if (out.empty() || out.back().content != content || out.back().assistant != assistant ||
+        out.back().reply != reply)
+      out.push_back({"", content, assistant, reply});
     out.back().text += text.text().substr(begin, run.end - begin);
     begin = run.end;
   }
@@ -117,16 +119,16 @@ Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
   if (!input.variables.is_object())
     return error_at("variables", "expected an object, found {}", input.variables.type_name());
   if (input.continue_final_message && input.add_generation_prompt)
-    return error_at("messages", "continue_final_message and add_generation_prompt exclude each other");
+    return error_at("messages", "continue_final_message and add_generation_prompt cannot be combined");
   const int64_t size =
       size_of(input.messages) + size_of(input.tools) + size_of(input.documents) + size_of(input.variables);
-  jinja::Budget budget(limits_, size);
+  jinja::Budget budget(limits_, size, input.work);
   try {
     jinja::Interpreter interpreter(limits_, budget, input.now ? *input.now : std::time(nullptr));
     Heap& heap = interpreter.heap;
     const Value messages = heap.messages(input.messages);
     if (input.continue_final_message && !mark_end(messages, heap))
-      return error_at("messages", "continue_final_message needs a last message with text");
+      return error_at("messages", "continue_final_message requires a last message with text");
     interpreter.set("messages", messages);
     interpreter.set("tools", heap.content(input.tools));
     interpreter.set("documents", heap.content(input.documents));
@@ -137,7 +139,7 @@ Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
     if (input.continue_final_message) {
       MAKAR_TRY(text, cut_at_marker(text, place_));
     }
-    return ChatRendering{segments_of(text)};
+    return ChatRendering{segments_of(text), source_};
   } catch (const jinja::Failure& f) {
     return at(place_, f);
   }

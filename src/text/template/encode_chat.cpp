@@ -1,9 +1,28 @@
 #include "text/template/encode_chat.h"
 
+#include <algorithm>
+#include <set>
+
 #include "text/pipeline.h"
 #include "text/template/traced.h"
 
 namespace makar {
+namespace {
+
+// Whether an added token is a structural mark of this template: it has the form "<|...|>", or it occurs in
+// the template's source and is neither a word nor whitespace (some vocabularies have whitespace runs or HTML
+// tags as added tokens for ordinary text).
+bool is_mark(const AddedToken& token, const std::string& source) {
+  const std::string& text = token.content;
+  const bool pipes = text.size() > 4 && text.starts_with("<|") && text.ends_with("|>");
+  const bool wide = text.starts_with("<\uFF5C") && text.ends_with("\uFF5C>");
+  if (pipes || wide) return true;
+  const auto punctuation = [](unsigned char c) { return c > ' ' && c < 0x7f && !std::isalnum(c); };
+  return text.size() >= 3 && std::any_of(text.begin(), text.end(), punctuation) &&
+         source.find(text) != std::string::npos;
+}
+
+}  // namespace
 
 ChatEncoder::ChatEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer)) {
   for (const AddedToken& token : tokenizer_.added_tokens()) {
@@ -13,12 +32,12 @@ ChatEncoder::ChatEncoder(Tokenizer tokenizer) : tokenizer_(std::move(tokenizer))
   }
 }
 
-Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
+Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBudget* work) const {
   const std::string text = rendering.text();
   if (text.size() >= (size_t{1} << 31))
     return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; at most 2^31 are encoded", text.size());
   using Part = AddedVocabulary::Part;
-  // Control tokens, within each stretch of template text.
+  // Find control tokens in each run of template text.
   std::vector<Part> control;
   size_t begin = 0, at = 0;
   for (size_t i = 0; i < rendering.segments.size(); ++i) {
@@ -28,12 +47,12 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
       continue;
     }
     if (i + 1 < rendering.segments.size() && !rendering.segments[i + 1].content)
-      continue;  // the stretch goes on
+      continue;  // the run continues in the next segment
     const std::string_view stretch = std::string_view(text).substr(begin, at - begin);
     StringFinder::Found found;
     for (size_t from = 0; !finder_.empty() && finder_.next(stretch, from, found); from = found.end) {
       const AddedToken& token = control_[found.value];
-      // lstrip and rstrip take the blanks around the token, here those of the template only.
+      // lstrip and rstrip include whitespace around the token, but only that of the template.
       const size_t left =
           token.lstrip ? from + jinja::strip_range(stretch.substr(from, found.begin - from), false, true).end
                        : found.begin;
@@ -46,7 +65,24 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
     }
     begin = at;
   }
-  // The text between them, cut at added tokens that are not special.
+  // Byte ranges from messages other than the assistant's: marks in them are plain text.
+  std::vector<Span> written;
+  at = 0;
+  for (const ChatSegment& s : rendering.segments) {
+    if (s.content && !s.reply)
+      written.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(at + s.text.size())});
+    at += s.text.size();
+  }
+  std::set<uint32_t> marks;
+  for (const AddedToken& token : tokenizer_.added_tokens())
+    if (!token.special && is_mark(token, rendering.source)) marks.insert(token.id);
+  const auto is_text = [&](const AddedToken& token, Span bytes) {
+    if (!marks.contains(token.id)) return false;
+    const auto first = std::partition_point(written.begin(), written.end(),
+                                            [&](Span span) { return span.end <= bytes.begin; });
+    return first != written.end() && first->begin < bytes.end;
+  };
+  // The text between control tokens, split at added tokens that are not special.
   const Tokenizer::Impl& impl = tokenizer_.impl();
   std::vector<Part> parts, inner;
   const auto put_text = [&](uint32_t from, uint32_t to) {
@@ -54,10 +90,9 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
     if (!impl.added.any(false, false)) return parts.push_back({{from, to}, nullptr});
     inner.clear();
     impl.added.split(std::string_view(text).substr(from, to - from), false, false, inner);
-    for (Part part : inner) {
-      part.range.begin += from, part.range.end += from;
-      parts.push_back(part);
-    }
+    for (Part& part : inner) part.range.begin += from, part.range.end += from;
+    join_text(inner, [&](const Part& part) { return is_text(*part.token, part.range); });
+    parts.insert(parts.end(), inner.begin(), inner.end());
   };
   uint32_t done = 0;
   for (const Part& token : control) {
@@ -69,9 +104,9 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering) const {
 
   ChatEncoding out;
   EncodeOptions options;
-  options.special_text = SpecialText::kPlain;
-  MAKAR_CHECK_OK(impl.run_parts(text, parts, options, {out.ids, &out.offsets}));
-  // Tokens that touch an assistant's segment.
+  options.special_text = SpecialText::kPlain, options.work = work;
+  MAKAR_CHECK_OK(impl.run_parts(text, parts, options, {out.ids, &out.offsets}, is_text));
+  // Mark tokens that overlap an assistant segment.
   out.assistant.assign(out.ids.size(), 0);
   size_t segment_begin = 0, first = 0;
   for (const ChatSegment& s : rendering.segments) {

@@ -1,6 +1,7 @@
-// A rendering to ids. Control tokens are looked for in what the template wrote and nowhere else; everything
-// between them, the template's own words and the messages together, is encoded as one plain text, so ordinary
-// conversations get exactly the ids they had in training, and no message can spell a control token.
+// Encodes a rendering. Control tokens are matched only in text from the template; everything between them,
+// from the template and the messages, is encoded as one plain text. So ordinary conversations get the same
+// ids as in training, and no message can produce a control token. Some models use added tokens that are not
+// special as role marks: those are plain text too in messages of roles other than assistant.
 #pragma once
 #include <vector>
 
@@ -13,13 +14,14 @@ namespace makar {
 struct ChatEncoding {
   std::vector<uint32_t> ids;
   std::vector<Span> offsets;       // bytes of ChatRendering::text()
-  std::vector<uint8_t> assistant;  // 1 where the token touches a generation block
+  std::vector<uint8_t> assistant;  // 1 if the token overlaps a generation block
 };
 
 class ChatEncoder {
  public:
   explicit ChatEncoder(Tokenizer tokenizer);
-  Result<ChatEncoding> encode(const ChatRendering& rendering) const;
+  // `work`: the work budget of the request; null: no limit.
+  Result<ChatEncoding> encode(const ChatRendering& rendering, WorkBudget* work = nullptr) const;
 
  private:
   Tokenizer tokenizer_;

@@ -9,6 +9,7 @@ using Type = Expression::Type;
 
 Value Interpreter::evaluate(const Expression& e) {
   budget.spend();
+  check_stack();
   try {
     return evaluate_node(e);
   } catch (Failure& f) {

@@ -6,7 +6,12 @@ namespace makar::jinja {
 using Type = Statement::Type;
 
 Interpreter::Interpreter(const Limits& limits, Budget& b, std::time_t now)
-    : heap(b), budget(b), limits_(limits), now_(now), scope_(std::make_shared<Scope>(nullptr)) {
+    : heap(b),
+      budget(b),
+      limits_(limits),
+      stack_(limits.stack),
+      now_(now),
+      scope_(std::make_shared<Scope>(nullptr)) {
   for (const char* name : {"raise_exception", "strftime_now", "range", "dict", "namespace"}) {
     auto f = std::make_shared<CallableObject>();
     f->name = name;
@@ -52,12 +57,13 @@ Traced Interpreter::capture(const Body& body) {
 }
 
 Traced Interpreter::run(const Program& program) {
-  // Sets at the top level shadow what was given without changing it.
+  // A new scope, so that `set` at the top level shadows input variables without changing them.
   const Enter enter(*this);
   return capture(program.body);
 }
 
 Interpreter::Flow Interpreter::execute(const Body& body) {
+  check_stack();
   for (const Statement* s : body) {
     budget.spend();
     try {
@@ -209,7 +215,7 @@ Value Interpreter::define(const Statement& s) {
   macro->macro = &s;
   macro->scope = scope_;
   if (macro_scopes_.empty() || macro_scopes_.back() != scope_) {
-    budget.take(sizeof(Scope) + 64);  // kept to the end
+    budget.take(sizeof(Scope) + 64);  // macro scopes live until the end of the rendering
     macro_scopes_.push_back(scope_);
   }
   return {Kind::kCallable, std::move(macro)};

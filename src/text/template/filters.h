@@ -14,7 +14,7 @@ const std::vector<FilterEntry>& text_filters();    // filters_text.cpp
 const std::vector<FilterEntry>& list_filters();    // filters_list.cpp
 const std::vector<FilterEntry>& select_filters();  // filters_select.cpp
 
-// "a.b.0" of a value, read step by step.
+// Resolves a path such as "a.b.0" in a value.
 Value path(Interpreter& in, Value v, const Value& name);
 
 }  // namespace makar::jinja

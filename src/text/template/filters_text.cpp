@@ -99,7 +99,7 @@ Value round_filter(Interpreter&, const Value& v, const Arguments& a) {
     return Value::real(std::floor(x * scale) / scale).marked(v.origin());
   if (digits > 15 || digits < 0)
     return Value::real(digits < 0 ? std::nearbyint(x * scale) / scale : x).marked(v.origin());
-  // The decimal digits are rounded, half to even, as Python does.
+  // Round the decimal representation half to even, as Python does.
   return Value::real(std::strtod(fmt::format("{:.{}f}", x, digits).c_str(), nullptr)).marked(v.origin());
 }
 
@@ -126,7 +126,7 @@ Value indent_filter(Interpreter& in, const Value& v, const Arguments& a) {
           ? width.traced()
           : Traced(std::string(static_cast<size_t>(std::max<int64_t>(whole(width, "width"), 0)), ' '));
   Traced text = soft_text(v, in);
-  text.append("\n", kFromTemplate);  // as Jinja2 does, so that the last line is seen
+  text.append("\n", kFromTemplate);  // as Jinja2 does, so that the last line is included
   Traced out;
   const std::vector<Value> lines = split_lines(text, false, in);
   for (size_t i = 0; i < lines.size(); ++i) {

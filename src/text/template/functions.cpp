@@ -34,7 +34,7 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
     budget.spend(static_cast<int64_t>(items.size() >> 2));
     return heap.list(std::move(items));
   }
-  // dict and namespace: from a mapping or pairs, then the named arguments.
+  // dict and namespace: items from a mapping or pairs, then keyword arguments.
   std::vector<std::pair<Value, Value>> items;
   if (!a.positional.empty() && a.positional[0].is_dict()) {
     items = a.positional[0].dict().items;

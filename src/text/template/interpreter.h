@@ -1,17 +1,18 @@
-// Walks the syntax tree. Only the data given is reachable: there are no files, no modules, no attributes but
-// keys of data and the methods listed in methods.cpp.
+// Evaluates the syntax tree. Templates can access only the given data: no files, no modules, and no
+// attributes other than keys of the data and the methods listed in methods.cpp.
 #pragma once
 #include <ctime>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/stack_guard.h"
 #include "text/template/ast.h"
 #include "text/template/print.h"
 
 namespace makar::jinja {
 
-// Names and values of one block, inside those of the block around it.
+// Variables of one block; lookups continue in the enclosing scope.
 struct Scope {
   explicit Scope(std::shared_ptr<Scope> p) : parent(std::move(p)) {}
   Value* find(const std::string& name) {
@@ -34,7 +35,7 @@ struct Arguments {
   std::vector<Value> positional;
   std::vector<std::pair<std::string, Value>> named;
 
-  // The argument at `index` or called `name`; null where it is not given.
+  // The argument at `index` or with keyword `name`; null if not given.
   const Value* get(size_t index, std::string_view name) const;
   Value get(size_t index, std::string_view name, Value otherwise) const {
     const Value* v = get(index, name);
@@ -93,14 +94,14 @@ class Interpreter {
   Value call_macro(const CallableObject& macro, const Arguments& arguments);
   Value call_function(const std::string& name, const Arguments& arguments);
 
-  // Enters a nested scope for the life of the object.
+  // Enters a nested scope for the lifetime of this object.
   struct Enter {
     explicit Enter(Interpreter& i, std::shared_ptr<Scope> parent = nullptr);
     ~Enter();
     Interpreter& interpreter;
     std::shared_ptr<Scope> outer;
   };
-  // A buffer that output goes to for the life of the object.
+  // Redirects output to a buffer for the lifetime of this object.
   struct Output {
     explicit Output(Interpreter& i);
     ~Output();
@@ -110,13 +111,21 @@ class Interpreter {
     size_t charged = 0;
   };
 
+  // Limits stack bytes: macro depth and expression depth multiply, so separate limits do not bound the stack.
+  void check_stack() const {
+    if (stack_.exceeded())
+      fail_limit(
+          fmt::format("macros, blocks and expressions nest deeper than {} bytes of stack", limits_.stack));
+  }
+
   const Limits& limits_;
+  const StackGuard stack_;
   std::time_t now_;
   std::shared_ptr<Scope> scope_;
   Output* output_ = nullptr;
-  Origin inside_ = 0;  // kFromAssistant within a generation block
+  Origin inside_ = 0;  // kFromAssistant inside a generation block
   int depth_ = 0, loops_ = 0;
-  // Namespaces and the scopes of macros may refer to themselves; they are emptied at the end.
+  // Namespaces and macro scopes may contain reference cycles; they are cleared at the end.
   std::vector<std::shared_ptr<DictObject>> namespaces_;
   std::vector<std::shared_ptr<Scope>> macro_scopes_;
 };
@@ -125,7 +134,7 @@ class Interpreter {
 Value arithmetic(const std::string& op, const Value& a, const Value& b, Interpreter& in);
 Value negative(const Value& a);
 bool contains(const Value& container, const Value& item, Interpreter& in);
-// Python's slice of a list, tuple or string; null bounds are absent.
+// Python slicing of a list, tuple or string; null bounds are absent.
 Value slice(const Value& v, const Value* start, const Value* stop, const Value* step, Interpreter& in);
 
 // methods.cpp: the methods of strings, lists and dicts.

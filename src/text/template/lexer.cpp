@@ -41,12 +41,12 @@ class Lexer {
     advance_to(at_);
     throw Failure(Error::Kind::kInvalid, why, line_, column_);
   }
-  // Moves the line and column counters to a byte offset at or after the last one.
+  // Advances the line and column counters to a byte offset; offsets must not decrease.
   void advance_to(size_t offset) {
     for (; counted_ < offset && counted_ < s_.size(); ++counted_) {
       if (s_[counted_] == '\n')
         ++line_, column_ = 1;
-      else if ((static_cast<unsigned char>(s_[counted_]) & 0xC0) != 0x80)
+      else if (!is_utf8_continuation(s_[counted_]))
         ++column_;
     }
   }
@@ -86,7 +86,8 @@ class Lexer {
     inside(kind == '{' ? '}' : '%');
   }
 
-  // The data before a tag, with what the tag's sign or lstrip_blocks takes from its end.
+  // Emits the data before a tag, without the trailing whitespace that the tag's sign or lstrip_blocks
+  // removes.
   void data(size_t end, char sign, bool block) {
     std::string_view text = std::string_view(s_).substr(at_, end - at_);
     const bool tag = end < s_.size() || sign || block;
@@ -105,8 +106,8 @@ class Lexer {
     line_starting_ = false;
   }
 
-  // After "%}", "}}" or "#}" ends at `end`: takes the whitespace that `-` takes, or the newline of
-  // trim_blocks.
+  // After a closing "%}", "}}" or "#}" at `end`: skips the whitespace removed by `-`, or the newline removed
+  // by trim_blocks.
   void finish_tag(size_t end, char sign, bool trim) {
     if (sign == '-')
       end = skip_space(end);
@@ -245,7 +246,7 @@ class Lexer {
     at_ = end + 1;
   }
 
-  // Python's escapes; an unknown one stays as it is written.
+  // Resolves Python escapes; keeps unknown ones unchanged.
   std::string unescape(std::string_view in) {
     std::string out;
     for (size_t i = 0; i < in.size(); ++i) {

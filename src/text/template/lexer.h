@@ -1,6 +1,6 @@
-// Template source to tokens, with Jinja's whitespace control as transformers sets it: trim_blocks (the
-// newline after a block goes) and lstrip_blocks (the blanks before a block on its line go), `-` and `+` to
-// override.
+// Splits template source into tokens, with the whitespace control that transformers configures: trim_blocks
+// (removes the newline after a block) and lstrip_blocks (removes blanks before a block on its line); `-` and
+// `+` override them.
 #pragma once
 #include <deque>
 #include <string>
@@ -36,9 +36,9 @@ struct Token {
   bool is_operator(std::string_view op) const { return type == Type::kOperator && text == op; }
 };
 
-// Throws Failure with the place of the first error.
+// Throws Failure with the position of the first error.
 std::deque<Token> tokenize(std::string_view source, const Limits& limits);
-// A token in words, for messages.
+// Describes a token for error messages.
 std::string describe(const Token& token);
 
 }  // namespace makar::jinja

@@ -1,4 +1,4 @@
-// The chat template of a model folder, in the places where the Hugging Face libraries keep it.
+// Loads the chat template of a model folder from the places the Hugging Face libraries use.
 #include "base/file.h"
 #include "base/nearest.h"
 #include "text/template/chat_template.h"
@@ -17,24 +17,24 @@ void read_tokens(const Json& config, ChatTemplate& t) {
   }
 }
 
-// The field chat_template: one template, or a list of {"name", "template"}.
+// Selects from the chat_template field: one template, or a list of {"name", "template"}.
 Result<std::string> pick(const Json& field, const std::string& place, const std::string& name) {
   if (field.is_string()) {
     if (!name.empty() && name != "default")
-      return error_at(place, "there is one unnamed chat template, none called '{}'", name);
+      return error_at(place, "has one unnamed chat template, none named '{}'", name);
     return field.get<std::string>();
   }
   if (!field.is_array())
-    return error_at(place, "chat_template should be a string or a list, found {}", field.type_name());
+    return error_at(place, "chat_template must be a string or a list, found {}", field.type_name());
   std::vector<std::string> known;
   for (const Json& entry : field) {
     if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() ||
         !entry.contains("template") || !entry["template"].is_string())
-      return error_at(place, "each of several chat templates needs a name and a template");
+      return error_at(place, "each entry of the chat_template list must have a name and a template");
     known.push_back(entry["name"].get<std::string>());
     if (known.back() == (name.empty() ? "default" : name)) return entry["template"].get<std::string>();
   }
-  return error_of(Error::Kind::kNotFound, place, "no chat template is called '{}'; there are: {}{}",
+  return error_of(Error::Kind::kNotFound, place, "no chat template named '{}'; expected one of {}{}",
                   name.empty() ? "default" : name, fmt::join(known, ", "), did_you_mean(name, known));
 }
 
@@ -69,7 +69,7 @@ Result<ChatTemplate> ChatTemplate::load(const std::string& folder, const std::st
   } else {
     return error_of(
         Error::Kind::kNotFound, folder,
-        "holds no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json");
+        "has no chat template: neither chat_template.jinja nor chat_template in tokenizer_config.json");
   }
   MAKAR_TRY(ChatTemplate t, parse(source, place, limits));
   const std::string map_path = folder + "/special_tokens_map.json";

@@ -1,5 +1,4 @@
-// Methods of strings, lists and dicts. Those that change a list or dict are refused, as transformers refuses
-// them.
+// Methods of strings, lists and dicts. Methods that modify a list or dict are rejected, as in transformers.
 #include <algorithm>
 #include <array>
 
@@ -34,7 +33,7 @@ const Traced& text_argument(const Arguments& a, size_t i, const char* name) {
   return v.traced();
 }
 
-// startswith and endswith: a string or a tuple of strings.
+// startswith and endswith: `v` is a string or a tuple of strings.
 bool affix(const std::string& s, const Value& v, bool start) {
   if (v.is(Kind::kTuple))
     return std::any_of(v.items().begin(), v.items().end(),

@@ -1,4 +1,4 @@
-// Python's operators on values, with 64-bit whole numbers (an overflow is an error, not a wrap).
+// Python's operators on values, with 64-bit integers (overflow is an error).
 #include <cmath>
 
 #include "text/template/format.h"
@@ -169,11 +169,10 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   const Traced& t = v.traced();
   in.budget.touch(t.size());
   const bool ascii = static_cast<size_t>(n) == t.size();
-  std::vector<uint32_t> starts;  // of each character, where they are not bytes
+  std::vector<uint32_t> starts;  // start of each character, unless all are single bytes
   if (!ascii) {
     in.budget.foresee(static_cast<size_t>(n) * sizeof(uint32_t));
-    for (size_t i = 0; i < t.size(); i += utf8_size(static_cast<unsigned char>(t.text()[i])))
-      starts.push_back(static_cast<uint32_t>(i));
+    for (size_t i = 0; i < t.size(); i += utf8_size(t.text()[i])) starts.push_back(static_cast<uint32_t>(i));
   }
   starts.push_back(static_cast<uint32_t>(t.size()));
   const auto byte = [&](int64_t i) { return ascii ? static_cast<size_t>(i) : starts[i]; };

@@ -1,4 +1,4 @@
-// Expressions, in the order of Jinja2's precedence from loose to tight.
+// Expressions, in order of Jinja2's precedence, lowest first.
 #include "text/template/parser.h"
 
 namespace makar::jinja {
@@ -12,7 +12,8 @@ Expression* Parser::make(Type type, const Token& at, std::vector<Expression*> ch
   return settle(&node);
 }
 
-// Chains like a + b + c grow to the left without nesting in the source, but are evaluated by recursion.
+// Limits tree depth: chains like a + b + c do not nest in the source, but their left-deep tree is evaluated
+// recursively.
 Expression* Parser::settle(Expression* node) {
   const auto see = [&](const Expression* child) {
     if (child) node->depth = std::max(node->depth, child->depth + 1);
@@ -219,7 +220,7 @@ bool Parser::at_tuple_end() const {
   return t.type == Token::Type::kPrintEnd || t.type == Token::Type::kBlockEnd || t.is_operator(")");
 }
 
-// One expression, or a tuple where a comma follows.
+// One expression, or a tuple if a comma follows.
 Expression* Parser::parse_tuple(bool with_if, bool parentheses) {
   const Token at = peek();
   std::vector<Expression*> items;

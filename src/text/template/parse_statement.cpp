@@ -1,4 +1,4 @@
-// Statements: {% for %}, {% if %}, {% set %}, {% macro %} and their kin.
+// Statements: {% for %}, {% if %}, {% set %}, {% macro %} and others.
 #include <algorithm>
 
 #include "base/nearest.h"
@@ -31,7 +31,7 @@ void Parser::expect_block_end() {
   next();
 }
 
-// Statements up to a block whose first word is in `ends`; that word is the next token on return.
+// Parses statements up to a block whose first word is in `ends`; that word is then the next token.
 std::vector<Statement*> Parser::parse_body(std::initializer_list<const char*> ends) {
   const Level level(*this);
   std::vector<Statement*> body;
@@ -106,7 +106,7 @@ Statement* Parser::parse_statement() {
                                   "break", "continue", "raw"})));
 }
 
-// Names to bind, with or without parentheses: "a, b" or "ns.x" where attributes are allowed.
+// Parses names to bind, with or without parentheses: "a, b", or "ns.x" if attributes are allowed.
 std::vector<std::string> Parser::parse_targets(bool attributes) {
   std::vector<std::string> names;
   const bool parentheses = skip_operator("(");
@@ -127,7 +127,7 @@ std::vector<std::string> Parser::parse_targets(bool attributes) {
 Statement* Parser::parse_for() {
   Statement* s = make(Statement::Type::kFor, peek());
   s->targets = parse_targets(false);
-  // A comma after a single name still unpacks; one-element unpacking is rare enough to ask for two names.
+  // Unlike in Jinja2, a trailing comma after a single name does not unpack; templates rarely use it.
   if (!skip_name("in")) fail_at(peek(), fmt::format("expected 'in', found {}", describe(peek())));
   s->expression = parse_tuple(false, false);
   if (skip_name("if")) s->condition = parse_expression();

@@ -1,8 +1,9 @@
-// Tokens to a syntax tree: Jinja2's grammar, by recursive descent with a limit on nesting.
+// Parses tokens into a syntax tree: Jinja2's grammar, by recursive descent with a limit on nesting.
 #pragma once
 #include <memory>
 #include <string_view>
 
+#include "base/stack_guard.h"
 #include "text/template/ast.h"
 #include "text/template/lexer.h"
 
@@ -14,7 +15,7 @@ std::unique_ptr<const Program> parse_template(std::string_view source, const Lim
 class Parser {
  public:
   Parser(std::deque<Token> tokens, const Limits& limits, Program& program)
-      : tokens_(std::move(tokens)), limits_(limits), program_(program) {}
+      : tokens_(std::move(tokens)), limits_(limits), stack_(limits.stack), program_(program) {}
   void parse_program();
 
  private:
@@ -71,10 +72,10 @@ class Parser {
   Expression* settle(Expression* node);  // computes the depth and checks it
   Statement* make(Statement::Type type, const Token& at);
 
-  // Counts the nesting of the source while parsing.
+  // Tracks the nesting depth of the source while parsing.
   struct Level {
     explicit Level(Parser& p) : parser(p) {
-      if (++parser.level_ > parser.limits_.nesting)
+      if (++parser.level_ > parser.limits_.nesting || parser.stack_.exceeded())
         throw Failure(Error::Kind::kLimit,
                       fmt::format("the template nests deeper than {} levels", parser.limits_.nesting),
                       parser.peek().line, parser.peek().column);
@@ -85,6 +86,7 @@ class Parser {
 
   std::deque<Token> tokens_;
   const Limits& limits_;
+  const StackGuard stack_;
   Program& program_;
   size_t at_ = 0;
   int level_ = 0, loops_ = 0;

@@ -7,23 +7,23 @@
 namespace makar::jinja {
 namespace {
 
-// Grows a text within the budget.
+// Appends text within the budget.
 class Writer {
  public:
   explicit Writer(Heap& heap) : heap_(heap) {}
   void put(std::string_view text, Origin origin) {
-    room(text.size());
+    reserve(text.size());
     out_.append(text, origin);
   }
   void put(const Traced& text, size_t begin, size_t end) {
-    room(end - begin);
+    reserve(end - begin);
     out_.append(text, begin, end);
   }
   Traced take() { return std::move(out_); }
   Heap& heap() { return heap_; }
 
  private:
-  void room(size_t bytes) {
+  void reserve(size_t bytes) {
     heap_.budget.touch(bytes);
     heap_.budget.foresee(out_.size() + bytes);
   }
@@ -223,7 +223,8 @@ class JsonWriter {
 std::string print_float(double d) {
   if (std::isnan(d)) return "nan";
   if (std::isinf(d)) return d > 0 ? "inf" : "-inf";
-  // Python: shortest digits that read back; exponent form below 1e-4 and from 1e16 on.
+  // Python's float format: the shortest digits that parse to the same value; an exponent below 1e-4 and from
+  // 1e16 on.
   char buffer[400];
   const double size = std::fabs(d);
   const bool plain = d == 0 || (size >= 1e-4 && size < 1e16);

@@ -1,4 +1,4 @@
-// Values as text: Python's str and repr, and json.dumps as transformers' tojson calls it.
+// Values as text: Python's str and repr, and json.dumps with the settings of transformers' tojson.
 #pragma once
 #include <optional>
 
@@ -6,7 +6,7 @@
 
 namespace makar::jinja {
 
-// What {{ value }} prints.
+// The output of {{ value }}.
 Traced print(const Value& v, Heap& heap);
 Traced repr(const Value& v, Heap& heap);
 std::string print_float(double d);

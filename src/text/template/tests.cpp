@@ -26,7 +26,7 @@ int64_t rest(const Value& v, int64_t by) {
 }
 
 bool same_case(Interpreter& in, const Value& v, Case to) {
-  // Python's islower and isupper: there is a letter, and no letter of the other case.
+  // Python's islower and isupper: at least one letter, and none of the other case.
   const Traced t = soft_text(v, in);
   const Case other = to == Case::kLower ? Case::kUpper : Case::kLower;
   return change_case(t, to, in.budget).text() == t.text() &&

@@ -17,8 +17,8 @@ Traced change_case(const Traced& text, Case to, Budget& budget) {
     bool upper = to == Case::kUpper || (to == Case::kSwap && low == c);
     const bool titled = to == Case::kTitle || to == Case::kCapitalize || to == Case::kWords;
     if (titled) upper = !word;
-    // str.title begins a word at every letter after a non-letter, Jinja2's filter after blanks and brackets
-    // only.
+    // str.title starts a word at every letter after a non-letter; Jinja2's filter only after whitespace and
+    // brackets.
     if (to == Case::kWords)
       word =
           !(is_blank(static_cast<char32_t>(c)) || c == '-' || c == '(' || c == '{' || c == '[' || c == '<');
@@ -50,22 +50,22 @@ Traced replace(const Traced& text, const Traced& from, const Traced& to, int64_t
   const std::string& s = text.text();
   Traced out;
   size_t at = 0;
-  const auto room = [&] {
+  const auto reserve = [&] {
     in.budget.touch(to.size());
     in.budget.foresee(out.size() + to.size());
   };
   if (from.empty()) {
     for (size_t i = 0; i <= s.size() && count != 0; --count) {
-      room();
+      reserve();
       out.append(to);
       if (i == s.size()) return out;
-      const size_t n = utf8_size(static_cast<unsigned char>(s[i]));
+      const size_t n = utf8_size(s[i]);
       out.append(text, i, i + n);
       at = i += n;
     }
   } else {
     for (size_t hit; count != 0 && (hit = s.find(from.text(), at)) != std::string::npos; --count) {
-      room();
+      reserve();
       out.append(text, at, hit);
       out.append(to);
       at = hit + from.size();

@@ -80,13 +80,13 @@ ByteRange strip_range(std::string_view text, bool left, bool right, const std::s
   };
   size_t begin = 0, end = text.size();
   while (left && begin < end) {
-    const size_t n = std::min<size_t>(utf8_size(static_cast<unsigned char>(text[begin])), end - begin);
+    const size_t n = std::min<size_t>(utf8_size(text[begin]), end - begin);
     if (!drop(begin, n)) break;
     begin += n;
   }
   while (right && end > begin) {
     size_t at = end - 1;
-    while (at > begin && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) --at;
+    while (at > begin && is_utf8_continuation(text[at])) --at;
     if (!drop(at, end - at)) break;
     end = at;
   }

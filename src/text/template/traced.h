@@ -1,6 +1,5 @@
-// Text that knows where each byte came from: the template, or the data given to it. Every operation on
-// strings inside the interpreter goes through Traced, so a byte of a message never loses its mark on the way
-// out.
+// Text with the origin of each byte: the template or its input data. Every string operation of the
+// interpreter uses Traced, so each byte of a message keeps its origin in the output.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -11,12 +10,13 @@
 
 namespace makar::jinja {
 
-// Marks of a byte, as bits.
+// Origins of a byte, as bits.
 using Origin = uint8_t;
 constexpr Origin kFromTemplate = 0;
 constexpr Origin kFromContent = 1;    // from messages, tools, documents or extra variables
 constexpr Origin kFromAssistant = 2;  // written inside a generation block
-constexpr Origin kFromMarker = 4;     // the end of the final message that is to be continued
+constexpr Origin kFromMarker = 4;     // marks the end of the final message when it is continued
+constexpr Origin kFromReply = 8;      // from a message whose role is assistant
 
 class Traced {
  public:
@@ -32,30 +32,30 @@ class Traced {
   const std::string& text() const { return text_; }
   size_t size() const { return text_.size(); }
   bool empty() const { return text_.empty(); }
-  // Bytes of memory held, for the budget.
+  // Bytes of memory in use, for the budget.
   size_t footprint() const { return sizeof(Traced) + text_.capacity() + runs_.capacity() * sizeof(Run); }
 
   Origin origin_at(size_t byte) const;
-  // The marks of all bytes together.
+  // The union of the origins of all bytes.
   Origin origins() const;
   std::vector<Run> runs() const;
 
   void append(std::string_view text, Origin origin);
   void append(const Traced& other) { append(other, 0, other.size(), 0); }
-  // Bytes [begin, end) of `other`, each mark joined with `extra`.
+  // Appends bytes [begin, end) of `other`; each origin is combined with `extra`.
   void append(const Traced& other, size_t begin, size_t end, Origin extra = 0);
   Traced slice(size_t begin, size_t end) const;
 
-  // The same marks on text of equal length (case mapping within ASCII and the like).
+  // Replaces the text by one of equal length and keeps the origins (e.g. ASCII case mapping).
   Traced with_text(std::string text) const;
 
  private:
   std::string text_;
   Origin origin_ = kFromTemplate;  // of all bytes while runs_ is empty
-  std::vector<Run> runs_;          // otherwise: consecutive, covering text_, neighbours differ
+  std::vector<Run> runs_;          // otherwise: consecutive ranges that cover text_; adjacent ranges differ
 };
 
-// Whitespace as Python's str.strip sees it.
+// Whitespace as defined by Python's str.strip.
 bool is_blank(char32_t c);
 // The code point at `at` of valid UTF-8, and its length.
 inline char32_t code_point(std::string_view text, size_t at, size_t* length) {
@@ -65,7 +65,7 @@ inline char32_t code_point(std::string_view text, size_t at, size_t* length) {
   return c;
 }
 
-// [begin, end) of the text without the whitespace at its sides (or without the characters of `chars`).
+// The range of the text without leading and trailing whitespace (or characters of `chars`).
 struct ByteRange {
   size_t begin, end;
 };

@@ -6,23 +6,23 @@
 namespace makar::jinja {
 
 const Traced& Value::traced() const {
-  check(kind_ == Kind::kString, "traced() of a value that is no string");
+  check(kind_ == Kind::kString, "traced() called on a value that is not a string");
   return static_cast<const StringObject&>(*object_).traced;
 }
 const std::vector<Value>& Value::items() const {
-  check(is_sequence(), "items() of a value that is no list");
+  check(is_sequence(), "items() called on a value that is not a list");
   return static_cast<const ListObject&>(*object_).items;
 }
 DictObject& Value::dict() const {
-  check(kind_ == Kind::kDict || kind_ == Kind::kNamespace, "dict() of a value that is no dict");
+  check(kind_ == Kind::kDict || kind_ == Kind::kNamespace, "dict() called on a value that is not a dict");
   return static_cast<DictObject&>(*object_);
 }
 LoopObject& Value::loop() const {
-  check(kind_ == Kind::kLoop, "loop() of a value that is no loop");
+  check(kind_ == Kind::kLoop, "loop() called on a value that is not a loop");
   return static_cast<LoopObject&>(*object_);
 }
 CallableObject& Value::callable() const {
-  check(kind_ == Kind::kCallable, "callable() of a value that cannot be called");
+  check(kind_ == Kind::kCallable, "callable() called on a value that is not callable");
   return static_cast<CallableObject&>(*object_);
 }
 
@@ -42,7 +42,7 @@ void set_depth(Object& object, int inner) {
     fail_limit(fmt::format("values nest deeper than {} levels", kMaxContainerDepth));
 }
 
-// Roles are spelled by the protocol; anything else a caller writes there is content.
+// Known roles count as template text; any other role is content.
 bool known_role(const std::string& role) {
   for (const char* known :
        {"system", "user", "assistant", "tool", "developer", "ipython", "function", "model", "tool_response",
@@ -90,49 +90,52 @@ Value Heap::method(Value self, std::string name) {
   return {Kind::kCallable, std::move(object)};
 }
 
-Value Heap::content(const Json& json) {
+Value Heap::content(const Json& json, Origin origin) {
   switch (json.type()) {
     case Json::value_t::null:
-      return Value::none().marked(kFromContent);
+      return Value::none().marked(origin);
     case Json::value_t::boolean:
-      return Value::boolean(json.get<bool>()).marked(kFromContent);
+      return Value::boolean(json.get<bool>()).marked(origin);
     case Json::value_t::number_integer:
-      return Value::integer(json.get<int64_t>()).marked(kFromContent);
+      return Value::integer(json.get<int64_t>()).marked(origin);
     case Json::value_t::number_unsigned: {
       const auto u = json.get<uint64_t>();
-      if (u > INT64_MAX) return Value::real(static_cast<double>(u)).marked(kFromContent);
-      return Value::integer(static_cast<int64_t>(u)).marked(kFromContent);
+      if (u > INT64_MAX) return Value::real(static_cast<double>(u)).marked(origin);
+      return Value::integer(static_cast<int64_t>(u)).marked(origin);
     }
     case Json::value_t::number_float:
-      return Value::real(json.get<double>()).marked(kFromContent);
+      return Value::real(json.get<double>()).marked(origin);
     case Json::value_t::string:
-      return string(json.get_ref<const std::string&>(), kFromContent);
+      return string(json.get_ref<const std::string&>(), origin);
     case Json::value_t::array: {
       std::vector<Value> items;
       items.reserve(json.size());
-      for (const Json& j : json) items.push_back(content(j));
-      return list(std::move(items)).marked(kFromContent);
+      for (const Json& j : json) items.push_back(content(j, origin));
+      return list(std::move(items)).marked(origin);
     }
     case Json::value_t::object: {
       std::vector<std::pair<Value, Value>> items;
       items.reserve(json.size());
-      for (const auto& [k, j] : json.items()) items.emplace_back(string(k, kFromContent), content(j));
-      return dict(std::move(items), kFromContent);
+      for (const auto& [k, j] : json.items()) items.emplace_back(string(k, origin), content(j, origin));
+      return dict(std::move(items), origin);
     }
     default:
-      fail("data of a kind that JSON does not have");
+      fail("data has a type that JSON does not have");
   }
 }
 
 Value Heap::messages(const Json& json) {
-  Value all = content(json);
-  if (!all.is_sequence()) return all;
-  for (const Value& message : all.items()) {
-    if (!message.is_dict()) continue;
-    for (auto& [key, value] : message.dict().items)
+  if (!json.is_array()) return content(json);
+  std::vector<Value> all;
+  all.reserve(json.size());
+  for (const Json& message : json) {
+    const bool reply = message.is_object() && message.value("role", Json()) == Json("assistant");
+    all.push_back(content(message, reply ? kFromContent | kFromReply : kFromContent));
+    if (!all.back().is_dict()) continue;
+    for (auto& [key, value] : all.back().dict().items)
       if (key.text() == "role" && value.is_string() && known_role(value.text())) value = string(value.text());
   }
-  return all;
+  return list(std::move(all)).marked(kFromContent);
 }
 
 const char* type_name(const Value& v) {
@@ -202,7 +205,7 @@ int compare(const Value& a, const Value& b, Budget& budget) {
   }
   if (a.is_string() && b.is_string()) {
     budget.touch(std::min(a.text().size(), b.text().size()));
-    const int order = a.text().compare(b.text());  // UTF-8 sorts as its code points
+    const int order = a.text().compare(b.text());  // UTF-8 sorts in code point order
     return order < 0 ? -1 : order > 0;
   }
   if (a.is_sequence() && a.kind() == b.kind()) {
@@ -211,7 +214,7 @@ int compare(const Value& a, const Value& b, Budget& budget) {
       if (!equal(x[i], y[i], budget)) return compare(x[i], y[i], budget);
     return x.size() < y.size() ? -1 : x.size() > y.size();
   }
-  fail(fmt::format("{} and {} have no order", type_name(a), type_name(b)));
+  fail(fmt::format("{} and {} cannot be ordered", type_name(a), type_name(b)));
 }
 
 int64_t length(const Value& v) {
@@ -250,7 +253,7 @@ std::vector<Value> iterate(const Value& v, Heap& heap) {
       const Traced& t = v.traced();
       heap.budget.spend(static_cast<int64_t>(t.size()));
       for (size_t i = 0; i < t.size();) {
-        const size_t n = utf8_size(static_cast<unsigned char>(t.text()[i]));
+        const size_t n = utf8_size(t.text()[i]);
         out.push_back(heap.string(t.slice(i, i + n)));
         i += n;
       }

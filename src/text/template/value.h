@@ -1,5 +1,5 @@
-// The values of the template language: Python's, as far as chat templates see them. Lists and dicts are
-// immutable (transformers renders in an immutable sandbox), so only namespaces can hold themselves.
+// Values of the template language: the subset of Python's that chat templates use. Lists and dicts are
+// immutable (transformers renders in an immutable sandbox), so only namespaces can contain themselves.
 #pragma once
 #include <memory>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace makar::jinja {
 
-constexpr int kMaxContainerDepth = 80;  // JSON input may nest 64 deep
+constexpr int kMaxContainerDepth = 80;  // JSON input may be nested 64 deep
 
 enum class Kind : uint8_t {
   kUndefined,
@@ -69,7 +69,8 @@ class Value {
   CallableObject& callable() const;
   const std::shared_ptr<Object>& object() const { return object_; }
 
-  // Numbers, booleans and none remember that they came from the data, so that printing them keeps the mark.
+  // Numbers, booleans and none also record whether they come from the data, so that their printed text keeps
+  // the origin.
   Origin origin() const { return origin_; }
   Value marked(Origin origin) const {
     Value v = *this;
@@ -88,7 +89,7 @@ class Value {
   std::shared_ptr<Object> object_;
 };
 
-// What a value points to. Objects made while rendering are charged to the budget as long as they live.
+// The heap object of a value. Objects created during rendering are charged to the budget while they live.
 struct Object {
   Object() = default;
   Object(const Object&) = delete;
@@ -114,7 +115,7 @@ struct ListObject : Object {
 };
 struct DictObject : Object {
   std::vector<std::pair<Value, Value>> items;
-  Origin origin = kFromTemplate;  // of the punctuation when the dict itself is printed
+  Origin origin = kFromTemplate;  // origin of the punctuation when the dict itself is printed
   const Value* find(std::string_view key) const;
 };
 struct LoopObject : Object {
@@ -134,7 +135,7 @@ struct CallableObject : Object {
   std::shared_ptr<Scope> scope;      // where the macro was defined
 };
 
-// Makes values and charges them.
+// Creates values and charges them to the budget.
 class Heap {
  public:
   explicit Heap(Budget& b) : budget(b) {}
@@ -145,8 +146,9 @@ class Heap {
   Value list(std::vector<Value> items, Kind kind = Kind::kList);
   Value dict(std::vector<std::pair<Value, Value>> items, Origin origin = kFromTemplate);
   Value method(Value self, std::string name);
-  // Data from outside: everything in it is marked. Known roles of messages are names of the protocol and not.
-  Value content(const Json& json);
+  // Converts input data: everything is marked as content, except known roles of messages, which count as
+  // template text.
+  Value content(const Json& json, Origin origin = kFromContent);
   Value messages(const Json& json);
   Budget& budget;
 };
@@ -154,10 +156,10 @@ class Heap {
 const char* type_name(const Value& v);
 bool truthy(const Value& v);
 bool equal(const Value& a, const Value& b, Budget& budget);
-// -1, 0, 1 as Python orders them; fails on values without an order.
+// -1, 0, 1 in Python's order; fails on values without an order.
 int compare(const Value& a, const Value& b, Budget& budget);
 int64_t length(const Value& v);
-// What a `for` over the value sees.
+// The items of a `for` loop over the value.
 std::vector<Value> iterate(const Value& v, Heap& heap);
 const Value* find(const Value& dict, const Value& key, Budget& budget);
 

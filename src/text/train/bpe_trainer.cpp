@@ -27,7 +27,7 @@ class Tokens {
   std::unordered_map<std::string, uint32_t> ids_;
 };
 
-// The characters of a word; bytes appear as letters of the byte-level alphabet.
+// The characters of a word; bytes as letters of the byte alphabet.
 template <class Visit>
 void each_character(std::string_view word, bool bytes, Visit visit) {
   if (bytes) {
@@ -54,7 +54,7 @@ std::vector<char32_t> alphabet_of(const std::vector<WordCount>& words, const Bpe
   for (const char32_t c : t.initial_alphabet) counts[c] = UINT64_MAX;
   std::vector<std::pair<char32_t, uint64_t>> kept(counts.begin(), counts.end());
   if (t.limit_alphabet && kept.size() > *t.limit_alphabet) {
-    // Among equally frequent characters the smaller code point stays.
+    // Of equally frequent characters the smaller code point is kept.
     std::stable_sort(kept.begin(), kept.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
     kept.resize(*t.limit_alphabet);
@@ -74,10 +74,10 @@ class Trainer {
     for (const std::string& token : t_.initial_tokens) tokens_.add(token);
     const std::vector<char32_t> alphabet = alphabet_of(words_, t_);
     for (const char32_t c : alphabet) tokens_.add(utf8(c));
-    cut_words(alphabet);
+    split_words(alphabet);
     if (tokens_.all.size() > t_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
-                      "{} leaves no room: the special tokens and the alphabet alone are {}; raise it or "
+                      "is {}, but the special tokens and the alphabet are {} tokens; raise it or "
                       "limit the alphabet",
                       t_.vocab_size, tokens_.all.size());
     lengths_.assign(tokens_.all.size(), 1);
@@ -91,18 +91,18 @@ class Trainer {
     double score;  // the count, or the likelihood score
     uint64_t key;
     uint32_t pair;
-    uint32_t list;  // of words, in lists_
+    uint32_t list;  // index of its word list in lists_
     bool operator<(const Entry& o) const { return score != o.score ? score < o.score : key > o.key; }
   };
 
-  // Words to symbols, laid end to end.
-  void cut_words(const std::vector<char32_t>& alphabet) {
+  // Turns words into symbols, concatenated.
+  void split_words(const std::vector<char32_t>& alphabet) {
     struct Forms {
       uint32_t id[2][2] = {{UINT32_MAX, UINT32_MAX}, {UINT32_MAX, UINT32_MAX}};  // [not first][last]
     };
     std::unordered_map<char32_t, Forms> forms;
     for (const char32_t c : alphabet) forms[c];
-    // Continuing and ending forms take ids in the order of the alphabet, whatever the order of the words.
+    // Continuing and ending forms get ids in alphabet order, whatever the order of the words.
     const auto form = [&](char32_t c, bool continues, bool ends) {
       return tokens_.add((continues ? t_.continuing_prefix : "") + utf8(c) + (ends ? t_.end_suffix : ""));
     };
@@ -159,7 +159,7 @@ class Trainer {
     queue_fresh();
   }
 
-  // The pair (left, right) of word w appears once more (+1) or less (-1).
+  // Counts the pair (left, right) of word w once more (+1) or less (-1).
   void change(uint32_t left, uint32_t right, uint32_t w, int sign) {
     const uint32_t index = pairs_.find(PairIndex::key(left, right));
     PairIndex::Pair& pair = pairs_[index];
@@ -199,10 +199,11 @@ class Trainer {
       const Entry top = queue_.top();
       queue_.pop();
       const PairIndex::Pair& pair = pairs_[top.pair];
-      if (lists_[top.list].empty()) continue;  // merged already, by a newer entry of the same list
+      if (lists_[top.list].empty()) continue;  // already merged through a newer entry of the same list
       if (const double now = score(pair); now != top.score) {
-        // By count, scores only fall, and an old entry is put back where it belongs. By likelihood they may
-        // rise, so every change queues a new entry and the old one goes.
+        // With counts, scores only decrease, and an outdated entry is queued again with its current score.
+        // With likelihoods they may increase, so every change queues a new entry and the outdated one is
+        // dropped.
         if (!t_.score_by_likelihood) queue_.push({now, top.key, top.pair, top.list});
         continue;
       }
@@ -261,7 +262,7 @@ class Trainer {
     sizes_[w] = out;
   }
 
-  // New entries for every pair whose score the merge may have changed.
+  // Queues new entries for every pair whose score the merge may have changed.
   void requeue(std::initializer_list<uint32_t> symbols) {
     for (const uint32_t symbol : symbols) {
       if (symbol >= neighbours_.size()) continue;
@@ -291,7 +292,7 @@ class Trainer {
   std::vector<std::pair<uint32_t, uint32_t>> merges_;
   std::vector<char32_t> scratch_;
   std::vector<uint64_t> frequency_;                 // of symbols, for the likelihood score
-  std::vector<std::vector<Neighbour>> neighbours_;  // pairs by symbol, likewise
+  std::vector<std::vector<Neighbour>> neighbours_;  // pairs by symbol, for the likelihood score
 };
 
 }  // namespace
@@ -299,7 +300,7 @@ class Trainer {
 Result<BpeTrained> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
                              const std::function<void(size_t, size_t)>& progress) {
   if (training.vocab_size > (size_t{1} << 30))
-    return error_of(Error::Kind::kLimit, "vocab_size", "at most 2^30, got {}", training.vocab_size);
+    return error_of(Error::Kind::kLimit, "vocab_size", "expected at most 2^30, got {}", training.vocab_size);
   return Trainer(words, training).run(progress);
 }
 

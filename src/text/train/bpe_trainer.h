@@ -1,6 +1,6 @@
-// Byte-pair encoding by counting: the most frequent pair of neighbours becomes a token, again and again
-// (Sennrich et al., 2016). Vocabulary and merges equal those of the Hugging Face trainer: special tokens
-// first, then the alphabet by code point, then merges by count and, among equals, the smaller pair of ids.
+// BPE training: repeatedly merges the most frequent pair of adjacent symbols (Sennrich et al., 2016).
+// Vocabulary and merges equal those of the Hugging Face trainer: special tokens first, then the alphabet by
+// code point, then merges by count; of equal counts, the smaller pair of ids.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,13 +17,14 @@ struct BpeTraining {
   size_t vocab_size = 30'000;
   uint64_t min_frequency = 0;
   std::vector<std::string> special_tokens;  // the first ids
-  std::vector<std::string> initial_tokens;  // further tokens, in this order, before the alphabet of the words
+  std::vector<std::string> initial_tokens;  // more tokens, in this order, before the alphabet of the words
   std::vector<char32_t> initial_alphabet;   // kept whatever their counts
-  std::optional<size_t> limit_alphabet;     // the most frequent characters only; others are left out of words
+  std::optional<size_t> limit_alphabet;  // only the most frequent characters; others are removed from words
   std::string continuing_prefix, end_suffix;  // "##", "</w>"
-  size_t max_token_length = 0;                // in characters; 0: any
-  bool bytes = false;                         // words are bytes, written in the byte-level alphabet
-  // The textbook's WordPiece: the pair with the largest freq(pair) / (freq(a) freq(b)) instead of freq(pair).
+  size_t max_token_length = 0;                // in characters; 0: no limit
+  bool bytes = false;                         // words are bytes, stored in the byte alphabet
+  // The textbook form of WordPiece: the pair with the largest freq(pair) / (freq(a) freq(b)) instead of
+  // freq(pair).
   bool score_by_likelihood = false;
 };
 
@@ -32,7 +33,7 @@ struct BpeTrained {
   std::vector<std::pair<uint32_t, uint32_t>> merges;
 };
 
-// `progress` gets the number of tokens now and then.
+// `progress` is called with the current number of tokens.
 Result<BpeTrained> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
                              const std::function<void(size_t, size_t)>& progress = {});
 

@@ -20,18 +20,18 @@ constexpr size_t kMaxRecord = 64 << 20;  // of one JSONL line
 Result<Corpus> Corpus::open(const CorpusOptions& options) {
   Corpus corpus;
   corpus.options_ = options;
-  if (options.paths.empty()) return error_at("corpus", "no files are given");
+  if (options.paths.empty()) return error_at("corpus", "expected at least one file");
   if (!(options.sample > 0 && options.sample <= 1))
     return error_at("sample", "expected a share above 0 and at most 1, got {}", options.sample);
   for (const std::string& path : options.paths) {
     if (path == "-") continue;
     std::error_code code;
-    if (std::filesystem::is_directory(path, code)) return error_at(path, "is a folder; give the files in it");
+    if (std::filesystem::is_directory(path, code)) return error_at(path, "is a folder; pass the files in it");
     const auto size = std::filesystem::file_size(path, code);
     if (!code)
       corpus.total_ += size;
     else if (!std::filesystem::exists(path))
-      return error_of(Error::Kind::kNotFound, path, "there is no such file");
+      return error_of(Error::Kind::kNotFound, path, "no such file");
   }
   MAKAR_CHECK_OK(corpus.open_next());
   return corpus;
@@ -67,7 +67,7 @@ Status Corpus::take(std::string_view line, SequenceBlock& block) {
     const std::string place = fmt::format("{}:{}", path_, line_);
     MAKAR_TRY(const Json record, parse_json(line, place));
     if (!record.is_object() || !record.contains(options_.field) || !record[options_.field].is_string())
-      return error_at(place, "has no string under \"{}\"", options_.field);
+      return error_at(place, "has no string field \"{}\"", options_.field);
     text = record[options_.field].get<std::string>();
     line = text;
   }
@@ -97,7 +97,7 @@ Result<bool> Corpus::next(SequenceBlock& block) {
     if (rest_.size() > most) {
       if (jsonl_)
         return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path_, line_ + 1),
-                        "a record is longer than {} bytes", kMaxRecord);
+                        "the record exceeds {} bytes", kMaxRecord);
       const size_t cut = complete_utf8_prefix(std::string_view(rest_).substr(0, most));
       put(std::string_view(rest_).substr(0, cut ? cut : most), block);
       rest_.erase(0, cut ? cut : most);

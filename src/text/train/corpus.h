@@ -1,6 +1,5 @@
 // Text files of any size as a stream of sequences: a sequence is a line with its line break, or the "text" of
-// one JSONL record. A sequence over 1 MiB is cut between characters, so memory stays bounded whatever the
-// file holds.
+// one JSONL record. A sequence over 1 MiB is split between characters, so memory is bounded for any file.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -13,7 +12,7 @@
 
 namespace makar {
 
-// Some sequences, laid end to end.
+// Some sequences, concatenated.
 struct SequenceBlock {
   std::string bytes;
   std::vector<size_t> ends;
@@ -23,14 +22,14 @@ struct CorpusOptions {
   std::vector<std::string> paths;  // "-" is standard input
   bool jsonl = false;              // also for files named *.jsonl
   std::string field = "text";
-  double sample = 1;  // the share of the sequences to take, chosen by the seed
+  double sample = 1;  // the share of sequences to use, chosen by the seed
   uint64_t seed = 0;
 };
 
 class Corpus {
  public:
   static Result<Corpus> open(const CorpusOptions& options);
-  // The next block of about 1 MiB; false at the end. Bytes that are not UTF-8 have become U+FFFD.
+  // Reads the next block of about 1 MiB; false at the end. Bytes that are not UTF-8 are replaced by U+FFFD.
   Result<bool> next(SequenceBlock& block);
   uint64_t bytes_read() const { return read_; }
   uint64_t bytes_total() const { return total_; }  // of the regular files
@@ -50,7 +49,7 @@ class Corpus {
     }
   };
   std::unique_ptr<std::FILE, Close> file_;
-  std::string path_, rest_;  // the file being read and its unfinished line
+  std::string path_, rest_;  // the current file and its incomplete line
   bool jsonl_ = false;
   uint64_t read_ = 0, total_ = 0, sequences_ = 0, line_ = 0;
 };

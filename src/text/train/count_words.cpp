@@ -1,4 +1,4 @@
-// Counting the words of a corpus, on all threads, within the memory bound.
+// Counts the words of a corpus on all threads, within the memory limit.
 #include <cstdlib>
 #include <mutex>
 
@@ -40,7 +40,7 @@ class WordCounting {
       Words words;
       words.text = AlignedText(std::string_view(block.bytes).substr(begin, end - begin), 0);
       begin = end;
-      if (normalizer_ && !normalizer_->leaves(words.text.text()))
+      if (normalizer_ && !normalizer_->certainly_keeps(words.text.text()))
         MAKAR_CHECK_OK(normalizer_->apply(words.text));
       if (words.text.text().empty()) continue;
       words.ranges = {{0, static_cast<uint32_t>(words.text.text().size())}};
@@ -74,8 +74,8 @@ Result<WordCounts> count_words(Corpus& corpus, const TrainSettings& settings, Th
   const std::string folder = !settings.temporary_folder.empty() ? settings.temporary_folder
                              : tmp && *tmp                      ? tmp
                                                                 : "/tmp";
-  // While counting: blocks being read, and a table a thread. A table doubles as it grows, so it spills at
-  // half its share.
+  // While counting, memory holds the blocks being read and one table per thread. A table doubles as it grows,
+  // so it spills at half its share.
   const size_t blocks_at_once = 2 * threads;
   const size_t tables = max_memory - std::min(max_memory / 2, blocks_at_once * (size_t{4} << 20));
   WordCounting counting(normalizer.get(), pre_tokenizer.get(), threads,
@@ -100,7 +100,7 @@ Result<WordCounts> count_words(Corpus& corpus, const TrainSettings& settings, Th
     if (progress)
       progress({"count", corpus.bytes_read(), std::max(corpus.bytes_total(), corpus.bytes_read())});
   }
-  // Unigram keeps every way to cut a word: about 100 bytes for each of its bytes, measured on English.
+  // Unigram stores all segmentations of a word: about 100 bytes per byte, measured on English.
   const bool unigram = settings.model == TrainSettings::Model::kUnigram;
   return WordCounter::finish(counting.counters, max_memory / 2, unigram ? 100 : 9);
 }

@@ -1,5 +1,4 @@
-// Pairs of neighbouring symbols: their counts and the words where they were seen, found by a hash of the
-// pair.
+// Pairs of adjacent symbols: their counts and the words that contain them, by a hash of the pair.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -20,7 +19,7 @@ class PairIndex {
   size_t size() const { return pairs_.size(); }
   Pair& operator[](uint32_t index) { return pairs_[index]; }
 
-  // The index of the pair, new where it was not known.
+  // The index of the pair; adds unknown pairs.
   uint32_t find(uint64_t key) {
     if ((pairs_.size() + 1) * 2 > slots_.size()) grow();
     const size_t mask = slots_.size() - 1;
@@ -35,7 +34,7 @@ class PairIndex {
  private:
   struct Slot {
     uint64_t key = 0;
-    uint32_t index = 0;  // one more than the pair's; 0 is free
+    uint32_t index = 0;  // index of the pair + 1; 0 is free
   };
   size_t start(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u >> 32) & (slots_.size() - 1); }
   void grow() {

@@ -1,4 +1,4 @@
-// Named pipelines to train with.
+// Named pipelines for training.
 #include "base/nearest.h"
 #include "text/byte_alphabet.h"
 #include "text/train/train.h"
@@ -21,7 +21,7 @@ Json metaspace() {
   return {{"type", "Metaspace"}, {"replacement", "▁"}, {"prepend_scheme", "always"}, {"split", true}};
 }
 
-// [CLS] a [SEP] b [SEP], with the ids the special tokens will have.
+// [CLS] a [SEP] b [SEP], with the ids of the special tokens.
 Json bert_template(const std::vector<std::string>& special) {
   const auto id = [&](const char* token) {
     const auto at = std::find(special.begin(), special.end(), token);
@@ -80,8 +80,8 @@ Result<TrainPipeline> TrainPipeline::named(const std::string& name,
   } else if (name != "none") {
     const std::vector<std::string> known = {"byte-level", "llama3",    "whitespace",
                                             "bert",       "metaspace", "none"};
-    return error_at("pipeline", "there is no pipeline '{}'{}; there are: {}", name, did_you_mean(name, known),
-                    fmt::join(known, ", "));
+    return error_at("pipeline", "unknown pipeline '{}'{}; expected one of {}", name,
+                    did_you_mean(name, known), fmt::join(known, ", "));
   }
   return p;
 }

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-// The first characters of a suffix packed into 64 bits, zeros from the word's end on.
+// The first characters of a suffix packed into 64 bits, zeros after the end of the word.
 uint64_t packed(const std::vector<uint32_t>& text, size_t at, int bits, int count) {
   uint64_t key = 0;
   bool ended = false;
@@ -17,7 +17,7 @@ uint64_t packed(const std::vector<uint32_t>& text, size_t at, int bits, int coun
   return key;
 }
 
-// Equal characters from the start, the word's end included, up to `most`.
+// The length of the common prefix, including the end of the word, up to `most`.
 uint32_t common(const std::vector<uint32_t>& text, size_t a, size_t b, uint32_t most) {
   for (uint32_t n = 0; n < most; ++n) {
     if (text[a + n] != text[b + n]) return n;
@@ -46,7 +46,7 @@ SubstringIndex index_substrings(const std::vector<uint32_t>& text, uint32_t long
     if (text[i] != 0) order.push_back({packed(text, i, bits, count), static_cast<uint32_t>(i)});
   std::sort(order.begin(), order.end(),
             [](const Suffix& a, const Suffix& b) { return a.key != b.key ? a.key < b.key : a.at < b.at; });
-  // Suffixes that agree in the packed characters and go on: compared further.
+  // Suffixes that agree in all packed characters: compare further.
   const uint64_t low = bits == 64 ? ~uint64_t{0} : (uint64_t{1} << bits) - 1;
   for (size_t begin = 0; begin < order.size() && static_cast<uint32_t>(count) < depth;) {
     size_t end = begin + 1;
@@ -66,7 +66,7 @@ SubstringIndex index_substrings(const std::vector<uint32_t>& text, uint32_t long
   for (const Suffix& s : order) out.suffixes.push_back(s.at);
   order = {};
 
-  // The intervals of equal prefixes, closed when the common prefix shrinks.
+  // The intervals of equal prefixes, closed when the common prefix gets shorter.
   struct Open {
     uint32_t length, first;
   };
@@ -79,7 +79,7 @@ SubstringIndex index_substrings(const std::vector<uint32_t>& text, uint32_t long
       const Open top = open.back();
       open.pop_back();
       first = top.first;
-      // Not one that holds the end of a word: its last character is the end mark.
+      // Skip substrings that contain the end of a word: their last character is the end mark.
       if (top.length >= 2 && top.length <= longest && text[suffixes[first] + top.length - 1] != 0)
         out.substrings.push_back({first, static_cast<uint32_t>(i - 1), top.length});
     }

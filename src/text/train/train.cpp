@@ -21,7 +21,7 @@ bool has_stage(const Json& stage, const char* type) {
 }
 
 Json vocabulary(const std::vector<std::string>& tokens) {
-  // Appended without ordered_json's search for equal keys: the tokens differ.
+  // Appended without the key search of ordered_json: tokens are unique.
   Json out = Json::object();
   auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(out.get_ref<Json::object_t&>());
   fields.reserve(tokens.size());
@@ -43,7 +43,7 @@ BpeTraining bpe_settings(const TrainSettings& s) {
   return t;
 }
 
-// Characters one by one, and nothing between them when they are put together.
+// Splits into characters; the decoder joins them without blanks.
 TrainPipeline by_characters(TrainPipeline p) {
   const Json each = {
       {"type", "Split"}, {"pattern", {{"Regex", "[\\s\\S]"}}}, {"behavior", "Isolated"}, {"invert", false}};
@@ -54,7 +54,7 @@ TrainPipeline by_characters(TrainPipeline p) {
   return p;
 }
 
-// The most frequent words (characters are words of one letter); equals in the order of their bytes.
+// The most frequent words (for character models, words of one letter); of equal counts in byte order.
 Json frequent(const std::vector<WordCount>& words, const TrainSettings& s, const std::string& unk) {
   std::vector<WordCount> items = words;
   std::sort(items.begin(), items.end(), [](const WordCount& a, const WordCount& b) {
@@ -113,7 +113,7 @@ bool trains_on_bytes(const TrainSettings& s) {
 
 Result<Json> train_model(const std::vector<WordCount>& words, const TrainSettings& s, ThreadPool& pool,
                          const std::function<void(const TrainStage&)>& progress, double* loss) {
-  if (words.empty()) return error_at("corpus", "holds no words to train on");
+  if (words.empty()) return error_at("corpus", "has no words to train on");
   if (s.model == Model::kUnigram) {
     UnigramTraining t = s.unigram;
     t.vocab_size = s.vocab_size;
@@ -161,7 +161,7 @@ Result<TrainReport> train_tokenizer(Corpus& corpus, const TrainSettings& setting
   for (size_t i = 0; i < s.special_tokens.size(); ++i)
     if (s.special_tokens[i].empty() ||
         std::count(s.special_tokens.begin(), s.special_tokens.end(), s.special_tokens[i]) > 1)
-      return error_at("special_tokens", "'{}' is empty or given twice", s.special_tokens[i]);
+      return error_at("special_tokens", "'{}' is empty or a duplicate", s.special_tokens[i]);
   MAKAR_TRY(const WordCounts counts, count_words(corpus, s, pool, progress));
   TrainReport report;
   MAKAR_TRY(Json model, train_model(counts.words, s, pool, progress, &report.loss));

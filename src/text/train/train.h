@@ -1,4 +1,5 @@
-// Training a tokenizer from files: count words through the pipeline, train the model, write a tokenizer.json.
+// Trains a tokenizer from files: counts words through the pipeline, trains the model, and builds a
+// tokenizer.json.
 #pragma once
 #include <functional>
 #include <string>
@@ -12,7 +13,7 @@
 
 namespace makar {
 
-// The stages around the model, as a tokenizer.json writes them (null: none).
+// The stages around the model, as sections of a tokenizer.json (null: none).
 struct TrainPipeline {
   Json normalizer, pre_tokenizer, post_processor, decoder;
   // byte-level, llama3, whitespace, bert, metaspace, none; the error names the nearest.
@@ -26,9 +27,8 @@ struct TrainSettings {
   size_t vocab_size = 30'000;
   uint64_t min_frequency = 0;
   std::vector<std::string> special_tokens;
-  std::string
-      unk_token;    // "": none (but Unigram, WordPiece, word and character models have one of their own)
-  BpeTraining bpe;  // the rest of BPE's and WordPiece's settings
+  std::string unk_token;  // "": none (Unigram, WordPiece, word and character models have a default)
+  BpeTraining bpe;        // the other settings of BPE and WordPiece
   UnigramTraining unigram;
   size_t max_memory = size_t{4} << 30;
   std::string temporary_folder;  // "": TMPDIR or /tmp
@@ -43,14 +43,14 @@ struct TrainStage {
 struct TrainReport {
   Json tokenizer;  // a tokenizer.json
   uint64_t sequences = 0, bytes = 0, words = 0, different_words = 0, dropped_words = 0, dropped_total = 0;
-  size_t runs = 0;  // spilled to disk while counting
-  double loss = 0;  // of Unigram
+  size_t runs = 0;  // runs spilled to disk while counting
+  double loss = 0;  // Unigram only
 };
 
 Result<WordCounts> count_words(Corpus& corpus, const TrainSettings& settings, ThreadPool& pool,
                                const std::function<void(const TrainStage&)>& progress);
 
-// The model section alone, from counted words.
+// Trains only the model section, from counted words.
 Result<Json> train_model(const std::vector<WordCount>& words, const TrainSettings& settings, ThreadPool& pool,
                          const std::function<void(const TrainStage&)>& progress, double* loss = nullptr);
 

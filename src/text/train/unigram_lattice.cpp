@@ -14,7 +14,7 @@ double log_add(double a, double b) {
   return b == kLowest ? a : a + std::log1p(std::exp(b - a));
 }
 
-// The edges of one word, unknown characters included.
+// The edges of one word, including unknown characters.
 template <class Visit>
 void each_edge(const UnigramLattice& l, size_t at, Visit visit) {
   const uint64_t begin = l.edge_starts[at], end = l.edge_starts[at + 1];
@@ -27,7 +27,7 @@ struct Scratch {
   std::vector<uint32_t> from, piece;
 };
 
-// Sums of products of probabilities; false when they leave the range of a double (very long words).
+// Sums of products of probabilities; false when they exceed the range of a double (very long words).
 bool expect_plain(const UnigramLattice& l, size_t w, const std::vector<double>& p, Scratch& s,
                   std::vector<double>& expected, double* log_z) {
   const size_t begin = l.starts[w], n = l.starts[w + 1] - 1 - begin;
@@ -81,10 +81,10 @@ double unknown_log_p(const std::vector<double>& log_p) {
   return least - 10;
 }
 
-// The number of chunks depends on the sizes only, so the sums are the same at any number of threads.
+// The number of chunks depends only on the sizes, so the sums are the same for any number of threads.
 template <class Work>
-std::vector<double> UnigramLattice::over_chunks(size_t pieces, ThreadPool& pool, double* extra,
-                                                Work work) const {
+std::vector<double> UnigramLattice::sum_over_chunks(size_t pieces, ThreadPool& pool, double* extra,
+                                                    Work work) const {
   const size_t words = counts.size(), chunks = pieces > 200'000 ? 4 : 16;
   std::vector<std::vector<double>> sums(chunks);
   std::vector<double> extras(chunks, 0.0);
@@ -114,32 +114,31 @@ std::vector<double> UnigramLattice::expect(const std::vector<double>& given, Thr
   for (size_t i = 0; i < p.size(); ++i) p[i] = std::exp(log_p[i]);
   double total = 0;
   for (const uint64_t c : counts) total += static_cast<double>(c);
-  return over_chunks(p.size(), pool, loss,
-                     [&](size_t w, Scratch& s, std::vector<double>& expected, double& objective) {
-                       double z = 0;
-                       if (!expect_plain(*this, w, p, s, expected, &z))
-                         expect_logs(*this, w, log_p, s, expected, &z);
-                       objective -= z * static_cast<double>(counts[w]) / total;
-                     });
+  return sum_over_chunks(p.size(), pool, loss,
+                         [&](size_t w, Scratch& s, std::vector<double>& expected, double& objective) {
+                           double z = 0;
+                           if (!expect_plain(*this, w, p, s, expected, &z))
+                             expect_logs(*this, w, log_p, s, expected, &z);
+                           objective -= z * static_cast<double>(counts[w]) / total;
+                         });
 }
 
 std::vector<double> UnigramLattice::count_best(const std::vector<double>& given, ThreadPool& pool) const {
   const std::vector<double> log_p = with_unknown(given);
-  return over_chunks(log_p.size(), pool, nullptr,
-                     [&](size_t w, Scratch& s, std::vector<double>& counted, double&) {
-                       const size_t begin = starts[w], n = starts[w + 1] - 1 - begin;
-                       s.forward.assign(n + 1, kLowest), s.from.assign(n + 1, 0), s.piece.assign(n + 1, 0);
-                       s.forward[0] = 0;
-                       for (size_t i = 0; i < n; ++i)
-                         each_edge(*this, begin + i, [&](uint32_t piece, uint32_t length) {
-                           const double score = s.forward[i] + log_p[piece];
-                           if (score > s.forward[i + length])
-                             s.forward[i + length] = score, s.from[i + length] = static_cast<uint32_t>(i),
-                                           s.piece[i + length] = piece;
-                         });
-                       for (size_t at = n; at > 0; at = s.from[at])
-                         counted[s.piece[at]] += static_cast<double>(counts[w]);
-                     });
+  return sum_over_chunks(
+      log_p.size(), pool, nullptr, [&](size_t w, Scratch& s, std::vector<double>& counted, double&) {
+        const size_t begin = starts[w], n = starts[w + 1] - 1 - begin;
+        s.forward.assign(n + 1, kLowest), s.from.assign(n + 1, 0), s.piece.assign(n + 1, 0);
+        s.forward[0] = 0;
+        for (size_t i = 0; i < n; ++i)
+          each_edge(*this, begin + i, [&](uint32_t piece, uint32_t length) {
+            const double score = s.forward[i] + log_p[piece];
+            if (score > s.forward[i + length])
+              s.forward[i + length] = score, s.from[i + length] = static_cast<uint32_t>(i),
+                            s.piece[i + length] = piece;
+          });
+        for (size_t at = n; at > 0; at = s.from[at]) counted[s.piece[at]] += static_cast<double>(counts[w]);
+      });
 }
 
 void UnigramLattice::renumber(const std::vector<uint32_t>& to) {

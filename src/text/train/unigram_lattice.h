@@ -1,4 +1,4 @@
-// Every way to cut the words into pieces: for each character of each word, the pieces that begin there.
+// All segmentations of the words into pieces: for each character of each word, the pieces that start there.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,26 +13,26 @@ class UnigramLattice {
     uint32_t piece;
     uint32_t length;  // in characters
   };
-  // Words laid end to end; word w has the characters [starts[w], starts[w + 1] - 1), then an end mark.
+  // Concatenated words; word w has the characters [starts[w], starts[w + 1] - 1), then an end mark.
   std::vector<uint32_t> starts;
   std::vector<uint64_t> counts;
-  std::vector<uint64_t> edge_starts;  // by character, one more than there are
-  std::vector<Edge> edges;            // from one character, shortest first
+  std::vector<uint64_t> edge_starts;  // by character, and one final entry
+  std::vector<Edge> edges;            // by character, shortest first
 
-  // Expected counts of the pieces under `log_p`, and the mean loss of a word. Piece 0 stands for unknown
+  // Expected counts of the pieces under `log_p`, and the mean loss per word. Piece 0 is for unknown
   // characters.
   std::vector<double> expect(const std::vector<double>& log_p, ThreadPool& pool, double* loss) const;
   // Counts of the pieces in the best segmentations.
   std::vector<double> count_best(const std::vector<double>& log_p, ThreadPool& pool) const;
-  // Drops the edges of removed pieces (UINT32_MAX) and renumbers the others.
+  // Removes the edges of removed pieces (UINT32_MAX) and renumbers the others.
   void renumber(const std::vector<uint32_t>& to);
 
  private:
   template <class Work>
-  std::vector<double> over_chunks(size_t pieces, ThreadPool& pool, double* extra, Work work) const;
+  std::vector<double> sum_over_chunks(size_t pieces, ThreadPool& pool, double* extra, Work work) const;
 };
 
-// The logarithm given to an unknown character: the smallest of the pieces, less ten.
+// The log-probability of an unknown character: the smallest of the pieces, minus ten.
 double unknown_log_p(const std::vector<double>& log_p);
 
 }  // namespace makar

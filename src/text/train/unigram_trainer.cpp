@@ -36,7 +36,7 @@ class Trainer {
     }
     if (required_.size() + special.size() > t_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
-                      "{} is too small: the characters alone are {} and the special tokens {}", t_.vocab_size,
+                      "{} is too small: there are {} characters and {} special tokens", t_.vocab_size,
                       required_.size(), special.size());
     make_seed();
     const size_t desired = t_.vocab_size * 11 / 10;
@@ -51,7 +51,7 @@ class Trainer {
   }
 
  private:
-  // Characters get numbers in the order of their code points, from 1.
+  // Numbers the characters in code point order, from 1.
   void read_words(const std::vector<WordCount>& words) {
     std::map<char32_t, uint64_t> counts;
     {
@@ -85,7 +85,7 @@ class Trainer {
     uint32_t at, length;  // in text_
   };
 
-  // Seed pieces: all characters by their counts, then repeated substrings by occurrences times length.
+  // Seed pieces: all characters by count, then repeated substrings by occurrences times length.
   void make_seed() {
     const SubstringIndex index = index_substrings(text_, static_cast<uint32_t>(t_.max_piece_length));
     std::vector<uint32_t> order(index.substrings.size());
@@ -103,7 +103,7 @@ class Trainer {
     std::sort(characters.begin(), characters.end(), [&](uint32_t a, uint32_t b) {
       return letter_counts_[a] != letter_counts_[b] ? letter_counts_[a] > letter_counts_[b] : a > b;
     });
-    std::vector<uint32_t> place(letters_.size(), 0);  // of each character in the text
+    std::vector<uint32_t> place(letters_.size(), 0);  // one position of each character in the text
     for (uint32_t i = 0; i < text_.size(); ++i) place[text_[i]] = i;
     std::vector<uint32_t> piece_of(letters_.size(), 0);
     pieces_ = {{0, 0}};
@@ -113,8 +113,8 @@ class Trainer {
       pieces_.push_back({place[c], 1});
       scores.push_back(static_cast<double>(letter_counts_[c]));
     }
-    const size_t room = t_.seed_size > characters.size() ? t_.seed_size - characters.size() : 0;
-    order.resize(std::min(order.size(), room));
+    const size_t slots = t_.seed_size > characters.size() ? t_.seed_size - characters.size() : 0;
+    order.resize(std::min(order.size(), slots));
     for (const uint32_t i : order) {
       pieces_.push_back({index.suffixes[index.substrings[i].first], index.substrings[i].length});
       scores.push_back(static_cast<double>(score(i)));
@@ -126,7 +126,7 @@ class Trainer {
     make_edges(index, order, piece_of, static_cast<uint32_t>(characters.size() + 1));
   }
 
-  // A sweep over the suffix array: the substrings open at a suffix are the pieces that begin there.
+  // Sweeps over the suffix array: the substrings open at a suffix are the pieces that start there.
   void make_edges(const SubstringIndex& index, const std::vector<uint32_t>& order,
                   const std::vector<uint32_t>& piece_of, uint32_t first_piece) {
     struct Interval {
@@ -163,7 +163,8 @@ class Trainer {
     }
   }
 
-  // Pieces expected less than half a time go; the others get the digamma of their counts, a sparse prior.
+  // Removes pieces with an expected count below 0.5; the others get the digamma of their counts, a sparse
+  // prior.
   void maximise(const std::vector<double>& expected) {
     std::vector<Piece> kept = {pieces_[0]};
     std::vector<double> counts = {0};
@@ -185,7 +186,8 @@ class Trainer {
     if (!same) lattice_.renumber(to);
   }
 
-  // The best way to write a piece without itself; empty when there is none. Tells whether it beats the piece.
+  // The best segmentation of a piece without itself; empty when there is none. Sets whether it beats the
+  // piece.
   std::vector<uint32_t> alternative(uint32_t id, double unknown, bool* better) const {
     const Piece piece = pieces_[id];
     double best[65];
@@ -211,7 +213,7 @@ class Trainer {
     return out;
   }
 
-  // Keeps the pieces whose removal would cost the most likelihood; false when nothing more can go.
+  // Keeps the pieces whose removal would lose the most likelihood; false when nothing more can be removed.
   bool prune(size_t desired) {
     const std::vector<double> frequency = lattice_.count_best(log_p_, pool_);
     double total = 0, sum = 0;
@@ -219,7 +221,7 @@ class Trainer {
     for (const double f : frequency) sum += f;
     const double log_sum = std::log(sum), unknown = unknown_log_p(log_p_);
     const size_t n = pieces_.size();
-    // 0: goes, 1: stays, 2: a candidate with its loss.
+    // 0: removed, 1: kept, 2: a candidate with its loss.
     std::vector<uint8_t> fate(n, 0);
     std::vector<double> loss(n, 0);
     pool_.for_ranges(static_cast<int64_t>(n), 4096, [&](int64_t begin, int64_t end) {
@@ -273,8 +275,7 @@ class Trainer {
     return out;
   }
 
-  // Every character first, then the pieces in their order until the vocabulary is full; sorted by
-  // probability.
+  // All characters first, then the pieces in order until the vocabulary is full; sorted by probability.
   void finish(const std::vector<std::string>& special, UnigramTrained& out) {
     std::unordered_map<std::string, double> known;
     double least = 0, penalty = 0;
@@ -285,7 +286,7 @@ class Trainer {
     std::unordered_map<std::string, bool> used;
     for (const std::string& s : special) used[s] = true;
     std::vector<std::pair<std::string, double>> chosen;
-    const size_t room = t_.vocab_size - special.size();
+    const size_t slots = t_.vocab_size - special.size();
     for (const std::string& c : required_) {
       if (used.count(c)) continue;
       const auto at = known.find(c);
@@ -293,7 +294,7 @@ class Trainer {
       if (at == known.end()) penalty += 0.0001;
       used[c] = true;
     }
-    for (size_t i = 1; i < pieces_.size() && chosen.size() < room; ++i) {
+    for (size_t i = 1; i < pieces_.size() && chosen.size() < slots; ++i) {
       std::string piece = spelled(pieces_[i]);
       if (used.emplace(piece, true).second) chosen.emplace_back(std::move(piece), log_p_[i]);
     }
@@ -327,10 +328,9 @@ Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const 
   uint64_t characters = 0;
   for (const WordCount& w : words) characters += w.word.size() + 1;
   if (characters >= UINT32_MAX)
-    return error_of(
-        Error::Kind::kLimit, "words",
-        "{} bytes of different words; at most 4 GiB can be trained on: lower --max-memory or sample",
-        characters);
+    return error_of(Error::Kind::kLimit, "words",
+                    "{} bytes of distinct words; the limit is 4 GiB: lower the memory limit or use a sample",
+                    characters);
   return Trainer(training, pool).run(words, progress);
 }
 

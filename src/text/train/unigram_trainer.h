@@ -1,7 +1,7 @@
-// The unigram language model (Kudo, 2018): a large seed vocabulary of repeated substrings, expectation and
-// maximisation of the likelihood over all segmentations, and pruning of the pieces whose loss hurts least,
-// with the steps and constants of the Hugging Face trainer (itself after SentencePiece). Sums run over fixed
-// chunks of words, so the outcome does not depend on the number of threads.
+// Unigram training (Kudo, 2018): a large seed vocabulary of repeated substrings, expectation maximisation
+// over all segmentations, and pruning of the pieces with the smallest loss, with the steps and constants of
+// the Hugging Face trainer (which follows SentencePiece). Sums run over fixed chunks of words, so the result
+// does not depend on the number of threads.
 #pragma once
 #include <functional>
 #include <optional>
@@ -26,9 +26,9 @@ struct UnigramTraining {
 };
 
 struct UnigramTrained {
-  std::vector<std::pair<std::string, double>> pieces;  // by id, with log probabilities; special tokens first
+  std::vector<std::pair<std::string, double>> pieces;  // by id, with log-probabilities; special tokens first
   std::optional<size_t> unk_id;
-  double loss = 0;  // mean negative log likelihood of a word, after the last step
+  double loss = 0;  // mean negative log-likelihood per word, after the last step
 };
 
 Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,

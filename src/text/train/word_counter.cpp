@@ -14,14 +14,14 @@ namespace makar {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 16;
-constexpr size_t kWordOverhead = 96;  // of a word in training, whatever its length
+constexpr size_t kWordOverhead = 96;  // memory per word in training, besides its bytes
 
 Error spill_error(const std::string& folder, const char* what) {
-  return error_of(Error::Kind::kIo, folder, "{} failed: {}; set TMPDIR to a folder with room", what,
+  return error_of(Error::Kind::kIo, folder, "{} failed: {}; set TMPDIR to a folder with free space", what,
                   std::strerror(errno));
 }
 
-// Calls visit(word, count) for every different word of the tables' runs, in the order of their bytes.
+// Calls visit(word, count) for every distinct word of the runs, in byte order.
 Status merge_runs(std::vector<SpilledWords*>& runs,
                   const std::function<void(const std::string&, uint64_t)>& visit) {
   struct Head {
@@ -63,9 +63,10 @@ Status merge_runs(std::vector<SpilledWords*>& runs,
 }  // namespace
 
 Result<std::unique_ptr<SpilledWords>> SpilledWords::write(const WordTable& table, const std::string& folder) {
-  const auto opened = open_nameless(folder);
+  const auto opened = open_unnamed_file(folder);
   if (!opened.ok())
-    return error_of(Error::Kind::kIo, folder, "{}; set TMPDIR to a folder with room", opened.error().message);
+    return error_of(Error::Kind::kIo, folder, "{}; set TMPDIR to a folder with free space",
+                    opened.error().message);
   const int descriptor = *opened;
   std::FILE* file = fdopen(descriptor, "w+b");
   if (!file) {
@@ -142,7 +143,7 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
     }
     return Done{};
   };
-  // First what the words would take by their counts, then those that fit, most frequent first.
+  // First the memory of the words by count, then the words that fit, most frequent first.
   std::map<uint64_t, size_t, std::greater<>> size_by_count;
   MAKAR_CHECK_OK(all([&](std::string_view word, uint64_t count) {
     size_by_count[std::min<uint64_t>(count, 1 << 16)] += kWordOverhead + bytes_per_byte * word.size();

@@ -1,6 +1,6 @@
-// Counts words within a memory bound. A table that grows over its share is written to disk as a sorted run;
-// the runs are merged at the end, so the counts are exact at any bound. Only when the different words
-// themselves do not fit are the rarest ones left out, and the outcome says how many.
+// Counts words within a memory limit. A table that exceeds its share is written to disk as a sorted run; the
+// runs are merged at the end, so the counts are exact at any limit. Only when the distinct words themselves
+// do not fit, the rarest are dropped and their number is reported.
 #pragma once
 #include <cstdio>
 #include <memory>
@@ -13,13 +13,13 @@
 namespace makar {
 
 struct WordCounts {
-  std::vector<WordCount> words;  // in the order of their bytes
-  uint64_t total = 0;            // occurrences of all words, kept or not
+  std::vector<WordCount> words;  // in byte order
+  uint64_t total = 0;            // occurrences of all words, kept or dropped
   uint64_t dropped_words = 0, dropped_total = 0;
-  size_t runs = 0;  // written to disk
+  size_t runs = 0;  // runs written to disk
 };
 
-// A file without a name that goes away with the object.
+// An unnamed temporary file, deleted with the object.
 class SpilledWords {
  public:
   static Result<std::unique_ptr<SpilledWords>> write(const WordTable& table, const std::string& folder);
@@ -27,7 +27,7 @@ class SpilledWords {
   SpilledWords(const SpilledWords&) = delete;
   SpilledWords& operator=(const SpilledWords&) = delete;
   void rewind();
-  // The next word; false at the end.
+  // Reads the next word; false at the end.
   Result<bool> next(std::string& word, uint64_t& count);
 
  private:
@@ -35,12 +35,12 @@ class SpilledWords {
   std::FILE* file_;
 };
 
-// One thread's counter. Which thread counts a word does not matter: the sums do.
+// The counter of one thread. The result does not depend on which thread counts a word.
 class WordCounter {
  public:
   WordCounter(size_t table_bytes, std::string folder) : limit_(table_bytes), folder_(std::move(folder)) {}
   Status add(std::string_view word, uint64_t count = 1);
-  // All counters' words together: the most frequent that can be trained on in about `memory` bytes, where a
+  // Merges all counters: the most frequent words that can be trained on within about `memory` bytes, where a
   // word takes `bytes_per_byte` for each of its bytes.
   static Result<WordCounts> finish(std::vector<WordCounter>& counters, size_t memory,
                                    size_t bytes_per_byte = 9);

@@ -20,7 +20,7 @@ void WordTable::add(std::string_view word, uint64_t count) {
     }
   }
   check(word.size() < (size_t{1} << 32) && entries_.size() + 1 < UINT32_MAX,
-        "a word table has room for 2^32 words");
+        "a word table is limited to 2^32 words");
   entries_.push_back({count, arena_.size(), static_cast<uint32_t>(word.size()), hash});
   arena_ += word;
   slots_[at] = static_cast<uint32_t>(entries_.size());

@@ -1,4 +1,4 @@
-// Words and how often they occur: an open-addressing table over one arena of bytes. Counts have 64 bits.
+// Words and their counts: an open-addressing hash table over one arena of bytes. Counts have 64 bits.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -18,13 +18,13 @@ class WordTable {
 
   void add(std::string_view word, uint64_t count);
   size_t size() const { return entries_.size(); }
-  // Bytes of memory in use.
+  // Memory in use, in bytes.
   size_t bytes() const {
     return arena_.capacity() + entries_.capacity() * sizeof(Entry) + slots_.capacity() * sizeof(uint32_t);
   }
   const std::vector<Entry>& entries() const { return entries_; }
   std::string_view word(const Entry& e) const { return {arena_.data() + e.offset, e.length}; }
-  // The entries in the order of their bytes.
+  // The entries in byte order.
   std::vector<uint32_t> sorted() const;
   void clear();
 
@@ -35,7 +35,7 @@ class WordTable {
   std::vector<uint32_t> slots_;  // index + 1 of an entry; 0 is free
 };
 
-// The outcome of counting.
+// A counted word.
 struct WordCount {
   std::string word;
   uint64_t count;

@@ -1,105 +1,125 @@
-// Where one writes: a text that grows, a file beside it, send or stop.
+// The message field: a text that grows, attached files, send or stop. It is cleared once the server has stored the message.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { words } from "../strings";
-import type { Model } from "../types";
+import type { Message, Model } from "../types";
 import { IconButton } from "../ui/controls";
+import { readFile, sizeText } from "./attachments";
+import { ContextMeter } from "./context";
+import { type Draft, draftOf, setDraft } from "./drafts";
+import { stop } from "./generation";
 import { send } from "./sending";
-import { stop } from "./writing";
-
-const largestFile = 256 * 1024;
 
 interface Props {
   model?: Model;
-  parent: number;
+  conversation: number; // 0: a new one
+  branch: Message[];
   busy: boolean;
 }
-export function Composer({ model, parent, busy }: Props) {
-  const [text, setText] = useState("");
-  const [file, setFile] = useState<{ name: string; text: string } | null>(null);
-  const [trouble, setTrouble] = useState("");
+export function Composer({ model, conversation, branch, busy }: Props) {
+  const [draft, setShown] = useState<Draft>(() => draftOf(conversation));
+  const [sending, setSending] = useState(false);
+  const [reading, setReading] = useState("");
+  const [trouble, setTrouble] = useState<string[]>([]);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
+  const change = (part: Partial<Draft>) => {
+    const next = { ...draftOf(conversation), ...part };
+    setDraft(conversation, next);
+    setShown(next);
+  };
   useEffect(() => {
     const el = box.current;
     if (!el) return;
     el.style.height = "auto";
     el.style.height = `${el.scrollHeight}px`;
-  }, [text]);
+  }, [draft.text]);
   useEffect(() => {
-    // A keyboard on glass would jump up unasked.
+    // On touch screens focus would open the keyboard.
     if (matchMedia("(pointer: fine)").matches) box.current?.focus();
   }, []);
-  const attach = async (from: File | undefined) => {
-    setTrouble("");
-    if (!from) return;
-    if (from.size > largestFile) return setTrouble(words.chat.attachTooLarge);
-    const read = await from.text();
-    if (read.includes("\0") || read.includes("\uFFFD")) return setTrouble(words.chat.attachNotText);
-    setFile({ name: from.name, text: read });
+  const attach = async (files: Iterable<File>) => {
+    const wrong: string[] = [];
+    for (const file of files) {
+      setReading(file.name);
+      await readFile(file).then(
+        (read) => change({ files: [...draftOf(conversation).files, read] }),
+        (error: Error) => wrong.push(error.message),
+      );
+    }
+    setReading("");
+    setTrouble(wrong);
   };
-  const go = () => {
-    if (busy || !model || (!text.trim() && !file)) return;
-    const fence = "```";
-    const content = file ? `${file.name}:\n${fence}\n${file.text}\n${fence}\n\n${text}` : text;
-    setText("");
-    setFile(null);
-    void send(model, parent, content.trim(), file ? { file: file.name } : {});
+  const { text, files } = draft;
+  const ready = model && !busy && !sending && !reading && (text.trim() || files.length > 0);
+  const go = async () => {
+    if (!ready) return;
+    setSending(true);
+    const parent = branch[branch.length - 1]?.id ?? 0;
+    const accepted = () => {
+      change({ text: "", files: [] });
+      setSending(false);
+    };
+    await send(model, parent, text.trim(), files, accepted);
+    setSending(false);
   };
   return (
     <form
       class="composer"
-      onSubmit={(e) => {
-        e.preventDefault();
-        go();
-      }}
+      onSubmit={(e) => (e.preventDefault(), void go())}
       onDragOver={(e) => e.preventDefault()}
-      onDrop={(e) => {
-        e.preventDefault();
-        void attach(e.dataTransfer?.files[0]);
-      }}
+      onDrop={(e) => (e.preventDefault(), void attach([...(e.dataTransfer?.files ?? [])]))}
     >
-      {file && (
-        <div class="attached">
-          <span>{file.name}</span>
-          <IconButton icon="close" size={14} label={words.chat.detach(file.name)} onClick={() => setFile(null)} />
-        </div>
+      {(files.length > 0 || reading) && (
+        <ul class="attached">
+          {files.map((file, i) => (
+            <li key={i}>
+              <span>{words.chat.attached(file.name, sizeText(file.text.length))}</span>
+              <IconButton icon="close" size={14} label={words.chat.detach(file.name)} onClick={() => change({ files: files.filter((f) => f !== file) })} />
+            </li>
+          ))}
+          {reading && <li role="status">{words.chat.attachReading(reading)}</li>}
+        </ul>
       )}
-      {trouble && (
-        <p class="trouble" role="alert">
-          {trouble}
+      {trouble.map((line) => (
+        <p class="trouble" role="alert" key={line}>
+          {line}
         </p>
-      )}
+      ))}
       <div class="composer-row">
         <IconButton icon="clip" label={words.chat.attach} onClick={() => picker.current?.click()} />
         <input
           ref={picker}
           type="file"
+          multiple
           hidden
+          aria-label={words.chat.attach}
           onChange={(e) => {
-            void attach(e.currentTarget.files?.[0]);
+            void attach([...(e.currentTarget.files ?? [])]);
             e.currentTarget.value = "";
           }}
         />
         <textarea
           ref={box}
           rows={1}
+          dir="auto"
           aria-label={words.chat.placeholder}
           placeholder={words.chat.placeholder}
+          readOnly={sending}
           value={text}
-          onInput={(e) => setText(e.currentTarget.value)}
+          onInput={(e) => change({ text: e.currentTarget.value })}
           onKeyDown={(e) => {
-            if (e.key === "Escape" && busy) stop();
             if (e.key !== "Enter" || e.shiftKey || e.isComposing) return;
             e.preventDefault();
-            go();
+            void go();
           }}
         />
         {busy ? (
-          <IconButton icon="stop" label={words.chat.stop} class="round" onClick={stop} />
+          <IconButton icon="stop" label={words.chat.stop} class="round" onClick={() => stop(conversation)} />
         ) : (
-          <IconButton icon="send" label={words.chat.send} class="round" disabled={!model || (!text.trim() && !file)} onClick={go} />
+          <IconButton icon="send" label={words.chat.send} class="round" disabled={!ready} onClick={() => void go()} />
         )}
       </div>
+      <ContextMeter model={model} branch={branch} draft={text} />
       <p class="unseen">{words.chat.hint}</p>
     </form>
   );

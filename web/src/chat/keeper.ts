@@ -1,33 +1,52 @@
-// Where conversations are kept: on the server, or in this tab where the server keeps none.
+// Where conversations are stored: on the server, or in this tab where the server stores none.
 import { ApiError, get, post, remove } from "../api";
-import type { Conversation, Listed, Message, Meta } from "../types";
+import type { Conversation, Listed, Message, Meta, TokenMark } from "../types";
+import { without } from "./tree";
 
 export interface Keeper {
   readonly lasting: boolean;
   list(): Promise<Listed[]>;
   open(id: number): Promise<Conversation>;
-  create(title: string, system: string): Promise<Conversation>;
+  create(start: Pick<Conversation, "title" | "system" | "settings">): Promise<Conversation>;
   change(id: number, change: Partial<Pick<Conversation, "title" | "system" | "leaf" | "settings">>): Promise<void>;
   remove(id: number): Promise<void>;
   add(id: number, parent: number, role: Message["role"], content: string, meta: Meta): Promise<number>;
+  edit(message: number, content: string, meta: Meta): Promise<void>;
+  // Removes everything below the message too. The leaf of the branch that is shown now.
+  removeMessage(message: number): Promise<number>;
   rate(message: number, rating: number): Promise<void>;
+  // Conversations that contain the text, with an excerpt.
+  search(text: string): Promise<{ id: number; excerpt: string }[]>;
   prefer(chosen: number, rejected: number[]): Promise<void>;
 }
 
 const root = "/makar/conversations";
+const largestMeta = 900_000; // characters; the server's limit is 1 MiB
+
+// The probabilities of a long answer are stored with fewer alternatives, or without, or not at all. A token takes about 20
+// characters, an alternative 25.
+function storable(meta: Meta): Meta {
+  const count = meta.tokens?.length ?? 0;
+  for (const most of [5, 2, 0]) {
+    if (count * (10 + 15 * most) > largestMeta) continue;
+    const less = { ...meta, tokens: meta.tokens?.map(([text, p, others]): TokenMark => [text, p, others.slice(0, most)]) };
+    if (JSON.stringify(less).length <= largestMeta) return less;
+  }
+  return { ...meta, tokens: undefined };
+}
 
 const onServer: Keeper = {
   lasting: true,
   list: async () => (await get<{ conversations: Listed[] }>(root)).conversations,
   open: (id) => get(`${root}/${id}`),
-  create: (title, system) => post(root, { title, system }),
+  create: (start) => post(root, start),
   change: async (id, change) => void (await post(`${root}/${id}`, change)),
-  remove: (id) => remove(`${root}/${id}`),
-  add: async (id, parent, role, content, meta) => {
-    const body = { parent, role, content, meta };
-    if (JSON.stringify(meta).length > 900_000) body.meta = { ...meta, tokens: undefined };
-    return (await post<{ id: number }>(`${root}/${id}/messages`, body)).id;
-  },
+  remove: async (id) => void (await remove(`${root}/${id}`)),
+  add: async (id, parent, role, content, meta) =>
+    (await post<{ id: number }>(`${root}/${id}/messages`, { parent, role, content, meta: storable(meta) })).id,
+  edit: async (message, content, meta) => void (await post(`/makar/messages/${message}`, { content, meta: storable(meta) })),
+  removeMessage: async (message) => (await remove<{ leaf: number }>(`/makar/messages/${message}`)).leaf,
+  search: async (text) => (await post<{ found: { id: number; excerpt: string }[] }>("/makar/search", { text })).found,
   rate: async (message, rating) => void (await post(`/makar/messages/${message}`, { rating })),
   prefer: async (chosen, rejected) => void (await post("/makar/preferences", { chosen, rejected })),
 };
@@ -47,8 +66,8 @@ class InTab implements Keeper {
   async open(id: number): Promise<Conversation> {
     return structuredClone(this.find(id));
   }
-  async create(title: string, system: string): Promise<Conversation> {
-    this.held.unshift({ id: this.next++, title, system, settings: {}, leaf: 0, messages: [] });
+  async create(start: Pick<Conversation, "title" | "system" | "settings">): Promise<Conversation> {
+    this.held.unshift({ id: this.next++, ...start, leaf: 0, messages: [] });
     return structuredClone(this.held[0]!);
   }
   async change(id: number, change: Partial<Conversation>): Promise<void> {
@@ -63,8 +82,30 @@ class InTab implements Keeper {
     to.messages.push({ id: to.leaf, parent, role, content, meta, rating: 0, created: 0 });
     return to.leaf;
   }
+  private holding(message: number): [Conversation, Message] {
+    for (const c of this.held) for (const m of c.messages) if (m.id === message) return [c, m];
+    throw new ApiError(`there is no message ${message}`, 404, "not_found", "");
+  }
+  async edit(message: number, content: string, meta: Meta): Promise<void> {
+    Object.assign(this.holding(message)[1], { content, meta });
+  }
+  async removeMessage(message: number): Promise<number> {
+    const [from, first] = this.holding(message);
+    const { messages, leaf } = without(from.messages, from.leaf, first);
+    Object.assign(from, { messages, leaf });
+    return leaf;
+  }
   async rate(message: number, rating: number): Promise<void> {
-    for (const c of this.held) for (const m of c.messages) if (m.id === message) m.rating = rating;
+    this.holding(message)[1].rating = rating;
+  }
+  async search(text: string): Promise<{ id: number; excerpt: string }[]> {
+    const wanted = text.toLowerCase();
+    return this.held.flatMap((c) => {
+      const found = c.messages.find((m) => m.content.toLowerCase().includes(wanted));
+      if (!found) return [];
+      const at = Math.max(0, found.content.toLowerCase().indexOf(wanted) - 30);
+      return [{ id: c.id, excerpt: found.content.slice(at, at + 120) }];
+    });
   }
   async prefer(): Promise<void> {}
 }
@@ -74,7 +115,7 @@ export function keeper(): Promise<Keeper> {
   found ??= onServer.list().then(
     () => onServer,
     (error: unknown) => {
-      // None is kept, or the file cannot be opened.
+      // The server stores none, or its file cannot be opened.
       if (error instanceof ApiError && ["unsupported", "internal_error"].includes(error.code)) return new InTab();
       found = null;
       throw error;

@@ -1,49 +1,20 @@
 // A message: its text, its versions, and what can be done with it.
 import { memo } from "preact/compat";
-import { useEffect, useRef, useState } from "preact/hooks";
-import { words } from "../strings";
+import { useState } from "preact/hooks";
+import { useWatched, Watched } from "../state";
+import { number, words } from "../strings";
 import type { Conversation, Message, Model } from "../types";
-import { IconButton } from "../ui/controls";
-import { Markdown } from "./markdown";
+import { Confirm, IconButton } from "../ui/controls";
+import { CopyButton } from "../ui/copy";
+import { AnswerText } from "./answer";
+import { sizeText, split } from "./attachments";
+import { Editor } from "./editor";
+import { answerAgain, continueAnswer, type Generation } from "./generation";
 import { Marks } from "./marks";
-import { again, choose, send } from "./sending";
-import { rate, turn } from "./session";
+import { send } from "./sending";
+import { editAnswer, rate, removeMessage, turn } from "./session";
+import type { Answer } from "./stream";
 import { children } from "./tree";
-import type { Answer } from "./writing";
-
-function Editor({ message, model, onClose }: { message: Message; model: Model; onClose: () => void }) {
-  const [text, setText] = useState(message.content);
-  const box = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => box.current?.focus(), []);
-  const go = () => {
-    onClose();
-    if (text.trim()) void send(model, message.parent, text.trim());
-  };
-  return (
-    <form
-      class="editor"
-      onSubmit={(e) => (e.preventDefault(), go())}
-      onKeyDown={(e) => {
-        if (e.key === "Escape") onClose();
-        if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) go();
-      }}
-    >
-      <textarea
-        ref={box}
-        aria-label={words.chat.edit}
-        rows={Math.min(12, text.split("\n").length + 1)}
-        value={text}
-        onInput={(e) => setText(e.currentTarget.value)}
-      />
-      <div class="dialog-end">
-        <button type="button" onClick={onClose}>
-          {words.cancel}
-        </button>
-        <button class="primary">{words.chat.saveEdit}</button>
-      </div>
-    </form>
-  );
-}
 
 function Versions({ message, open }: { message: Message; open: Conversation }) {
   const all = children(open.messages, message.parent);
@@ -58,107 +29,148 @@ function Versions({ message, open }: { message: Message; open: Conversation }) {
   );
 }
 
-function Copy({ text }: { text: string }) {
-  const [done, setDone] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(text);
-    setDone(true);
-    setTimeout(() => setDone(false), 1500);
-  };
-  return <IconButton icon={done ? "check" : "copy"} size={16} label={done ? words.chat.copied : words.chat.copy} onClick={copy} />;
-}
-
-function stats(message: Message): string {
-  const { count, seconds, finish } = message.meta;
+function stats({ meta }: Message): string {
+  const { model, count, seconds, finish, edited } = meta;
   const parts = [];
-  if (count && seconds) parts.push(words.chat.stats(count, (count / seconds).toFixed(count / seconds < 10 ? 1 : 0)));
+  if (model) parts.push(model);
+  if (count && seconds) parts.push(words.chat.stats(number(count), number(count / seconds, { most: count / seconds < 10 ? 1 : 0 })));
   if (finish === "length") parts.push(words.chat.cut);
   if (finish === "stopped") parts.push(words.chat.stopped);
+  if (edited) parts.push(words.chat.edited);
   return parts.join(" · ");
 }
 
-interface Props {
-  message: Message;
-  open: Conversation;
-  model?: Model;
-  busy: boolean;
-}
-export const MessageView = memo(
-  ({ message, open, model, busy }: Props) => {
-    const [editing, setEditing] = useState(false);
-    const [marking, setMarking] = useState(false);
-    const user = message.role === "user";
-    const { tokens } = message.meta;
-    if (user && editing && model)
-      return (
-        <article class="message user">
-          <Editor message={message} model={model} onClose={() => setEditing(false)} />
-        </article>
-      );
-    return (
-      <article class={`message ${message.role}`} aria-label={user ? words.chat.you : words.chat.assistant}>
-        <div class="said">
-          {user ? <p class="plain">{message.content}</p> : marking && tokens ? <Marks tokens={tokens} /> : <Markdown text={message.content} />}
-        </div>
-        <footer>
-          <Versions message={message} open={open} />
-          {user && <IconButton icon="edit" size={16} label={words.chat.edit} disabled={busy} onClick={() => setEditing(true)} />}
-          <Copy text={message.content} />
-          {!user && (
-            <>
-              <IconButton icon="again" size={16} label={words.chat.again} disabled={busy || !model} onClick={() => model && again(model, message.parent)} />
-              <IconButton icon="up" size={16} label={words.chat.good} pressed={message.rating === 1} onClick={() => rate(message, message.rating === 1 ? 0 : 1)} />
-              <IconButton icon="down" size={16} label={words.chat.bad} pressed={message.rating === -1} onClick={() => rate(message, message.rating === -1 ? 0 : -1)} />
-              {tokens && tokens.length > 0 && (
-                <IconButton icon="drop" size={16} label={words.chat.marks} pressed={marking} onClick={() => setMarking(!marking)} />
-              )}
-              <span class="stats">{stats(message)}</span>
-            </>
-          )}
-        </footer>
-      </article>
-    );
-  },
-  (a, b) =>
-    a.message === b.message && a.busy === b.busy && a.model === b.model && a.open.messages === b.open.messages,
-);
+const isCut = ({ meta }: Message) => ["length", "stopped", "dropped", "error"].includes(meta.finish ?? "");
 
-// Answers as they come.
-export function Writing({ answers }: { answers: Answer[] }) {
-  const several = answers.length > 1;
-  const empty = answers.every((a) => !a.content);
+function UserText({ message }: { message: Message }) {
+  const { files, text } = split(message);
   return (
-    <div class={several ? "several" : ""} aria-busy="true">
-      {empty && <div class="waiting" role="status" aria-label={words.look.reading}><i /><i /><i /></div>}
-      {!empty &&
-        answers.map((a, i) => (
-          <article key={i} class="message assistant writing" aria-label={words.chat.answer(i + 1)}>
-            <div class="said">
-              <Markdown text={a.content} />
-            </div>
-          </article>
-        ))}
+    <>
+      {files.map((file, i) => (
+        <details class="file-chip" key={i}>
+          <summary>{words.chat.attached(file.name, sizeText(file.text.length))}</summary>
+          <pre tabIndex={0}>{file.text}</pre>
+        </details>
+      ))}
+      {text && (
+        <p class="plain" dir="auto">
+          {text}
+        </p>
+      )}
+    </>
+  );
+}
+
+const noAnswers = new Watched<Answer[]>([]);
+// An answer, complete or while it is generated. The same element shows both, so that nothing is drawn again at the end.
+function AnswerBody({ message, generation }: { message: Message; generation?: Generation }) {
+  const [growing] = useWatched(generation?.answers ?? noAnswers);
+  const content = generation ? (generation.continues?.content ?? "") + (growing?.content ?? "") : message.content;
+  const toolCalls = generation ? growing?.toolCalls : message.meta.tool_calls;
+  if (generation && !content && !toolCalls?.length) return <Waiting model={generation.model} />;
+  return <AnswerText content={content} toolCalls={toolCalls} growing={generation !== undefined} />;
+}
+
+// Before the first token. The first request to a model loads it, which may take long.
+export function Waiting({ model }: { model: Model }) {
+  return (
+    <div class="waiting" role="status" aria-label={words.chat.writing}>
+      {!model.loaded && <span>{words.chat.loadingModel(model.id)}</span>}
+      <i />
+      <i />
+      <i />
     </div>
   );
 }
 
-export function Choices({ messages }: { messages: Message[] }) {
-  return (
-    <section class="choices" aria-label={words.chat.choices(messages.length)}>
-      <h2>{words.chat.choices(messages.length)}</h2>
-      <p class="hint">{words.chat.chooseHint}</p>
-      <div class="several">
-        {messages.map((m, i) => (
-          <article key={m.id} class="message assistant" aria-label={words.chat.answer(i + 1)}>
-            <div class="said">
-              <Markdown text={m.content} />
-            </div>
-            <button type="button" onClick={() => choose(m.id)}>
-              {words.chat.choose}
-            </button>
-          </article>
-        ))}
-      </div>
-    </section>
-  );
+interface Props {
+  message: Message;
+  generation?: Generation; // that is writing this message
+  open: Conversation;
+  model?: Model;
+  busy: boolean;
+  last: boolean; // of the branch
 }
+export const MessageView = memo(
+  ({ message, generation, open, model, busy, last }: Props) => {
+    const [editing, setEditing] = useState(false);
+    const [marking, setMarking] = useState(false);
+    const [removing, setRemoving] = useState(false);
+    const user = message.role === "user";
+    const { tokens } = message.meta;
+    const { files, text } = split(message);
+    if (editing) {
+      const close = () => setEditing(false);
+      const again = (now: string) =>
+        new Promise<boolean>((resolve) => void (model && send(model, message.parent, now, files, () => resolve(true)).then(resolve)));
+      return (
+        <article class={`message ${message.role}`}>
+          {user ? (
+            <Editor text={text} label={words.chat.edit} action={words.chat.saveEdit} onSave={again} onClose={close} />
+          ) : (
+            <Editor text={message.content} label={words.chat.editAnswer} action={words.save} onSave={(now) => editAnswer(message, now)} onClose={close} />
+          )}
+        </article>
+      );
+    }
+    return (
+      <article
+        class={`message ${message.role} ${generation ? "writing" : ""}`}
+        aria-label={user ? words.chat.you : words.chat.assistant}
+        aria-busy={generation ? true : undefined}
+      >
+        <div class="said">
+          {user ? (
+            <UserText message={message} />
+          ) : marking && tokens ? (
+            <Marks tokens={tokens} />
+          ) : (
+            <AnswerBody message={message} generation={generation} />
+          )}
+        </div>
+        {!generation && message.meta.error && (
+          <p class="trouble" role="note">
+            {message.meta.error}
+          </p>
+        )}
+        {!generation && last && !user && isCut(message) && (
+          <div class="cut-answer">
+            <button type="button" disabled={busy || !model} onClick={() => model && void continueAnswer(model, message)}>
+              {words.chat.continueAnswer}
+            </button>
+            <button type="button" disabled={busy || !model} onClick={() => model && void answerAgain(model, message.parent)}>
+              {words.retry}
+            </button>
+          </div>
+        )}
+        {!generation && <footer>
+          <Versions message={message} open={open} />
+          <IconButton icon="edit" size={16} label={user ? words.chat.edit : words.chat.editAnswer} disabled={busy} onClick={() => setEditing(true)} />
+          <CopyButton text={message.content} />
+          {!user && (
+            <>
+              <IconButton icon="again" size={16} label={words.chat.again} disabled={busy || !model} onClick={() => model && void answerAgain(model, message.parent)} />
+              <IconButton icon="up" size={16} label={words.chat.good} pressed={message.rating === 1} onClick={() => void rate(message, message.rating === 1 ? 0 : 1)} />
+              <IconButton icon="down" size={16} label={words.chat.bad} pressed={message.rating === -1} onClick={() => void rate(message, message.rating === -1 ? 0 : -1)} />
+              {tokens && tokens.length > 0 && (
+                <IconButton icon="drop" size={16} label={words.chat.marks} pressed={marking} onClick={() => setMarking(!marking)} />
+              )}
+            </>
+          )}
+          <IconButton icon="trash" size={16} label={words.chat.removeMessage} disabled={busy} onClick={() => setRemoving(true)} />
+          {!user && <span class="stats">{stats(message)}</span>}
+        </footer>}
+        {removing && (
+          <Confirm
+            title={words.chat.removeMessage}
+            text={words.chat.removeMessageAsk}
+            onYes={() => void removeMessage(message)}
+            onClose={() => setRemoving(false)}
+          />
+        )}
+      </article>
+    );
+  },
+  (a, b) =>
+    a.message === b.message && a.generation === b.generation && a.busy === b.busy && a.model === b.model && a.last === b.last && a.open.messages === b.open.messages,
+);

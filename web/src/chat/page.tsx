@@ -1,22 +1,26 @@
 // The chat page: the list of conversations, the branch that is shown, the composer, the settings.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { models } from "../models";
 import { place } from "../place";
 import { useWatched } from "../state";
 import { words } from "../strings";
 import type { Model } from "../types";
-import { Icon } from "../ui/icons";
 import { Trouble } from "../ui/controls";
+import { Icon } from "../ui/icons";
+import { ChatBar } from "./bar";
 import { Composer } from "./composer";
-import { Choices, MessageView, Writing } from "./message";
+import { answerAgain, generations } from "./generation";
+import { MessageView } from "./message";
+import { Choices, SeveralAnswers } from "./several";
 import { send } from "./sending";
 import { openConversation, refresh, session } from "./session";
 import { SettingsPanel } from "./settings";
+import { useShortcuts } from "./shortcuts";
 import { Sidebar } from "./sidebar";
 import { branch } from "./tree";
-import { ChatBar } from "./bar";
 
-// Stays at the end while one is there; a person who scrolls up is left alone.
-function useFollowing(watched: unknown[]) {
+// Stays at the end while the reader is there; a reader who scrolls up is left alone.
+function useFollowing(restart: unknown[]) {
   const box = useRef<HTMLDivElement>(null);
   const [away, setAway] = useState(false);
   const following = useRef(true);
@@ -32,12 +36,13 @@ function useFollowing(watched: unknown[]) {
       following.current = el.scrollHeight - el.scrollTop - el.clientHeight < 60;
       setAway(!following.current);
     };
+    const growth = new ResizeObserver(() => following.current && toEnd());
+    growth.observe(el.firstElementChild!);
+    growth.observe(el);
     el.addEventListener("scroll", onScroll, { passive: true });
-    return () => el.removeEventListener("scroll", onScroll);
+    return () => (growth.disconnect(), el.removeEventListener("scroll", onScroll));
   }, []);
-  useLayoutEffect(() => {
-    if (following.current) toEnd();
-  }, watched);
+  useLayoutEffect(toEnd, restart);
   return { box, away, toEnd };
 }
 
@@ -45,7 +50,7 @@ function Welcome({ model }: { model?: Model }) {
   return (
     <div class="welcome">
       <h1>{words.chat.welcome}</h1>
-      <p>{words.chat.welcomeHint}</p>
+      <p>{!model && models.value.list.length > 0 ? words.chat.noModel : words.chat.welcomeHint}</p>
       <ul>
         {words.chat.starters.map((text) => (
           <li key={text}>
@@ -62,41 +67,53 @@ function Welcome({ model }: { model?: Model }) {
 export function ChatPage({ model }: { model?: Model }) {
   const s = useWatched(session);
   const [, id] = useWatched(place);
+  const generation = useWatched(generations).get(s.open?.id ?? 0);
   const [listOpen, setListOpen] = useState(false);
+  const [searching, setSearching] = useState(0); // counts requests to focus the search field
   const [settingsOpen, setSettingsOpen] = useState(false);
   useEffect(() => void refresh(), []);
   useEffect(() => {
     setListOpen(false);
-    void openConversation(id && /^\d+$/.test(id) ? Number(id) : null);
+    openConversation(id && /^\d+$/.test(id) ? Number(id) : null);
   }, [id]);
-  const { open, answers, choosing } = s;
+  useShortcuts(() => (setListOpen(true), setSearching((n) => n + 1)));
+  const { open, choosing, failure } = s;
+  const busy = generation !== undefined;
   const shown = open ? branch(open.messages, open.leaf) : [];
-  const { box, away, toEnd } = useFollowing([open?.id, open?.leaf, answers, shown.length]);
-  useEffect(toEnd, [open?.id, answers !== null]);
-  const chosenFrom = choosing && open ? open.messages.filter((m) => choosing.includes(m.id)) : null;
-  const path = chosenFrom ? shown.slice(0, -1) : shown;
+  const { box, away, toEnd } = useFollowing([open?.id, busy]);
+  const choices = choosing && open ? open.messages.filter((m) => choosing.includes(m.id)) : null;
+  const last = shown[shown.length - 1];
+  const path = choices ? shown.slice(0, -1) : [...shown];
+  const several = generation && generation.count > 1;
+  // The answer that is being generated is the last message.
+  if (generation && !several && !generation.continues)
+    path.push({ id: 0, parent: generation.parent, role: "assistant", content: "", meta: {}, rating: 0, created: 0, key: generation.key });
+  const failed = failure && failure.conversation === (open?.id ?? 0) ? failure : null;
   return (
     <>
-      <Sidebar open={listOpen} onClose={() => setListOpen(false)} />
+      <Sidebar open={listOpen} searching={searching} onClose={() => setListOpen(false)} />
       <section class="chat">
-        <ChatBar
-          onList={() => setListOpen(true)}
-          settingsOpen={settingsOpen}
-          onSettings={() => setSettingsOpen(!settingsOpen)}
-        />
+        <ChatBar onList={() => setListOpen(true)} settingsOpen={settingsOpen} onSettings={() => setSettingsOpen(!settingsOpen)} />
         <div class="scroll" ref={box}>
           <div class="column" role="log" aria-live="off" aria-label={open?.title ?? words.nav.chat}>
-            {path.map((m) => (
-              <MessageView key={m.id} message={m} open={open!} model={model} busy={answers !== null} />
-            ))}
-            {chosenFrom && <Choices messages={chosenFrom} />}
-            {answers && <Writing answers={answers} />}
-            {!open && !answers && <Welcome model={model} />}
-            {s.plain && <p class="note">{words.chat.plain}</p>}
-            <Trouble error={s.error} />
+            {path.map((m) => {
+              const key = m.key ?? String(m.id);
+              const writing = generation?.key === key ? generation : undefined;
+              return <MessageView key={key} message={m} generation={writing} open={open!} model={model} busy={busy} last={m === last} />;
+            })}
+            {choices && <Choices messages={choices} />}
+            {several && <SeveralAnswers generation={generation} />}
+            {!open && <Welcome model={model} />}
+            {generation?.plain && <p class="note">{words.chat.plain}</p>}
+            {failed && <Trouble error={failed.error} onRetry={failed.retry} />}
+            {last?.role === "user" && !busy && !failed && model && (
+              <button type="button" class="answer-missing" onClick={() => void answerAgain(model, last.id)}>
+                {words.retry}
+              </button>
+            )}
           </div>
           <p class="unseen" role="status">
-            {open && !answers && shown[shown.length - 1]?.role === "assistant" ? words.chat.finished : ""}
+            {last?.role === "assistant" && !busy ? words.chat.finished : ""}
           </p>
         </div>
         <div class="foot column">
@@ -105,7 +122,7 @@ export function ChatPage({ model }: { model?: Model }) {
               <Icon name="bottom" />
             </button>
           )}
-          <Composer model={model} parent={open?.leaf ?? 0} busy={answers !== null} key={open?.id ?? 0} />
+          <Composer key={open?.id ?? 0} model={model} conversation={open?.id ?? 0} branch={shown} busy={busy} />
         </div>
       </section>
       {settingsOpen && <SettingsPanel onClose={() => setSettingsOpen(false)} />}

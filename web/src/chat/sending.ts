@@ -1,118 +1,72 @@
-// Sending a message, following its answers, keeping them, choosing among them.
-import { call } from "../api";
-import { replacePlace } from "../place";
+// Sending a message: it is stored first, then answered. Choosing among several answers.
+import { currentPage, replacePlace } from "../place";
 import { words } from "../strings";
-import type { Conversation, Message, Meta, Model } from "../types";
+import type { AttachedFile, Conversation, Message, Model } from "../types";
+import { compose } from "./attachments";
+import { generate } from "./generation";
 import { keeper } from "./keeper";
-import { guarded, put, refresh, session } from "./session";
-import { branch } from "./tree";
-import { type Answer, begin, write } from "./writing";
-
-// A tab that is closed in the middle of an answer leaves what is there of it.
-let unsaved: { open: number; user: number; answers: Answer[] } | null = null;
-addEventListener("pagehide", () => {
-  for (const a of unsaved?.answers ?? [])
-    if (a.content && session.value.lasting)
-      void call(`/makar/conversations/${unsaved!.open}/messages`, {
-        method: "POST",
-        keepalive: true,
-        body: JSON.stringify({ parent: unsaved!.user, role: "assistant", content: a.content, meta: { finish: "stopped" } }),
-      });
-  unsaved = null;
-});
-
-async function add(open: Conversation, parent: number, role: Message["role"], content: string, meta: Meta) {
-  let id = -Date.now(); // of an answer that cannot be kept: it stays on the screen
-  try {
-    id = await (await keeper()).add(open.id, parent, role, content, meta);
-  } catch (error) {
-    if (role === "user") throw error;
-    session.change({ error });
-  }
-  const message: Message = { id, parent, role, content, meta, rating: 0, created: Date.now() / 1000 };
-  return { id, open: { ...open, messages: [...open.messages, message], leaf: id } };
-}
+import { guarded, put, refresh, session, show } from "./session";
 
 export function titleOf(text: string): string {
   const line = text.trim().split("\n")[0] ?? "";
   return line.length > 60 ? `${line.slice(0, 58).trimEnd()}…` : line;
 }
 
-// A message under `parent`, and its answer.
-export function send(model: Model, parent: number, content: string, meta: Meta = {}): Promise<void> {
-  return guarded(async () => {
+async function startConversation(title: string): Promise<Conversation> {
+  const { system, sampling } = session.value;
+  return (await keeper()).create({ title: title || words.chat.untitled, system, settings: sampling });
+}
+
+// Stores a message under `parent`, calls `onAccepted`, and generates its answer. False: it was not accepted.
+export async function send(
+  model: Model,
+  parent: number,
+  text: string,
+  files: AttachedFile[] = [],
+  onAccepted: () => void = () => {},
+): Promise<boolean> {
+  const { content, meta } = compose(files, text);
+  const before = session.value.open;
+  let to: Conversation | null = null;
+  const store = async () => {
     const k = await keeper();
-    let open = session.value.open;
-    const fresh = !open;
-    open ??= await k.create(titleOf(meta.file ?? content) || words.chat.untitled, session.value.system);
-    const added = await add(open, parent, "user", content, meta);
-    session.change({ open: added.open, choosing: null });
-    if (fresh) replacePlace("chat", String(open.id));
+    const open = before ?? (await startConversation(titleOf(text || (files[0]?.name ?? ""))));
+    let id: number;
+    try {
+      id = await k.add(open.id, parent, "user", content, meta);
+    } catch (error) {
+      if (!before) await k.remove(open.id).catch(() => {});
+      throw error;
+    }
+    onAccepted();
+    const message: Message = { id, parent, role: "user", content, meta, rating: 0, created: Date.now() / 1000 };
+    const now = session.value.open;
+    const current = now?.id === open.id ? now : open;
+    to = { ...current, messages: [...current.messages, message], leaf: id };
+    // Where the user has opened another conversation, the answer is generated in the background.
+    if ((now?.id ?? 0) === (before?.id ?? 0)) {
+      show(to);
+      if (!before && currentPage() === "chat") replacePlace("chat", String(open.id));
+    }
     void refresh();
-    await answer(model, added.id);
-  });
-}
-
-// One more answer to a message.
-export function again(model: Model, user: number): Promise<void> {
-  return guarded(() => answer(model, user));
-}
-
-async function answer(model: Model, user: number): Promise<void> {
-  const open = session.value.open!;
-  put(open, { leaf: user });
-  const { sampling } = session.value;
-  const signal = begin();
-  session.change({ answers: [], choosing: null, plain: false });
-  let frame = 0;
-  const told = (answers: Answer[]) => {
-    unsaved = { open: open.id, user, answers };
-    // As often as the screen is drawn, not as often as tokens come.
-    frame ||= requestAnimationFrame(() => {
-      frame = 0;
-      if (!signal.aborted && session.value.answers) session.change({ answers: answers.map((a) => ({ ...a })) });
-    });
   };
-  const path = branch(open.messages, user);
-  let answers: Answer[];
-  let failure: unknown = null;
-  try {
-    answers = await write(model, open.system, path, sampling, signal, told, () => session.change({ plain: true }));
-  } catch (error) {
-    // What came before it is kept.
-    failure = error;
-    answers = (unsaved?.answers ?? []).filter((a) => a.content).map((a) => ({ ...a, finish: "stopped" }));
-    if (!answers.length) throw error;
-  } finally {
-    cancelAnimationFrame(frame);
-    frame = -1;
-    unsaved = null;
-  }
-  // It may have been renamed or rated meanwhile, or another one opened.
-  const here = () => session.value.open?.id === open.id;
-  let now = here() ? session.value.open! : open;
-  const ids: number[] = [];
-  for (const a of answers) {
-    const meta: Meta = { model: model.id, finish: a.finish, tokens: a.tokens, seconds: a.seconds, count: a.tokens.length };
-    const added = await add(now, user, "assistant", a.content, meta);
-    now = added.open;
-    ids.push(added.id);
-  }
-  if (!here()) return;
-  const several = ids.length > 1 && answers.every((a) => a.finish !== "stopped");
-  session.change({ open: { ...now, leaf: ids[0]! }, answers: null, choosing: several ? ids : null });
-  if (failure) session.change({ error: failure });
-  void refresh();
+  const accepted = await guarded(store, before?.id ?? 0, () => void send(model, parent, text, files, onAccepted));
+  if (accepted) await answer(to!, model);
+  return accepted;
 }
 
-export function choose(chosen: number): Promise<void> {
+function answer(to: Conversation, model: Model): Promise<boolean> {
+  return guarded(() => generate(to, model, to.leaf), to.id);
+}
+
+export function choose(chosen: number): Promise<boolean> {
   return guarded(async () => {
     const { choosing, open } = session.value;
     if (!choosing || !open) return;
-    put(open, { leaf: chosen });
-    session.change({ choosing: null });
     const k = await keeper();
     await k.prefer(chosen, choosing.filter((id) => id !== chosen));
+    put(open, { leaf: chosen });
+    session.change({ choosing: null });
     await k.change(open.id, { leaf: chosen });
   });
 }

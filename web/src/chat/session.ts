@@ -1,9 +1,8 @@
-// The conversation on the screen: what it holds, and what one can do with it beside writing (sending.ts).
+// The conversations and the one that is open, with what can be done to them except generating (generation.ts).
 import { Watched, keep, kept } from "../state";
 import type { Conversation, Listed, Message, Sampling } from "../types";
 import { keeper } from "./keeper";
-import { children, lastBelow } from "./tree";
-import { type Answer, stop } from "./writing";
+import { children, lastBelow, without } from "./tree";
 
 export const defaults: Sampling = {
   temperature: 0.8,
@@ -16,55 +15,82 @@ export const defaults: Sampling = {
   n: 1,
 };
 
+export interface Failure {
+  conversation: number; // 0: the new one
+  error: unknown;
+  retry: () => void;
+}
+
 interface Session {
   list: Listed[];
-  lasting: boolean;
+  lasting: boolean; // the server stores conversations
   open: Conversation | null;
-  answers: Answer[] | null; // being written
   choosing: number[] | null; // messages to choose from
-  plain: boolean;
-  sampling: Sampling;
-  system: string; // of the next conversation
-  error: unknown;
+  sampling: Sampling; // of new conversations
+  system: string; // of new conversations
+  failure: Failure | null;
 }
 
 export const session = new Watched<Session>({
   list: [],
   lasting: true,
   open: null,
-  answers: null,
   choosing: null,
-  plain: false,
   sampling: { ...defaults, ...kept<Partial<Sampling>>("sampling", {}) },
   system: kept("system", ""),
-  error: null,
+  failure: null,
 });
-export async function guarded(what: () => Promise<void>): Promise<void> {
+
+// Runs an action; where it fails, the error is shown in the conversation it belongs to, with a way to try again.
+export async function guarded(
+  action: () => Promise<void>,
+  conversation = session.value.open?.id ?? 0,
+  retry: () => void = () => void guarded(action, conversation),
+): Promise<boolean> {
+  if (session.value.failure?.conversation === conversation) session.change({ failure: null });
   try {
-    session.change({ error: null });
-    await what();
+    await action();
+    return true;
   } catch (error) {
-    session.change({ error, answers: null });
+    session.change({ failure: { conversation, error, retry } });
+    return false;
   }
 }
 
-// Leaves what went wrong before on the screen.
 export async function refresh(): Promise<void> {
   try {
     const k = await keeper();
     session.change({ list: await k.list(), lasting: k.lasting });
   } catch (error) {
-    session.change({ error });
+    session.change({ failure: { conversation: session.value.open?.id ?? 0, error, retry: () => void refresh() } });
   }
 }
 
-export function openConversation(id: number | null): Promise<void> {
-  if (session.value.open?.id === id) return Promise.resolve();
-  stop();
-  return guarded(async () => {
-    if (id === null) return session.change({ open: null, choosing: null, answers: null });
-    session.change({ open: await (await keeper()).open(id), choosing: null, answers: null });
-  });
+let wanted: number | null = null;
+let opening = 0;
+
+// Reads a conversation and shows it, unless another one was asked for in the meantime.
+export async function load(id: number): Promise<void> {
+  const mine = ++opening;
+  const open = await (await keeper()).open(id);
+  if (mine === opening && wanted === id) session.change({ open, choosing: null });
+}
+
+export const isWanted = (id: number): boolean => wanted === id;
+
+// Answers in flight continue, whatever is opened.
+export function openConversation(id: number | null): void {
+  wanted = id;
+  if ((session.value.open?.id ?? null) === id) return;
+  if (id === null) session.change({ open: null, choosing: null });
+  else void guarded(() => load(id), id);
+}
+
+// Shows a conversation that is at hand already.
+export function show(open: Conversation): void {
+  wanted = open.id;
+  ++opening;
+  session.change({ open, choosing: null });
 }
 
 export function put(open: Conversation, part: Partial<Conversation>): Conversation {
@@ -73,8 +99,8 @@ export function put(open: Conversation, part: Partial<Conversation>): Conversati
   return next;
 }
 
-// The sibling before or after a message, with what follows it.
-export function turn(message: Message, by: number): Promise<void> {
+// Shows the sibling before or after a message, with what follows it.
+export function turn(message: Message, by: number): Promise<boolean> {
   return guarded(async () => {
     const open = session.value.open!;
     const all = children(open.messages, message.parent);
@@ -87,15 +113,38 @@ export function turn(message: Message, by: number): Promise<void> {
   });
 }
 
-export function rate(message: Message, rating: number): Promise<void> {
+export function replaceMessage(id: number, part: Partial<Message>): void {
+  const { open } = session.value;
+  if (open) put(open, { messages: open.messages.map((m) => (m.id === id ? { ...m, ...part } : m)) });
+}
+
+export function rate(message: Message, rating: number): Promise<boolean> {
   return guarded(async () => {
-    const open = session.value.open!;
-    put(open, { messages: open.messages.map((m) => (m.id === message.id ? { ...m, rating } : m)) });
     await (await keeper()).rate(message.id, rating);
+    replaceMessage(message.id, { rating });
   });
 }
 
-export function removeConversation(id: number): Promise<void> {
+export function editAnswer(message: Message, content: string): Promise<boolean> {
+  return guarded(async () => {
+    // The probabilities were those of the old text.
+    const meta = { ...message.meta, edited: true, tokens: undefined };
+    await (await keeper()).edit(message.id, content, meta);
+    replaceMessage(message.id, { content, meta });
+  });
+}
+
+export function removeMessage(message: Message): Promise<boolean> {
+  return guarded(async () => {
+    await (await keeper()).removeMessage(message.id);
+    const open = session.value.open;
+    if (open) put(open, without(open.messages, open.leaf, message));
+    session.change({ choosing: null });
+    await refresh();
+  });
+}
+
+export function removeConversation(id: number): Promise<boolean> {
   return guarded(async () => {
     await (await keeper()).remove(id);
     if (session.value.open?.id === id) {
@@ -106,29 +155,47 @@ export function removeConversation(id: number): Promise<void> {
   });
 }
 
-export function rename(id: number, title: string): Promise<void> {
+export function rename(id: number, title: string): Promise<boolean> {
   return guarded(async () => {
     await (await keeper()).change(id, { title });
-    const open = session.value.open;
+    const { open } = session.value;
     if (open?.id === id) put(open, { title });
     await refresh();
   });
 }
 
-export function setSystem(system: string): Promise<void> {
-  keep("system", system);
-  session.change({ system });
+// The system prompt and the sampling settings of the open conversation, or of new ones.
+export function systemPrompt(): string {
+  return session.value.open ? session.value.open.system : session.value.system;
+}
+
+export function sampling(of = session.value.open): Sampling {
+  return { ...session.value.sampling, ...of?.settings };
+}
+
+export function setSystem(system: string): Promise<boolean> {
   return guarded(async () => {
-    const open = session.value.open;
-    if (open) {
-      put(open, { system });
-      await (await keeper()).change(open.id, { system });
+    const { open } = session.value;
+    if (!open) {
+      keep("system", system);
+      return session.change({ system });
     }
+    put(open, { system });
+    await (await keeper()).change(open.id, { system });
   });
 }
 
+let saving: ReturnType<typeof setTimeout> | undefined;
 export function setSampling(part: Partial<Sampling>): void {
-  const sampling = { ...session.value.sampling, ...part };
-  keep("sampling", sampling);
-  session.change({ sampling });
+  const { open } = session.value;
+  if (!open) {
+    const next = { ...session.value.sampling, ...part };
+    keep("sampling", next);
+    return session.change({ sampling: next });
+  }
+  const settings = { ...sampling(), ...part };
+  put(open, { settings });
+  // A slider moves in many small steps.
+  clearTimeout(saving);
+  saving = setTimeout(() => void guarded(async () => (await keeper()).change(open.id, { settings }), open.id), 300);
 }

@@ -1,9 +1,10 @@
-// The system prompt and the knobs of sampling, each with what it does.
+// The system prompt and the sampling settings of a conversation, each with what it does.
 import { useWatched } from "../state";
 import { words } from "../strings";
 import type { Sampling } from "../types";
 import { IconButton, Slider } from "../ui/controls";
-import { defaults, session, setSampling, setSystem } from "./session";
+import { PresetPicker } from "./presets";
+import { defaults, sampling, session, setSampling, setSystem, systemPrompt } from "./session";
 
 const ranges: Record<keyof Sampling, [min: number, max: number, step: number]> = {
   n: [1, 4, 1],
@@ -17,24 +18,32 @@ const ranges: Record<keyof Sampling, [min: number, max: number, step: number]> =
 };
 
 export function SettingsPanel({ onClose }: { onClose: () => void }) {
-  const s = useWatched(session);
+  const { open } = useWatched(session);
+  const values = sampling();
   return (
-    <aside class="settings" aria-label={words.settings.title} onKeyDown={(e) => e.key === "Escape" && onClose()}>
+    <aside
+      class="settings"
+      aria-label={words.settings.title}
+      onKeyDown={(e) => e.key === "Escape" && (e.preventDefault(), onClose())}
+    >
       <header>
         <h2>{words.settings.title}</h2>
         <IconButton icon="close" label={words.close} onClick={onClose} />
       </header>
+      <p class="hint">{open ? words.settings.scope : words.settings.scopeNew}</p>
       <label for="system">{words.settings.system}</label>
       <textarea
         id="system"
         rows={4}
+        dir="auto"
         aria-describedby="system-hint"
-        value={s.open ? s.open.system : s.system}
+        value={systemPrompt()}
         onChange={(e) => void setSystem(e.currentTarget.value)}
       />
       <p class="hint" id="system-hint">
         {words.settings.systemHint}
       </p>
+      <PresetPicker />
       {(Object.keys(ranges) as (keyof Sampling)[]).map((name) => {
         const [min, max, step] = ranges[name];
         const [label, hint] = words.settings.knobs[name]!;
@@ -43,7 +52,7 @@ export function SettingsPanel({ onClose }: { onClose: () => void }) {
             key={name}
             id={`knob-${name}`}
             {...{ label, hint, min, max, step }}
-            value={s.sampling[name]}
+            value={values[name]}
             onInput={(value) => setSampling({ [name]: value })}
           />
         );
@@ -51,6 +60,17 @@ export function SettingsPanel({ onClose }: { onClose: () => void }) {
       <button type="button" onClick={() => setSampling(defaults)}>
         {words.settings.reset}
       </button>
+      <h3>{words.settings.shortcuts}</h3>
+      <dl class="shortcuts">
+        {words.settings.shortcutList.map(([keys, what]) => (
+          <div key={keys}>
+            <dt>
+              <kbd>{keys}</kbd>
+            </dt>
+            <dd>{what}</dd>
+          </div>
+        ))}
+      </dl>
     </aside>
   );
 }

@@ -1,10 +1,12 @@
-// The list of conversations. On a narrow screen it slides over the page.
+// The list of conversations and the search in it. On a narrow screen it slides over the page.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useWatched } from "../state";
 import { words } from "../strings";
 import type { Listed } from "../types";
-import { Dialog, IconButton } from "../ui/controls";
+import { Confirm, Dialog, IconButton } from "../ui/controls";
 import { Icon } from "../ui/icons";
+import { generations } from "./generation";
+import { keeper } from "./keeper";
 import { removeConversation, rename, session } from "./session";
 
 function Rename({ item, onClose }: { item: Listed; onClose: () => void }) {
@@ -19,53 +21,58 @@ function Rename({ item, onClose }: { item: Listed; onClose: () => void }) {
         }}
       >
         <label for="title">{words.chat.renameLabel}</label>
-        <input id="title" maxLength={120} value={title} onInput={(e) => setTitle(e.currentTarget.value)} />
+        <input id="title" maxLength={120} dir="auto" autofocus value={title} onInput={(e) => setTitle(e.currentTarget.value)} />
         <button class="primary">{words.chat.rename}</button>
       </form>
     </Dialog>
   );
 }
 
-function Remove({ item, onClose }: { item: Listed; onClose: () => void }) {
-  return (
-    <Dialog title={words.chat.remove} onClose={onClose}>
-      <p>{words.chat.removeAsk(item.title)}</p>
-      <div class="dialog-end">
-        <button type="button" onClick={onClose}>
-          {words.cancel}
-        </button>
-        <button
-          type="button"
-          class="danger"
-          onClick={() => {
-            void removeConversation(item.id);
-            onClose();
-          }}
-        >
-          {words.chat.remove}
-        </button>
-      </div>
-    </Dialog>
-  );
+// Conversations whose title or messages contain the text, with the excerpts that were found.
+function useSearch(list: Listed[], text: string): { shown: Listed[]; excerpts: Map<number, string> } {
+  const [excerpts, setExcerpts] = useState(new Map<number, string>());
+  const wanted = text.trim();
+  useEffect(() => {
+    setExcerpts(new Map());
+    if (!wanted) return;
+    let late = false;
+    const timer = setTimeout(async () => {
+      const found = await (await keeper()).search(wanted).catch(() => []);
+      if (!late) setExcerpts(new Map(found.map((f) => [f.id, f.excerpt])));
+    }, 200);
+    return () => ((late = true), clearTimeout(timer));
+  }, [wanted]);
+  const shown = wanted ? list.filter((c) => excerpts.has(c.id) || c.title.toLowerCase().includes(wanted.toLowerCase())) : list;
+  return { shown, excerpts };
 }
 
-export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void }) {
+interface Props {
+  open: boolean;
+  searching: number; // grows when the search field is asked for
+  onClose: () => void;
+}
+export function Sidebar({ open, searching, onClose }: Props) {
   const s = useWatched(session);
+  const writing = useWatched(generations);
   const [search, setSearch] = useState("");
   const [renaming, setRenaming] = useState<Listed | null>(null);
   const [removing, setRemoving] = useState<Listed | null>(null);
   const first = useRef<HTMLAnchorElement>(null);
+  const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     if (open) first.current?.focus();
   }, [open]);
-  const shown = s.list.filter((c) => c.title.toLowerCase().includes(search.toLowerCase()));
+  useEffect(() => {
+    if (searching) field.current?.focus();
+  }, [searching]);
+  const { shown, excerpts } = useSearch(s.list, search);
   return (
     <>
       {open && <div class="shade" onClick={onClose} />}
       <aside
         class={`sidebar ${open ? "open" : ""}`}
         aria-label={words.chat.list}
-        onKeyDown={(e) => e.key === "Escape" && onClose()}
+        onKeyDown={(e) => e.key === "Escape" && open && (e.preventDefault(), setSearch(""), onClose())}
       >
         <div class="sidebar-head">
           <a class="fresh" ref={first} href="#/chat" onClick={onClose}>
@@ -74,31 +81,40 @@ export function Sidebar({ open, onClose }: { open: boolean; onClose: () => void 
           </a>
           <IconButton icon="close" label={words.close} class="only-narrow" onClick={onClose} />
         </div>
-        {s.list.length > 8 && (
-          <input
-            type="search"
-            aria-label={words.chat.find}
-            placeholder={words.chat.find}
-            value={search}
-            onInput={(e) => setSearch(e.currentTarget.value)}
-          />
-        )}
+        <input
+          ref={field}
+          type="search"
+          dir="auto"
+          aria-label={words.chat.find}
+          placeholder={words.chat.find}
+          value={search}
+          onInput={(e) => setSearch(e.currentTarget.value)}
+        />
         <ul>
           {shown.map((c) => (
             <li key={c.id} class={c.id === s.open?.id ? "on" : ""}>
-              <a href={`#/chat/${c.id}`} aria-current={c.id === s.open?.id ? "true" : undefined}>
+              <a href={`#/chat/${c.id}`} dir="auto" aria-current={c.id === s.open?.id ? "true" : undefined}>
                 {c.title || words.chat.untitled}
+                {excerpts.has(c.id) && <small>{excerpts.get(c.id)}</small>}
               </a>
+              {writing.has(c.id) && <i class="in-flight" role="img" aria-label={words.chat.writing} title={words.chat.writing} />}
               <IconButton icon="edit" size={15} label={`${words.chat.rename}: ${c.title}`} onClick={() => setRenaming(c)} />
               <IconButton icon="trash" size={15} label={`${words.chat.remove}: ${c.title}`} onClick={() => setRemoving(c)} />
             </li>
           ))}
         </ul>
-        {shown.length === 0 && <p class="hint">{words.chat.none}</p>}
+        {shown.length === 0 && <p class="hint">{search.trim() ? words.chat.notFound : words.chat.none}</p>}
         {!s.lasting && <p class="hint">{words.chat.notKept}</p>}
       </aside>
       {renaming && <Rename item={renaming} onClose={() => setRenaming(null)} />}
-      {removing && <Remove item={removing} onClose={() => setRemoving(null)} />}
+      {removing && (
+        <Confirm
+          title={words.chat.remove}
+          text={words.chat.removeAsk(removing.title)}
+          onYes={() => void removeConversation(removing.id)}
+          onClose={() => setRemoving(null)}
+        />
+      )}
     </>
   );
 }

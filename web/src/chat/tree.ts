@@ -1,4 +1,4 @@
-// A conversation is a tree: editing and answering again make siblings. One branch of it is shown.
+// A conversation is a tree: editing and regenerating add siblings. One branch of it is shown.
 import type { Message } from "../types";
 
 export function children(messages: Message[], parent: number): Message[] {
@@ -13,7 +13,7 @@ export function branch(messages: Message[], leaf: number): Message[] {
   return out.reverse();
 }
 
-// The newest message below `id`, itself where there is none.
+// The newest message below `id`, or `id` itself.
 export function lastBelow(messages: Message[], id: number): number {
   for (;;) {
     const below = children(messages, id);
@@ -21,4 +21,12 @@ export function lastBelow(messages: Message[], id: number): number {
     if (!last) return id;
     id = last.id;
   }
+}
+
+// The messages without `first` and everything below it, and the leaf of the branch to show then.
+export function without(messages: Message[], leaf: number, first: Message): { messages: Message[]; leaf: number } {
+  const gone = new Set([first.id]);
+  for (const m of messages) if (gone.has(m.parent)) gone.add(m.id); // parents come before their children
+  const left = messages.filter((m) => !gone.has(m.id));
+  return { messages: left, leaf: gone.has(leaf) ? lastBelow(left, first.parent) : leaf };
 }

@@ -1,8 +1,8 @@
-// Engine: what the server does at this moment.
+// Engine: the state of the server now.
 import { useRef, useState } from "preact/hooks";
 import { get } from "../api";
 import { useInterval } from "../state";
-import { words } from "../strings";
+import { number, words } from "../strings";
 import type { EngineView } from "../types";
 import { Trouble } from "../ui/controls";
 import { Pages } from "./pages";
@@ -20,12 +20,12 @@ interface Point {
 }
 
 export function bytesText(bytes: number): string {
-  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(2)} GB`;
-  return `${(bytes / 1e6).toFixed(0)} MB`;
+  if (bytes >= 1e9) return `${number(bytes / 1e9, { least: 2, most: 2 })} GB`;
+  return `${number(bytes / 1e6, { most: 0 })} MB`;
 }
 
-function whole(value: number): string {
-  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value === 0 ? "0" : value.toFixed(2);
+function short(value: number): string {
+  return number(value, { most: value >= 100 ? 0 : value >= 10 ? 1 : 2 });
 }
 
 export function EnginePage() {
@@ -70,9 +70,9 @@ export function EnginePage() {
       {view && (
         <>
           <div class="tiles">
-            {tile(t.computed, "computed", whole(last?.computed ?? 0), t.perSecond)}
+            {tile(t.computed, "computed", short(last?.computed ?? 0), t.perSecond)}
             {tile(t.inside, "inside", String(view.requests.inside), t.ofPlaces(view.requests.places))}
-            {tile(t.batch, "batch", whole(last?.batch ?? 0), "")}
+            {tile(t.batch, "batch", short(last?.batch ?? 0), t.perStep)}
             {tile(t.memory, "memory", bytesText(view.memory.resident), t.peak(bytesText(view.memory.peak)))}
           </div>
           <Sequences view={view} />
@@ -90,7 +90,7 @@ export function EnginePage() {
             ).map(([name, value]) => (
               <div key={name}>
                 <dt>{name}</dt>
-                <dd>{value.toLocaleString("en")}</dd>
+                <dd>{number(value)}</dd>
               </div>
             ))}
           </dl>

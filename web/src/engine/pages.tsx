@@ -1,7 +1,7 @@
-// The pages of the cache as squares: in use, kept for prompts that begin alike, free.
+// The pages of the cache as squares: in use, cached prefixes, free.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { colour, useTheme } from "../look/picture";
-import { words } from "../strings";
+import { number, words } from "../strings";
 import type { EngineView } from "../types";
 
 const side = 9;
@@ -62,7 +62,7 @@ export function Pages({ view }: { view: EngineView }) {
       <ul class="legend">
         {legend.map(([key, name, n]) => (
           <li key={key} class={`legend-${key}`}>
-            <b>{n.toLocaleString("en")}</b> {name}
+            <b>{number(n)}</b> {name}
           </li>
         ))}
       </ul>

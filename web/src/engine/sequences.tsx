@@ -1,5 +1,5 @@
-// The batch: a line for each sequence in the cache.
-import { words } from "../strings";
+// The batch: a line per sequence in the cache.
+import { number, words } from "../strings";
 import type { EngineView } from "../types";
 
 export function Sequences({ view }: { view: EngineView }) {
@@ -18,7 +18,7 @@ export function Sequences({ view }: { view: EngineView }) {
               <i class="was" style={{ width: `${(100 * tokens) / longest}%` }} />
               <i class="now" style={{ width: `${(100 * cached) / longest}%` }} />
             </span>
-            <span>{t.sequence(tokens, pages)}</span>
+            <span>{t.sequence(number(tokens), pages)}</span>
           </li>
         ))}
       </ol>

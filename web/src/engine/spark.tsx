@@ -1,4 +1,4 @@
-// A small curve of the last minutes.
+// A small curve of the last minute.
 const width = 200;
 const height = 44;
 

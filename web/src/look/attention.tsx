@@ -1,4 +1,4 @@
-// Attention: all heads at a glance, one of them as a heat map or as lines between words.
+// Attention: an overview of all heads, and one of them as a heat map or as lines between tokens.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { bytes, post } from "../api";
 import { words } from "../strings";
@@ -9,7 +9,7 @@ import { Lines } from "./lines";
 import { asked, type Subject } from "./page";
 import { type Cells, Picture } from "./picture";
 
-const mostValues = 4 << 20; // of one answer, as the server bounds it
+const mostValues = 4 << 20; // the server's limit per response
 
 export interface Maps {
   layers: Map<number, Uint16Array>; // [heads, rows, keys]
@@ -41,8 +41,10 @@ interface Props {
 }
 export function AttentionCard({ look, subject }: Props) {
   const { kinds } = look.model;
-  const [of, setOf] = useState(kinds[kinds.length - 1]!);
-  const kind = kinds.includes(of) ? of : kinds[kinds.length - 1]!;
+  const [of, setOf] = useState("");
+  // An encoder-decoder has something to show in its decoder once a continuation is given.
+  const first = look.target && look.target.length < 2 ? "encoder" : kinds[kinds.length - 1]!;
+  const kind = kinds.includes(of) ? of : first;
   const count = kind === "encoder" ? (look.model.encoder_layers ?? look.model.layers) : look.model.layers;
   const [chosen, setLayer] = useState(0);
   const [chosenHead, setHead] = useState(0);
@@ -96,7 +98,7 @@ export function AttentionCard({ look, subject }: Props) {
       <p class="hint">{words.look.attentionLead}</p>
       <Trouble error={error} />
       {maps && fits && (
-        <div class="attention">
+        <div class={`attention ${maps.heads > 12 ? "wide" : ""}`}>
           <Overview maps={maps} count={count} layer={layer} head={head} onPick={(l, h) => (setLayer(l), setHead(h))} />
           <div class="head">
             <h3>{words.look.headName(layer + 1, head + 1)}</h3>
@@ -130,7 +132,7 @@ function Overview({ maps, count, layer, head, onPick }: OverviewProps) {
   return (
     <div class="overview">
       <h3>{words.look.heads}</h3>
-      <div class="grid" role="group" aria-label={words.look.heads} style={{ "--heads": maps.heads }} onKeyDown={move}>
+      <div class="grid" role="group" aria-label={words.look.heads} style={{ "--heads": maps.heads }} onKeyDown={move} tabIndex={-1}>
         {layers.map((l) => (
           <div class="grid-row" key={l}>
             <span class="grid-label">{l + 1}</span>
@@ -157,7 +159,7 @@ function Thumb({ maps, layer, head, on, onPick }: ThumbProps) {
   const name = words.look.headName(layer + 1, head + 1);
   return (
     <button type="button" class={on ? "on" : ""} aria-label={name} title={name} aria-pressed={on} tabIndex={on ? 0 : -1} onClick={() => onPick(layer, head)}>
-      <Picture cells={cells} label="" />
+      <Picture cells={cells} />
     </button>
   );
 }

@@ -1,9 +1,11 @@
-// One head's map: a cell for each pair of tokens. The pointer or the arrow keys choose a cell, which is told.
+// The heat map of one head: a cell per pair of tokens. The pointer or the arrow keys choose a cell, whose value is shown.
 import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { LookToken } from "../types";
 import { percent, visible } from "../ui/controls";
 import { type Cells, Picture } from "./picture";
+
+const largestCell = 44; // pixels
 
 interface Props {
   cells: Cells;
@@ -29,7 +31,7 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
     e.preventDefault();
     setAt(at ? clamp(at[0] + by[0]!, at[1] + by[1]!) : [0, 0]);
   };
-  // Names stand beside the map while there is room for them.
+  // Tokens are written along the edges while there is room for them.
   const named = rows.length <= 40 && keys.length <= 40;
   const place = at && {
     left: `${(100 * at[1]) / keys.length}%`,
@@ -37,9 +39,11 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
     width: `${100 / keys.length}%`,
     height: `${100 / rows.length}%`,
   };
-  const told = at ? words.look.cell(visible(rows[at[0]]!.text), visible(keys[at[1]]!.text), percent(cells.at(at[0], at[1]))) : "";
+  // Few tokens make a small map, not large cells.
+  const width = Math.min(620, keys.length * largestCell);
+  const cellText = at ? words.look.cell(visible(rows[at[0]]!.text), visible(keys[at[1]]!.text), percent(cells.at(at[0], at[1]))) : "";
   return (
-    <div class={`heat ${named ? "named" : ""}`} style={{ "--rows": rows.length, "--keys": keys.length }}>
+    <div class={`heat ${named ? "named" : ""}`} style={{ "--rows": rows.length, "--keys": keys.length, "--width": `${width}px` }}>
       {named && (
         <ol class="heat-rows" aria-hidden="true">
           {rows.map((t, i) => (
@@ -62,7 +66,7 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
         onKeyDown={onKeyDown}
         onFocus={() => at ?? setAt([rows.length - 1, 0])}
       >
-        <Picture cells={cells} label={label} />
+        <Picture cells={cells} />
         {place && <i class="heat-at" style={place} />}
       </div>
       {named && (
@@ -74,8 +78,8 @@ export function HeatMap({ cells, rows, keys, label }: Props) {
           ))}
         </ol>
       )}
-      <p class="heat-told" aria-live="polite" data-value={at ? cells.at(at[0], at[1]) : undefined}>
-        {told || words.look.mapHint}
+      <p class="heat-value" aria-live="polite" data-value={at ? cells.at(at[0], at[1]) : undefined}>
+        {cellText || words.look.mapHint}
       </p>
     </div>
   );

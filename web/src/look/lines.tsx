@@ -1,4 +1,4 @@
-// One head as lines from each word to the words it looks at; choosing a word shows its lines alone.
+// One head as lines from each token to the tokens it attends to; choosing a token shows only its lines.
 import { useState } from "preact/hooks";
 import { words } from "../strings";
 import type { LookToken } from "../types";
@@ -7,7 +7,7 @@ import type { Cells } from "./picture";
 
 const step = 24;
 const top = 16;
-const least = 0.02; // thinner lines would not be seen
+const least = 0.02; // thinner lines are invisible
 
 interface Props {
   cells: Cells;

@@ -1,6 +1,6 @@
-// What may come next, and how the sampler's knobs move it.
+// The distribution of the next token, and how the sampling settings change it.
 import { useState } from "preact/hooks";
-import { words } from "../strings";
+import { number, words } from "../strings";
 import type { Distribution } from "../types";
 import { percent, Slider, visible, walk } from "../ui/controls";
 import { drawn, type Knobs, shaped } from "./numbers";
@@ -11,7 +11,6 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: 
   const { bars, left, bits } = shaped(d, knobs);
   const shown = bars.slice(0, shownBars);
   const others = Math.max(0, 1 - shown.reduce((sum, b) => sum + b.now, 0));
-  // The bar of all others may be longer than the track; its number tells.
   const most = Math.max(...shown.map((b) => Math.max(b.now, b.before)));
   const width = (p: number) => ({ width: `${Math.min(100, (100 * p) / most)}%` });
   return (
@@ -36,18 +35,17 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: Knobs; onWrite?: 
             </button>
           </li>
         ))}
-        <li class="others">
-          <div>
-            <code>{words.look.others}</code>
-            <span class="track">
-              <i class="now" style={width(others)} />
-            </span>
-            <span class="number">{others < 1e-9 ? "–" : percent(others)}</span>
-          </div>
-        </li>
       </ol>
+      {/* On a scale of its own, 0 to 100 %: together they are often far more probable than any single token. */}
+      <div class="others">
+        <span>{words.look.others}</span>
+        <span class="track">
+          <i class="now" style={{ width: `${100 * others}%` }} />
+        </span>
+        <span class="number">{others < 1e-9 ? "–" : percent(others)}</span>
+      </div>
       <p class="hint" aria-live="polite">
-        {words.look.left(left)} · {words.look.entropy(bits.toFixed(2))}
+        {words.look.left(number(left))} · {words.look.entropy(number(bits, { least: 2, most: 2 }))}
       </p>
       {onWrite && (
         <button type="button" onClick={() => onWrite(drawn(bars))}>

@@ -12,7 +12,7 @@ export interface Bar {
   id: number;
   text: string;
   before: number; // probability at temperature 1
-  now: number; // after the knobs; 0: it is not drawn
+  now: number; // with the settings applied; 0: it cannot be sampled
 }
 
 // Sum of exp((logit - max) / t) over the first `kept` tokens; with the tail, over the whole vocabulary.
@@ -25,14 +25,14 @@ function partition(d: Distribution, t: number, kept: number, tail: boolean): num
 }
 
 // In the engine's order: top-k, temperature, top-p, min-p; each sees what the one before it left.
-// `bits` is the surprise to expect of the draw.
+// `bits` is the entropy of the result.
 export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number; bits: number } {
   const max = d.logits[0]!;
   const greedy = k.temperature < 0.01;
   const t = greedy ? 1 : k.temperature;
   const whole = partition(d, 1, d.logits.length, true);
   let kept = d.logits.length;
-  let tail = true; // the tokens beyond those sent are in the draw
+  let tail = true; // the tokens beyond those sent are candidates
   if (greedy) (kept = 1), (tail = false);
   else if (k.top_k > 0 && k.top_k < d.vocab) {
     kept = Math.min(kept, k.top_k);
@@ -69,7 +69,7 @@ export function shaped(d: Distribution, k: Knobs): { bars: Bar[]; left: number; 
   return { bars, left: tail ? d.vocab : kept, bits };
 }
 
-// The text of a bar drawn by chance, among those that have one.
+// The text of a sampled bar, among those that have a text.
 export function drawn(bars: Bar[], chance = Math.random()): string {
   const written = bars.filter((b) => b.text !== "" && b.now > 0);
   let left = chance * written.reduce((sum, b) => sum + b.now, 0);

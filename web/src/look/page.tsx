@@ -1,6 +1,7 @@
-// Look inside: a text, and everything the model makes of it.
+// Look inside: a text, and what the model computes for it.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { post } from "../api";
+import { refreshModels } from "../models";
 import { keep, kept } from "../state";
 import { words } from "../strings";
 import type { Look, Model } from "../types";
@@ -18,7 +19,7 @@ export interface Subject {
   completion: string;
 }
 
-// The text as the server wants it.
+// The text as a request to the server.
 export function asked(s: Subject): object {
   return {
     model: s.model,
@@ -34,6 +35,7 @@ export function LookPage({ model }: { model?: Model }) {
   const [seen, setSeen] = useState<{ look: Look; subject: Subject } | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [busy, setBusy] = useState(false);
+  const [tries, setTries] = useState(0);
   const late = useRef<AbortController | null>(null);
   useEffect(() => setCompletion(""), [model?.id, chat]);
   useEffect(() => {
@@ -48,18 +50,22 @@ export function LookPage({ model }: { model?: Model }) {
         const what = ["tokens", "next", "probabilities", "positions", "routing"];
         const look = await post<Look>("/makar/look", { ...asked(subject), what, top: 2048 }, mine.signal);
         setSeen({ look, subject });
+        if (!model.loaded) void refreshModels(); // it is loaded now
         setError(null);
       } catch (e) {
-        if (!mine.signal.aborted) setError(e);
+        if (mine.signal.aborted) return;
+        // Results of an earlier text must not stay under a text that was refused.
+        setSeen(null);
+        setError(e);
       } finally {
         if (late.current === mine) setBusy(false);
       }
     }, seen ? 250 : 0);
     return () => clearTimeout(timer);
-  }, [model?.id, text, chat, completion]);
+  }, [model?.id, text, chat, completion, tries]);
   const look = seen?.look;
   const decoder = look?.model.kinds.includes("decoder");
-  // What one writes on: the text itself, or what follows it.
+  // Where a token is appended: the text itself, or its continuation.
   const after = chat || look?.target;
   const rows = look?.target ?? look?.tokens;
   return (
@@ -74,17 +80,17 @@ export function LookPage({ model }: { model?: Model }) {
             {words.look.asChat}
           </label>
         </header>
-        <textarea id="look-text" rows={3} value={text} spellcheck={false} onInput={(e) => setText(e.currentTarget.value)} />
+        <textarea id="look-text" rows={3} dir="auto" value={text} spellcheck={false} onInput={(e) => setText(e.currentTarget.value)} />
         {after && (
           <>
             <label for="look-completion">{words.look.completion}</label>
-            <input id="look-completion" value={completion} spellcheck={false} onInput={(e) => setCompletion(e.currentTarget.value)} />
+            <input id="look-completion" dir="auto" value={completion} spellcheck={false} onInput={(e) => setCompletion(e.currentTarget.value)} />
           </>
         )}
         <p class="hint" role="status">
           {busy ? words.look.reading : look ? words.look.about(look.model) : ""}
         </p>
-        <Trouble error={error} />
+        <Trouble error={error} onRetry={() => setTries(tries + 1)} />
       </section>
       {look && (
         <>

@@ -1,4 +1,4 @@
-// A matrix drawn on a canvas, in the colours of the page.
+// A matrix drawn on a canvas in the colours of the theme.
 import { useEffect, useRef, useState } from "preact/hooks";
 
 export interface Cells {
@@ -7,7 +7,7 @@ export interface Cells {
   at: (row: number, column: number) => number; // -1 to 1; below 0 in the second colour
 }
 
-// Changes whenever the page's colours do.
+// The current theme; a change redraws.
 export function useTheme(): string {
   const [theme, setTheme] = useState(document.documentElement.dataset.theme ?? "light");
   useEffect(() => {
@@ -27,7 +27,7 @@ function rgb(name: string): [number, number, number] {
   return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)) as [number, number, number];
 }
 
-// One point a cell; the browser makes it larger without blurring it.
+// One pixel per cell; the browser enlarges it without blurring.
 export function paint(canvas: HTMLCanvasElement, cells: Cells): void {
   const { rows, columns } = cells;
   canvas.width = columns;
@@ -50,7 +50,7 @@ export function paint(canvas: HTMLCanvasElement, cells: Cells): void {
 
 interface Props {
   cells: Cells;
-  label: string;
+  label?: string; // none: what surrounds it has a name
   class?: string;
 }
 export function Picture({ cells, label, class: name }: Props) {
@@ -59,5 +59,6 @@ export function Picture({ cells, label, class: name }: Props) {
   useEffect(() => {
     if (canvas.current) paint(canvas.current, cells);
   }, [cells, theme]);
-  return <canvas ref={canvas} class={`picture ${name ?? ""}`} role="img" aria-label={label} />;
+  const named = label ? { role: "img" as const, "aria-label": label } : { "aria-hidden": true };
+  return <canvas ref={canvas} class={`picture ${name ?? ""}`} {...named} />;
 }

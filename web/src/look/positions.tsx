@@ -1,4 +1,4 @@
-// How the model tells one place from another: tables, angles, slopes, biases.
+// How the model encodes positions: tables, angles, slopes, biases.
 import { useMemo } from "preact/hooks";
 import { bytes } from "../api";
 import { words } from "../strings";
@@ -7,7 +7,7 @@ import { type Cells, Picture } from "./picture";
 
 const shownPositions = 96;
 
-// Values by their share of the largest one, either way.
+// Values as a share of the largest magnitude.
 export function matrixCells(m: Matrix): Cells {
   const data = bytes(m.data);
   const most = Math.max(Math.abs(m.low), Math.abs(m.high)) || 1;
@@ -33,7 +33,7 @@ function cellsOf(p: Positions): Cells {
 
 function axes(p: Positions): [string, string] {
   if (p.kind === "alibi" || p.kind === "t5") return [words.look.head, words.look.distance];
-  return [words.look.position, words.look.dimension];
+  return [words.look.position, p.kind === "rotary" ? words.look.dimensionPair : words.look.dimension];
 }
 
 function One({ p }: { p: Positions }) {

@@ -1,4 +1,4 @@
-// A mixture of experts: where each layer sends each token.
+// A mixture of experts: the experts that each layer routes each token to.
 import { useMemo, useState } from "preact/hooks";
 import { words } from "../strings";
 import type { LookToken, Routing } from "../types";

@@ -1,7 +1,7 @@
-// Tokens as chips, coloured to tell them apart or by how probable each was.
+// Tokens as chips, coloured to distinguish neighbours or by probability.
 import { useState } from "preact/hooks";
 import { surprise } from "../chat/marks";
-import { words } from "../strings";
+import { number, words } from "../strings";
 import type { Look, LookToken } from "../types";
 import { Choice, percent, visible, walk } from "../ui/controls";
 
@@ -74,7 +74,7 @@ export function TokensCard({ look }: { look: Look }) {
           />
         )}
       </header>
-      <p class="hint">{words.look.tokensLead(look.tokens.length, look.model.vocab)}</p>
+      <p class="hint">{words.look.tokensLead(number(look.tokens.length), number(look.model.vocab))}</p>
       <Chips tokens={look.tokens} look={look} by={by} />
       {look.target && <Chips tokens={look.target} look={look} by={by} />}
     </section>

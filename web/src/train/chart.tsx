@@ -1,11 +1,12 @@
-// Curves, drawn by uPlot in the colours of the page.
+// Curves, drawn by uPlot in the colours of the theme.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { colour, useTheme } from "../look/picture";
+import { number, words } from "../strings";
 
 export interface Series {
   label: string;
-  colour: "--series-1" | "--series-2" | "--series-3";
+  colour: "--series-1" | "--series-2" | "--series-3" | "--series-4" | "--series-5";
   values: (number | null)[];
   faint?: boolean;
   points?: boolean;
@@ -23,12 +24,12 @@ function short(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  return size >= 1e4 || size < 1e-3 ? value.toExponential(2) : size >= 100 ? value.toFixed(0) : value.toPrecision(4);
+  return size >= 1e4 || size < 1e-3 ? value.toExponential(2) : number(value, { most: size >= 100 ? 0 : size >= 10 ? 2 : 3 });
 }
 
 function tick(value: number): string {
   const size = Math.abs(value);
-  return size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential() : String(Number(value.toPrecision(4)));
+  return size !== 0 && (size >= 1e5 || size < 1e-3) ? value.toExponential() : number(Number(value.toPrecision(4)), { most: 6 });
 }
 
 export function Chart({ label, steps, series, log = false, height = 260 }: Props) {
@@ -55,9 +56,9 @@ export function Chart({ label, steps, series, log = false, height = 260 }: Props
         height,
         cursor: { y: false },
         scales: { x: { time: false }, y: { distr: log ? 3 : 1 } },
-        axes: [axis(), { ...axis(), size: 60, values: (_, ticks) => ticks.map((t) => (t === null ? "" : tick(t))) }],
+        axes: [{ ...axis(), values: (_, ticks) => ticks.map((t) => (t === null ? "" : tick(t))) }, { ...axis(), size: 60, values: (_, ticks) => ticks.map((t) => (t === null ? "" : tick(t))) }],
         series: [
-          { label: "step", value: (_, v) => (v === null ? "–" : String(v)) },
+          { label: words.train.step, value: (_, v) => (v === null ? "–" : number(v)) },
           ...series.map((s) => ({
             label: s.label,
             stroke: s.faint ? `${colour(s.colour)}55` : colour(s.colour),

@@ -1,4 +1,4 @@
-// A run's log as it grows: what is new is asked for by where the last answer ended.
+// The log of a run as it grows: each request continues where the last one ended.
 import { get } from "../api";
 import type { RunPiece } from "../types";
 
@@ -6,11 +6,13 @@ export interface Run {
   file: number;
   offset: number;
   changed: number;
+  total: number; // steps; 0: unknown
   step: number[];
   loss: (number | null)[];
   norm: (number | null)[];
   rate: (number | null)[];
   speed: (number | null)[];
+  seconds: (number | null)[]; // per step
   validations: RunPiece["validations"];
   samples: RunPiece["samples"];
 }
@@ -19,11 +21,13 @@ export const emptyRun = (): Run => ({
   file: 0,
   offset: 0,
   changed: 0,
+  total: 0,
   step: [],
   loss: [],
   norm: [],
   rate: [],
   speed: [],
+  seconds: [],
   validations: [],
   samples: [],
 });
@@ -37,6 +41,7 @@ function take(run: Run, piece: RunPiece): void {
     run.norm.push(norm);
     run.rate.push(rate);
     run.speed.push(seconds && tokens ? tokens / seconds : null);
+    run.seconds.push(seconds);
   }
   run.validations.push(...piece.validations);
   run.samples.push(...piece.samples);
@@ -44,9 +49,10 @@ function take(run: Run, piece: RunPiece): void {
   run.file = piece.file;
   run.offset = piece.offset;
   run.changed = piece.changed;
+  run.total = piece.total ?? run.total;
 }
 
-// The run with everything new; the same object where there is nothing.
+// The run with what was added to its log; the same object where nothing was.
 export async function grown(name: string, run: Run, signal: AbortSignal): Promise<Run> {
   let now = run;
   for (;;) {
@@ -54,7 +60,7 @@ export async function grown(name: string, run: Run, signal: AbortSignal): Promis
     const piece = await get<RunPiece>(`/makar/runs/${encodeURIComponent(name)}?${at}`, signal);
     if (piece.offset === now.offset && !piece.restarted) return now;
     const next = piece.restarted ? emptyRun() : { ...now };
-    for (const key of ["step", "loss", "norm", "rate", "speed"] as const) next[key] = [...next[key]] as number[];
+    for (const key of ["step", "loss", "norm", "rate", "speed", "seconds"] as const) next[key] = [...next[key]] as number[];
     next.validations = [...next.validations];
     next.samples = [...next.samples];
     take(next, piece);
@@ -63,7 +69,7 @@ export async function grown(name: string, run: Run, signal: AbortSignal): Promis
   }
 }
 
-// An exponential mean, corrected for how few values it has seen at first.
+// An exponential moving average, corrected for its start.
 export function smoothed(values: (number | null)[], by: number): (number | null)[] {
   let sum = 0;
   let weight = 0;
@@ -76,7 +82,7 @@ export function smoothed(values: (number | null)[], by: number): (number | null)
   });
 }
 
-// At most `most` points, the mean of each stretch: a screen has no room for more.
+// At most `most` points, each the mean of several steps: a screen cannot show more.
 export function thinned(steps: number[], columns: (number | null)[][], most = 2000): [number[], (number | null)[][]] {
   const stride = Math.ceil(steps.length / most);
   if (stride <= 1) return [steps, columns];

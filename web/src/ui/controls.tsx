@@ -1,7 +1,7 @@
-// Small parts that all pages share.
+// Controls that all pages share.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { words } from "../strings";
+import { number, words } from "../strings";
 import { Icon, type IconName } from "./icons";
 
 interface IconButtonProps {
@@ -119,17 +119,45 @@ export function Dialog({ title, onClose, children, class: name }: DialogProps) {
   );
 }
 
-export function Trouble({ error }: { error: unknown }) {
+export function Trouble({ error, onRetry }: { error: unknown; onRetry?: () => void }) {
   if (!error) return null;
   const text = error instanceof Error ? error.message : String(error);
   return (
-    <p class="trouble" role="alert">
-      {text || words.failed}
-    </p>
+    <div class="trouble" role="alert">
+      <span>{text || words.failed}</span>
+      {onRetry && (
+        <button type="button" onClick={onRetry}>
+          {words.retry}
+        </button>
+      )}
+    </div>
   );
 }
 
-// Left and up go back, right and down go on.
+// A question before something is deleted.
+interface ConfirmProps {
+  title: string;
+  text: string;
+  onYes: () => void;
+  onClose: () => void;
+}
+export function Confirm({ title, text, onYes, onClose }: ConfirmProps) {
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{text}</p>
+      <div class="dialog-end">
+        <button type="button" onClick={onClose}>
+          {words.cancel}
+        </button>
+        <button type="button" class="danger" onClick={() => (onYes(), onClose())}>
+          {title}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+// Left and up move back, right and down forward.
 export function arrow(e: KeyboardEvent, move: (by: number) => void): void {
   const by = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[e.key];
   if (by === undefined) return;
@@ -137,7 +165,7 @@ export function arrow(e: KeyboardEvent, move: (by: number) => void): void {
   move(by);
 }
 
-// Among the buttons of a group one is reached by Tab, the others from there by arrows.
+// Tab reaches one button of a group, the arrow keys the others.
 export function walk(e: KeyboardEvent): void {
   const all = [...(e.currentTarget as HTMLElement).querySelectorAll<HTMLElement>("button")];
   const at = all.indexOf(e.target as HTMLElement);
@@ -146,10 +174,13 @@ export function walk(e: KeyboardEvent): void {
 
 export function percent(p: number): string {
   const value = p * 100;
-  return `${value >= 99.95 ? "100" : value >= 10 ? value.toFixed(1) : value >= 0.1 ? value.toFixed(2) : value.toPrecision(1)} %`;
+  if (value >= 99.95) return "100 %";
+  if (value < 0.1) return `${value.toPrecision(1)} %`;
+  const digits = value >= 10 ? 1 : 2;
+  return `${number(value, { least: digits, most: digits })} %`;
 }
 
-// Spaces and line ends of a token, so that they can be seen.
+// A token with its spaces and line ends made visible.
 export function visible(text: string): string {
   if (text === "") return "∅";
   return text.replace(/ /g, "·").replace(/\n/g, "↵").replace(/\t/g, "⇥").replace(/\r/g, "␍");

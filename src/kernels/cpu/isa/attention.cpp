@@ -1,8 +1,8 @@
 // Fused attention for one key/value head of one sequence (FlashAttention's online softmax; Dao, 2022).
 //
-// Keys are walked in tiles of kKeyTile at fixed positions from the start of the sequence. Masked keys weigh
-// exactly zero, and adding zero changes no bit, so a row gets the same bits in a prefill, a chunk or a
-// decode.
+// Keys are processed in tiles of kKeyTile at fixed positions from the start of the sequence. Masked keys have
+// weight exactly zero, and adding zero changes no bit, so a row has the same bits in a full prefill, a chunk
+// or a decode step.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
@@ -15,8 +15,8 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// One q row's step of the online softmax over the visible part of a tile; s becomes the weights.
-// Not inlined: among its caller's variables the constants of exp would not fit the registers.
+// One step of the online softmax for one q row over the visible part of a tile; s becomes the weights. Not
+// inlined: together with the caller's variables, the constants of exp would not fit the registers.
 [[gnu::noinline]] void softmax_step(const Span& seen, float* s, int64_t width, float& m, float& l,
                                     float& alpha) {
   const float top = max_of(s + seen.begin, seen.end - seen.begin);
@@ -61,16 +61,16 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   float* l = m + a.rows;
   float* sink_panels = l + a.rows;
 
-  const bool few = a.rows <= kFewRows;  // what decoding has: read as they stand
+  const bool few = a.rows <= kFewRows;  // the decode case: read in place
   if (!few) t.pack_a(a.q, a.q_stride, 1, a.rows, a.dim, q_panels);
   if (!few && a.q_sinks) t.pack_a(a.q_sinks, a.q_stride, 1, a.rows, a.dim, sink_panels);
-  // Few rows read a cache of f16 as it stands too: widening it first would take longer than they do.
+  // With few rows, f16 caches are read in place too: widening would take longer than the products.
   const bool cached = a.cache.pages != nullptr;
   const auto in_place = [&](DType type) { return few && cached && type == DType::kF16; };
   const DType k_type = in_place(a.cache.k_type) ? DType::kF16 : DType::kF32,
               v_type = in_place(a.cache.v_type) ? DType::kF16 : DType::kF32;
   const int64_t v_stride = cached ? a.dim : a.kv_stride;
-  // Rows of a block, in panels or as they stand, by the first n keys of a tile.
+  // Scores of a block of rows, packed or in place, for the first n keys of a tile.
   const auto score = [&](const float* q, const float* panels, int64_t rows, int64_t n, const void* keys) {
     for (int64_t i = 0, parts = ceil_div(rows, t.rows_max); few && i < parts; ++i) {
       const int64_t from = rows * i / parts, to = rows * (i + 1) / parts;
@@ -85,7 +85,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
 
   for (int64_t j0 = 0; j0 < a.keys; j0 += kKeyTile) {
     const int64_t tile = std::min(kKeyTile, a.keys - j0);
-    int64_t depth = tile;  // keys a V panel holds
+    int64_t depth = tile;  // keys per V panel
     const void *keys = k_panels, *values = cached ? nullptr : a.v + j0 * a.kv_stride;
     bool ready = false;
     for (int64_t i0 = 0; i0 < a.rows; i0 += layout.block) {
@@ -93,7 +93,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
       const int64_t seen = keys_seen(a, i0, rows, j0, tile);
       if (seen <= 0) continue;
       if (!ready && cached) {
-        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees furthest
+        const int64_t last = a.past + (a.rows - 1) * a.row_step;  // the row that sees the most keys
         if (a.causal) depth = std::min(tile, last + 1 - j0);
         const std::byte* page = a.cache.pages[j0 / kKeyTile];
         keys = page + a.cache.k_offset, values = page + a.cache.v_offset;
@@ -132,7 +132,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
         continue;
       }
       t.pack_a(scores, kKeyTile, 1, rows, seen, p_panels);
-      // A product over the first `seen` of a panel's keys needs the panel's own stride.
+      // A product over the first `seen` keys of a panel needs the panel's full stride.
       product_panels(t, rows, a.dim, seen, depth, p_panels, static_cast<const float*>(values),
                      a.out + i0 * a.out_stride, a.out_stride);
     }
@@ -140,11 +140,11 @@ void attention_forward(const AttentionHead& a, float* scratch) {
   for (int64_t i = 0; i < a.rows; ++i) {
     const float inv = l[i] > 0.0f ? 1.0f / l[i] : 0.0f;
     scale_row(a.out + i * a.out_stride, a.dim, inv);
-    if (a.lse) a.lse[i * a.lse_stride] = l[i] > 0.0f ? m[i] + std::log(l[i]) : 0.0f;
+    if (a.lse) a.lse[i * a.lse_stride] = l[i] > 0.0f ? m[i] + log_of(l[i]) : 0.0f;
   }
 }
 
-// The normalised weights themselves, from the stored log-sum-exp: only when someone asks to see them.
+// The normalised weights, from the stored log-sum-exp; computed only on request.
 void attention_weights(const AttentionHead& a, float* scratch) {
   const Table& t = table();
   const Layout layout(a, t);

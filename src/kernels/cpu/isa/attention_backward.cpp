@@ -1,6 +1,5 @@
-// Gradient of fused attention for one query head of one sequence: the weights are made again tile by tile
-// from the stored log-sum-exp. dk and dv are added to, in the order of q blocks; dq in the order of key
-// tiles.
+// Gradient of fused attention for one query head of one sequence: the weights are recomputed tile by tile
+// from the stored log-sum-exp. dk and dv accumulate in the order of q blocks, dq in the order of key tiles.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -14,7 +13,7 @@ namespace {
 struct Pieces {
   float *q_a, *q_b, *do_a, *do_b;  // all rows: panels for scores, for dk, for dp, for dv
   float *k_b, *v_b, *k_rows;       // one tile: panels for scores, for dp, for dq
-  float *p, *dp, *panels, *delta;  // one block; one value a row
+  float *p, *dp, *panels, *delta;  // one block; one value per row
 };
 
 struct Sizes : Layout {
@@ -40,7 +39,7 @@ Pieces lay_out(const Sizes& z, float* at) {
   return p;
 }
 
-// Turns raw products (in p) and dO V^T (in dp) into weights and score gradients for one row.
+// Converts raw products (in p) and dO V^T (in dp) to weights and score gradients for one row.
 void row_gradient(const AttentionHead& a, const AttentionHeadBackward& g, int64_t i, int64_t j0, int64_t seen,
                   float delta, float* p, float* dp) {
   const Span v = visible_keys(a, i, j0, seen);
@@ -65,7 +64,7 @@ void row_gradient(const AttentionHead& a, const AttentionHeadBackward& g, int64_
   std::fill_n(p, v.begin, 0.0f), std::fill(p + v.end, p + seen, 0.0f);
 }
 
-// The common case without dropout, cap or bias gradient, as a loop that vectorises.
+// The common case without dropout, cap or bias gradient, as a vectorisable loop.
 void row_gradient_plain(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, float delta, float* p,
                         float* dp) {
   const Span v = visible_keys(a, i, j0, seen);

@@ -1,10 +1,10 @@
-// What the forward and the backward pass of attention share: which keys a row sees, how scores are made.
+// Shared by the forward and backward pass of attention: visible keys and scores.
 #pragma once
 #include <algorithm>
 
 #include "base/rng.h"
 #include "kernels/cpu/isa/math.h"
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 namespace makar::kernels::MAKAR_ISA {
 
@@ -14,9 +14,9 @@ struct Span {
 
 inline int64_t round_up(int64_t n, int64_t to) { return ceil_div(n, to) * to; }
 
-constexpr int64_t kFewRows = 16;  // such as the heads of one token that share a key
+constexpr int64_t kFewRows = 16;  // e.g. the query heads of one token that share a key head
 
-// Few rows by a cache of floats: all that is made are their scores.
+// Few rows on a float cache: scores are the only scratch data.
 inline bool nothing_is_copied(const AttentionHead& a) {
   const auto floats = [](DType type) { return type == DType::kF32 || type == DType::kF16; };
   return a.rows <= kFewRows && a.cache.pages && floats(a.cache.k_type) && floats(a.cache.v_type);
@@ -24,8 +24,8 @@ inline bool nothing_is_copied(const AttentionHead& a) {
 
 // Sizes of the scratch pieces, in floats.
 struct Layout {
-  static constexpr int64_t kLittle = kFewRows * (kKeyTile + 2);  // where nothing is copied
-  int64_t block;  // q rows a block: a multiple of mr near 32, or kFewRows
+  static constexpr int64_t kLittle = kFewRows * (kKeyTile + 2);  // if nothing is copied
+  int64_t block;  // q rows per block: a multiple of mr near 32, or kFewRows
   int64_t q_panels, k_panels, v_panels, v_rows, p_panels, rows, sinks;
   Layout(const AttentionHead& a, const Table& t)
       : block(std::max<int64_t>(1, 32 / t.mr) * t.mr),
@@ -46,8 +46,8 @@ struct Layout {
 
 inline bool holds_sinks(const AttentionHead& a, int64_t j0) { return a.sinks > 0 && j0 == 0; }
 
-// How many of the tile's keys any row of [i0, i0 + rows) may see: everything from the tile's start to the
-// last visible one; 0 when the tile is out of sight.
+// How many keys of the tile are visible to any row of [i0, i0 + rows), counted from the tile's start to the
+// last visible key; 0 if none is.
 inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64_t j0, int64_t tile) {
   const int64_t first = a.past + i0 * a.row_step, last = a.past + (i0 + rows - 1) * a.row_step;
   if (a.causal && last < j0) return 0;
@@ -55,8 +55,8 @@ inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64
   return a.causal ? std::min(tile, last + 1 - j0) : tile;
 }
 
-// The visible keys of row i inside the tile that starts at j0, as offsets in [0, seen). Between sinks and
-// window there may be keys that adjust_scores() takes out of sight.
+// The visible keys of row i in the tile that starts at j0, as offsets in [0, seen). adjust_scores() masks
+// keys between the sinks and the window.
 inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen) {
   Span s{0, seen};
   const int64_t own = a.past + i * a.row_step;
@@ -69,7 +69,7 @@ inline const float* bias_at(const AttentionHead& a, int64_t i, int64_t j0) {
   return a.bias + i * a.bias_stride + (a.bias_by_key ? j0 : j0 - (a.past + i * a.row_step));
 }
 
-// Raw products become scores: scale, soft cap, positional bias.
+// Converts raw products to scores: scale, soft cap, positional bias.
 inline void adjust_scores(const AttentionHead& a, int64_t i, int64_t j0, const Span& seen, float* s) {
   for (int64_t j = seen.begin; j < seen.end; ++j) s[j] *= a.scale;
   if (a.soft_cap > 0.0f) {
@@ -100,7 +100,7 @@ inline void drop(const AttentionHead& a, int64_t i, int64_t j0, int64_t seen, fl
     if (s[j] != 0.0f) s[j] *= keep_factor(a, i, j0 + j);
 }
 
-// C[rows, n] += A B where the B panels were packed with `depth` k-steps and only the first `k` count.
+// C[rows, n] += A B, where the B panels were packed with `depth` k-steps and only the first `k` are used.
 inline void product_panels(const Table& t, int64_t rows, int64_t n, int64_t k, int64_t depth, const float* a,
                            const float* b, float* c, int64_t ldc) {
   if (k == depth) return t.product(rows, n, k, a, b, c, ldc, true);

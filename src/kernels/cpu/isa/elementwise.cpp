@@ -1,68 +1,9 @@
-// Activations and their derivatives, gated products, sums.
-#include "kernels/cpu/isa/math.h"
+// Activations over arrays, gated products, sums.
+#include "kernels/cpu/isa/activations.h"
 #include "kernels/cpu/isa/parts.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
-
-constexpr float kSqrtHalf = 0.70710678f, kInvSqrt2Pi = 0.39894228f, kTanhA = 0.79788456f, kTanhB = 0.044715f;
-
-struct Relu {
-  static float value(float x) { return x < 0.0f ? 0.0f : x; }  // NaN stays NaN
-  static float slope(float x) { return x > 0.0f ? 1.0f : 0.0f; }
-};
-struct Gelu {  // x * Phi(x)
-  static float value(float x) { return 0.5f * x * (1.0f + erf_of(x * kSqrtHalf)); }
-  static float slope(float x) {
-    return madd(x * kInvSqrt2Pi, exp_of(-0.5f * x * x), 0.5f * (1.0f + erf_of(x * kSqrtHalf)));
-  }
-};
-struct GeluTanh {
-  static float inner(float x) { return kTanhA * madd(kTanhB * x * x, x, x); }
-  static float value(float x) { return 0.5f * x * (1.0f + tanh_of(inner(x))); }
-  static float slope(float x) {
-    const float t = tanh_of(inner(x));
-    const float d = kTanhA * madd(3.0f * kTanhB * x, x, 1.0f);
-    return madd(0.5f * x * (1.0f - t * t), d, 0.5f * (1.0f + t));
-  }
-};
-struct Silu {
-  static float value(float x) { return x * sigmoid_of(x); }
-  static float slope(float x) {
-    const float s = sigmoid_of(x);
-    return s * madd(x, 1.0f - s, 1.0f);
-  }
-};
-struct Tanh {
-  static float value(float x) { return tanh_of(x); }
-  static float slope(float x) {
-    const float t = tanh_of(x);
-    return 1.0f - t * t;
-  }
-};
-struct Sigmoid {
-  static float value(float x) { return sigmoid_of(x); }
-  static float slope(float x) {
-    const float s = sigmoid_of(x);
-    return s * (1.0f - s);
-  }
-};
-struct Softplus {
-  static float value(float x) { return x > 20.0f ? x : std::log1p(std::exp(x)); }
-  static float slope(float x) { return sigmoid_of(x); }
-};
-struct Exp {
-  static float value(float x) { return exp_of(x); }
-  static float slope(float x) { return exp_of(x); }
-};
-struct LogSigmoid {
-  static float value(float x) { return -Softplus::value(-x); }
-  static float slope(float x) { return sigmoid_of(-x); }
-};
-struct Square {
-  static float value(float x) { return x * x; }
-  static float slope(float x) { return 2.0f * x; }
-};
 
 template <class F>
 void forward(const float* x, float* y, int64_t n) {

@@ -1,6 +1,6 @@
-// Tiles of the matrix product and the loops over packed panels. The register tiles stand in gemm_<isa>.h;
-// here are the edges: fewer rows take a narrower tile, fewer columns go through a buffer. Bits depend on
-// neither.
+// Tiles of the matrix product and the loops over packed panels. The register tiles are in gemm_<isa>.h; this
+// file handles the edges: fewer rows use a narrower tile, fewer columns go through a buffer. Neither changes
+// the bits.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -12,7 +12,7 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// Runs a kernel of `width` whole columns where only `cols` exist in c.
+// Runs a kernel for `width` whole columns if c has only `cols`.
 template <class Kernel>
 [[gnu::noinline]] void through_buffer(int rows, int cols, int width, float* c, int64_t ldc, bool accumulate,
                                       const Kernel& kernel) {
@@ -34,7 +34,7 @@ void tile_rows(int64_t k, const float* a, const void* panel, float* c, int64_t l
                  [&](float* to, int64_t ld) { full_tile<R>(k, a, b, to, ld, accumulate); });
 }
 
-// Where a type stands in the tables of kernels.
+// Index of a type in the kernel tables.
 constexpr int index_of(DType type) { return type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 2; }
 
 using TileFn = void (*)(int64_t, const float*, const void*, float*, int64_t, int, bool);

@@ -1,4 +1,4 @@
-// Tiles of the matrix product in plain C++: the compiler may put columns in vector lanes, never k.
+// Tiles of the matrix product in plain C++: the compiler may vectorise over columns, never over k.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -13,7 +13,7 @@ inline float widen(float x) { return x; }
 inline float widen(BFloat x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
 inline float widen(Half x) {
   const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16, rest = x.bits & 0x7fffu;
-  // Exponent and fraction move up as they are; multiplying by 2^112 sets the bias right, for subnormals too.
+  // Shift exponent and fraction into place; multiplying by 2^112 corrects the bias, for subnormals too.
   const float small = std::bit_cast<float>(rest << 13) * 0x1p112f;
   const uint32_t bits =
       rest >= 0x7c00u ? 0x7f800000u | ((rest & 0x3ffu) << 13) : std::bit_cast<uint32_t>(small);

@@ -1,4 +1,4 @@
-// Storage types of B panels, told apart by type.
+// Distinct C++ types for the storage types of B panels.
 #pragma once
 #include <cstdint>
 

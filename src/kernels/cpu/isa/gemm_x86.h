@@ -1,4 +1,4 @@
-// AVX2 and AVX-512 tiles of the matrix product: A is broadcast from memory, columns stand in the lanes.
+// AVX2 and AVX-512 tiles of the matrix product: A is broadcast from memory, columns are vector lanes.
 #pragma once
 #include <immintrin.h>
 
@@ -84,7 +84,7 @@ inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_
   any_tile<M, P>(k, a, lda, 1, b, panel, c, ldc, accumulate);
 }
 
-// Panels taken together by the rows kernel: 8 to 20 accumulators, as many as clang keeps in registers.
+// Panels processed together by the rows kernel: 8 to 20 accumulators, as many as clang keeps in registers.
 template <int M, class T>
 constexpr int panels_at_once() {
   if (kVecLanes == 16) return M <= 2 ? 4 : M == 3 ? 3 : M <= 5 ? 2 : 1;

@@ -1,10 +1,10 @@
-// Reading a tile of a cache: f32 as it stands, f16 and q8_0 widened into scratch that the products then find
-// in the nearest cache. key_pages.h has the layouts.
+// Reads a tile of a cache: f32 in place, f16 and q8_0 widened into scratch memory that stays in the L1 cache.
+// key_pages.h defines the layouts.
 #pragma once
 #include <algorithm>
 
 #include "kernels/cpu/isa/quad.h"
-#include "kernels/key_pages.h"
+#include "kernels/cpu/key_pages.h"
 
 namespace makar::kernels::MAKAR_ISA {
 

@@ -1,4 +1,4 @@
-// Multiply-adds with nothing else to do: what the best kernel could reach on this machine.
+// Pure multiply-add loops: an upper bound for every kernel on this machine.
 #include <cmath>
 
 #include "kernels/cpu/isa/parts.h"
@@ -11,7 +11,7 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// A vector of floats, and one that the compiler does not know.
+// A vector of floats, and one whose value is opaque to the compiler.
 #if defined(MAKAR_ISA_neon)
 using Lanes = float32x4_t;
 inline Lanes fused(Lanes a, Lanes b, Lanes c) { return vfmaq_f32(c, a, b); }
@@ -37,7 +37,7 @@ inline Lanes hidden(float x) {
 }
 #endif
 
-// As many independent sums as hide the latency of every core we know, and fit its registers.
+// Enough independent sums to hide the FMA latency of all known cores, few enough for their registers.
 constexpr int kSums = 12;
 
 double peak_f32(int64_t loops) {

@@ -5,7 +5,7 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// y = (x - mean) * rstd * w + b; stats get (mean, rstd) a row.
+// y = (x - mean) * rstd * w + b; stats: (mean, rstd) per row.
 void layer_norm(const NormRows& a) {
   const int64_t n = a.cols;
   for (int64_t r = 0; r < a.rows; ++r) {
@@ -27,7 +27,7 @@ void layer_norm(const NormRows& a) {
   }
 }
 
-// y = x * rstd * (w + offset); offset is 1 for Gemma. stats get rstd a row.
+// y = x * rstd * (w + offset); offset is 1 for Gemma. stats: rstd per row.
 void rms_norm(const NormRows& a) {
   const int64_t n = a.cols;
   for (int64_t r = 0; r < a.rows; ++r) {

@@ -1,4 +1,4 @@
-// Packing operands into panels [k][W], W = kMr or kNr rows side by side, for both stride orders.
+// Packs operands into panels [k][W] of W = kMr or kNr adjacent rows, for both stride orders.
 #include <algorithm>
 #include <cstring>
 
@@ -8,11 +8,11 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// How far ahead memory is fetched: elements along a row, and rows. Rows of a matrix are pages apart, which no
-// hardware prefetcher follows.
+// Prefetch distance: elements along a row, and rows. Rows of a matrix are pages apart, which no hardware
+// prefetcher follows.
 constexpr int64_t kAhead = 64, kAheadRows = 8;
 
-// Rows [0, have) of 4, 16 k at most: whole cache lines of each row are used at once, whatever the stride.
+// Rows [0, have) of 4, at most 16 k: uses whole cache lines of each row at once, whatever the stride.
 template <int W, int Keep, class T>
 inline void transpose_strip(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
   int64_t p = 0;
@@ -31,7 +31,7 @@ inline void transpose_strip(const T* x, int64_t row_stride, int have, int64_t k,
     for (int i = 0; i < Keep; ++i) out[p * W + i] = i < have ? quad_one(x + i * row_stride + p) : 0.0f;
 }
 
-// Rows lie along k: one panel by transposes of 4 x 4.
+// Rows are contiguous along k: packs one panel with 4 x 4 transposes.
 template <int W, class T>
 void pack_transposed(const T* x, int64_t row_stride, int have, int64_t k, float* out) {
   for (int64_t p = 0; p < k; p += 16) {
@@ -58,7 +58,7 @@ inline void copy_row(const T* x, float* out) {
   for (int i = W / 4 * 4; i < W; ++i) out[i] = quad_one(x + i);
 }
 
-// Rows lie side by side: each k is a copy. Several panels are filled together to read long runs.
+// Rows are adjacent for each k: plain copies. Several panels are filled together to read long runs.
 template <int W, class T>
 void pack_copied(const T* x, int64_t k_stride, int64_t rows, int64_t k, float* out) {
   constexpr int kTogether = 4;
@@ -95,7 +95,7 @@ void pack(const T* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_
 }
 
 #if defined(MAKAR_ISA_neon)
-// Twelve rows by eight k, turned: pairs of rows, then of pairs, then of fours.
+// Transposes twelve rows by eight k: pairs of rows, then pairs of pairs, then fours.
 inline void turn_12x8(const uint16_t* x, int64_t row_stride, uint16_t* out) {
   uint16x8_t a[12];
   uint32x4_t b[12];
@@ -121,7 +121,7 @@ inline void turn_12x8(const uint16_t* x, int64_t row_stride, uint16_t* out) {
   }
 }
 static_assert(kNr == 12);
-// Whole panels of whole eights of k; how many k are done.
+// Packs whole panels in steps of eight k; returns the number of k done.
 int64_t turn_rows(const uint16_t* x, int64_t row_stride, int64_t k, uint16_t* out) {
   int64_t p = 0;
   for (; p + 8 <= k; p += 8) turn_12x8(x + p, row_stride, out + p * kNr);
@@ -133,7 +133,7 @@ int64_t turn_rows(const uint16_t*, int64_t, int64_t, uint16_t*) { return 0; }
 
 void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,
               uint16_t* out) {
-  constexpr int64_t kStrip = 32;  // of k: a cache line of each row at once
+  constexpr int64_t kStrip = 32;  // k per strip: one cache line per row
   for (int64_t r = 0; r < rows; r += kNr, out += k * kNr) {
     const int have = static_cast<int>(std::min<int64_t>(kNr, rows - r));
     const int64_t done = have == kNr && k_stride == 1 ? turn_rows(x + r * row_stride, row_stride, k, out) : 0;

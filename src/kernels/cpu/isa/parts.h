@@ -1,7 +1,7 @@
 // The parts of one instruction set's table. Every file in this folder is compiled once per instruction set
 // with MAKAR_ISA naming it; each part fills its section of the table.
 #pragma once
-#include "kernels/kernels.h"
+#include "kernels/cpu/table.h"
 
 namespace makar::kernels::MAKAR_ISA {
 

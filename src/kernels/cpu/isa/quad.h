@@ -1,4 +1,4 @@
-// Four floats: loads from every storage type, the 4 x 4 transpose that packing is made of, sums of rows.
+// Four floats: loads from every storage type, the 4 x 4 transpose used for packing, sums of rows.
 #pragma once
 #include <cstdint>
 

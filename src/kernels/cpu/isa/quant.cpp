@@ -1,12 +1,12 @@
-// Products of quantised weights. Inside a part (16 or 32 k) the dot product is exact in integers; across
-// parts and blocks of 64 k the sums are f32 in one order, whatever the form, the rows and the instruction
-// set. With x_p the integer dot product of part p, s_p the weight's scale, d the activation's, S = 1.5 * 2^23
-// and base = -S (s_0 + s_1 + ...):
+// Products of quantised weights. Within a part (16 or 32 k) the dot product is exact in integers; across
+// parts and blocks of 64 k, sums are f32 in a fixed order for every form, row count and instruction set. With
+// x_p the integer dot product of part p, s_p the weight scale, d the activation scale, S = 1.5 * 2^23 and
+// base = -S (s_0 + s_1 + ...):
 //   t = fma(S + x_p, s_p, t) from t = base on; with mins t = fma(min_p, sum_p, t); y = fma(t, d, y)
-// S + x is what the bits of a sum mean that starts from those of S: nothing is converted. It rounds t to a
-// few units of the integer sums, where rounding 64 activations to int8 has moved them by twenty and more. Of
-// 16-bit weights and activations, 256 h + l each, x is 256 sum h h' + sum (h l' + l h'), as it is: what the
-// low bytes give together is below 2^-16 of it.
+// An integer sum that starts at the bits of S reads as the float S + x, so no conversion is needed. This
+// rounds t to a few units of the integer sums; rounding 64 activations to int8 already causes an error of
+// twenty units or more. For 16-bit weights and activations (256 h + l each), x is 256 sum h h' + sum (h l' +
+// l h'), without the products of low bytes, which are below 2^-16 of it.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -35,7 +35,7 @@ inline void dots(Ints (&x)[R], const std::byte* w, const std::byte* a) {
   }
 }
 
-// A block of 16-bit values.
+// One block of 16-bit values.
 template <int R>
 inline void one_wide_block(const std::byte* a, const std::byte* values, Floats scale, Floats (&acc)[R]) {
   const std::byte *low_a = a + R * kQuantBlock, *low = values + kQuantBlock * kQuantCols;
@@ -81,7 +81,7 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
   for (int i = 0; i < R; ++i) acc[i] = fma(t[i], d[i], acc[i]);
 }
 
-constexpr int64_t kSoon = 512;  // bytes before they are read
+constexpr int64_t kSoon = 512;  // prefetch distance in bytes
 
 // R rows by one panel.
 template <int Form, int R>
@@ -99,7 +99,7 @@ inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, By
 #endif
   for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
     const Scales<Form> scales(b);
-    // Worth 2 % where memory is all there is to wait for.
+    // Saves 2 % if memory-bound.
     if (R == 1 && Form == kFormInt8)
       for (int64_t at = 0; at < group_bytes(F); at += 64) __builtin_prefetch(b + kSoon + at);
     for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))

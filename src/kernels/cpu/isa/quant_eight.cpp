@@ -1,4 +1,4 @@
-// Products of eight rows and quantised weights, where the instruction set has a tile for them.
+// Products of eight rows and quantised weights, for instruction sets with such a tile.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -21,7 +21,7 @@ void scales_apart(int64_t blocks, const std::byte* b, float* out) {
   }
 }
 
-// Four floats, or as many as there are.
+// Copies four floats, or fewer at the edge.
 inline void copy_columns(const float* from, int64_t count, float* to) {
   if (count >= kQuantCols) return store_floats(to, load_floats(from));
   std::copy_n(from, count, to);

@@ -1,4 +1,4 @@
-// Four columns in NEON registers: what the products of quantised weights are made of.
+// Four columns in NEON registers: building blocks for products of quantised weights.
 #pragma once
 #include <arm_neon.h>
 
@@ -11,17 +11,17 @@ using Bytes = int8x16_t;
 using Ints = int32x4_t;  // 4 columns
 using Floats = float32x4_t;
 
-// Integers are summed on top of the bits of 1.5 * 2^23: read as floats they are that number plus the sum,
-// exactly, as long as the sum stays below 2^22. Converting would cost two slots.
+// Integer sums start at the bits of 1.5 * 2^23: read as a float, the result is exactly that number plus the
+// sum, as long as the sum stays below 2^22. A conversion would cost two issue slots.
 alignas(16) inline constexpr int32_t kSeed[4] = {0x4B400000, 0x4B400000, 0x4B400000, 0x4B400000};
 inline Ints zero_ints() {
-  Ints v;  // loaded each time: a load is free here, a move between registers is not
+  Ints v;  // loaded each time: here a load is free, a register move is not
   asm volatile("ldr %q0, %1" : "=w"(v) : "m"(kSeed));
   return v;
 }
 inline Floats on_seed(Ints x) { return vreinterpretq_f32_s32(x); }
 
-// Sums beyond 2^22.
+// For sums beyond 2^22.
 inline Ints plain_zero_ints() { return vdupq_n_s32(0); }
 inline Ints times_256(Ints x) { return vshlq_n_s32(x, 8); }
 inline Ints sum(Ints a, Ints b) { return vaddq_s32(a, b); }
@@ -67,7 +67,7 @@ inline Floats load_halves(const std::byte* p) {
   return vcvt_f32_f16(vld1_f16(reinterpret_cast<const __fp16*>(p)));
 }
 
-// Eight bytes as two vectors of floats: 2^23 + byte, by putting the exponent above them.
+// Eight bytes as two float vectors: 2^23 + byte, by adding the exponent bits above them.
 struct TwoFloats {
   Floats low, high;
 };

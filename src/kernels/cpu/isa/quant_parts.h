@@ -1,9 +1,9 @@
-// What products of quantised weights read of a panel: values in runs of 16 k, scales, the start of the sums.
+// Reads the panels for products of quantised weights: values in runs of 16 k, scales, initial sums.
 #pragma once
 #include "kernels/cpu/isa/quant_lanes.h"
-#include "kernels/quant_form.h"
+#include "kernels/cpu/quant_form.h"
 
-// Plain code is the reference: unrolled it would only compile longer.
+// Portable code is the reference; unrolling would only slow down compilation.
 #if defined(MAKAR_ISA_portable)
 #define MAKAR_UNROLLED
 #else
@@ -40,7 +40,7 @@ inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[k
   }
 }
 
-// The scales of a group; read() gives those of one of its blocks.
+// The scales of a group; read() returns those of one block.
 template <int Form>
 struct Scales {
   static constexpr QuantForm F = kQuantForms[Form];
@@ -82,7 +82,7 @@ inline Floats seed_base(const Floats (&scale)[P]) {
   return mul(sum, all_floats(-0x1.8p23f));
 }
 
-// Scales of a block as floats: those of the parts, mins likewise, base.
+// Scales of a block as floats: per part, mins likewise, then the base.
 template <int Form>
 inline void store_scales(const Scales<Form>& scales, int block, float* to) {
   constexpr QuantForm F = kQuantForms[Form];

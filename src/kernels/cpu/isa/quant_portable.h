@@ -123,7 +123,7 @@ inline Floats load_halves(const std::byte* p) {
 struct TwoFloats {
   Floats low, high;
 };
-// The same roundings as the vector code, infinities and signs of zero included.
+// The same roundings as the vector code, including infinities and signs of zero.
 inline TwoFloats scaled_bytes(const std::byte* p, Floats d) {
   const auto product = [&](int byte, int c) {
     return std::fma(0x1p23f + static_cast<float>(p[byte]), d.v[c], d.v[c] * -0x1p23f);

@@ -1,8 +1,7 @@
-// Activations to int8, a block of 64 k at a time: scale d = absmax / 127, value = x * (127 / absmax) rounded
-// once to the nearest integer, ties to even. Beside 16-bit weights 32512 takes the place of 127, and a value
-// is 256 high + low, each a byte. A row's values depend on that row alone. A block with an
-// infinity or a NaN gets the scale NaN, so that it shows in the result; one that is everywhere below 2^-100
-// counts as zero.
+// Quantises activations to int8 in blocks of 64 k: scale d = absmax / 127, value = x * (127 / absmax),
+// rounded once to nearest, ties to even. For 16-bit weights, 32512 replaces 127, and a value is 256 high +
+// low, one byte each. A row's values depend on that row only. A block with an infinity or a NaN gets the
+// scale NaN, which propagates to the result; a block with all magnitudes below 2^-100 becomes zero.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -12,14 +11,14 @@
 
 #include "kernels/cpu/isa/parts.h"
 #include "kernels/cpu/isa/quant_lanes.h"
-#include "kernels/quant_form.h"
+#include "kernels/cpu/quant_form.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
 constexpr uint32_t kInfinity = 0x7f800000u, kTiny = 0x0d800000u;  // 2^-100
 constexpr float kRound = 0x1.8p23f;  // adding it leaves the integer in the low bits, rounded to even
-constexpr int kTogether = 8;         // blocks whose scales are computed before their values are
+constexpr int kTogether = 8;         // blocks whose scales are computed before their values
 
 // The bits of the largest magnitude.
 inline uint32_t absmax(const float* x) {
@@ -31,7 +30,7 @@ inline uint32_t absmax(const float* x) {
   return *std::max_element(most, most + kLanes);
 }
 
-// 16 values in 16 bits: their high bytes, and their low ones.
+// 16 values of 16 bits: their high bytes and their low bytes.
 struct TwoBytes {
   Bytes high, low;
 };
@@ -58,7 +57,7 @@ inline TwoBytes sixteen_wide(const float* x, float inverse) {
 #endif
 }
 
-// 16 values.
+// Quantises 16 values.
 inline Bytes sixteen(const float* x, float inverse) {
 #if defined(MAKAR_ISA_neon)
   uint16x8_t half[2];
@@ -91,7 +90,7 @@ inline int32_t sum_of(Bytes x) {
 struct Block {
   const float* x;
   int8_t* q;
-  float* d;  // the scale, then the sums, each `rows` after the one before
+  float* d;  // the scale, then the sums; `rows` floats apart
 };
 
 void wide_block(const Block& b, float inverse, int rows) {
@@ -147,7 +146,7 @@ void quant_rows(int form, int unit, const float* x, int64_t row_stride, int rows
   auto* to = static_cast<std::byte*>(out);
   Block some[kTogether];
   int count = 0;
-  float rest[kQuantRows][kQuantBlock];  // of the one block that k does not fill
+  float rest[kQuantRows][kQuantBlock];  // the last block, if k does not fill it
   for (int64_t b = 0; b < blocks; ++b, to += step) {
     const int64_t left = std::max<int64_t>(k - b * kQuantBlock, 0);
     for (int i = 0; i < rows; ++i) {

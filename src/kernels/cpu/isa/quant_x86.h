@@ -9,7 +9,7 @@
 namespace makar::kernels::MAKAR_ISA {
 
 using Bytes = __m128i;
-using Ints = __m256i;  // two partial sums a column
+using Ints = __m256i;  // two partial sums per column
 using Floats = __m128;
 
 inline Ints zero_ints() { return _mm256_setzero_si256(); }
@@ -72,7 +72,7 @@ inline __m256 eight_bytes(const std::byte* p, int bias) {
   const __m256i wide = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   return _mm256_cvtepi32_ps(_mm256_add_epi32(wide, _mm256_set1_epi32(bias)));
 }
-// The same roundings as elsewhere, infinities and signs of zero included.
+// The same roundings as the other instruction sets, including infinities and signs of zero.
 inline TwoFloats scaled_bytes(const std::byte* p, Floats d) {
   const __m256 x = eight_bytes(p, 1 << 23);
   const Floats base = _mm_mul_ps(d, _mm_set1_ps(-0x1p23f));

@@ -1,12 +1,13 @@
-// Rotary positions (Su et al., 2021) on the first `rotary` of each head's dimensions.
+// Rotary positions (Su et al., 2021) on the first `rotary` dimensions of each head.
 #include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/isa/parts.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// One row of `heads` heads; cos and sin hold rotary/2 values; sign -1 turns back (the gradient). A turn reads
-// its two numbers before it writes them, so y may be x; the pragmas say that nothing else overlaps.
+// One row of `heads` heads; cos and sin hold rotary/2 values; sign -1 is the inverse rotation (the gradient).
+// Both values of a pair are read before they are written, so y may be x; the pragmas state that nothing else
+// overlaps.
 void rope(const float* x, float* y, const RopeRow& r) {
   const int half = r.rotary / 2, dim = r.head_dim;
   const float *cos = r.cos, *sin = r.sin, sign = r.sign;
@@ -31,8 +32,20 @@ void rope(const float* x, float* y, const RopeRow& r) {
   }
 }
 
+// The angle is rounded to f32 as in the reference implementation.
+void rope_turns(float position, const float* frequencies, int64_t n, double factor, float* cos, float* sin) {
+  for (int64_t i = 0; i < n; ++i) {
+    const Turn turn = turn_of(position * frequencies[i]);
+    cos[i] = static_cast<float>(turn.cos * factor);
+    sin[i] = static_cast<float>(turn.sin * factor);
+  }
+}
+
 }  // namespace
 
-void fill_rope(Table& t) { t.rope = rope; }
+void fill_rope(Table& t) {
+  t.rope = rope;
+  t.rope_turns = rope_turns;
+}
 
 }  // namespace makar::kernels::MAKAR_ISA

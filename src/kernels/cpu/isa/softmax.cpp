@@ -14,7 +14,7 @@ void softmax(const float* x, float* y, int64_t n) {
 
 float log_sum_exp(const float* x, int64_t n) {
   const float m = max_of(x, n);
-  return m + std::log(sum_of(n, [x, m](int64_t i) { return exp_of(x[i] - m); }));
+  return m + log_of(sum_of(n, [x, m](int64_t i) { return exp_of(x[i] - m); }));
 }
 
 void log_softmax(const float* x, float* y, int64_t n) {
@@ -41,7 +41,7 @@ void log_softmax_backward(const float* y, const float* dy, float* dx, int64_t n,
     for (int64_t i = 0; i < n; ++i) dx[i] = madd(-s, exp_of(y[i]), dy[i]);
 }
 
-// The loss of one row, (1 - s) * (lse - x[target]) + s * (lse - mean(x)); when dx is given, dx = weight times
+// The loss of one row: (1 - s) * (lse - x[target]) + s * (lse - mean(x)). If dx is given, dx = weight times
 // its gradient (dx may be x).
 float cross_entropy(const float* x, float* dx, int64_t n, int64_t target, float smoothing, float weight) {
   const float lse = log_sum_exp(x, n);

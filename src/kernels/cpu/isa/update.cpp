@@ -5,9 +5,9 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
-// Adam with decoupled weight decay (Loshchilov & Hutter, 2019), in PyTorch's order of operations:
-// p *= decay; m, v moments; p -= step * m / (sqrt(v) * v_scale + eps). 1 - beta must not be taken in f32: for
-// beta2 = 0.999 that is wrong in the fifth digit.
+// Adam with decoupled weight decay (Loshchilov & Hutter, 2019), in PyTorch's order of operations: p *= decay;
+// m, v moments; p -= step * m / (sqrt(v) * v_scale + eps). 1 - beta must not be computed in f32: for beta2 =
+// 0.999 the fifth digit would be wrong.
 void adamw(float* p, const float* g, float* m, float* v, int64_t n, const AdamStep& s) {
   for (int64_t i = 0; i < n; ++i) {
     const float grad = madd(s.l2, p[i], g[i] * s.grad_scale);

@@ -1,6 +1,6 @@
-// Few rows of weights by the rows they weigh, values[k][dim] as they stand: out[i] += sum over k in sequence
-// of weights[i][k] values[k]. Values are read in the order of memory, once for up to four rows, 64 columns at
-// a time where there is one row.
+// Products of few rows of attention weights and values[k][dim] in place: out[i] += sum over k in sequence of
+// weights[i][k] values[k]. Values are read in memory order, once per up to four rows; with one row, 64
+// columns at a time.
 #pragma once
 #include "kernels/cpu/isa/math.h"
 #include "kernels/cpu/isa/quad.h"
@@ -17,7 +17,7 @@ struct Weighed {
   int64_t out_stride;
 };
 
-// M rows by 4 W columns from `at` on.
+// M rows by 4 W columns, starting at `at`.
 template <int M, int W, class T>
 inline void weigh_columns(const Weighed<T>& w, int64_t at) {
   Quad acc[M][W];
@@ -37,7 +37,7 @@ inline void weigh_columns(const Weighed<T>& w, int64_t at) {
 
 template <int M, class T>
 inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
-  constexpr int kMost = M == 1 ? 16 : M == 2 ? 8 : 4;  // what the registers hold
+  constexpr int kMost = M == 1 ? 16 : M == 2 ? 8 : 4;  // as many as fit the registers
   int64_t at = 0;
   for (; at + 4 * kMost <= dim; at += 4 * kMost) weigh_columns<M, kMost>(w, at);
   for (; at + 4 <= dim; at += 4) weigh_columns<M, 1>(w, at);
@@ -49,7 +49,7 @@ inline void weigh_rows(const Weighed<T>& w, int64_t dim) {
     }
 }
 
-// As many rows as are left, M at a time.
+// The remaining rows, M at a time.
 template <int M, class T>
 inline void weigh_some(int64_t& rows, Weighed<T>& w, int64_t dim) {
   while (rows >= M) {

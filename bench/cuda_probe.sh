@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# What the GPU does, measured: bits of matrix products, latencies, memory, launches (bench/cuda/). Needs nvcc and a GPU.
+# builds: makar_base
+set -euo pipefail
+cd "$(dirname "$0")/.."
+command -v nvcc >/dev/null || { echo "cuda_probe: nvcc is not installed" >&2; exit 1; }
+mkdir -p build
+nvcc -gencode=arch=compute_90a,code=sm_90a -O3 -std=c++20 bench/cuda/probe.cu -o build/bench_cuda_probe -lcublasLt -lcuda
+exec build/bench_cuda_probe "$@"

@@ -1,0 +1,22 @@
+// Mapped files that become shorter while they are mapped. Reading a page beyond the new end raises SIGBUS,
+// which ends the process; after survive_lost_pages() such pages read as zeros instead, and the loss is
+// recorded so that whoever computed with them can discard the result.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace makar {
+
+// Installs the handler, for the whole process.
+void survive_lost_pages();
+
+// Maps are numbered in the order they are made: how many there have been so far.
+uint64_t maps_made();
+// Whether any of the maps numbered `from` to `to` (exclusive) has lost pages.
+bool pages_lost(uint64_t from, uint64_t to);
+
+// For MappedFile: the map is known to the handler until forget_map().
+void register_map(const std::byte* data, size_t size);
+void forget_map(const std::byte* data);
+
+}  // namespace makar

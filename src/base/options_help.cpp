@@ -1,0 +1,115 @@
+// The text of --help: options under the headings of their groups, in two columns.
+#include <algorithm>
+
+#include "base/options.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kIndent = 2, kGap = 2;
+
+size_t columns_of(std::string_view text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+// `text` at column `at`, its lines broken at spaces so that none passes `width`; `used` columns of the first
+// line are taken.
+std::string wrapped(std::string_view text, size_t at, size_t width, size_t used) {
+  std::string out(at > used ? at - used : 0, ' ');
+  size_t column = std::max(at, used);
+  bool line_start = true;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string_view word = text.substr(begin, end - begin);
+    begin = end + 1;
+    const size_t needed = columns_of(word) + (line_start ? 0 : 1);
+    if (!line_start && column + needed > width) {
+      out += "\n" + std::string(at, ' ');
+      column = at, line_start = true;
+    }
+    if (!line_start) out += ' ', ++column;
+    out += word;
+    column += columns_of(word), line_start = false;
+  }
+  return out + "\n";
+}
+
+// "-m, --model PATH": the short name where there is one, then the main name.
+std::string left_of(const Options::Option& option) {
+  if (option.positional) return option.names[0];
+  std::string brief = "    ";
+  for (const auto& name : option.names)
+    if (name.size() == 2) brief = name + ", ";
+  const std::string& main = option.main_name();
+  std::string out = main.size() == 2 ? main : brief + main;
+  if (!option.value.empty()) out += " " + option.value;
+  return out;
+}
+
+std::string right_of(const Options::Option& option) {
+  std::string out = option.help;
+  if (!option.default_text.empty()) out += fmt::format(" (default {})", option.default_text);
+  std::vector<std::string> others;
+  if (!option.positional && !option.place.empty()) others.push_back("argument " + option.place);
+  for (const auto& name : option.names)
+    if (!option.positional && name != option.main_name() && name.size() != 2) others.push_back(name);
+  if (!others.empty()) out += fmt::format(" [also {}]", fmt::join(others, ", "));
+  return out;
+}
+
+}  // namespace
+
+std::string Options::help(size_t width) const {
+  width = std::max<size_t>(width, 40);
+  std::string usage = "usage: makar " + command_;
+  for (const auto& option : options_)
+    if (option.required && option.place.empty())
+      usage += fmt::format(" {} {}", option.main_name(), option.value);
+  for (const auto& option : options_)
+    if (!option.place.empty())
+      usage += option.required ? " " + option.place : fmt::format(" [{}]", option.place);
+  std::string out = wrapped(summary_, 0, width, 0) + "\n" + wrapped(usage + " [options]", 0, width, 0);
+
+  std::vector<std::string> groups;
+  size_t left = 0;
+  for (const auto& option : options_) {
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) groups.push_back(option.group);
+    left = std::max(left, columns_of(left_of(option)));
+  }
+  // One order for all commands, with a command's own groups in the middle.
+  const auto rank = [](const std::string& group) {
+    constexpr std::string_view kOrder[] = {"Model",    "Data",   "",  // others
+                                           "Sampling", "Search", "Limits", "Performance"};
+    const auto found = std::find(std::begin(kOrder), std::end(kOrder), group);
+    return (found == std::end(kOrder) ? std::begin(kOrder) + 2 : found) - std::begin(kOrder);
+  };
+  std::stable_sort(groups.begin(), groups.end(),
+                   [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  const size_t at = kIndent + std::min({left, size_t{28}, width / 2}) + kGap;
+  const auto row = [&](const std::string& name, const std::string& text) {
+    out += std::string(kIndent, ' ') + name;
+    size_t used = kIndent + columns_of(name);
+    if (used + kGap > at) out += "\n", used = 0;
+    out += wrapped(text, at, width, used);
+  };
+  if (groups.empty()) groups.emplace_back();
+  for (const std::string& group : groups) {
+    out += fmt::format("\n{}\n", group.empty() ? "Options" : group);
+    for (const auto& option : options_)
+      if (option.group == group) row(left_of(option), right_of(option));
+    if (&group == &groups.back()) row("-h, --help", "show this text");
+  }
+  for (const auto& option : options_) {
+    if (option.positional || option.value.empty() || !option.main_name().starts_with("--")) continue;
+    out += "\n" +
+           wrapped(fmt::format("Environment variables set options too, such as {} for {}; the command line "
+                               "takes precedence.",
+                               environment_name(option.main_name()), option.main_name()),
+                   0, width, 0);
+    break;
+  }
+  return out + fmt::format("\nexample: {}\n", example_);
+}
+
+}  // namespace makar

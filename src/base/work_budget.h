@@ -1,0 +1,57 @@
+// How much work one piece of input may cause. Parsers, compilers, template rendering and tokenization count
+// what they do; the count, a deadline and the client's disconnection all end the work the same way. The count
+// alone is deterministic: the same input stops at the same place on every machine.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "base/error.h"
+
+namespace makar {
+
+class WorkBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using CancelFlag = std::shared_ptr<const std::atomic<bool>>;
+  static constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
+
+  WorkBudget() = default;  // without a limit
+  explicit WorkBudget(int64_t units, Clock::time_point deadline = Clock::time_point::max(),
+                      CancelFlag cancelled = nullptr)
+      : units_(units),
+        next_check_(first_check(units)),
+        deadline_(deadline),
+        cancelled_(std::move(cancelled)) {}
+  // A smaller budget inside of another: its work counts in both. The parent may be null and outlives it.
+  WorkBudget(int64_t units, WorkBudget* parent)
+      : units_(units), next_check_(first_check(units)), parent_(parent) {}
+
+  // Counts `units` of work; a unit is about a node made, an item compared or 64 bytes touched (10 to 100 ns).
+  // False: the work must stop and return error(). It stays false.
+  [[nodiscard]] bool spend(int64_t units = 1) {
+    spent_ += units;
+    return spent_ < next_check_ || check();
+  }
+  // Looks at the clock and the cancel flag now: before and after work that cannot count.
+  [[nodiscard]] bool check();
+  bool stopped() const { return stop_ != Stop::kNone; }
+  int64_t spent() const { return spent_; }
+  // Why it stopped. `place`: the field or file whose work it was.
+  Error error(const std::string& place) const;
+
+ private:
+  enum class Stop { kNone, kWork, kTime, kCancelled };
+  static constexpr int64_t kCheckEvery = 1 << 12;  // units between looks at the clock
+  static int64_t first_check(int64_t units) { return units < kCheckEvery ? units + 1 : kCheckEvery; }
+
+  int64_t units_ = kUnlimited, spent_ = 0, next_check_ = kCheckEvery, passed_on_ = 0;
+  Clock::time_point deadline_ = Clock::time_point::max();
+  CancelFlag cancelled_;
+  WorkBudget* parent_ = nullptr;
+  Stop stop_ = Stop::kNone;
+};
+
+}  // namespace makar

@@ -1,0 +1,26 @@
+// HTTP GET with libcurl: small responses into memory, files to disk with resume. Uses the proxies of the
+// environment (https_proxy, no_proxy).
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/error.h"
+
+namespace makar {
+
+struct DownloadRequest {
+  std::string url;
+  std::string token = {};  // bearer token for this host; not sent after a redirect to another host
+};
+
+// The body of a 200 response, at most `limit` bytes. Errors: kIo if the host cannot be reached, kNotFound for
+// status 404, kUnsupported for 401 and 403, kLimit.
+Result<std::string> http_get(const DownloadRequest& request, size_t limit);
+
+// Resumes the download to `path`, or restarts it if the server does not support ranges. `progress` receives
+// the bytes in the file so far and returns false to cancel. Errors: as http_get.
+Status http_download(const DownloadRequest& request, const std::string& path,
+                     const std::function<bool(uint64_t bytes)>& progress);
+
+}  // namespace makar

@@ -1,0 +1,35 @@
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/limits.h"
+#include "kernels/cpu_device.h"
+
+namespace makar {
+
+using namespace kernels;
+
+CpuDevice::CpuDevice(int threads)
+    : own_pool_(std::make_unique<ThreadPool>(threads)), pool_(own_pool_.get()) {}
+CpuDevice::CpuDevice(ThreadPool& pool) : pool_(&pool) {}
+CpuDevice::~CpuDevice() = default;
+
+int CpuDevice::threads() const { return pool_->threads(); }
+
+MachineLimits CpuDevice::measure_limits() { return kernels::measure_limits(*pool_); }
+
+std::shared_ptr<const PackedWeight> CpuDevice::pack(const Operand& b, int64_t n, int64_t k) {
+  return std::make_shared<PackedMatrix>(PackedMatrix::pack(*pool_, b, n, k, cpu(), memory()));
+}
+
+size_t CpuDevice::packed_bytes(DType type, int64_t n, int64_t k) {
+  return PackedMatrix::bytes_for(type, n, k);
+}
+
+void CpuDevice::gemm(const Gemm& a) { kernels::gemm(*pool_, a.m, a.n, a.k, a.a, a.b, a.out); }
+
+void CpuDevice::gemm_packed(const PackedGemm& a) {
+  if (a.count == 1)
+    kernels::gemm(*pool_, a.m, a.a, static_cast<const PackedMatrix&>(*a.products[0].b), a.products[0].out);
+  else
+    kernels::gemm(*pool_, a.m, a.a, std::span(a.products, static_cast<size_t>(a.count)));
+}
+
+}  // namespace makar

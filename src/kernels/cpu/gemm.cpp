@@ -1,0 +1,387 @@
+// The driver of the matrix product. Three paths:
+// - few rows (m <= rows_max): A unpacked, B panels streamed once, one parallel region;
+// - one block of rows (m <= kRowBlock): A packed, each task packs (or widens) a B panel right before using
+// it;
+// - many rows: A and a block of B packed by all threads, then tiles as tasks.
+// Idle threads take the next task. All paths add k in sequence, so the division into tasks does not change
+// the bits.
+#include "kernels/cpu/gemm.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/cpu/tasks.h"
+
+namespace makar::kernels {
+namespace {
+
+constexpr int64_t kRowBlock = 256;              // rows of packed A per task: half of a 1 MiB cache
+constexpr int64_t kScratch = int64_t{8} << 20;  // maximum bytes of packed A, and of packed B
+constexpr int64_t kLongestK = 8192;             // longer products are split and accumulated
+constexpr int64_t kSerialPack = 16384;          // up to this many elements of A, the caller packs alone
+constexpr int64_t kDeep = 200000;               // elements of A that stay in the L2 cache
+constexpr int64_t kShortK = 256;
+constexpr int64_t kAsItIs = 1;  // panels of A up to which the tiles widen 16-bit weights
+
+const std::byte* at(const Operand& x, int64_t row, int64_t k) {
+  return static_cast<const std::byte*>(x.data) +
+         static_cast<size_t>(row * x.row_stride + k * x.k_stride) * size_of(x.type);
+}
+const float* f32_at(const Operand& x, int64_t row, int64_t k) {
+  return reinterpret_cast<const float*>(at(x, row, k));
+}
+
+void check_type(DType type) {
+  check(type == DType::kF32 || type == DType::kF16 || type == DType::kBF16,
+        "a matrix product reads f32, f16 or bf16");
+}
+
+// Panels of B, packed or to be packed.
+struct Columns {
+  const Table& t;
+  const Operand* plain = nullptr;  // [n, k]
+  const PackedMatrix* packed = nullptr;
+  int64_t n = 0;
+  bool as_it_is = false;  // few rows: 16-bit packed panels are not widened beforehand
+
+  bool in_place() const { return packed && (as_it_is || packed->type() == DType::kF32); }
+  // Type of the panels that get() returns.
+  DType type() const { return in_place() ? packed->type() : DType::kF32; }
+
+  // Panels [first, first + count) restricted to k in [p, p + kc): in place, or written to `room`. `step`
+  // receives the bytes between panels.
+  const std::byte* get(int64_t first, int64_t count, int64_t p, int64_t kc, float* room,
+                       int64_t* step) const {
+    if (in_place()) {
+      const auto row = t.nr * static_cast<int64_t>(size_of(packed->type()));
+      *step = packed->k() * row;
+      return static_cast<const std::byte*>(packed->panel(first)) + p * row;
+    }
+    if (packed) {
+      for (int64_t j = 0; j < count; ++j)
+        t.widen(packed->type(), static_cast<const uint16_t*>(packed->panel(first + j)) + p * t.nr, kc * t.nr,
+                room + j * kc * t.nr);
+    } else {
+      const int64_t row = first * t.nr, rows = std::min(n - row, count * t.nr);
+      if (plain->type == DType::kF32)
+        t.pack_b(f32_at(*plain, row, p), plain->row_stride, plain->k_stride, rows, kc, room);
+      else
+        t.pack_b_widen(plain->type, reinterpret_cast<const uint16_t*>(at(*plain, row, p)), plain->row_stride,
+                       plain->k_stride, rows, kc, room);
+    }
+    *step = kc * t.nr * static_cast<int64_t>(sizeof(float));
+    return reinterpret_cast<const std::byte*>(room);
+  }
+};
+
+// Packed rows of A: panels [k][mr] of `each` rows. Few rows are distributed evenly over the panels.
+struct Rows {
+  int64_t m = 0, each = 0, panels = 0;
+  Rows(const Table& t, int64_t rows) : m(rows), panels(ceil_div(rows, t.mr)) {
+    each = rows <= 4 * t.mr ? ceil_div(rows, panels) : t.mr;
+    panels = ceil_div(rows, each);
+  }
+  int count(int64_t panel) const { return static_cast<int>(std::min(each, m - panel * each)); }
+};
+
+// Splits k evenly into pieces of at most t.kc.
+int64_t k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil_div(k, ceil_div(k, t.kc)); }
+
+// Packed A has the layout [k pieces][panels][k in the piece][mr]: the panels of a task are contiguous.
+void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, int64_t begin, int64_t end,
+               float* out) {
+  const int64_t kc = k_step(t, k);
+  for (int64_t p = 0; p < k; p += kc) {
+    const int64_t now = std::min(kc, k - p);
+    float* to = out + p * rows.panels * t.mr;
+    if (rows.each == t.mr) {
+      const int64_t count = std::min(rows.m - begin * t.mr, (end - begin) * t.mr);
+      t.pack_a(f32_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, now, to + begin * now * t.mr);
+    } else {
+      for (int64_t i = begin; i < end; ++i)
+        t.pack_a(f32_at(a, i * rows.each, p), a.row_stride, a.k_stride, rows.count(i), now,
+                 to + i * now * t.mr);
+    }
+  }
+}
+
+// One B panel by A panels [i0, i1) of one k piece.
+void column(const Table& t, DType type, const Rows& rows, int64_t k, const float* a, const void* panel,
+            int64_t i0, int64_t i1, float* c, int64_t ldc, int cols, bool accumulate) {
+  for (int64_t i = i0; i < i1; ++i) {
+    float* to = c + i * rows.each * ldc;
+    if (i + 1 < i1)  // prefetch the next tile of C
+      for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.each + r) * ldc, 1);
+    t.tile(type, k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
+  }
+}
+
+// One task: row panels [i0, i1) by column panels [j0, j1), with k in pieces so that a B panel stays in the L1
+// cache. Few rows finish all of k before the next columns (B is one stream, A stays in the L2 cache); many
+// rows process all columns of a k piece first.
+void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
+           int64_t j1, const GemmOutput& out, float* room, int64_t room_panels) {
+  const Table& t = b.t;
+  const int64_t kc = k_step(t, k), deep = (i1 - i0) * t.mr * k <= kDeep && room_panels == 1 ? 1 : j1 - j0;
+  for (int64_t jj = j0; jj < j1; jj += deep)
+    for (int64_t p = 0; p == 0 || p < k; p += kc) {
+      const int64_t now = std::min(kc, k - p), j_end = std::min(j1, jj + deep);
+      for (int64_t j = jj; j < j_end; j += room_panels) {
+        const int64_t group = std::min(room_panels, j_end - j);
+        int64_t step = 0;
+        const std::byte* panel = b.get(j, group, p, now, room, &step);
+        for (int64_t g = 0; g < group; ++g, panel += step) {
+          const int64_t col = (j + g) * t.nr;
+          const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
+          column(t, b.type(), rows, now, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col, out.ldc,
+                 cols, out.accumulate || p > 0);
+        }
+      }
+    }
+  if (out.bias)
+    add_bias(out, i0 * rows.each, std::min(i1 * rows.each, rows.m), j0 * t.nr, std::min(j1 * t.nr, b.n));
+}
+
+// Division of a grid of row and column panels into tasks: minimises the load of the busiest thread. Ties go
+// to the finer division, which is less sensitive to a delayed thread.
+struct Grid {
+  int64_t row_step = 1, col_step = 1, row_tasks = 1, col_tasks = 1;
+  Grid(ThreadPool& pool, const Table& t, int64_t row_panels, int64_t col_panels) {
+    const int64_t threads = pool.threads(), most = threads == 1 ? 1 : threads * kTasksPerThread;
+    const int64_t least_rows = ceil_div(row_panels * t.mr, kRowBlock), least_cols = ceil_div(col_panels, 64);
+    int64_t best = std::numeric_limits<int64_t>::max();
+    for (int64_t r = least_rows; r <= std::min(row_panels, std::max(least_rows, 2 * threads)); ++r)
+      for (int64_t c = least_cols; c <= std::min(col_panels, std::max(least_cols, ceil_div(most, r))); ++c) {
+        const int64_t rows = ceil_div(row_panels, r), cols = ceil_div(col_panels, c);
+        const int64_t tasks = ceil_div(row_panels, rows) * ceil_div(col_panels, cols);
+        // Each additional split of the rows reads the columns again, which costs about one row panel.
+        const int64_t time = ceil_div(tasks, threads) * (rows + 1) * cols;
+        if (time > best || (time == best && tasks <= row_tasks * col_tasks)) continue;
+        best = time, row_step = rows, col_step = cols;
+        row_tasks = ceil_div(row_panels, rows), col_tasks = ceil_div(col_panels, cols);
+      }
+  }
+};
+
+// True if no f16 has all exponent bits set. Padding is zero.
+bool all_finite(const uint16_t* x, int64_t count) {
+  bool odd = false;
+  for (int64_t i = 0; i < count; ++i) odd |= (x[i] & 0x7c00u) == 0x7c00u;
+  return !odd;
+}
+
+bool below(const float* x, int64_t count, float limit) {
+  bool odd = false;
+  for (int64_t i = 0; i < count; ++i) odd |= !(std::fabs(x[i]) < limit);
+  return !odd;
+}
+
+void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
+  const Table& t = b.table();
+  const int64_t n = b.n(), k = b.k(), panels = ceil_div(n, t.nr);
+  const float* rows = f32_at(a, 0, 0);
+  int64_t lda = a.row_stride;
+  const Scratch copy = Scratch::of_floats(a.k_stride == 1 ? 0 : m * k);
+  if (a.k_stride != 1) {
+    rows = copy.floats(), lda = k;
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t i = 0; i < m; ++i) copy.floats()[i * k + p] = *f32_at(a, i, p);
+  }
+  const bool row_f16 = m == 1 && t.row_f16 && b.finite_f16() && below(rows, k, 0x1p15f);
+  constexpr int64_t kGroup = 4;  // maximum panels per kernel call
+  const int64_t groups = ceil_div(panels, kGroup);
+  const int64_t bytes = n * k * static_cast<int64_t>(size_of(b.type()));
+  const int64_t tasks = std::min(groups, stream_tasks(pool, bytes));
+  pool.run(tasks, [&](int64_t task) {
+    const int64_t first = groups * task / tasks * kGroup,
+                  last = std::min(panels, groups * (task + 1) / tasks * kGroup);
+    const int64_t col = first * t.nr, end = std::min(n, last * t.nr);
+    if (row_f16)
+      t.row_f16(end - col, k, rows, b.panel(first), k * t.nr, out.c + col, out.accumulate);
+    else
+      t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col,
+             out.ldc, out.accumulate);
+    if (out.bias) add_bias(out, 0, m, col, end);
+  });
+}
+
+// All rows fit one packed block of A. The task that needs a B panel packs or widens it; if several row tasks
+// share it, this is done beforehand.
+void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
+               const GemmOutput& out) {
+  const Table& t = b.t;
+  const Rows rows(t, m);
+  const int64_t panels = ceil_div(b.n, t.nr);
+  const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
+  const auto pack = [&](int64_t begin, int64_t end) {
+    pack_rows(t, a, rows, k, begin, end, packed_a.floats());
+  };
+  if (m * k <= kSerialPack)
+    pack(0, rows.panels);
+  else
+    pool.for_ranges(rows.panels, 1, pack);
+
+  const Grid grid(pool, t, rows.panels, panels);
+  const bool in_place = b.in_place();
+  const int64_t room_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
+  pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
+    const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
+    const Scratch room = Scratch::of_floats(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));
+    block(rows, packed_a.floats(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
+          std::min(panels, j + grid.col_step), out, room.floats(), room_panels);
+  });
+}
+
+// Plain B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
+void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
+                   const GemmOutput& out) {
+  const Table& t = b.t;
+  const Rows rows(t, m);
+  const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
+  const int64_t panels = ceil_div(b.n, t.nr);
+  const int64_t most = std::clamp<int64_t>(kScratch / 4 / std::max<int64_t>(k, 1) / t.nr, 16, panels);
+  const Scratch packed_b = Scratch::of_floats(std::min(most, panels) * t.nr * k);
+  const int64_t blocks = ceil_div(panels, most), each = ceil_div(panels, blocks);
+  for (int64_t first = 0; first < panels; first += each) {
+    const int64_t count = std::min(each, panels - first);
+    const int64_t a_tasks = first == 0 ? ceil_div(rows.panels, 8) : 0, b_tasks = ceil_div(count, 4);
+    pool.run(a_tasks + b_tasks, [&](int64_t task) {
+      if (task < a_tasks) {
+        pack_rows(t, a, rows, k, task * 8, std::min(rows.panels, task * 8 + 8), packed_a.floats());
+      } else {
+        const int64_t j = (task - a_tasks) * 4;
+        int64_t step = 0;
+        b.get(first + j, std::min<int64_t>(4, count - j), 0, k, packed_b.floats() + j * t.nr * k, &step);
+      }
+    });
+    const Grid grid(pool, t, rows.panels, count);
+    const int64_t cols = std::min(b.n - first * t.nr, count * t.nr);
+    GemmOutput part = out;
+    part.c += first * t.nr;
+    if (part.bias) part.bias += first * t.nr;
+    const int64_t kc = k_step(t, k);
+    pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
+      const int64_t i0 = task / grid.col_tasks * grid.row_step,
+                    i1 = std::min(rows.panels, i0 + grid.row_step);
+      const int64_t j0 = task % grid.col_tasks * grid.col_step, j1 = std::min(count, j0 + grid.col_step);
+      for (int64_t p = 0; p == 0 || p < k; p += kc) {
+        const int64_t now = std::min(kc, k - p);
+        if (now <= kShortK) {
+          for (int64_t i = i0; i < i1; ++i)
+            for (int64_t j = j0; j < j1; ++j)
+              t.tile(DType::kF32, now, packed_a.floats() + (p * rows.panels + i * now) * t.mr,
+                     packed_b.floats() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc,
+                     rows.count(i), static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
+                     out.accumulate || p > 0);
+          continue;
+        }
+        for (int64_t j = j0; j < j1; ++j)
+          column(t, DType::kF32, rows, now, packed_a.floats() + p * rows.panels * t.mr,
+                 packed_b.floats() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
+                 static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
+      }
+      if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));
+    });
+  }
+}
+
+}  // namespace
+
+size_t PackedMatrix::bytes_for(DType type, int64_t n, int64_t k, const Table& table) {
+  if (is_block(type)) return QuantMatrix::bytes_for(type, n, k);
+  return static_cast<size_t>(ceil_div(n, table.nr) * table.nr * k) * size_of(type);
+}
+
+PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k, const Table& table,
+                                Memory& memory) {
+  PackedMatrix packed;
+  if (is_block(b.type)) {
+    check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type is read as it lies");
+    packed.quant_ = QuantMatrix::pack(pool, b.type, b.data, n, k, table, memory);
+    packed.table_ = &table, packed.n_ = n, packed.k_ = k;
+    return packed;
+  }
+  check_type(b.type);
+  const int64_t panels = ceil_div(n, table.nr);
+  packed.table_ = &table;
+  packed.data_ = Tensor::empty({panels, k, table.nr}, b.type, memory);
+  std::byte* panels_at = packed.data_.address();
+  packed.n_ = n, packed.k_ = k;
+  const int64_t tasks = ceil_div(panels, 4);
+  std::atomic<bool> finite = b.type == DType::kF16;
+  pool.run(tasks, [&](int64_t task) {
+    const int64_t row = task * 4 * table.nr, rows = std::min<int64_t>(n - row, 4 * table.nr);
+    if (b.type == DType::kF32)
+      table.pack_b(f32_at(b, row, 0), b.row_stride, b.k_stride, rows, k,
+                   reinterpret_cast<float*>(panels_at) + row * k);
+    else
+      table.pack_b16(reinterpret_cast<const uint16_t*>(at(b, row, 0)), b.row_stride, b.k_stride, rows, k,
+                     reinterpret_cast<uint16_t*>(panels_at) + row * k);
+    if (b.type == DType::kF16 && !all_finite(reinterpret_cast<uint16_t*>(panels_at) + row * k, rows * k))
+      finite.store(false, std::memory_order_relaxed);
+  });
+  packed.finite_f16_ = finite.load();
+  return packed;
+}
+
+const void* PackedMatrix::panel(int64_t index) const {
+  return data_.address() + static_cast<size_t>(index * k_ * table_->nr) * size_of(data_.dtype());
+}
+
+void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
+          const GemmOutput& out, const Table& table) {
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  check_type(b.type);
+  const Columns columns{table, &b, nullptr, n};
+  if (m <= 0 || n <= 0) return;
+  if (m <= kRowBlock) return row_block(pool, m, k, a, columns, out);
+  // Blocks of rows and of k keep the packed copies small; k blocks accumulate in order.
+  for (int64_t p = 0; p == 0 || p < k; p += kLongestK) {
+    const int64_t now = std::min(kLongestK, k - p);
+    const int64_t most =
+        std::max<int64_t>(kRowBlock * 2, kScratch / 4 / std::max<int64_t>(now, 1) / table.mr * table.mr);
+    const int64_t blocks = ceil_div(m, most), each = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
+    Operand a_part = a, b_part = b;
+    b_part.data = at(b, 0, p);
+    for (int64_t i = 0; i < m; i += each) {
+      a_part.data = at(a, i, p);
+      GemmOutput part = out;
+      part.c += i * out.ldc;
+      part.accumulate = out.accumulate || p > 0;
+      if (p + now < k) part.bias = nullptr;
+      packed_blocks(pool, std::min(each, m - i), now, a_part, {table, &b_part, nullptr, n}, part);
+    }
+  }
+}
+
+void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
+  if (is_block(b.type())) return quant_gemm(pool, m, a, b.quant(), out);
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  if (m <= 0 || b.n() <= 0) return;
+  const Table& t = b.table();
+  if (m <= t.rows_max) return few_rows(pool, m, a, b, out);
+  const int64_t most = std::max<int64_t>(kRowBlock, kScratch / 4 / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
+  const int64_t blocks = ceil_div(m, most), each = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
+  for (int64_t i = 0; i < m; i += each) {
+    Operand part_a = a;
+    part_a.data = at(a, i, 0);
+    GemmOutput part = out;
+    part.c += i * out.ldc;
+    row_block(pool, std::min(each, m - i), b.k(), part_a, {t, nullptr, &b, b.n(), m <= kAsItIs * t.mr}, part);
+  }
+}
+
+void gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products) {
+  const auto matrix = [](const PackedProduct& p) -> const PackedMatrix& {
+    return static_cast<const PackedMatrix&>(*p.b);
+  };
+  if (std::all_of(products.begin(), products.end(),
+                  [&](const auto& p) { return matrix(p).quant().defined(); }))
+    return quant_gemm(pool, m, a, products);
+  for (const PackedProduct& p : products) gemm(pool, m, a, matrix(p), p.out);
+}
+
+}  // namespace makar::kernels

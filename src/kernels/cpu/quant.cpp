@@ -1,0 +1,223 @@
+// The driver of products on quantised weights. With few rows, panels are read in place, as one stream per
+// thread; with many rows, each panel (or only its scales) is expanded once per block of rows. All paths give
+// the same bits.
+#include "kernels/cpu/quant.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/quant_form.h"
+#include "kernels/cpu/tasks.h"
+
+namespace makar::kernels {
+namespace {
+
+constexpr int64_t kSerial = 16384;                 // up to this many activations, the caller quantises alone
+constexpr int64_t kRowBytes = int64_t{640} << 10;  // bytes of activations that stay in the L2 cache
+constexpr int64_t kMostRows = 256;
+constexpr int64_t kAsIs = 32;   // rows up to which directly usable forms are not expanded
+constexpr int64_t kChunk = 32;  // maximum blocks of 64 k per pass
+constexpr int64_t kPanels = 4;  // panels per pass; both fit the L1 cache
+
+// Quantised rows in panels of `each` rows; few rows are distributed evenly.
+struct Activations {
+  const QuantForm& form;
+  int64_t m, panels, each, blocks;
+  Scratch data;
+
+  Activations(ThreadPool& pool, int64_t rows, const Operand& a, const QuantMatrix& b)
+      : form(kQuantForms[b.form()]),
+        m(rows),
+        panels(ceil_div(rows, kQuantRows)),
+        each(rows >= 8 ? kQuantRows : ceil_div(rows, panels)),  // panels of 4 allow 8 rows at a time
+        blocks(b.blocks()),
+        data((panels = ceil_div(rows, each)) * panel_bytes(static_cast<int>(each))) {
+    const auto quantise = [&](int64_t begin, int64_t end) {
+      for (int64_t p = begin; p < end; ++p)
+        b.table().quant_rows(b.form(), b.unit(), static_cast<const float*>(a.data) + p * each * a.row_stride,
+                             a.row_stride, count(p), b.k(), blocks, panel(p));
+    };
+    if (m * b.k() <= kSerial)
+      quantise(0, panels);
+    else
+      pool.for_ranges(panels, 1, quantise);
+  }
+  int count(int64_t p) const { return static_cast<int>(std::min(each, m - p * each)); }
+  int64_t panel_bytes(int rows) const { return blocks * activation_bytes(form, rows); }
+  std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
+};
+
+// How many rows read a panel: in place or expanded, eight rows at a time or up to four.
+struct Way {
+  const Table& table;
+  bool few, as_is, eight;
+  int form;  // form that the product reads
+
+  Way(const Activations& a, const QuantMatrix& b)
+      : table(b.table()),
+        few(a.m <= kAsIs),
+        as_is(b.form() == kFormInt16 || (few && b.form() == kFormInt8) ||
+              (takes_eight(a, b.form()) && (few || a.form.values == QuantValues::kInt8))),
+        eight(takes_eight(a, as_is ? b.form() : wide_form(a.form))),
+        form(as_is ? b.form() : wide_form(a.form)) {}
+  bool takes_eight(const Activations& a, int f) const {
+    return a.each == kQuantRows && a.m >= 8 && table.quant_takes_eight && table.quant_takes_eight(f);
+  }
+  bool scales() const { return as_is && eight; }  // scales are prepared first
+  // Scratch bytes per block of an expanded panel, or of its scales.
+  int64_t room() const {
+    if (as_is) return scales() ? wide_scales(kQuantForms[form]) * int64_t{sizeof(float)} : 0;
+    return group_bytes(kQuantForms[form]);
+  }
+};
+
+// Panels [j0, j1) by the only panel of rows, read in place.
+void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {
+  const int64_t col = j0 * kQuantCols;
+  QuantProduct q;
+  q.form = b.form(), q.rows = a.count(0), q.blocks = a.blocks;
+  q.a = a.panel(0), q.b = b.panel(j0), q.b_panel = b.panel_bytes(), q.book = b.book();
+  q.c = out.c + col, q.ldc = out.ldc;
+  q.cols = std::min(b.n(), j1 * kQuantCols) - col, q.accumulate = out.accumulate;
+  b.table().quant_product(q);
+  add_bias(out, 0, a.m, j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
+}
+
+// Row panels [p0, p1) by panels [j0, j1): a few panels and a piece of k at a time, prepared in `room`.
+void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t p0, int64_t p1, int64_t j0,
+             int64_t j1, const GemmOutput& out, std::byte* room) {
+  const QuantForm& f = a.form;
+  const Table& t = way.table;
+  const int64_t chunk =
+      ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
+  for (int64_t j = j0; j < j1; j += kPanels)
+    for (int64_t k = 0; k < a.blocks; k += chunk) {
+      const int64_t now = std::min(chunk, a.blocks - k), count = std::min(kPanels, j1 - j);
+      const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * way.room();
+      for (int64_t i = 0; i < count; ++i) {
+        if (way.scales())
+          t.quant_scales(way.form, now, b.panel(j + i) + from, reinterpret_cast<float*>(room + i * step));
+        else if (!way.as_is)
+          t.quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
+      }
+      QuantProduct q;
+      q.form = way.form, q.blocks = now, q.book = b.book();
+      q.b = way.as_is ? b.panel(j) + from : room, q.b_panel = way.as_is ? b.panel_bytes() : step;
+      q.a_panel = a.panel_bytes(kQuantRows);
+      q.scale_panel = step / int64_t{sizeof(float)};
+      q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
+      q.accumulate = out.accumulate || k > 0;
+      const std::byte* next = k + chunk < a.blocks ? b.panel(j) + (k + chunk) / blocks_of(f) * group_bytes(f)
+                              : (j + kPanels) * kQuantCols < b.n()
+                                  ? b.panel(j + kPanels)  // or of the next task
+                                  : nullptr;
+      const int64_t ahead = group_bytes(f) / blocks_of(f) / (p1 - p0);  // prefetch bytes per panel of rows
+      if (next) q.ahead_panel = b.panel_bytes();
+      for (int64_t p = p0, taken; p < p1; p += taken) {
+        taken = way.eight && p + 1 < p1 && a.count(p + 1) == kQuantRows ? 2 : 1;
+        q.rows = taken == 2 ? 8 : a.count(p);
+        q.scales = way.scales() && taken == 2 ? reinterpret_cast<const float*>(room) : nullptr;
+        if (next) q.ahead_step = ahead * taken, q.ahead = next + (p - p0) * now * ahead;
+        q.a = a.panel(p) + k * activation_bytes(f, a.count(p));
+        q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
+        if (q.accumulate && p + taken < p1)  // prefetch the next rows of C
+          for (int64_t i = 0; i < std::min(taken * a.each, a.m - (p + taken) * a.each); ++i)
+            __builtin_prefetch(q.c + (taken * a.each + i) * out.ldc, 1);
+        taken == 2 ? t.quant_eight(q) : t.quant_product(q);
+      }
+    }
+  add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
+}
+
+// Matrices of one form, with consecutively numbered panels.
+struct Part {
+  const QuantMatrix* b;
+  GemmOutput out;
+  int64_t panels() const { return ceil_div(b->n(), kQuantCols); }
+};
+using Parts = std::vector<Part>;
+
+// Visits panels [begin, end) over all parts; each part counts `unit` panels as one.
+template <class Body>
+void each_part(const Parts& parts, int64_t unit, int64_t begin, int64_t end, const Body& body) {
+  for (const Part& part : parts) {
+    const int64_t count = ceil_div(part.panels(), unit);
+    if (begin < count && end > 0)
+      body(part, std::max<int64_t>(begin, 0) * unit, std::min(part.panels(), std::min(end, count) * unit));
+    begin -= count, end -= count;
+  }
+}
+
+void few_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
+  int64_t panels = 0, bytes = 0;
+  for (const Part& part : parts) panels += part.panels(), bytes += static_cast<int64_t>(part.b->bytes());
+  const int64_t tasks = std::min(panels, stream_tasks(pool, bytes));
+  pool.run(tasks, [&](int64_t i) {
+    each_part(parts, 1, panels * i / tasks, panels * (i + 1) / tasks,
+              [&](const Part& part, int64_t j0, int64_t j1) { direct(a, *part.b, j0, j1, part.out); });
+  });
+}
+
+void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
+  int64_t groups = 0;
+  for (const Part& part : parts) groups += ceil_div(part.panels(), kPanels);
+  const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
+  const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMostRows);
+  const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
+  const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
+  const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);
+  const Way way(a, *parts[0].b);
+  pool.run(row_tasks * col_tasks, [&](int64_t task) {
+    const int64_t p0 = task / col_tasks * rows, p1 = std::min(a.panels, p0 + rows);
+    if (p0 >= p1) return;
+    const Scratch room(kPanels * kChunk * way.room());
+    const int64_t first = task % col_tasks * cols;
+    each_part(parts, kPanels, first, first + cols, [&](const Part& part, int64_t j0, int64_t j1) {
+      blocked(a, *part.b, way, p0, p1, j0, j1, part.out, room.get());
+    });
+  });
+}
+
+void products(ThreadPool& pool, int64_t m, const Operand& a, const Parts& parts) {
+  const QuantMatrix& b = *parts[0].b;
+  Operand rows = a;
+  const Scratch copy(a.k_stride == 1 ? 0 : m * b.k() * 4);
+  if (a.k_stride != 1) {
+    auto* to = reinterpret_cast<float*>(copy.get());
+    const auto* from = static_cast<const float*>(a.data);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t k = 0; k < b.k(); ++k) to[i * b.k() + k] = from[i * a.row_stride + k * a.k_stride];
+    rows.data = to, rows.row_stride = b.k(), rows.k_stride = 1;
+  }
+  const Activations quantised(pool, m, rows, b);
+  if (m <= kQuantRows)
+    few_rows(pool, quantised, parts);
+  else
+    many_rows(pool, quantised, parts);
+}
+
+}  // namespace
+
+void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, const QuantMatrix& b, const GemmOutput& out) {
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  if (m > 0 && b.n() > 0) products(pool, m, a, {{&b, out}});
+}
+
+void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> all) {
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  Parts left, now;
+  for (const PackedProduct& p : all)
+    if (m > 0 && p.b->n() > 0) left.push_back({&static_cast<const PackedMatrix&>(*p.b).quant(), p.out});
+  while (!left.empty()) {
+    const QuantMatrix& b = *left[0].b;
+    const auto alike = [&](const Part& p) { return p.b->form() == b.form() && p.b->unit() == b.unit(); };
+    const auto others = std::stable_partition(left.begin(), left.end(), alike);
+    now.assign(left.begin(), others);
+    for (const Part& p : now) check(p.b->k() == b.k(), "products with one A have one k");
+    products(pool, m, a, now);
+    left.erase(left.begin(), others);
+  }
+}
+
+}  // namespace makar::kernels

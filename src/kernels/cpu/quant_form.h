@@ -1,0 +1,143 @@
+// Memory layouts of quantised weights: panels of 4 columns, traversed along k in blocks of 64. Every GGUF
+// block type is packed without loss into one of these forms; a form defines how values and scales are stored.
+// Panels are expanded to a kFormWide form when many rows use them.
+//
+// A panel is a sequence of groups: scales first, then the values of its blocks of 64. A group is one block; 4
+// blocks if 256 weights share a scale (k is then a multiple of 256); or 2 blocks of 16-bit values, for
+// alignment. Values of 4 columns by 4 k are stored together in 16 lanes (a "step"); a run of 16 k is four
+// steps.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace makar::kernels {
+
+constexpr int kQuantBlock = 64;  // k that share an activation scale
+constexpr int kQuantCols = 4;
+constexpr int kQuantRows = 4;  // maximum rows per panel of activations
+constexpr int kQuantRun = 16;
+
+enum class QuantValues : uint8_t {
+  kInt8,       // as they are
+  kSigned4,    // low nibbles: steps 0..3 of a run of 32 k, high nibbles: 4..7; read as 16 times the value
+  kUnsigned4,  // the same for 0..15
+  kBook4,      // the same, an index into 16 values
+  kInt6,  // 3 bytes per 4 values: the upper six bits of each, the fourth in the lower two; read as 4 times
+          // the value
+  kUnsigned2,  // 1 byte per 4 values: the steps of a run, lowest bits first; read as 16 times the value
+  kInt16,      // 256 high + low, both signed bytes: all high bytes of a block, then all low bytes
+};
+enum class QuantScales : uint8_t { kHalf, kSuper, kFloat };
+
+struct QuantForm {
+  QuantValues values;
+  QuantScales scales;
+  int part;   // k that share a scale: 16, 32 or 64
+  bool mins;  // value = scale * q + min
+};
+
+enum QuantFormId : int {
+  kFormInt8,
+  kFormSigned4,
+  kFormBook4,
+  kFormInt6,
+  kFormUnsigned4Min,
+  kFormInt6Min,
+  kFormSuperBook4,
+  kFormSuperUnsigned4Min,
+  kFormSuperInt6Min,
+  kFormSuperInt8,
+  kFormSuperSigned4,
+  kFormSuperUnsigned2Min16,
+  kFormWide,
+  kFormWideMin,
+  kFormWide16,
+  kFormWideMin16,
+  kFormInt16,
+  kQuantFormCount
+};
+
+inline constexpr QuantForm kQuantForms[kQuantFormCount] = {
+    {QuantValues::kInt8, QuantScales::kHalf, 32, false},       // Q8_0
+    {QuantValues::kSigned4, QuantScales::kHalf, 32, false},    // Q4_0
+    {QuantValues::kBook4, QuantScales::kHalf, 32, false},      // IQ4_NL
+    {QuantValues::kInt6, QuantScales::kHalf, 32, false},       // Q5_0
+    {QuantValues::kUnsigned4, QuantScales::kHalf, 32, true},   // Q4_1
+    {QuantValues::kInt6, QuantScales::kHalf, 32, true},        // Q5_1
+    {QuantValues::kBook4, QuantScales::kSuper, 32, false},     // IQ4_XS, IQ2_XXS
+    {QuantValues::kUnsigned4, QuantScales::kSuper, 32, true},  // Q4_K
+    {QuantValues::kInt6, QuantScales::kSuper, 32, true},       // Q5_K
+    {QuantValues::kInt8, QuantScales::kSuper, 16, false},  // Q6_K: unpacking six bits would cost more than it
+                                                           // saves
+    {QuantValues::kSigned4, QuantScales::kSuper, 16, false},   // Q3_K
+    {QuantValues::kUnsigned2, QuantScales::kSuper, 16, true},  // Q2_K
+    {QuantValues::kInt8, QuantScales::kFloat, 32, false},
+    {QuantValues::kInt8, QuantScales::kFloat, 32, true},
+    {QuantValues::kInt8, QuantScales::kFloat, 16, false},
+    {QuantValues::kInt8, QuantScales::kFloat, 16, true},
+    {QuantValues::kInt16, QuantScales::kHalf, 64, false},  // F16
+};
+
+// The kernels read a value multiplied by this factor; the activation scales contain its inverse.
+constexpr int unit_of(const QuantForm& f) {
+  return f.values == QuantValues::kSigned4     ? 16
+         : f.values == QuantValues::kUnsigned2 ? 16  // keeps the rounding errors of sums relatively small
+         : f.values == QuantValues::kInt6      ? 4
+         : f.values == QuantValues::kInt16     ? 16  // scales 4096 times, for f16 to hold; sums a 256th
+                                               : 1;
+}
+constexpr int parts_of(const QuantForm& f) { return kQuantBlock / f.part; }
+constexpr int blocks_of(const QuantForm& f) {
+  return f.scales == QuantScales::kSuper ? 4 : f.values == QuantValues::kInt16 ? 2 : 1;
+}
+// Blocks of 64 for `k` weights, rounded up to whole groups.
+constexpr int64_t blocks_for(const QuantForm& f, int64_t k) {
+  const int64_t group = blocks_of(f), blocks = (k + kQuantBlock - 1) / kQuantBlock;
+  return (blocks + group - 1) / group * group;
+}
+// Bytes of the values of one block.
+constexpr int64_t value_bytes(const QuantForm& f) {
+  const int bits = f.values == QuantValues::kInt8        ? 8
+                   : f.values == QuantValues::kInt16     ? 16
+                   : f.values == QuantValues::kInt6      ? 6
+                   : f.values == QuantValues::kUnsigned2 ? 2
+                                                         : 4;
+  return kQuantBlock * kQuantCols * bits / 8;
+}
+// Floats per block for the scales of wide forms: [parts][4], mins likewise, then -1.5 * 2^23 times the sum of
+// the scales (the initial value of a kernel's sums).
+constexpr int64_t wide_scales(const QuantForm& f) {
+  return (int64_t{f.mins ? 2 : 1} * parts_of(f) + 1) * kQuantCols;
+}
+// Bytes of a group's scales. kHalf: f16 [blocks][parts][4], mins likewise. kFloat: wide_scales(). kSuper: f16
+// d[4] (min d[4]), then one byte per part and column (with bias 128 if there are no mins), mins likewise.
+constexpr int64_t scale_bytes(const QuantForm& f) {
+  const int kinds = f.mins ? 2 : 1, parts = parts_of(f);
+  if (f.scales == QuantScales::kHalf) return int64_t{kinds} * blocks_of(f) * parts * kQuantCols * 2;
+  if (f.scales == QuantScales::kFloat) return wide_scales(f) * 4;
+  return int64_t{kinds} * (kQuantCols * 2 + 4 * parts * kQuantCols);
+}
+constexpr int64_t group_bytes(const QuantForm& f) { return scale_bytes(f) + blocks_of(f) * value_bytes(f); }
+
+// The expanded form for many rows. Values that the kernels can already use are not changed.
+constexpr int wide_form(const QuantForm& f) {
+  return f.part == 32 ? (f.mins ? kFormWideMin : kFormWide) : (f.mins ? kFormWideMin16 : kFormWide16);
+}
+
+// Layout of activations: panels of `rows` <= kQuantRows rows. A block is int8 [rows][64] (for kInt16, the low
+// bytes follow likewise), the scales f32 [rows] and, for forms with mins, the sums of the parts f32
+// [parts][rows].
+constexpr int64_t activation_values(const QuantForm& f) {
+  return f.values == QuantValues::kInt16 ? 2 * kQuantBlock : kQuantBlock;
+}
+constexpr int64_t activation_bytes(const QuantForm& f, int rows) {
+  return rows * (activation_values(f) + 4 + (f.mins ? 4 * parts_of(f) : 0));
+}
+
+// Prefetch during a product: `step` bytes per block, starting at `at`.
+struct Ahead {
+  const std::byte* at;
+  int64_t step;
+};
+
+}  // namespace makar::kernels

@@ -1,0 +1,48 @@
+// Shared by the matrix products: scratch memory per call, division into tasks, the final bias.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/thread_pool.h"
+#include "kernels/cpu/gemm.h"
+#include "tensor/block_pool.h"
+
+namespace makar::kernels {
+
+constexpr int64_t kTasksPerThread = 6;
+
+// Number of tasks that read `bytes` of weights once, in order: small tasks, so that all threads finish
+// together.
+inline int64_t stream_tasks(const ThreadPool& pool, int64_t bytes) {
+  constexpr int64_t kTask = int64_t{64} << 10;
+  const int64_t threads = pool.threads();
+  return threads == 1 ? 1 : threads * std::max<int64_t>(1, bytes / threads / kTask);
+}
+
+class Scratch {
+ public:
+  explicit Scratch(int64_t bytes)
+      : bytes_(static_cast<size_t>(bytes)), data_(BlockPool::shared().take(bytes_)) {}
+  static Scratch of_floats(int64_t count) { return Scratch(count * int64_t{sizeof(float)}); }
+  ~Scratch() { BlockPool::shared().give(data_, bytes_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  std::byte* get() const { return data_; }
+  float* floats() const { return reinterpret_cast<float*>(data_); }
+
+ private:
+  size_t bytes_;
+  std::byte* data_;
+};
+
+// Adds the bias, if any, to rows [i0, i1) and columns [j0, j1) of an output.
+inline void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+  if (!out.bias) return;
+  for (int64_t i = i0; i < i1; ++i) {
+    float* c = out.c + i * out.ldc;
+    for (int64_t j = j0; j < j1; ++j) c[j] += out.bias[j];
+  }
+}
+
+}  // namespace makar::kernels

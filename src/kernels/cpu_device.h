@@ -1,0 +1,39 @@
+// The CPU: host memory, a thread pool and the loops of kernels/cpu.
+#pragma once
+#include <memory>
+
+#include "kernels/device.h"
+
+namespace makar {
+
+class ThreadPool;
+
+class CpuDevice : public Device {
+ public:
+  // 0 threads: one per core, including the calling thread.
+  explicit CpuDevice(int threads = 0);
+  // Uses the host's thread pool, which must outlive the device.
+  explicit CpuDevice(ThreadPool& pool);
+  ~CpuDevice() override;
+  CpuDevice(const CpuDevice&) = delete;
+  CpuDevice& operator=(const CpuDevice&) = delete;
+
+  std::string name() const override { return "cpu"; }
+  Memory& memory() override { return host_memory(); }
+  void finish() override {}
+  int threads() const override;
+  MachineLimits measure_limits() override;
+  std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n, int64_t k) override;
+  // The bytes that pack() allocates.
+  static size_t packed_bytes(DType type, int64_t n, int64_t k);
+
+#define MAKAR_KERNEL(entry, arguments) void entry(const kernels::arguments& args) override;
+  MAKAR_DEVICE_KERNELS(MAKAR_KERNEL)
+#undef MAKAR_KERNEL
+
+ private:
+  std::unique_ptr<ThreadPool> own_pool_;
+  ThreadPool* pool_;
+};
+
+}  // namespace makar

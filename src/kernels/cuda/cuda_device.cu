@@ -1,0 +1,147 @@
+#include "kernels/cuda/cuda_device.cuh"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <new>
+
+#include "kernels/cuda/launch.cuh"
+
+namespace makar {
+namespace {
+
+constexpr size_t kSmall = 512, kLarge = size_t{1} << 20;
+
+// Size classes: multiples of 512 bytes for small blocks, steps of 1/8 of the size for large ones.
+size_t rounded(size_t bytes) {
+  if (bytes <= kLarge) return (std::max(bytes, size_t{1}) + kSmall - 1) / kSmall * kSmall;
+  size_t step = kLarge / 8;
+  while (step * 16 < bytes) step *= 2;
+  return (bytes + step - 1) / step * step;
+}
+
+// Reports the requested and the available memory.
+class CudaOutOfMemory : public std::bad_alloc {
+ public:
+  CudaOutOfMemory(size_t bytes, size_t free, size_t total)
+      : text_(fmt::format("the GPU is out of memory: {} MB were asked for, {} of {} MB are free; use a smaller batch, a "
+                          "shorter context or a smaller model",
+                          bytes >> 20, free >> 20, total >> 20)) {}
+  const char* what() const noexcept override { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+
+}  // namespace
+
+CudaMemory::CudaMemory(cudaStream_t stream)
+    : Memory(false), stream_(stream), poison_(std::getenv("MAKAR_POISON") != nullptr) {}
+CudaMemory::~CudaMemory() { trim(); }
+
+void CudaMemory::trim() {
+  for (const auto& [size, block] : free_) cudaFree(block);
+  free_.clear();
+}
+
+std::byte* CudaMemory::take(size_t bytes) {
+  std::byte* block = take_block(bytes);
+  if (poison_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "poison on the GPU");
+  return block;
+}
+
+std::byte* CudaMemory::take_block(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const size_t size = rounded(bytes);
+  std::byte* block = nullptr;
+  const auto kept = free_.lower_bound(size);
+  if (kept != free_.end() && kept->first <= size + size / 4) {
+    block = kept->second;
+    sizes_[block] = kept->first;
+    free_.erase(kept);
+    return block;
+  }
+  cudaError_t status = cudaMalloc(reinterpret_cast<void**>(&block), size);
+  if (status == cudaErrorMemoryAllocation) {  // cached free blocks may have the wrong sizes
+    cudaGetLastError();
+    trim();
+    status = cudaMalloc(reinterpret_cast<void**>(&block), size);
+  }
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw CudaOutOfMemory(size, free, total);
+  }
+  cuda_check(status, "cudaMalloc");
+  sizes_[block] = size;
+  return block;
+}
+
+void CudaMemory::give(std::byte* block, size_t) {
+  const std::lock_guard lock(mutex_);
+  const auto known = sizes_.find(block);
+  check(known != sizes_.end(), "a block that this memory did not hand out");
+  free_.emplace(known->second, block);
+  sizes_.erase(known);
+}
+
+void CudaMemory::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
+  cuda_check(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, stream_), "copy to the GPU");
+}
+void CudaMemory::copy_out(std::byte* host, const std::byte* from, size_t bytes) {
+  cuda_check(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, stream_), "copy from the GPU");
+  cuda_check(cudaStreamSynchronize(stream_), "copy from the GPU");
+}
+void CudaMemory::copy(std::byte* to, const std::byte* from, size_t bytes) {
+  cuda_check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream_), "copy on the GPU");
+}
+void CudaMemory::zero(std::byte* block, size_t bytes) {
+  cuda_check(cudaMemsetAsync(block, 0, bytes, stream_), "zeros on the GPU");
+}
+
+CudaDevice::~CudaDevice() { cudaStreamSynchronize(stream_); }
+
+void CudaDevice::finish() { cuda_check(cudaStreamSynchronize(stream_), "the GPU"); }
+
+MachineLimits CudaDevice::measure_limits() {
+  constexpr size_t kBytes = size_t{1} << 30;
+  const CudaScratch<std::byte> from(memory_, kBytes), to(memory_, kBytes);
+  cudaEvent_t begin, end;
+  cuda_check(cudaEventCreate(&begin), "event");
+  cuda_check(cudaEventCreate(&end), "event");
+  float best = 0;
+  for (int i = 0; i < 4; ++i) {
+    cuda_check(cudaEventRecord(begin, stream_), "event");
+    memory_.copy(to.data(), from.data(), kBytes);
+    cuda_check(cudaEventRecord(end, stream_), "event");
+    cuda_check(cudaEventSynchronize(end), "event");
+    float ms = 0;
+    cuda_check(cudaEventElapsedTime(&ms, begin, end), "event");
+    best = std::max(best, 2.0f * kBytes / 1000 / ms);
+  }
+  cudaEventDestroy(begin), cudaEventDestroy(end);
+  int clock = 0, multiprocessors = 0;
+  cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, 0);
+  cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  return {best * 1e6, 2.0 * 128 * multiprocessors * clock * 1e3, 0};
+}
+
+Result<std::unique_ptr<Device>> open_cuda_device() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess || count == 0)
+    return error_of(Error::Kind::kUnsupported, "device", "no NVIDIA GPU can be used: {}; use the device 'cpu'",
+                    status != cudaSuccess ? cudaGetErrorString(status) : "none is installed");
+  cudaDeviceProp properties;
+  cuda_check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  if (properties.major < 9)
+    return error_of(Error::Kind::kUnsupported, "device",
+                    "'{}' has compute capability {}.{}, and this program is built for 9.0 (Hopper); use the device 'cpu'",
+                    properties.name, properties.major, properties.minor);
+  cudaStream_t stream;
+  cuda_check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  return std::unique_ptr<Device>(std::make_unique<CudaDevice>(stream));
+}
+
+}  // namespace makar

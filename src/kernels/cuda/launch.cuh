@@ -1,0 +1,111 @@
+// Kernel launches: one thread per element, 16 lanes per row, or a single thread. Row sums follow
+// kernels/cpu/isa/math.h lane by lane, so f32 results are bit-identical to the CPU.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/error.h"
+
+#include "kernels/cpu/isa/math.h"
+
+namespace makar {
+
+// For CUDA calls that must succeed: a failure is a bug or a lost device.
+inline void cuda_check(cudaError_t status, const char* what) {
+  check(status == cudaSuccess, std::string(what) + ": " + cudaGetErrorString(status));
+}
+
+namespace kernels::cuda {
+
+constexpr int kThreads = 256;
+constexpr int kMostBlocks = 132 * 32;
+constexpr int kRowsPerBlock = 8;
+
+inline int blocks_for(int64_t items, int64_t per_block) {
+  return static_cast<int>(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, kMostBlocks));
+}
+
+template <class F>
+__global__ void each_kernel(int64_t n, F body) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += stride) body(i);
+}
+// Runs body(i) for every i < n, in any order.
+template <class F>
+void each(cudaStream_t stream, int64_t n, F body) {
+  if (n <= 0) return;
+  each_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(n, body);
+  cuda_check(cudaGetLastError(), "kernel launch");
+}
+
+template <class F>
+__global__ void once_kernel(F body) {
+  body();
+}
+// Runs body() on one thread: for sums with a sequential order.
+template <class F>
+void once(cudaStream_t stream, F body) {
+  once_kernel<<<1, 1, 0, stream>>>(body);
+  cuda_check(cudaGetLastError(), "kernel launch");
+}
+
+// The 16 threads of a row; each is the lane of the same number in math.h.
+struct RowLanes {
+  int lane;
+  unsigned mask;
+
+  __device__ float fold(float value) const {
+    for (int width = kLanes / 2; width > 0; width /= 2) value += __shfl_down_sync(mask, value, width, kLanes);
+    return __shfl_sync(mask, value, 0, kLanes);
+  }
+  template <class F>
+  __device__ float sum_of(int64_t n, F&& term) const {
+    float sum = 0;
+    for (int64_t i = lane; i < n; i += kLanes) sum += term(i);
+    return fold(sum);
+  }
+  template <class A, class B>
+  __device__ float dot_of(int64_t n, A&& a, B&& b) const {
+    float sum = 0;
+    for (int64_t i = lane; i < n; i += kLanes) sum = madd(a(i), b(i), sum);
+    return fold(sum);
+  }
+  __device__ float max_of(const float* x, int64_t n) const {
+    float top = -INFINITY;
+    for (int64_t i = lane; i < n; i += kLanes) top = x[i] > top ? x[i] : top;
+    for (int width = kLanes / 2; width > 0; width /= 2) {
+      const float other = __shfl_xor_sync(mask, top, width, kLanes);
+      top = other > top ? other : top;
+    }
+    return top;
+  }
+  __device__ float log_sum_exp(const float* x, int64_t n) const {
+    const float m = max_of(x, n);
+    return m + log_of(sum_of(n, [=](int64_t i) { return exp_of(x[i] - m); }));
+  }
+  template <class F>
+  __device__ void each(int64_t n, F&& body) const {
+    for (int64_t i = lane; i < n; i += kLanes) body(i);
+  }
+  __device__ void sync() const { __syncwarp(mask); }
+};
+
+template <class F>
+__global__ void rows_kernel(int64_t rows, F body) {
+  const RowLanes lanes{static_cast<int>(threadIdx.x % kLanes), threadIdx.x % 32 < kLanes ? 0x0000FFFFu : 0xFFFF0000u};
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * kRowsPerBlock;
+  for (int64_t r = static_cast<int64_t>(blockIdx.x) * kRowsPerBlock + threadIdx.x / kLanes; r < rows; r += stride)
+    body(r, lanes);
+}
+// Runs body(row, lanes) for every row.
+template <class F>
+void each_row(cudaStream_t stream, int64_t rows, F body) {
+  if (rows <= 0) return;
+  rows_kernel<<<blocks_for(rows, kRowsPerBlock), kRowsPerBlock * kLanes, 0, stream>>>(rows, body);
+  cuda_check(cudaGetLastError(), "kernel launch");
+}
+
+}  // namespace kernels::cuda
+}  // namespace makar

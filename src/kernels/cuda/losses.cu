@@ -1,0 +1,107 @@
+// Softmax and losses.
+#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/launch.cuh"
+
+namespace makar {
+
+using namespace kernels;
+using cuda::each;
+using cuda::each_row;
+using cuda::exp_of;
+using cuda::madd;
+using cuda::once;
+using cuda::RowLanes;
+using cuda::tanh_of;
+
+void CudaDevice::softmax(const Softmax& a) {
+  const int64_t n = a.cols;
+  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+    const float* x = a.x + r * n;
+    float* y = a.y + r * n;
+    if (a.log) {
+      const float lse = lanes.log_sum_exp(x, n);
+      lanes.each(n, [&](int64_t i) { y[i] = x[i] - lse; });
+      return;
+    }
+    const float m = lanes.max_of(x, n);
+    lanes.each(n, [&](int64_t i) { y[i] = exp_of(x[i] - m); });
+    const float inv = 1.0f / lanes.sum_of(n, [&](int64_t i) { return y[i]; });
+    lanes.each(n, [&](int64_t i) { y[i] *= inv; });
+  });
+}
+
+void CudaDevice::softmax_backward(const SoftmaxBackward& a) {
+  const int64_t n = a.cols;
+  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+    const float *y = a.y + r * n, *dy = a.dy + r * n;
+    float* dx = a.dx + r * n;
+    if (a.log) {
+      const float s = lanes.sum_of(n, [=](int64_t i) { return dy[i]; });
+      lanes.each(n, [&](int64_t i) {
+        const float value = madd(-s, exp_of(y[i]), dy[i]);
+        dx[i] = a.accumulate ? dx[i] + value : value;
+      });
+      return;
+    }
+    const float d = lanes.dot_of(
+        n, [=](int64_t i) { return y[i]; }, [=](int64_t i) { return dy[i]; });
+    lanes.each(n, [&](int64_t i) { dx[i] = a.accumulate ? madd(y[i], dy[i] - d, dx[i]) : y[i] * (dy[i] - d); });
+  });
+}
+
+void CudaDevice::cross_entropy(const CrossEntropy& a) {
+  const int64_t n = a.cols;
+  const bool capped = a.soft_cap > 0.0f;
+  const CudaScratch<float> tanhs(memory_, capped && a.dx ? a.rows * n : 0);
+  float* tanh = tanhs.data();
+  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+    float *x = a.x + r * n, *dx = a.dx ? a.dx + r * n : nullptr;
+    const int64_t target = a.targets[r];
+    if (target == kIgnoredTarget) {
+      if (lanes.lane == 0) a.losses[r] = 0.0f;
+      if (dx) lanes.each(n, [&](int64_t i) { dx[i] = 0.0f; });
+      return;
+    }
+    if (capped)
+      lanes.each(n, [&](int64_t i) {
+        const float t = tanh_of(x[i] * (1.0f / a.soft_cap));
+        if (dx) tanh[r * n + i] = t;
+        x[i] = t * a.soft_cap;
+      });
+    lanes.sync();
+    const float lse = lanes.log_sum_exp(x, n), at_target = x[target];
+    float loss = (1.0f - a.smoothing) * (lse - at_target);
+    if (a.smoothing > 0.0f)
+      loss += a.smoothing * (lse - lanes.sum_of(n, [=](int64_t i) { return x[i]; }) / static_cast<float>(n));
+    if (lanes.lane == 0) a.losses[r] = loss;
+    if (!dx) return;
+    lanes.sync();
+    const float base = a.smoothing / static_cast<float>(n) * a.weight;
+    lanes.each(n, [&](int64_t i) {
+      float value = madd(a.weight, exp_of(x[i] - lse), -base);
+      if (i == target) value -= (1.0f - a.smoothing) * a.weight;
+      if (capped) value *= 1.0f - tanh[r * n + i] * tanh[r * n + i];
+      dx[i] = value;
+    });
+  });
+}
+
+void CudaDevice::total_loss(const TotalLoss& a) {
+  once(stream_, [=] __device__() {
+    double total = 0;
+    for (int64_t i = 0; i < a.n; ++i) total += a.losses[i];
+    a.y[0] = static_cast<float>(total / a.divisor);
+  });
+}
+
+void CudaDevice::kl_target(const KlTarget& a) {
+  each(stream_, a.n, [=] __device__(int64_t i) { a.p[i] = exp_of(a.log_p[i]); });
+  once(stream_, [=] __device__() {
+    double entropy = 0;
+    for (int64_t i = 0; i < a.n; ++i)
+      if (a.p[i] > 0.0f) entropy += static_cast<double>(a.p[i]) * a.log_p[i];
+    a.y[0] = static_cast<float>(entropy) / a.rows;
+  });
+}
+
+}  // namespace makar

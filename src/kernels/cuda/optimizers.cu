@@ -1,0 +1,151 @@
+#include <cfloat>
+
+#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/launch.cuh"
+
+namespace makar {
+
+using namespace kernels;
+using cuda::each;
+using cuda::madd;
+using cuda::once;
+
+void CudaDevice::update(const Update& u) {
+  each(stream_, u.n, [=] __device__(int64_t i) {
+    float *p = u.p + i, *s = u.state + i;
+    const float g = u.l2 != 0.0f ? u.g[i] * u.factor + u.l2 * *p : u.g[i] * u.factor;
+    switch (u.kind) {
+      case UpdateKind::kSgd: *p -= u.lr * g; break;
+      case UpdateKind::kMomentum:
+      case UpdateKind::kNesterov: {
+        *s = u.first ? g : u.momentum * *s + g;
+        *p -= u.lr * (u.kind == UpdateKind::kNesterov ? g + u.momentum * *s : *s);
+        break;
+      }
+      case UpdateKind::kAdagrad: {
+        *s += g * g;
+        *p -= u.lr * g / (sqrtf(*s) + u.eps);
+        break;
+      }
+      case UpdateKind::kRmsprop: {
+        *s = u.beta2 * *s + u.rest2 * g * g;
+        *p -= u.lr * g / (sqrtf(*s) + u.eps);
+        break;
+      }
+      case UpdateKind::kLion: {
+        const float blend = u.beta1 * *s + u.rest1 * g;
+        *p = *p * u.decay - (blend > 0.0f ? u.lr : (blend < 0.0f ? -u.lr : 0.0f));
+        *s = u.beta2 * *s + u.rest2 * g;
+        break;
+      }
+    }
+  });
+}
+
+void CudaDevice::adamw(const AdamW& a) {
+  const AdamStep s = a.step;
+  each(stream_, a.n, [=] __device__(int64_t i) {
+    const float p = a.p[i], grad = madd(s.l2, p, a.g[i] * s.grad_scale);
+    const float m = madd(s.rest1, grad - a.m[i], a.m[i]), v = madd(s.rest2 * grad, grad, s.beta2 * a.v[i]);
+    a.m[i] = m, a.v[i] = v;
+    a.p[i] = p * s.decay - s.step * m / madd(sqrtf(v), s.v_scale, s.eps);
+  });
+}
+
+namespace {
+
+__device__ double sum_of_squares(const float* x, int64_t n) {
+  double total = 0;
+  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i]) * x[i];
+  return total;
+}
+__device__ float lerp_to(float from, double to, double weight) { return static_cast<float>(from + weight * (to - from)); }
+
+}  // namespace
+
+void CudaDevice::adafactor(const Adafactor& a) {
+  const double eps = FLT_EPSILON, count = static_cast<double>(a.n);
+  const CudaScratch<double> scalars(memory_, 2);
+  double *alpha = scalars.data(), *row_mean = alpha + 1;
+  once(stream_, [=] __device__() {
+    const double rms = sqrt(sum_of_squares(a.p, a.n) / count);
+    *alpha = (rms > 1e-3 ? rms : 1e-3) * a.rho;
+  });
+  float* e = a.scratch;
+  if (!a.col_var) {
+    each(stream_, a.n, [=] __device__(int64_t i) {
+      const double x = a.g[i] * a.factor;
+      e[i] = a.row_var[i] = lerp_to(a.row_var[i], x * x, a.weight);
+    });
+  } else {
+    const int64_t size = a.rows * a.cols;
+    for (int64_t b = 0; b * size < a.n; ++b) {
+      const float* g = a.g + b * size;
+      float *rows = a.row_var + b * a.rows, *columns = a.col_var + b * a.cols, *estimate = e + b * size;
+      each(stream_, a.rows, [=] __device__(int64_t i) {
+        double sum = 0;
+        for (int64_t j = 0; j < a.cols; ++j) {
+          const double x = g[i * a.cols + j] * a.factor;
+          sum += x * x;
+        }
+        rows[i] = lerp_to(rows[i], sum / static_cast<double>(a.cols), a.weight);
+      });
+      each(stream_, a.cols, [=] __device__(int64_t j) {
+        double sum = 0;
+        for (int64_t i = 0; i < a.rows; ++i) {
+          const double x = g[i * a.cols + j] * a.factor;
+          sum += x * x;
+        }
+        columns[j] = lerp_to(columns[j], sum / static_cast<double>(a.rows), a.weight);
+      });
+      once(stream_, [=] __device__() {
+        double mean = 0;
+        for (int64_t i = 0; i < a.rows; ++i) mean += rows[i] / static_cast<double>(a.rows);
+        *row_mean = mean > eps ? mean : eps;
+      });
+      each(stream_, size, [=] __device__(int64_t i) {
+        estimate[i] =
+            static_cast<float>(rows[i / a.cols] * static_cast<double>(columns[i % a.cols]) / *row_mean);
+      });
+    }
+  }
+  const float least = static_cast<float>(eps * eps);
+  each(stream_, a.n, [=] __device__(int64_t i) { e[i] = a.g[i] * a.factor / sqrtf(e[i] > least ? e[i] : least); });
+  once(stream_, [=] __device__() {
+    const double rms = sqrt(sum_of_squares(e, a.n) / count);
+    *row_mean = *alpha / (rms > 1.0 ? rms : 1.0);
+  });
+  each(stream_, a.n, [=] __device__(int64_t i) { a.p[i] = a.p[i] * a.decay - static_cast<float>(*row_mean) * e[i]; });
+}
+
+namespace {
+
+__device__ int64_t place_of(int64_t i, int64_t rows, int64_t cols, bool transposed) {
+  return transposed ? i % cols * rows + i / cols : i;
+}
+
+}  // namespace
+
+void CudaDevice::muon_momentum(const MuonMomentum& a) {
+  each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {
+    const float grad = a.g[i] * a.factor;
+    a.v[i] += a.rest * (grad - a.v[i]);
+    a.x[place_of(i, a.rows, a.cols, a.transposed)] = grad + a.mu * (a.v[i] - grad);
+  });
+}
+void CudaDevice::normalize(const Normalize& a) {
+  const CudaScratch<float> scalar(memory_, 1);
+  float* inverse = scalar.data();
+  once(stream_, [=] __device__() {
+    const double length = sqrt(sum_of_squares(a.x, a.n));
+    *inverse = static_cast<float>(1.0 / (length > a.least ? length : a.least));
+  });
+  each(stream_, a.n, [=] __device__(int64_t i) { a.x[i] *= *inverse; });
+}
+void CudaDevice::muon_apply(const MuonApply& a) {
+  each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {
+    a.p[i] = a.p[i] * a.decay - a.by * a.x[place_of(i, a.rows, a.cols, a.transposed)];
+  });
+}
+
+}  // namespace makar

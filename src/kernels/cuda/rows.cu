@@ -1,0 +1,205 @@
+// Kernels that move, gather and reduce rows.
+#include <cuda_fp16.h>
+
+#include <vector>
+
+#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/launch.cuh"
+#include "kernels/decode_blocks.h"
+
+namespace makar {
+
+using namespace kernels;
+using cuda::each;
+using cuda::each_row;
+using cuda::madd;
+using cuda::once;
+using cuda::RowLanes;
+
+void CudaDevice::copy_columns(const CopyColumns& a) {
+  each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {
+    const int64_t r = i / a.cols, c = i % a.cols;
+    float* to = a.to + r * a.to_stride + c;
+    const float from = a.from[r * a.from_stride + c];
+    *to = a.accumulate ? *to + from : from;
+  });
+}
+void CudaDevice::transpose(const Transpose& a) {
+  each(stream_, a.rows * a.cols, [=] __device__(int64_t i) { a.y[i] = a.x[i % a.rows * a.cols + i / a.rows]; });
+}
+void CudaDevice::gather_rows(const GatherRows& a) {
+  each(stream_, a.count * a.width, [=] __device__(int64_t i) {
+    const int64_t row = a.index[i / a.width];
+    if (row < 0) {
+      if (!a.accumulate) a.y[i] = 0.0f;
+      return;
+    }
+    const float from = a.x[row * a.width + i % a.width];
+    a.y[i] = a.accumulate ? a.y[i] + from : from;
+  });
+}
+// One thread per column, so every sum keeps the order of i.
+void CudaDevice::scatter_rows(const ScatterRows& a) {
+  each(stream_, a.width, [=] __device__(int64_t c) {
+    for (int64_t i = 0; i < a.count; ++i) {
+      if (a.index[i] < 0) continue;
+      float* to = a.y + a.index[i] * a.width + c;
+      const float from = a.x[i * a.width + c];
+      *to = a.accumulate ? *to + from : from;
+    }
+  });
+}
+void CudaDevice::pick(const Pick& a) {
+  each(stream_, a.rows, [=] __device__(int64_t i) { a.y[i] = a.x[i * a.cols + a.index[i]]; });
+}
+void CudaDevice::pick_backward(const PickBackward& a) {
+  each(stream_, a.rows, [=] __device__(int64_t i) { a.dx[i * a.cols + a.index[i]] += a.dy[i]; });
+}
+void CudaDevice::scale_rows(const ScaleRows& a) {
+  each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {
+    const float w = a.w[i / a.cols];
+    a.y[i] = a.accumulate ? madd(a.x[i], w, a.y[i]) : a.x[i] * w;
+  });
+}
+void CudaDevice::row_dots(const RowDots& a) {
+  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+    const float *x = a.a + r * a.cols, *y = a.b + r * a.cols;
+    const float d = lanes.dot_of(
+        a.cols, [=](int64_t i) { return x[i]; }, [=](int64_t i) { return y[i]; });
+    if (lanes.lane == 0) a.y[r] = a.accumulate ? a.y[r] + d : d;
+  });
+}
+void CudaDevice::row_lengths(const RowLengths& a) {
+  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+    const float* x = a.x + r * a.cols;
+    const auto at = [=](int64_t i) { return x[i]; };
+    const float length = sqrtf(lanes.dot_of(a.cols, at, at));
+    if (lanes.lane == 0) a.y[r] = a.inverse ? 1.0f / length : length;
+  });
+}
+void CudaDevice::column_sums(const ColumnSums& a) {
+  each(stream_, a.cols, [=] __device__(int64_t c) {
+    float sum = a.accumulate ? a.y[c] : 0.0f;
+    for (int64_t r = 0; r < a.rows; ++r) sum += a.x[r * a.cols + c];
+    a.y[c] = sum;
+  });
+}
+void CudaDevice::column_squares(const ColumnSquares& a) {
+  each(stream_, a.cols, [=] __device__(int64_t c) {
+    double sum = a.y[c];
+    for (int64_t r = 0; r < a.rows; ++r) {
+      const double v = a.x[r * a.cols + c];
+      sum += v * v;
+    }
+    a.y[c] = sum;
+  });
+}
+
+void CudaDevice::sum(const Sum& a) {
+  const int64_t chunks = (a.n + kSumChunk - 1) / kSumChunk;
+  const CudaScratch<float> parts(memory_, chunks);
+  float* part = parts.data();
+  each_row(stream_, chunks, [=] __device__(int64_t c, const RowLanes& lanes) {
+    const float* x = a.x + c * kSumChunk;
+    const int64_t n = a.n - c * kSumChunk < kSumChunk ? a.n - c * kSumChunk : kSumChunk;
+    const float sum = lanes.sum_of(n, [=](int64_t i) { return x[i]; });
+    if (lanes.lane == 0) part[c] = sum;
+  });
+  once(stream_, [=] __device__() {
+    double total = 0;
+    for (int64_t c = 0; c < chunks; ++c) total += part[c];
+    a.y[0] = static_cast<float>(total * a.factor);
+  });
+}
+void CudaDevice::sum_squares(const SumSquares& a) {
+  each_row(stream_, (a.n + kSquaresChunk - 1) / kSquaresChunk, [=] __device__(int64_t c, const RowLanes& lanes) {
+    const float* x = a.x + c * kSquaresChunk;
+    const int64_t left = a.n - c * kSquaresChunk, n = left < kSquaresChunk ? left : kSquaresChunk;
+    const auto at = [=](int64_t i) { return x[i]; };
+    const float sum = lanes.dot_of(n, at, at);
+    if (lanes.lane == 0) a.y[c] = sum;
+  });
+}
+
+namespace {
+
+__device__ inline float widen(DType type, const void* data, int64_t i) {
+  if (type == DType::kF32) return static_cast<const float*>(data)[i];
+  if (type == DType::kF16) return __half2float(static_cast<const __half*>(data)[i]);
+  return __uint_as_float(static_cast<uint32_t>(static_cast<const uint16_t*>(data)[i]) << 16);  // bf16
+}
+bool is_plain(DType type) { return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16; }
+
+}  // namespace
+
+// Block-type rows are decoded on the host: embedding reads one row per token.
+void CudaDevice::embed(const Embed& a) {
+  if (is_plain(a.type)) {
+    each(stream_, a.count * a.width, [=] __device__(int64_t i) {
+      a.y[i] = widen(a.type, a.table, a.ids[i / a.width] * a.width + i % a.width);
+    });
+    return;
+  }
+  std::vector<int64_t> ids(static_cast<size_t>(a.count));
+  memory_.copy_out(reinterpret_cast<std::byte*>(ids.data()), reinterpret_cast<const std::byte*>(a.ids),
+                   ids.size() * sizeof(int64_t));
+  std::vector<std::byte> row(bytes_of(a.type, a.width));
+  std::vector<float> values(static_cast<size_t>(a.count * a.width));
+  for (int64_t i = 0; i < a.count; ++i) {
+    memory_.copy_out(row.data(), static_cast<const std::byte*>(a.table) + bytes_of(a.type, ids[i] * a.width), row.size());
+    decode_blocks(a.type, row.data(), a.width, values.data() + i * a.width);
+  }
+  memory_.copy_in(reinterpret_cast<std::byte*>(a.y), reinterpret_cast<const std::byte*>(values.data()),
+                  values.size() * sizeof(float));
+  finish();
+}
+void CudaDevice::embed_backward(const EmbedBackward& a) {
+  if (!a.accumulate) memory_.zero(reinterpret_cast<std::byte*>(a.dtable), sizeof(float) * a.table_rows * a.width);
+  each(stream_, a.width, [=] __device__(int64_t c) {
+    for (int64_t i = 0; i < a.count; ++i)
+      if (a.ids[i] != a.padding) a.dtable[a.ids[i] * a.width + c] += a.dy[i * a.width + c];
+  });
+}
+void CudaDevice::decode(const Decode& a) {
+  const int64_t count = a.rows * a.cols;
+  if (is_plain(a.type)) return each(stream_, count, [=] __device__(int64_t i) { a.y[i] = widen(a.type, a.x, i); });
+  std::vector<std::byte> blocks(bytes_of(a.type, count));
+  memory_.copy_out(blocks.data(), static_cast<const std::byte*>(a.x), blocks.size());
+  std::vector<float> values(static_cast<size_t>(count));
+  decode_blocks(a.type, blocks.data(), count, values.data());
+  memory_.copy_in(reinterpret_cast<std::byte*>(a.y), reinterpret_cast<const std::byte*>(values.data()),
+                  values.size() * sizeof(float));
+  finish();
+}
+
+void CudaDevice::unfold(const Unfold& a) {
+  const int64_t area = a.kernel * a.kernel, cols = a.channels * area;
+  each(stream_, a.batch * a.out_h * a.out_w * cols, [=] __device__(int64_t i) {
+    const int64_t row = i / cols, col = i % cols, n = row / (a.out_h * a.out_w), c = col / area;
+    const int64_t y = row / a.out_w % a.out_h * a.stride - a.padding + col % area / a.kernel;
+    const int64_t x = row % a.out_w * a.stride - a.padding + col % a.kernel;
+    const bool inside = y >= 0 && y < a.height && x >= 0 && x < a.width;
+    a.patches[i] = inside ? a.images[((n * a.channels + c) * a.height + y) * a.width + x] : 0.0f;
+  });
+}
+// One thread per pixel; it sums the patches that cover the pixel, in patch order.
+void CudaDevice::unfold_backward(const UnfoldBackward& a) {
+  const int64_t area = a.kernel * a.kernel, cols = a.channels * area;
+  each(stream_, a.batch * a.channels * a.height * a.width, [=] __device__(int64_t i) {
+    const int64_t x = i % a.width, y = i / a.width % a.height, c = i / (a.width * a.height) % a.channels,
+                  n = i / (a.width * a.height * a.channels);
+    float sum = a.dimages[i];
+    for (int64_t oy = 0; oy < a.out_h; ++oy) {
+      const int64_t ky = y + a.padding - oy * a.stride;
+      if (ky < 0 || ky >= a.kernel) continue;
+      for (int64_t ox = 0; ox < a.out_w; ++ox) {
+        const int64_t kx = x + a.padding - ox * a.stride;
+        if (kx < 0 || kx >= a.kernel) continue;
+        sum += a.dpatches[((n * a.out_h + oy) * a.out_w + ox) * cols + c * area + ky * a.kernel + kx];
+      }
+    }
+    a.dimages[i] = sum;
+  });
+}
+
+}  // namespace makar

@@ -1,0 +1,108 @@
+// A device: its memory and the one list of whole-op kernels it provides. Kernels run in the order of the
+// calls and may still be running when a call returns; finish() waits for all of them, and so does copying
+// memory to the host. One thread at a time drives a device. Shapes are checked in ops/; kernels trust their
+// arguments.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "kernels/kernel_args.h"
+#include "tensor/memory.h"
+
+namespace makar {
+
+// X(entry, arguments): void entry(const kernels::arguments&).
+#define MAKAR_DEVICE_KERNELS(X)                      \
+  X(fill, Fill)                                      \
+  X(fill_from, FillFrom)                             \
+  X(add, Add)                                        \
+  X(multiply, Multiply)                              \
+  X(multiply_sum, MultiplySum)                       \
+  X(sum_rows, SumRows)                               \
+  X(scale, Scale)                                    \
+  X(scale_by, ScaleBy)                               \
+  X(shift, Shift)                                    \
+  X(pair, Pair)                                      \
+  X(pair_backward, PairBackward)                     \
+  X(activate, Activate)                              \
+  X(activate_backward, ActivateBackward)             \
+  X(gated, Gated)                                    \
+  X(gated_backward, GatedBackward)                   \
+  X(dropout, Dropout)                                \
+  X(blend, Blend)                                    \
+  X(copy_columns, CopyColumns)                       \
+  X(transpose, Transpose)                            \
+  X(gather_rows, GatherRows)                         \
+  X(scatter_rows, ScatterRows)                       \
+  X(pick, Pick)                                      \
+  X(pick_backward, PickBackward)                     \
+  X(scale_rows, ScaleRows)                           \
+  X(row_dots, RowDots)                               \
+  X(row_lengths, RowLengths)                         \
+  X(column_sums, ColumnSums)                         \
+  X(column_squares, ColumnSquares)                   \
+  X(sum, Sum)                                        \
+  X(sum_squares, SumSquares)                         \
+  X(embed, Embed)                                    \
+  X(embed_backward, EmbedBackward)                   \
+  X(unfold, Unfold)                                  \
+  X(unfold_backward, UnfoldBackward)                 \
+  X(decode, Decode)                                  \
+  X(norm, Norm)                                      \
+  X(norm_backward, NormBackward)                     \
+  X(batch_norm, BatchNorm)                           \
+  X(batch_norm_backward, BatchNormBackward)          \
+  X(softmax, Softmax)                                \
+  X(softmax_backward, SoftmaxBackward)               \
+  X(cross_entropy, CrossEntropy)                     \
+  X(total_loss, TotalLoss)                           \
+  X(kl_target, KlTarget)                             \
+  X(rope_table, RopeTableRows)                       \
+  X(rope, Rope)                                      \
+  X(gemm, Gemm)                                      \
+  X(gemm_packed, PackedGemm)                         \
+  X(attention, Attention)                            \
+  X(attention_weights, AttentionWeights)             \
+  X(attention_backward, AttentionBackward)           \
+  X(cache_store, CacheStore)                         \
+  X(attention_cached, AttentionCached)               \
+  X(bias_from_table, BiasFromTable)                  \
+  X(bias_from_table_backward, BiasFromTableBackward) \
+  X(update, Update)                                  \
+  X(adamw, AdamW)                                    \
+  X(adafactor, Adafactor)                            \
+  X(muon_momentum, MuonMomentum)                     \
+  X(normalize, Normalize)                            \
+  X(muon_apply, MuonApply)
+
+// Measured limits of a machine: memory bytes per second and arithmetic operations per second (a multiply-add
+// counts as two).
+struct MachineLimits {
+  double bytes = 0, f32 = 0, int8 = 0;  // int8: 0 if unknown
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+  // The memory of the tensors this device computes on. The device must outlive them.
+  virtual Memory& memory() = 0;
+  virtual void finish() = 0;
+  virtual int threads() const = 0;  // host threads used by kernels
+  virtual MachineLimits measure_limits() = 0;
+
+  // Packs weights [n, k] once for repeated products on this device.
+  virtual std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n,
+                                                            int64_t k) = 0;
+
+#define MAKAR_KERNEL(entry, arguments) virtual void entry(const kernels::arguments& args) = 0;
+  MAKAR_DEVICE_KERNELS(MAKAR_KERNEL)
+#undef MAKAR_KERNEL
+};
+
+// "cpu"; "fence" (the CPU with memory that the host cannot access outside kernels, for tests); "cuda" if
+// built with it. `threads`: 0 means one per core.
+Result<std::unique_ptr<Device>> open_device(const std::string& name, int threads = 0);
+
+}  // namespace makar

@@ -1,0 +1,114 @@
+#include "kernels/fence_device.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace makar {
+namespace {
+
+constexpr size_t kArena = size_t{64} << 30;  // reserved address space; pages are committed on first touch
+constexpr size_t kSmallest = 64;
+
+// Rounds to a power of two, so that blocks of a size class are interchangeable.
+size_t rounded(size_t bytes) { return std::bit_ceil(std::max(bytes, kSmallest)); }
+
+// Makes the memory accessible for one kernel or copy.
+class Opened {
+ public:
+  explicit Opened(FenceMemory& memory) : memory_(memory) { memory_.open(); }
+  ~Opened() { memory_.close(); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  FenceMemory& memory_;
+};
+
+}  // namespace
+
+FenceMemory::FenceMemory() : Memory(false) {
+  void* base = mmap(nullptr, kArena, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (base == MAP_FAILED) throw std::bad_alloc();
+  base_ = static_cast<std::byte*>(base);
+}
+
+FenceMemory::~FenceMemory() { munmap(base_, kArena); }
+
+void FenceMemory::protect(size_t begin, size_t end, int rights) {
+  if (begin < end) check(mprotect(base_ + begin, end - begin, rights) == 0, "mprotect of the fence arena");
+}
+
+void FenceMemory::open() {
+  if (depth_++ == 0) protect(0, top_, PROT_READ | PROT_WRITE);
+}
+
+void FenceMemory::close() {
+  if (--depth_ == 0) protect(0, top_, PROT_NONE);
+}
+
+// Allocates new blocks from whole pages, so that small blocks share a page.
+std::byte* FenceMemory::take(size_t bytes) {
+  const size_t size = rounded(bytes), page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<std::byte*>& blocks = free_[size];
+  if (blocks.empty()) {
+    const size_t extent = std::max(size, page);
+    if (extent > kArena - top_) throw std::bad_alloc();
+    for (size_t at = 0; at < extent; at += size) blocks.push_back(base_ + top_ + at);
+    std::reverse(blocks.begin(), blocks.end());
+    if (depth_ > 0) protect(top_, top_ + extent, PROT_READ | PROT_WRITE);
+    top_ += extent;
+  }
+  std::byte* block = blocks.back();
+  blocks.pop_back();
+  ++live_;
+  // Fill with NaN: reading uninitialised memory shows in the results.
+  const Opened opened(*this);
+  std::memset(block, 0xFF, bytes);
+  return block;
+}
+
+// Without live blocks, the arena restarts at its first page, so that open() and close() protect little
+// memory.
+void FenceMemory::give(std::byte* block, size_t bytes) {
+  free_[rounded(bytes)].push_back(block);
+  if (--live_ > 0) return;
+  free_.clear();
+  madvise(base_, top_, MADV_DONTNEED);
+  top_ = 0;
+}
+
+void FenceMemory::copy_in(std::byte* to, const std::byte* host, size_t bytes) { copy(to, host, bytes); }
+void FenceMemory::copy_out(std::byte* host, const std::byte* from, size_t bytes) { copy(host, from, bytes); }
+
+void FenceMemory::copy(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes == 0) return;
+  const Opened opened(*this);
+  std::memcpy(to, from, bytes);
+}
+
+void FenceMemory::zero(std::byte* block, size_t bytes) {
+  if (bytes == 0) return;
+  const Opened opened(*this);
+  std::memset(block, 0, bytes);
+}
+
+std::shared_ptr<const kernels::PackedWeight> FenceDevice::pack(const kernels::Operand& b, int64_t n,
+                                                               int64_t k) {
+  const Opened opened(memory_);
+  return CpuDevice::pack(b, n, k);
+}
+
+#define MAKAR_KERNEL(entry, arguments)                      \
+  void FenceDevice::entry(const kernels::arguments& args) { \
+    const Opened opened(memory_);                           \
+    CpuDevice::entry(args);                                 \
+  }
+MAKAR_DEVICE_KERNELS(MAKAR_KERNEL)
+#undef MAKAR_KERNEL
+
+}  // namespace makar

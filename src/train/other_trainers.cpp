@@ -1,0 +1,103 @@
+#include "train/other_trainers.h"
+
+#include <string_view>
+
+namespace makar {
+namespace {
+
+struct Row {
+  std::string_view key;  // a trailing '*' matches any key with this prefix
+  const char* here;
+};
+
+constexpr Row kRows[] = {
+    {"model_name_or_path", "here: base_model"},
+    {"base_model_config", "not needed: the base model's config.json is used"},
+    {"model_type", "not needed: the base model's config.json is used"},
+    {"tokenizer_type", "not needed: the base model's tokenizer is used"},
+    {"tokenizer_config", "not needed: the base model's tokenizer is used"},
+    {"trust_remote_code", "not needed: no code is loaded from models"},
+    {"cutoff_len", "here: sequence_len"},
+    {"max_seq_length", "here: sequence_len"},
+    {"max_seq_len", "here: sequence_len"},
+    {"model_max_length", "here: sequence_len"},
+    {"dataset_dir", "here: datasets, with paths"},
+    {"train_file", "here: datasets"},
+    {"dataset_path", "here: datasets"},
+    {"validation_file", "here: val_datasets"},
+    {"test_datasets", "here: val_datasets"},
+    {"val_size", "here: val_set_size"},
+    {"template", "here: chat_template, with a file"},
+    {"finetuning_type", "here: adapter (lora, qlora), or none for all weights"},
+    {"lora_rank", "here: lora_r"},
+    {"lora_target", "here: lora_target_modules"},
+    {"lora_target_linear", "here: lora_target_modules: all-linear (the default)"},
+    {"lora_fan_in_fan_out", "not needed: found by the base model"},
+    {"load_in_4bit", "here: adapter: qlora"},
+    {"load_in_8bit", "here: adapter: qlora and quantize_base: q8_0"},
+    {"quantization_bit", "here: adapter: qlora and quantize_base: q4_k or q8_0"},
+    {"per_device_eval_batch_size", "not needed: validation uses micro_batch_size"},
+    {"eval_batch_size", "not needed: validation uses micro_batch_size"},
+    {"eval_strategy", "here: eval_steps"},
+    {"evaluation_strategy", "here: eval_steps"},
+    {"evals_per_epoch", "here: eval_steps"},
+    {"save_strategy", "here: save_steps"},
+    {"saves_per_epoch", "here: save_steps"},
+    {"logging_strategy", "here: logging_steps"},
+    {"cosine_min_lr_ratio", "here: min_lr, a rate and not a ratio"},
+    {"lr_scheduler_kwargs", "here: min_lr, decay_steps, decay_ratio, decay_type"},
+    {"resume_from_checkpoint", "not needed: the same command resumes"},
+    {"auto_resume_from_checkpoints", "not needed: the same command resumes"},
+    {"dataset_prepared_path", "not needed: prepared data is kept under output_dir/data"},
+    {"dataset_processes", "here: threads"},
+    {"dataset_num_proc", "here: threads"},
+    {"preprocessing_num_workers", "here: threads"},
+    {"dataloader_num_workers", "here: threads"},
+    {"pad_to_sequence_len", "not needed: batches have no padding"},
+    {"group_by_length", "not needed: batches have no padding"},
+    {"packing", "here: sample_packing"},
+    {"eval_sample_packing", "not needed: validation is by conversation"},
+    {"bf16", "not needed: training computes in f32"},
+    {"fp16", "not needed: training computes in f32"},
+    {"tf32", "not needed: training computes in f32"},
+    {"bfloat16", "not needed: training computes in f32"},
+    {"float16", "not needed: training computes in f32"},
+    {"flash_attention", "not needed: attention never stores its matrix"},
+    {"flash_attn", "not needed: attention never stores its matrix"},
+    {"xformers_attention", "not needed: attention never stores its matrix"},
+    {"sdp_attention", "not needed: attention never stores its matrix"},
+    {"report_to", "not needed: log.jsonl and TensorBoard files are always written"},
+    {"use_tensorboard", "not needed: log.jsonl and TensorBoard files are always written"},
+    {"plot_loss", "not needed: report.md has the curves"},
+    {"wandb_*", "not supported: log.jsonl and TensorBoard files are written"},
+    {"mlflow_*", "not supported: log.jsonl and TensorBoard files are written"},
+    {"deepspeed", "not supported: training is one process"},
+    {"fsdp", "not supported: training is one process"},
+    {"fsdp_config", "not supported: training is one process"},
+    {"ddp_*", "not supported: training is one process"},
+    {"local_rank", "not supported: training is one process"},
+    {"special_tokens", "not supported: the tokenizer of the base model is used"},
+    {"tokens", "not supported: the tokenizer of the base model is used"},
+    {"push_to_hub", "not supported"},
+    {"hub_*", "not supported"},
+    {"neftune_noise_alpha", "not supported"},
+    {"loraplus_*", "not supported"},
+    {"do_train", "not needed"},
+    {"do_eval", "not needed: eval_steps and val_set_size decide"},
+    {"stage", "not needed: the command decides (pretrain, sft, classify train)"},
+    {"strict", "not needed: unknown keys are always refused"},
+    {"debug", "not supported"},
+    {"overwrite_cache", "not needed: data is prepared again when it changes"},
+};
+
+}  // namespace
+
+std::string setting_elsewhere(const std::string& key) {
+  for (const Row& row : kRows) {
+    const bool family = row.key.ends_with('*');
+    if (family ? key.starts_with(row.key.substr(0, row.key.size() - 1)) : key == row.key) return row.here;
+  }
+  return "";
+}
+
+}  // namespace makar

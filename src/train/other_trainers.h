@@ -1,0 +1,12 @@
+// Settings of other trainers (Axolotl, Hugging Face, LLaMA-Factory) that have a different name in makar, or
+// none.
+#pragma once
+#include <string>
+
+namespace makar {
+
+// The equivalent of another trainer's key: "here: sequence_len", "not needed: ..."; "" if no such trainer has
+// the key.
+std::string setting_elsewhere(const std::string& key);
+
+}  // namespace makar

@@ -1,0 +1,115 @@
+// Devices: opening them, memory, and the fence that keeps the host out of device memory.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+#include "kernels/cpu_device.h"
+#include "kernels/fence_device.h"
+#include "tensor/tensor.h"
+
+namespace makar {
+namespace {
+
+TEST(Device, OpensByName) {
+  for (const char* name : {"cpu", "fence"}) {
+    const auto device = open_device(name, 1);
+    ASSERT_TRUE(device.ok()) << device.error().text();
+    EXPECT_EQ((*device)->name(), name);
+    EXPECT_EQ((*device)->threads(), 1);
+  }
+}
+
+TEST(Device, WithoutAGpuTheErrorNamesTheCpu) {
+  const auto cuda = open_device("cuda");
+  if (cuda.ok()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(cuda.error().kind, Error::Kind::kUnsupported);
+  EXPECT_NE(cuda.error().text().find("use the device 'cpu'"), std::string::npos) << cuda.error().text();
+}
+
+TEST(Device, UnknownNamesGetTheNearest) {
+  const auto device = open_device("fense");
+  ASSERT_FALSE(device.ok());
+  EXPECT_NE(device.error().text().find("did you mean 'fence'"), std::string::npos) << device.error().text();
+}
+
+TEST(Device, HostOfHostMemoryIsTheSameHandle) {
+  const Tensor t = Tensor::full({3}, 2.0f);
+  EXPECT_EQ(t.host().id(), t.id());
+  CpuDevice cpu(1);
+  EXPECT_EQ(t.to(cpu.memory()).id(), t.id());
+}
+
+std::vector<float> rising(int64_t n) {
+  std::vector<float> out(static_cast<size_t>(n));
+  std::iota(out.begin(), out.end(), 1.0f);
+  return out;
+}
+
+TEST(Fence, TensorsMakeTheRoundTrip) {
+  FenceDevice fence(1);
+  const auto values = rising(5000);
+  const Tensor there = Tensor::from({50, 100}, values).to(fence.memory());
+  EXPECT_FALSE(there.memory().is_host());
+  EXPECT_EQ(&there.clone().memory(), &fence.memory());
+  const Tensor row = there.slice(3, 5).clone().host();
+  EXPECT_EQ(row.f32()[0], values[300]);
+  const Tensor back = there.host();
+  EXPECT_TRUE(std::equal(values.begin(), values.end(), back.f32()));
+  const Tensor zeros = Tensor::zeros({7}, DType::kF32, fence.memory()).host();
+  for (const float v : zeros.span()) EXPECT_EQ(v, 0.0f);
+}
+
+TEST(Fence, TensorsGoFromDeviceToDevice) {
+  FenceDevice a(1), b(1);
+  const Tensor t = Tensor::full({9}, 4.0f).to(a.memory()).to(b.memory());
+  EXPECT_EQ(&t.memory(), &b.memory());
+  EXPECT_EQ(t.host().f32()[8], 4.0f);
+}
+
+TEST(Fence, HostPointersOfDeviceTensorsAreRefused) {
+  FenceDevice fence(1);
+  const Tensor t = Tensor::full({3}, 1.0f).to(fence.memory());
+  EXPECT_THROW(t.f32(), ContractError);
+  EXPECT_THROW(t.raw(), ContractError);
+  EXPECT_THROW(t.span(), ContractError);
+  EXPECT_THROW(t.data<float>(), ContractError);
+}
+
+TEST(Fence, KernelsReadAndWriteItsMemory) {
+  FenceDevice fence(2);
+  const auto values = rising(40000);  // enough for several threads
+  const Tensor x = Tensor::from({40000}, values).to(fence.memory());
+  const Tensor y = Tensor::empty({40000}, DType::kF32, fence.memory());
+  fence.scale({x.f32_address(), y.f32_address(), 40000, 3.0f, false});
+  const Tensor back = y.host();
+  for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(back.f32()[i], 3.0f * values[i]);
+}
+
+TEST(FenceDeathTest, AddressesCannotBeDereferencedOutsideOfKernels) {
+  FenceDevice fence(1);
+  const Tensor t = Tensor::full({3}, 1.0f).to(fence.memory());
+  fence.scale({t.f32_address(), t.f32_address(), 3, 2.0f, false});
+  volatile float* p = t.f32_address();
+  // Sanitizers report the fault in their own way, so only the end of the process is checked.
+  EXPECT_DEATH(static_cast<void>(p[0]), "");
+  EXPECT_DEATH(p[0] = 1.0f, "");
+}
+
+TEST(Fence, BlocksAreReusedAndTheArenaStartsAgain) {
+  FenceDevice fence(1);
+  std::byte* first = nullptr;
+  {
+    const Tensor a = Tensor::empty({100}, DType::kF32, fence.memory());
+    first = a.address();
+    const Tensor b = Tensor::empty({100}, DType::kF32, fence.memory());
+    EXPECT_NE(b.address(), first);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(b.address()) % 64, 0u);
+  }
+  const Tensor again = Tensor::full({100}, 5.0f).to(fence.memory());
+  EXPECT_EQ(again.address(), first);
+  EXPECT_EQ(again.host().f32()[99], 5.0f);
+}
+
+}  // namespace
+}  // namespace makar

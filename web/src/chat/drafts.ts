@@ -1,0 +1,22 @@
+// What is typed and attached but not sent yet, per conversation (0: the new one). The text survives a reload.
+import { keepInTab, keptInTab } from "../state";
+import type { AttachedFile } from "../types";
+
+export interface Draft {
+  text: string;
+  files: AttachedFile[];
+}
+
+const texts = keptInTab<Record<string, string>>("drafts", {});
+const files = new Map<number, AttachedFile[]>();
+
+export function draftOf(conversation: number): Draft {
+  return { text: texts[conversation] ?? "", files: files.get(conversation) ?? [] };
+}
+
+export function setDraft(conversation: number, draft: Draft): void {
+  if (draft.text) texts[conversation] = draft.text;
+  else delete texts[conversation];
+  keepInTab("drafts", texts);
+  files.set(conversation, draft.files);
+}

@@ -1,0 +1,29 @@
+// The models of the server, and the one in use.
+import { get } from "./api";
+import { keep, kept, Watched } from "./state";
+import type { Model } from "./types";
+
+interface Models {
+  list: Model[];
+  chosen: string;
+  error: unknown;
+}
+export const models = new Watched<Models>({ list: [], chosen: kept("model", ""), error: null });
+
+export async function refreshModels(): Promise<void> {
+  try {
+    models.change({ list: (await get<{ data: Model[] }>("/v1/models")).data, error: null });
+  } catch (error) {
+    models.change({ error });
+  }
+}
+
+export function chooseModel(id: string): void {
+  keep("model", id);
+  models.change({ chosen: id });
+}
+
+// Chat needs a model that writes text; every model can be looked into.
+export function offered(list: Model[], page: string): Model[] {
+  return page === "chat" ? list.filter((m) => m.generates) : list;
+}

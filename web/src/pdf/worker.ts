@@ -1,0 +1,22 @@
+// The worker behind /pdf.js: the bytes of a PDF in, its text out. It is a file of its own because most visits never need it.
+// The library talks on the worker's own channel, so requests and replies use a port.
+import { extractText, getDocumentProxy } from "unpdf";
+
+export interface PdfRequest {
+  bytes: ArrayBuffer;
+  reply: MessagePort;
+}
+export type PdfReply = { text: string } | { error: string };
+
+addEventListener("message", async ({ data }: MessageEvent<Partial<PdfRequest>>) => {
+  const { bytes, reply } = data;
+  if (!bytes || !reply) return;
+  const answer = (message: PdfReply) => reply.postMessage(message);
+  try {
+    const document = await getDocumentProxy(new Uint8Array(bytes), { isEvalSupported: false });
+    const { text } = await extractText(document, { mergePages: false });
+    answer({ text: text.join("\n\n") });
+  } catch (error) {
+    answer({ error: error instanceof Error ? error.message : String(error) });
+  }
+});

@@ -1,0 +1,33 @@
+// The language of the page: the browser's where there is a translation, or the one chosen with the switch.
+import { keep, kept, Watched } from "../state";
+import { de } from "./de";
+import { en, type Words } from "./en";
+
+const languages = { en: { name: "English", words: en }, de: { name: "Deutsch", words: de } };
+export type Language = keyof typeof languages;
+export const languageNames = Object.entries(languages).map(([id, l]) => [id as Language, l.name] as const);
+
+function preferred(): Language {
+  const chosen = kept<string>("language", "");
+  for (const tag of [chosen, ...navigator.languages]) {
+    const id = tag.toLowerCase().split("-")[0]!;
+    if (id in languages) return id as Language;
+  }
+  return "en";
+}
+
+export const language = new Watched<Language>(preferred());
+// Read when it is used, never kept: it changes with the language.
+export let words: Words = languages[language.value].words;
+document.documentElement.lang = language.value;
+
+export function setLanguage(id: Language): void {
+  keep("language", id);
+  words = languages[id].words;
+  document.documentElement.lang = id;
+  language.set(id);
+}
+
+export function number(value: number, digits?: { least?: number; most?: number }): string {
+  return value.toLocaleString(language.value, { minimumFractionDigits: digits?.least, maximumFractionDigits: digits?.most });
+}

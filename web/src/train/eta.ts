@@ -1,0 +1,20 @@
+// How long a run still takes: the mean time of its last steps, for the steps that are left.
+import { words } from "../strings";
+import type { Run } from "./run";
+
+const measuredSteps = 50;
+
+export function secondsLeft(run: Run): number | null {
+  const step = run.step[run.step.length - 1];
+  if (!run.total || step === undefined) return null;
+  const known = run.seconds.slice(-measuredSteps).filter((s): s is number => s !== null);
+  if (!known.length) return null;
+  return (Math.max(0, run.total - step) * known.reduce((a, b) => a + b, 0)) / known.length;
+}
+
+export function durationText(seconds: number): string {
+  if (seconds === 0) return words.train.finished;
+  if (seconds < 90) return words.train.seconds(Math.ceil(seconds));
+  const minutes = Math.round(seconds / 60);
+  return minutes < 90 ? words.train.minutes(minutes) : words.train.hours(Math.floor(minutes / 60), minutes % 60);
+}
