@@ -30,7 +30,8 @@ test: configure
 	@echo 'makar: building the program and the tests with $(JOBS) jobs'
 	@cmake --build build -j $(JOBS)
 	@echo 'makar: running the tests'
-	@cd build && ctest --output-on-failure -j $(JOBS)
+	@cd build && ctest --output-on-failure -j $(JOBS) -LE real_time
+	@cd build && ctest --output-on-failure -j $(JOBS) -L real_time --repeat until-pass:2
 
 demo: build
 	@./build/makar demo

@@ -16,10 +16,23 @@ export async function answered(page, count = 1) {
   await page.waitForFunction(([s, n]) => document.querySelectorAll(s).length === n && !document.querySelector("[aria-busy=true]"), [answer, count]);
 }
 
-// Opens the page and sends a message.
+// Sends a message once the page can send: the list of models may still be on its way.
 export async function say(page, text) {
   await page.fill(composer, text);
-  await page.keyboard.press("Enter");
+  await page.waitForSelector(".composer .round:enabled");
+  await page.press(composer, "Enter");
+}
+
+// Checks that `read()` becomes `ok`: pages update some time after an action. Returns the last value.
+export async function becomes(read, ok, what, within = 20_000) {
+  const end = Date.now() + within;
+  let value = await read();
+  while (!ok(value) && Date.now() < end) {
+    await new Promise((done) => setTimeout(done, 50));
+    value = await read();
+  }
+  check(ok(value), what);
+  return value;
 }
 
 export async function setting(page, label, value) {

@@ -1,6 +1,6 @@
 // Chat: type, stream, stop, edit, branch, choose, rate, attach, export, delete, by mouse and by keyboard.
 import { readFileSync } from "node:fs";
-import { answer, answered as done, api, base, check, composer, fits, setting, test } from "./browser.mjs";
+import { answer, answered as done, api, base, check, composer, fits, say, setting, test } from "./browser.mjs";
 
 const asked = (page) => page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
 
@@ -15,8 +15,7 @@ async function writes(open) {
     window.lengths = new Set();
     setInterval(() => window.lengths.add(document.querySelector(".message.assistant .said")?.textContent.length), 10);
   });
-  await page.fill(composer, "Tell me of the sea");
-  await page.keyboard.press("Enter");
+  await say(page, "Tell me of the sea");
   const body = (await sent).postDataJSON();
   check(body.messages[0].role === "system" && body.messages[0].content === "Be brief.", "the system prompt is sent");
   check(body.messages[1].content === "Tell me of the sea" && body.max_tokens === 4096 && body.stream, "the request");
@@ -89,8 +88,7 @@ async function chooses(page) {
   await page.click('[aria-label="Settings"]');
   await setting(page, "Max tokens", 24);
   await setting(page, "Answers", 3);
-  await page.fill(composer, "Three ways, please");
-  await page.keyboard.press("Enter");
+  await say(page, "Three ways, please");
   await page.waitForSelector(".choices");
   const texts = await page.locator(".choices .said").allTextContents();
   check(texts.length === 3, "three answers");
@@ -110,8 +108,7 @@ async function attaches(page) {
   await page.setInputFiles(".composer input[type=file]", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("seven sheep") });
   check((await page.textContent(".attached span")).startsWith("notes.txt"), "the file is shown");
   const sent = asked(page);
-  await page.fill(composer, "How many?");
-  await page.keyboard.press("Enter");
+  await say(page, "How many?");
   const { content } = (await sent).postDataJSON().messages.at(-1);
   check(content.includes("seven sheep") && content.endsWith("How many?"), "the file is sent with the text");
   await page.waitForFunction(() => !document.querySelector("[aria-busy=true]"));
@@ -237,8 +234,7 @@ async function leaves(open) {
   await page.goto(base);
   await page.click('[aria-label="Settings"]');
   await setting(page, "Max tokens", 8192);
-  await page.fill(composer, "Shut in the middle");
-  await page.keyboard.press("Enter");
+  await say(page, "Shut in the middle");
   await page.waitForSelector(".writing .markdown");
   await page.goto("about:blank");
   let found = [];

@@ -1,5 +1,5 @@
 // Attached files: several at once, text and PDF, as chips with their text; what cannot be read is refused by name.
-import { answered, api, base, check, composer, shot, test } from "./browser.mjs";
+import { answered, api, base, check, composer, say, shot, test } from "./browser.mjs";
 
 const input = ".composer input[type=file]";
 const file = (name, content, mimeType = "text/plain") => ({ name, mimeType, buffer: Buffer.from(content) });
@@ -24,8 +24,7 @@ await test(async (open) => {
   await shot(page, "attached");
   await page.click('[aria-label="Remove data.csv"]');
   const sent = page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
-  await page.fill(composer, "Sum it up");
-  await page.keyboard.press("Enter");
+  await say(page, "Sum it up");
   const { content } = (await sent).postDataJSON().messages[0];
   check(content.includes("seven sheep\nand ```a``` goat"), "the text file is sent");
   check(content.includes("Quarterly report") && content.includes("Köln: 1234 €") && content.includes("Second page"), `the text of the PDF is sent: ${content}`);

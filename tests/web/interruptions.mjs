@@ -102,8 +102,11 @@ async function retries(page, server) {
 async function drops(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");
-  server.writes("The beginning ", { drop: true });
+  const seen = gate();
+  server.writes("The beginning ", { drop: seen.closed });
   await say(page, "Tell me");
+  await page.waitForSelector('.writing .markdown:has-text("The beginning")');
+  seen.open();
   await page.waitForSelector(".cut-answer");
   await shot(page, "dropped");
   check((await page.textContent(".message.assistant .trouble")).includes("connection was lost"), "a dropped stream says so");

@@ -1,5 +1,5 @@
 // A server that needs a key, the theme, and the headers of the page's files.
-import { base, check, shot, test } from "./browser.mjs";
+import { base, check, say, shot, test } from "./browser.mjs";
 
 const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 
@@ -32,8 +32,7 @@ await test(
     const page = await open({ dark: true });
     await page.goto(base);
     await asksForKey(page);
-    await page.fill(".composer textarea", "Let me in");
-    await page.keyboard.press("Enter");
+    await say(page, "Let me in");
     await page.waitForSelector(".message.assistant footer");
     await page.reload();
     await page.waitForSelector(".message.assistant footer");

@@ -1,5 +1,5 @@
 // Languages: the browser's is used, the switch changes it, and no string of the page is left behind.
-import { answered, base, check, composer, shot, test } from "./browser.mjs";
+import { answered, base, check, composer, say, shot, test } from "./browser.mjs";
 
 await test(async (open) => {
   const page = await open({ locale: "de-DE" });
@@ -16,8 +16,7 @@ await test(async (open) => {
   await page.reload();
   await page.waitForFunction(() => document.querySelector(".welcome h1")?.textContent.includes("would you like"));
   await page.selectOption("select.language", "de");
-  await page.fill(composer, "Sag etwas");
-  await page.keyboard.press("Enter");
+  await say(page, "Sag etwas");
   await answered(page);
   // Texts and labels of both languages, page by page: what is the same in both is a name or a number.
   const words = () =>

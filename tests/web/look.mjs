@@ -1,5 +1,5 @@
 // Look inside: chips, bars that move, heat maps whose cells are the model's, lines, positions, experts.
-import { api, base, check, fits, near, shot, test } from "./browser.mjs";
+import { api, base, becomes, check, fits, near, shot, test } from "./browser.mjs";
 
 const text = "a small test";
 
@@ -38,23 +38,17 @@ async function next(page) {
   const at = await bars(page);
   best.forEach((p, i) => near(at[i][0], p, `bar ${i} is the engine's probability`, 1e-5));
   await slide(page, "temperature", 0.2);
-  await page.waitForTimeout(200);
-  const cold = await bars(page);
-  check(cold[0][0] > at[0][0] && cold[5][1] < at[5][1], "a lower temperature raises the first bar and shortens others");
+  await becomes(() => bars(page), (cold) => cold[0][0] > at[0][0] && cold[5][1] < at[5][1], "a lower temperature raises the first bar and shortens others");
   await slide(page, "temperature", 2);
-  await page.waitForTimeout(200);
-  check((await bars(page))[0][0] < at[0][0], "a higher one lowers it");
+  await becomes(() => bars(page), (hot) => hot[0][0] < at[0][0], "a higher one lowers it");
   await slide(page, "temperature", 1);
   await slide(page, "top_k", 3);
-  await page.waitForTimeout(200);
-  const three = await bars(page);
-  check(three.filter(([p]) => p > 0).length === 3, "top-k leaves three");
+  const three = await becomes(() => bars(page), (all) => all.filter(([p]) => p > 0).length === 3, "top-k leaves three");
   near(three.reduce((sum, [p]) => sum + p, 0), 1, "which share everything", 1e-6);
   check((await page.textContent("main")).includes("3 candidate tokens"), "it says so");
   await slide(page, "top_k", 0);
   await slide(page, "top_p", 0.01);
-  await page.waitForTimeout(200);
-  check((await bars(page)).filter(([p]) => p > 0).length === 1, "a tiny top-p leaves one");
+  await becomes(() => bars(page), (all) => all.filter(([p]) => p > 0).length === 1, "a tiny top-p leaves one");
   await slide(page, "top_p", 1);
   const before = await page.inputValue("#look-text");
   await page.locator(".bars button").first().click();

@@ -50,8 +50,8 @@ export function fails(status, message, code = "") {
 const event = (fields) => `data: ${JSON.stringify(fields)}\n\n`;
 const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
-// Sends `text` in pieces. `drop`: the connection breaks after it; `hold`: a promise to wait for halfway; `seen`: gets the request.
-export async function stream(out, text, { body, piece = 7, pause = 0, drop = false, hold, seen, logprobs = false, finish = "stop", calls } = {}) {
+// Sends `text` in pieces. `drop`: a promise, after which the connection breaks; `hold`: a promise to wait for halfway; `seen`: gets the request.
+export async function stream(out, text, { body, piece = 7, pause = 0, drop, hold, seen, logprobs = false, finish = "stop", calls } = {}) {
   seen?.(body);
   out.writeHead(200, { "content-type": "text/event-stream" });
   const choice = (fields) => ({ choices: [{ index: 0, finish_reason: null, ...fields }] });
@@ -65,7 +65,7 @@ export async function stream(out, text, { body, piece = 7, pause = 0, drop = fal
     else if (at % (piece * 200) === 0) await wait(1);
   }
   if (drop) {
-    await wait(200); // until the text has arrived
+    await drop;
     return out.destroy();
   }
   if (calls) out.write(event(choice({ delta: { tool_calls: calls.map((f, index) => ({ index, id: `c${index}`, type: "function", function: f })) } })));

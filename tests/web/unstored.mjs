@@ -1,6 +1,6 @@
 // A server that stores nothing: conversations live in the tab, with everything that stored ones have.
 import { answer, answered, check, say, test } from "./browser.mjs";
-import { standIn } from "./stand_in.mjs";
+import { gate, standIn } from "./stand_in.mjs";
 
 await test(
   async (open) => {
@@ -17,8 +17,11 @@ await test(
     await page.click('nav a:has-text("Chat")');
     await answered(page);
     check((await page.textContent(".message.assistant .said")).trim() === "The first answer.", "it is there after another page");
-    server.writes("The start, ", { drop: true });
+    const seen = gate();
+    server.writes("The start, ", { drop: seen.closed });
     await say(page, "Another");
+    await page.waitForSelector('.writing .markdown:has-text("The start,")');
+    seen.open();
     await page.waitForSelector(".cut-answer");
     server.writes("the end.");
     await page.click('.cut-answer button:has-text("Continue")');
