@@ -1,5 +1,6 @@
 // Any bytes as a config.json: every accessor on every key returns a value within bounds or an Error.
 #include "formats/config.h"
+#include "target.h"
 
 #include <algorithm>
 
@@ -27,7 +28,7 @@ void read_all(const Config& config, int depth) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(config) {
   const auto config = Config::parse({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (config.ok()) read_all(*config, 0);
   return 0;

@@ -1,9 +1,10 @@
 // Any bytes as an IDX file.
 #include "data/idx.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(data_idx) {
   auto stream = ByteStream::from_memory({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!stream.ok()) return 0;
   const auto array = read_idx(**stream);

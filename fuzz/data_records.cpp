@@ -2,10 +2,11 @@
 // bounded messages.
 #include "data/record_reader.h"
 #include "data/schema.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(data_records) {
   if (size < 1) return 0;
   const auto format = static_cast<RecordFormat>(data[0] % 7);
   auto stream = ByteStream::from_memory({reinterpret_cast<const char*>(data) + 1, size - 1}, "fuzz");

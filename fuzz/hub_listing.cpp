@@ -3,10 +3,11 @@
 #include <string>
 
 #include "hub/repository.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(hub_listing) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   const std::string name = text.substr(0, text.find('\n'));
   const auto source = parse_source(name, false);

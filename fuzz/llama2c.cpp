@@ -1,10 +1,11 @@
 // Any bytes as a llama2.c checkpoint and as its tokenizer: an Error, or tensors that can be read to the last
 // byte.
 #include "formats/llama2c.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(llama2c) {
   const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data), size);
   const auto file = parse_llama2c(bytes, std::make_shared<int>(0), "fuzz");
   if (file.ok())

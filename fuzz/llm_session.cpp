@@ -4,8 +4,9 @@
 #include <string>
 
 #include "llm/session.h"
+#include "target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(llm_session) {
   using namespace makar;
   const auto messages = read_session(std::string(reinterpret_cast<const char*>(data), size), "session");
   if (!messages.ok()) return 0;

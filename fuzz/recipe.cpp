@@ -1,9 +1,10 @@
 // Any bytes as a recipe: settings with their lines, or a located error.
 #include "train/recipe.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(recipe) {
   const auto entries = parse_recipe({reinterpret_cast<const char*>(data), size}, "fuzz.yaml");
   if (!entries.ok()) return 0;
   for (const auto& entry : *entries)

@@ -4,10 +4,11 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(safetensors) {
   const auto keeper = std::make_shared<int>(0);
   const auto file = Safetensors::parse({reinterpret_cast<const std::byte*>(data), size}, keeper, "fuzz");
   if (!file.ok()) {

@@ -10,8 +10,9 @@
 #include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
 #include "serve/page/look.h"
+#include "target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(serve_api) {
   using namespace makar;
   const std::string text(reinterpret_cast<const char*>(data), size);
   static const std::vector<std::string> tokens = {"a", "\xff", "<|end|>"};

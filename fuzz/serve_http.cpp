@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "serve/http/connection.h"
+#include "target.h"
 
 namespace {
 
@@ -133,7 +134,7 @@ std::vector<std::string> serve(const std::string& input, size_t slice) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(serve_http) {
   const std::string input(reinterpret_cast<const char*>(data), size);
   const auto whole = serve(input, 1 << 16);
   if (whole != serve(input, 1)) std::abort();

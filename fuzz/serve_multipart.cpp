@@ -4,8 +4,9 @@
 #include <cstdlib>
 
 #include "serve/api/multipart.h"
+#include "target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(serve_multipart) {
   using namespace makar;
   const std::string text(reinterpret_cast<const char*>(data), size);
   // The first line is the content-type, the rest is the body.

@@ -6,6 +6,7 @@
 #include "text/read/patterns.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
+#include "target.h"
 
 using namespace makar;
 
@@ -35,7 +36,7 @@ Tokenizer make(const char* pattern) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(text_encode) {
   static const Tokenizer tokenizers[] = {make(kCl100kPattern), make(kO200kPattern), make(kQwen2Pattern)};
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   for (const Tokenizer& tokenizer : tokenizers) {

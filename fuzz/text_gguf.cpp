@@ -1,10 +1,11 @@
 // Any bytes as a GGUF file with a vocabulary.
 #include "text/read/read.h"
 #include "text/tokenizer.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(text_gguf) {
   auto json = gguf_to_json(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz");
   if (!json.ok()) return 0;
   const auto tokenizer = Tokenizer::from_json(std::move(*json), "fuzz");

@@ -1,10 +1,11 @@
 // Any bytes as a chat template, rendered with a small conversation: an Error, or a rendering whose segments
 // cover the text, in which no marked byte of the conversation is attributed to the template.
 #include "text/template/chat_template.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(text_template) {
   TemplateLimits limits;
   limits.work = 20'000;  // keeps the fuzzer fast
   limits.memory = 1 << 20;

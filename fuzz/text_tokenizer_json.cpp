@@ -4,10 +4,11 @@
 #include "base/json.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
+#include "target.h"
 
 using namespace makar;
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(text_tokenizer_json) {
   auto json = parse_json({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!json.ok()) return 0;
   const auto tokenizer = Tokenizer::from_json(std::move(*json), "fuzz");

@@ -7,6 +7,7 @@
 #include "text/tokenizer.h"
 #include "text/train/train.h"
 #include "text/unicode.h"
+#include "target.h"
 
 using namespace makar;
 
@@ -35,7 +36,7 @@ Result<TrainReport> train(const TrainSettings& settings, bool jsonl, int threads
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+FUZZ_TARGET(text_train) {
   if (size < 4 || size > 4096) return 0;
   using Model = TrainSettings::Model;
   constexpr Model kModels[] = {Model::kBpe, Model::kWordPiece, Model::kUnigram, Model::kWord,
