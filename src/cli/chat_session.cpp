@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "llm/session.h"
 
 namespace makar {
@@ -117,14 +117,14 @@ Result<std::string> ChatSession::command(const std::string& line) {
   if (name == "/load") return load(rest);
   if (name == "/tokens") return tokens();
   if (name == "/why") return why();
-  return error_at(shown(name), "is not a command; /help lists them");
+  return error_at(quote(name), "is not a command; /help lists them");
 }
 
 Result<std::string> ChatSession::temperature(const std::string& text) {
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 100))
-    return error_at("/temp", "expects a number from 0 to 100, got {}", shown(text));
+    return error_at("/temp", "expects a number from 0 to 100, got {}", quote(text));
   options_.sampler.temperature = value;
   return fmt::format("temperature {}\n", value);
 }

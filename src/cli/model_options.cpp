@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "infer/model_drafter.h"
@@ -236,7 +236,7 @@ std::string explain_empty(const WriteResult& result, const LanguageModel& langua
   const WrittenText& first = result.answers[0];
   std::string why;
   if (!first.stop_string.empty()) {
-    why = fmt::format("it began with the stop text {}", shown(first.stop_string));
+    why = fmt::format("it began with the stop text {}", quote(first.stop_string));
   } else if (first.finish == Finish::kStop) {
     std::string end;
     if (!first.tokens.empty())

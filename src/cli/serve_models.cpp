@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/resident.h"
-#include "base/shown.h"
 #include "cli/model_path.h"
 #include "kernels/cpu_device.h"
 #include "models/family.h"
@@ -87,13 +87,13 @@ Result<std::vector<ShelfEntry>> ServedModelOptions::entries() const {
   for (const std::string& choice : modules) {
     const size_t equals = choice.find('=');
     if (equals == choice.npos || equals == 0 || equals + 1 == choice.size())
-      return error_at("--lora-modules", "expected NAME=FOLDER, got {}", shown(choice));
+      return error_at("--lora-modules", "expected NAME=FOLDER, got {}", quote(choice));
     out.front().adapters.push_back(choice.substr(0, equals));
   }
   for (const std::string& choice : others) {
     out.push_back(named(choice));
     if (!is_there(out.back().path))
-      return error_of(Error::Kind::kNotFound, "--add-model", "{} does not exist", shown(out.back().path));
+      return error_of(Error::Kind::kNotFound, "--add-model", "{} does not exist", quote(out.back().path));
   }
   if (!folder.empty()) MAKAR_CHECK_OK(add_folder(folder, out));
   std::set<std::string> names;
@@ -101,9 +101,9 @@ Result<std::vector<ShelfEntry>> ServedModelOptions::entries() const {
   for (ShelfEntry& entry : out) {
     if (is_there((fs::path(entry.path) / "config.json").string())) read_kind(entry);
     if (!take(entry.name))
-      return error_at("--add-model", "the name {} is given twice; say NAME=PATH", shown(entry.name));
+      return error_at("--add-model", "the name {} is given twice; say NAME=PATH", quote(entry.name));
     for (const std::string& adapter : entry.adapters)
-      if (!take(adapter)) return error_at("--lora-modules", "the name {} is given twice", shown(adapter));
+      if (!take(adapter)) return error_at("--lora-modules", "the name {} is given twice", quote(adapter));
   }
   return out;
 }

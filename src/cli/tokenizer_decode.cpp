@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "base/json.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 
@@ -32,7 +32,7 @@ Result<std::vector<uint32_t>> parse_ids(std::string_view text, const Tokenizer& 
     const std::string place = fmt::format("byte {}", start);
     if (at == start)
       return error_at(place, "expected an id, found {}",
-                      shown(text.substr(start, text.find_first_of(" \n\t\r,[]", start) - start)));
+                      quote(text.substr(start, text.find_first_of(" \n\t\r,[]", start) - start)));
     return unknown_id(place, tokenizer, std::string(text.substr(start, at - start)));
   }
   return ids;

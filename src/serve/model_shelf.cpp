@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 
@@ -64,8 +64,8 @@ void ModelShelf::ask(const std::string& name, const Then& then) {
   const auto place = find(name);
   if (!place) {
     std::string known;
-    for (const Entry& entry : entries_) known += (known.empty() ? "" : ", ") + shown(entry.entry.name);
-    return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", shown(name), known,
+    for (const Entry& entry : entries_) known += (known.empty() ? "" : ", ") + quote(entry.entry.name);
+    return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", quote(name), known,
                          entries_.size() == 1 ? "is" : "are"));
   }
   if (const auto lost = drop_lost(*place)) return then(*lost);
@@ -127,7 +127,7 @@ Result<ModelLease> ModelShelf::load(const Place& place) {
   const auto busy = [&] {
     return error_of(Error::Kind::kLimit, "memory",
                     "the models in use leave no room for {}; try again when they are free",
-                    shown(entry.name));
+                    quote(entry.name));
   };
   while (count_loaded() >= most_)
     if (!wait_and_put_one_away()) return busy();

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/api/response_store.h"
 
@@ -111,10 +111,10 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
   if (!route) {
     error = access_.forbidden(head, false);
     if (!error && known)
-      error = ApiError{405, fmt::format("{} is not allowed here", shown(head.method, 20)),
+      error = ApiError{405, fmt::format("{} is not allowed here", quote(head.method, 20)),
                        "invalid_request_error", std::nullopt, "method_not_allowed"};
     if (!error)
-      error = ApiError{404, fmt::format("there is no {}", shown(head.path)), "invalid_request_error",
+      error = ApiError{404, fmt::format("there is no {}", quote(head.path)), "invalid_request_error",
                        std::nullopt, "unknown_url"};
   } else if (!(error = access_.forbidden(head, route->open())) && route->admitted()) {
     if (draining_) {
@@ -247,10 +247,9 @@ void Service::write(const Route& route, Call& call) {
   const size_t bytes = preparation_bytes(*ask);
   if (call.is_long || bytes <= kShortBytes) return begin_writing(route, call, *ask);
   const auto held = std::make_shared<Call>(std::move(call));
-  post(route, held, bytes,
-       [this, &route, kept = std::make_shared<Ask>(std::move(*ask))](Call& own) {
-         begin_writing(route, own, *kept);
-       });
+  post(route, held, bytes, [this, &route, kept = std::make_shared<Ask>(std::move(*ask))](Call& own) {
+    begin_writing(route, own, *kept);
+  });
 }
 
 Answering::Elsewhere Service::on_worker(const std::string& caller) {
@@ -280,7 +279,7 @@ void Service::begin_writing(const Route& route, Call& call, Ask& ask) {
   const auto time = time_of(call);
   const std::string caller = ask.write.salt;
   Answering::start(std::move(ask), std::move(*prompts), std::move(call.model), std::move(call.reply),
-                      std::move(call.ticket), time, on_worker(caller));
+                   std::move(call.ticket), time, on_worker(caller));
 }
 
 void Service::answer(Call& call, const Json& body) const {

@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/api/multipart.h"
 #include "serve/service.h"
@@ -40,12 +40,12 @@ Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fa
   const bool digits = limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos;
   const int64_t most = limit.empty() ? fallback : digits ? std::stoll(limit) : -1;
   if (most < 1 || most > kMostListed)
-    return error_at("limit", "must be 1 to {}, got {}", kMostListed, shown(limit));
+    return error_at("limit", "must be 1 to {}, got {}", kMostListed, quote(limit));
   if (query_value(query, "order") == "asc") std::reverse(all.begin(), all.end());
   size_t from = 0;
   if (!after.empty()) {
     while (from < all.size() && all[from]["id"] != Json(after)) ++from;
-    if (from == all.size()) return error_of(Error::Kind::kNotFound, "after", "there is no {}", shown(after));
+    if (from == all.size()) return error_of(Error::Kind::kNotFound, "after", "there is no {}", quote(after));
     ++from;
   }
   const size_t to = std::min(all.size(), from + static_cast<size_t>(most));
@@ -100,7 +100,7 @@ Result<std::pair<FormPart, std::string>> read_upload(const HttpRequest& request)
   if (!file || !file->filename) return error_at("file", "is missing: a part of the form with a filename");
   if (!is_purpose(purpose))
     return error_at("purpose", "expected batch, fine-tune, assistants, user_data, evals or vision, got {}",
-                    shown(purpose));
+                    quote(purpose));
   return std::pair{*file, purpose};
 }
 

@@ -1,5 +1,5 @@
 // Status routes: health, models, counters.
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/service.h"
 
@@ -41,7 +41,7 @@ void Service::models(Call& call) {
   if (!one) return answer(call, {{"object", "list"}, {"data", std::move(list)}});
   if (!list.empty()) return answer(call, list[0]);
   fail(call, Dialect::kOpenAi,
-       error_of(Error::Kind::kNotFound, "model", "{} is not served here", shown(asked)));
+       error_of(Error::Kind::kNotFound, "model", "{} is not served here", quote(asked)));
 }
 
 void Service::counters(Call& call) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "infer/grammar/json_merge.h"
 
 namespace makar::grammar {
@@ -55,7 +55,7 @@ Result<SchemaRules> SchemaCompiler::run() {
 
 void SchemaCompiler::note(const std::string& path, const std::string& what) {
   constexpr size_t kNotes = 1000;
-  if (out_.not_enforced.size() < kNotes) out_.not_enforced.push_back(path + ": " + shown(what));
+  if (out_.not_enforced.size() < kNotes) out_.not_enforced.push_back(path + ": " + quote(what));
 }
 
 Result<ExprPtr> SchemaCompiler::compile(const Json& schema, const std::string& path, int depth) {
@@ -118,7 +118,7 @@ const Json* SchemaCompiler::child(const Json& parent, const std::string& key) {
 
 Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std::string& path) {
   if (target.empty() || target[0] != '#')
-    return bad(path, "$ref " + shown(target) + " leads out of the document; only \"#/...\" is followed");
+    return bad(path, "$ref " + quote(target) + " leads out of the document; only \"#/...\" is followed");
   const Json* at = &root_;
   std::string_view rest = std::string_view(target).substr(1);
   if (!rest.empty() && rest[0] != '/') at = nullptr;
@@ -129,7 +129,7 @@ Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std
     at = child(*at, unescaped(rest.substr(0, end)));
     rest.remove_prefix(end);
   }
-  if (!at) return bad(path, "$ref " + shown(target) + " leads nowhere");
+  if (!at) return bad(path, "$ref " + quote(target) + " leads nowhere");
   return at;
 }
 

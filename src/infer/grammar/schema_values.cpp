@@ -2,7 +2,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "infer/grammar/json_merge.h"
 #include "infer/grammar/regex.h"
 #include "infer/grammar/schema_compiler.h"
@@ -99,7 +99,7 @@ Result<ExprPtr> SchemaCompiler::typed(const std::string& type, const Json& schem
   if (type == "integer" || type == "number") return number(type == "integer", schema, path);
   if (type == "array") return array(schema, path, depth);
   if (type == "object") return object(schema, path, depth);
-  return bad(path, "unknown type " + shown(type) +
+  return bad(path, "unknown type " + quote(type) +
                        "; known are string, number, integer, boolean, null, object, array");
 }
 

@@ -1,5 +1,5 @@
 // POST /v1/messages and /v1/messages/count_tokens
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/ask.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
@@ -138,7 +138,7 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
                          {"content", std::move(result)}});
     } else if (type != "thinking" && type != "redacted_thinking") {
       return error_of(Error::Kind::kUnsupported, where + ".type", "this model reads text alone, got {}",
-                      shown(type));
+                      quote(type));
     }
   }
   for (Json& result : results) out.push_back(std::move(result));

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 
@@ -24,7 +24,7 @@ std::string kind_of(const Json& value) {
     case Json::value_t::null:
       return "null";
     default:
-      return "the number " + shown(value.dump(), 40);
+      return "the number " + quote(value.dump(), 40);
   }
 }
 
@@ -65,7 +65,7 @@ Result<double> number_field(const Json& object, const std::string& key, double l
   if (!it->is_number()) return error_at(key, "expected a number, found {}", kind_of(*it));
   const double value = it->get<double>();
   if (!(value >= low && value <= high))
-    return error_at(key, "must be from {} to {}, got {}", low, high, shown(it->dump(), 40));
+    return error_at(key, "must be from {} to {}, got {}", low, high, quote(it->dump(), 40));
   return value;
 }
 
@@ -75,7 +75,7 @@ Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t 
   MAKAR_TRY(const double value,
             number_field(object, key, static_cast<double>(low), static_cast<double>(high), 0));
   if (std::floor(value) != value)
-    return error_at(key, "expected a whole number, got {}", shown(object[key].dump(), 40));
+    return error_at(key, "expected a whole number, got {}", quote(object[key].dump(), 40));
   return static_cast<int64_t>(value);
 }
 

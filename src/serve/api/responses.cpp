@@ -1,7 +1,7 @@
 // POST /v1/responses: items instead of messages, and conversations stored on the server.
 #include <set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "llm/session.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
@@ -48,7 +48,7 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
     messages.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(output)}});
   } else if (type != "reasoning") {  // earlier reasoning is not part of the prompt
     return unsupported(place + ".type",
-                       "expected message, function_call or function_call_output, got " + shown(type));
+                       "expected message, function_call or function_call_output, got " + quote(type));
   }
   return Done{};
 }
@@ -75,7 +75,7 @@ Result<Json> read_function_tools(const Json& given) {
     if (!given[i].is_object()) return error_at(place, "expected an object, found {}", kind_of(given[i]));
     MAKAR_TRY(const std::string type, needed_text(given[i], "type", place));
     if (type != "function")
-      return unsupported(place + ".type", "the server has no tool " + shown(type) + ": functions alone");
+      return unsupported(place + ".type", "the server has no tool " + quote(type) + ": functions alone");
     Json function = Json::object();
     for (const char* key : {"name", "description", "parameters"})
       if (given[i].contains(key) && !given[i][key].is_null()) function[key] = given[i][key];
@@ -92,7 +92,7 @@ Status read_tools_of(const Json& body, Json& form) {
   const Json& choice = body["tool_choice"];
   if (!choice.is_object()) return form["tool_choice"] = choice, Done{};
   MAKAR_TRY(const std::string type, text_field(choice, "type"));
-  if (type != "function") return unsupported("tool_choice.type", "expected function, got " + shown(type));
+  if (type != "function") return unsupported("tool_choice.type", "expected function, got " + quote(type));
   MAKAR_TRY(const std::string name, needed_text(choice, "name", "tool_choice"));
   form["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
   return Done{};
@@ -117,7 +117,7 @@ Status read_include(const Json& body, Json& form) {
     if (what == "message.output_text.logprobs") logprobs = true;
     // Accept and ignore fields of tools that are not supported.
     else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
-      return error_at("include", "{} is not known", shown(what));
+      return error_at("include", "{} is not known", quote(what));
   }
   MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
   if (logprobs || top > 0) form["logprobs"] = true, form["top_logprobs"] = top;
@@ -132,7 +132,7 @@ Status refuse_what_is_not_there(const Json& body) {
     if (body.contains(key)) return unsupported(key, "is not kept here; send the input itself");
   MAKAR_TRY(const std::string truncation, text_field(body, "truncation", "disabled"));
   if (truncation != "disabled" && truncation != "auto")
-    return error_at("truncation", "expected auto or disabled, got {}", shown(truncation));
+    return error_at("truncation", "expected auto or disabled, got {}", quote(truncation));
   return Done{};
 }
 

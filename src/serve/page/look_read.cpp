@@ -1,5 +1,5 @@
 // Parsing of look requests: fields, limits, ids.
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
 #include "serve/page/look.h"
@@ -23,7 +23,7 @@ Status read_what(const Json& body, LookAsk& ask) {
     else if (name != "tokens")
       return error_at("what",
                       "expected tokens, next, probabilities, attention, routing or positions, found {}",
-                      shown(name));
+                      quote(name));
   }
   return Done{};
 }
@@ -50,7 +50,7 @@ Status check_attention(LookAsk& ask, const ModelSpec& spec) {
                     : ask.of == "decoder" ? spec.decoder.has_value()
                     : ask.of == "cross"   ? spec.encoder && spec.decoder
                                           : false;
-  if (!fits) return error_at("attention_of", "the model has no {} attention", shown(ask.of));
+  if (!fits) return error_at("attention_of", "the model has no {} attention", quote(ask.of));
   const StackSpec& stack = ask.of == "encoder" ? *spec.encoder : *spec.decoder;
   for (const int64_t layer : ask.layers)
     if (layer < 0 || layer >= stack.layers)
