@@ -18,11 +18,12 @@ constexpr int64_t kBatchShare = 4, kMostBatchLines = 16;  // batch lines in flig
 constexpr int64_t kMemoryPerByte = 24;
 
 // Memory of a request during generation: ids (in the request and in the engine), conversation, texts.
-int64_t held_memory(const Ask& ask, const std::vector<std::vector<int64_t>>& prompts) {
+int64_t held_memory(const GenerationRequest& request, const std::vector<std::vector<int64_t>>& prompts) {
   constexpr int64_t kToken = 32, kByte = 2;
-  int64_t bytes = ask.chat ? json_memory(dump(ask.chat->messages)) + json_memory(dump(ask.chat->tools)) : 0;
+  int64_t bytes =
+      request.chat ? json_memory(dump(request.chat->messages)) + json_memory(dump(request.chat->tools)) : 0;
   for (const auto& ids : prompts) bytes += kToken * static_cast<int64_t>(ids.size());
-  for (const PromptInput& prompt : ask.prompts)
+  for (const PromptInput& prompt : request.prompts)
     if (const auto* text = std::get_if<std::string>(&prompt))
       bytes += kByte * static_cast<int64_t>(text->size());
   return bytes;
@@ -30,17 +31,18 @@ int64_t held_memory(const Ask& ask, const std::vector<std::vector<int64_t>>& pro
 
 // An upper bound of the memory of answers until sent: tokens with log-probabilities, echoed prompts, and the
 // JSON of both.
-int64_t answer_memory(const Ask& ask, const std::vector<std::vector<int64_t>>& prompts) {
+int64_t answer_memory(const GenerationRequest& request, const std::vector<std::vector<int64_t>>& prompts) {
   constexpr int64_t kToken = 128, kLogprob = 512, kAlternative = 256, kEchoedByte = 6;
   const int64_t per_token =
-      kToken + (ask.write.logprobs < 0 ? 0 : kLogprob + kAlternative * ask.write.logprobs);
-  const int64_t answers = std::max({ask.write.answers, ask.write.best_of, ask.write.beams, int64_t{1}});
+      kToken + (request.write.logprobs < 0 ? 0 : kLogprob + kAlternative * request.write.logprobs);
+  const int64_t answers =
+      std::max({request.write.answers, request.write.best_of, request.write.beams, int64_t{1}});
   int64_t bytes = 0;
   for (size_t i = 0; i < prompts.size(); ++i) {
     const auto tokens = static_cast<int64_t>(prompts[i].size());
-    int64_t one = ask.write.max_new_tokens * per_token;
-    if (ask.echo) {
-      const auto* text = i < ask.prompts.size() ? std::get_if<std::string>(&ask.prompts[i]) : nullptr;
+    int64_t one = request.write.max_new_tokens * per_token;
+    if (request.echo) {
+      const auto* text = i < request.prompts.size() ? std::get_if<std::string>(&request.prompts[i]) : nullptr;
       one += tokens * per_token + kEchoedByte * (text ? static_cast<int64_t>(text->size()) : 16 * tokens);
     }
     bytes += answers * one;
@@ -50,8 +52,8 @@ int64_t answer_memory(const Ask& ask, const std::vector<std::vector<int64_t>>& p
 
 }  // namespace
 
-Service::Service(ModelShelf& shelf, ServeOptions options)
-    : shelf_(shelf),
+Service::Service(ModelRegistry& registry, ServeOptions options)
+    : registry_(registry),
       options_(std::move(options)),
       access_(std::move(options_.access)),
       created_(std::time(nullptr)),
@@ -75,7 +77,7 @@ Service::~Service() {
   if (runner_) runner_->stop();
   looks_.stop();
   workers_.stop();
-  shelf_.close();
+  registry_.close();
 }
 
 namespace {
@@ -194,14 +196,14 @@ void Service::admitted(const Route& route, const std::shared_ptr<Call>& call) {
   call->body = std::move(*body), call->request.body = {};
   auto name = text_field(call->body, "model");
   if (name.ok() && name->empty() && route.kind == Kind::kClass) {
-    name = shelf_.classifier();
+    name = registry_.classifier();
     if (name->empty())
       name = error_of(Error::Kind::kUnsupported, "model",
                       "no model of this server classifies texts; add one with --add-model");
   }
   if (!name.ok()) return fail(*call, route.dialect, name.error());
   const auto asked_on = std::this_thread::get_id();
-  shelf_.ask(*name, [this, &route, call, asked_on](Result<ModelLease> model) {
+  registry_.acquire(*name, [this, &route, call, asked_on](Result<ModelLease> model) {
     if (!model.ok()) return fail(*call, route.dialect, model.error());
     call->model = std::move(*model);
     if (std::this_thread::get_id() == asked_on) return work(route, *call);
@@ -228,7 +230,7 @@ void Service::guarded(const Route& route, Call& call, const std::function<void()
   }
 }
 
-AskContext Service::context(const Call& call) const {
+RequestContext Service::context(const Call& call) const {
   const ModelLease& model = call.model;
   return {model.name,
           options_.defaults,
@@ -240,46 +242,49 @@ AskContext Service::context(const Call& call) const {
 }
 
 void Service::write(const Route& route, Call& call) {
-  const AskContext asked_in = context(call);
-  auto ask = route.reader(call.body, asked_in);
-  if (!ask.ok()) return fail(call, route.dialect, ask.error());
+  const RequestContext asked_in = context(call);
+  auto request = route.reader(call.body, asked_in);
+  if (!request.ok()) return fail(call, route.dialect, request.error());
   call.body = {};
-  const size_t bytes = preparation_bytes(*ask);
-  if (call.is_long || bytes <= kShortBytes) return begin_writing(route, call, *ask);
+  const size_t bytes = preparation_bytes(*request);
+  if (call.is_long || bytes <= kShortBytes) return begin_generation(route, call, *request);
   const auto held = std::make_shared<Call>(std::move(call));
-  post(route, held, bytes, [this, &route, kept = std::make_shared<Ask>(std::move(*ask))](Call& own) {
-    begin_writing(route, own, *kept);
-  });
+  post(route, held, bytes,
+       [this, &route, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& own) {
+         begin_generation(route, own, *kept);
+       });
 }
 
-Answering::Elsewhere Service::on_worker(const std::string& caller) {
+AnswerWriter::RunOnWorker Service::on_worker(const std::string& caller) {
   return [this, caller](std::function<void()> run) { workers_.post(WorkItem{std::move(run), caller}); };
 }
 
-void Service::begin_writing(const Route& route, Call& call, Ask& ask) {
-  ask.seed_given = ask.seed_given || options_.seed_given;
-  ask.write.adapter = call.model.adapter, ask.write.priority = call.background ? -1 : 0;
-  ask.write.salt = access_.caller(call.request);  // no prefix sharing between callers: prevents timing probes
-  auto prompts = prepare(ask, call.model.served(), call.work);
+void Service::begin_generation(const Route& route, Call& call, GenerationRequest& request) {
+  request.seed_given = request.seed_given || options_.seed_given;
+  request.write.adapter = call.model.adapter, request.write.priority = call.background ? -1 : 0;
+  request.write.salt =
+      access_.caller(call.request);  // no prefix sharing between callers: prevents timing probes
+  auto prompts = prepare(request, call.model.served(), call.work);
   if (!prompts.ok()) return fail(call, route.dialect, prompts.error());
-  call.reply->shrink_memory(held_memory(ask, *prompts));
-  const Status fits = call.reply->take_memory(answer_memory(ask, *prompts), "its answers");
+  call.reply->shrink_memory(held_memory(request, *prompts));
+  const Status fits = call.reply->take_memory(answer_memory(request, *prompts), "its answers");
   if (!fits.ok()) return fail(call, route.dialect, fits.error());
-  if (ask.write.constraint)
-    ask.write.constraint->compute_on([this, caller = ask.write.salt,
-                                      active = std::weak_ptr(call.model.active)](std::function<void()> run) {
-      WorkItem item{[run = std::move(run), active] {
-                      run();
-                      if (const auto model = active.lock()) model->loop.wake();
-                    },
-                    caller};
-      item.is_long = true;
-      return workers_.post(std::move(item));
-    });
+  if (request.write.constraint)
+    request.write.constraint->compute_on(
+        [this, caller = request.write.salt,
+         active = std::weak_ptr(call.model.active)](std::function<void()> run) {
+          WorkItem item{[run = std::move(run), active] {
+                          run();
+                          if (const auto model = active.lock()) model->loop.wake();
+                        },
+                        caller};
+          item.is_long = true;
+          return workers_.post(std::move(item));
+        });
   const auto time = time_of(call);
-  const std::string caller = ask.write.salt;
-  Answering::start(std::move(ask), std::move(*prompts), std::move(call.model), std::move(call.reply),
-                   std::move(call.ticket), time, on_worker(caller));
+  const std::string caller = request.write.salt;
+  AnswerWriter::start(std::move(request), std::move(*prompts), std::move(call.model), std::move(call.reply),
+                      std::move(call.ticket), time, on_worker(caller));
 }
 
 void Service::answer(Call& call, const Json& body) const {

@@ -4,9 +4,9 @@
 #include <map>
 
 #include "serve/access.h"
-#include "serve/answering.h"
+#include "serve/answer_writer.h"
 #include "serve/files/batch_runner.h"
-#include "serve/model_shelf.h"
+#include "serve/model_registry.h"
 #include "serve/page/look.h"
 #include "serve/page/page.h"
 #include "serve/workers.h"
@@ -33,7 +33,7 @@ class ResponseStore;
 class Service : public HttpHandler {
  public:
   // The registry must outlive the service.
-  Service(ModelShelf& shelf, ServeOptions options);
+  Service(ModelRegistry& registry, ServeOptions options);
   ~Service() override;
 
   std::optional<HttpResponse> refuse(const HttpRequest& head) override;
@@ -59,7 +59,7 @@ class Service : public HttpHandler {
     ModelLease model = {};                           // named in the body
   };
   using Handler = void (Service::*)(Call& call);
-  using Reader = Result<Ask> (*)(const Json& body, const AskContext& context);
+  using Reader = Result<GenerationRequest> (*)(const Json& body, const RequestContext& context);
   // kOpen: on the server thread, no key needed. kAtOnce: on the server thread. kWorker: on a worker. kPage:
   // on a worker, exempt from rate limits because the page polls. kModel: on a worker with parsed body and
   // loaded model. kClass: as kModel, a classifier by default. kWrite: generates text.
@@ -85,10 +85,10 @@ class Service : public HttpHandler {
   void guarded(const Route& route, Call& call, const std::function<void()>& step);
   void work(const Route& route, Call& call);
   void write(const Route& route, Call& call);
-  void begin_writing(const Route& route, Call& call, Ask& ask);
+  void begin_generation(const Route& route, Call& call, GenerationRequest& request);
   // Runs serialization on a short worker.
-  Answering::Elsewhere on_worker(const std::string& caller);
-  AskContext context(const Call& call) const;
+  AnswerWriter::RunOnWorker on_worker(const std::string& caller);
+  RequestContext context(const Call& call) const;
   void answer(Call& call, const Json& body) const;
 
   void health(Call& call);  // in service_status.cpp
@@ -122,7 +122,7 @@ class Service : public HttpHandler {
   void rerank(Call& call);  // in service_ranking.cpp
   void moderations(Call& call);
   void embed(Call& call, Dialect dialect,
-             std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell);
+             std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> to_json);
   void submit(std::shared_ptr<EngineTask> task, Call& call);
   void fail(Call& call, Dialect dialect, const Error& error) const;
 
@@ -132,7 +132,7 @@ class Service : public HttpHandler {
   void look(Call& call);
   void engine(Call& call);
 
-  ModelShelf& shelf_;
+  ModelRegistry& registry_;
   ServeOptions options_;
   Access access_;
   const int64_t created_;

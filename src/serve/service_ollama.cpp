@@ -61,7 +61,7 @@ Json details_of(const std::string& path, const LanguageModel* language) {
   return out;
 }
 
-Json listed(const ShelfState& state) {
+Json listed(const ModelState& state) {
   const FilesOfModel files = files_of(state.entry->path);
   return {
       {"name", state.entry->name},
@@ -76,13 +76,13 @@ Json listed(const ShelfState& state) {
 
 void Service::tags(Call& call) {
   Json list = Json::array();
-  for (const ShelfState& state : shelf_.list()) list.push_back(listed(state));
+  for (const ModelState& state : registry_.list()) list.push_back(listed(state));
   answer(call, {{"models", std::move(list)}});
 }
 
 void Service::loaded_tags(Call& call) {
   Json list = Json::array();
-  for (const ShelfState& state : shelf_.list()) {
+  for (const ModelState& state : registry_.list()) {
     if (!state.active) continue;
     list.push_back(listed(state));
     list.back()["size_vram"] = 0, list.back()["expires_at"] = "9999-12-31T23:59:59Z";

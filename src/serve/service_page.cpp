@@ -40,10 +40,10 @@ void Service::page(Call& call) {
 }
 
 void Service::look(Call& call) {
-  const auto asked = [&]() -> Result<LookAsk> {
-    MAKAR_TRY(LookAsk ask, read_look(call.body));
-    MAKAR_CHECK_OK(prepare_look(ask, call.model.served()));
-    return ask;
+  const auto asked = [&]() -> Result<LookRequest> {
+    MAKAR_TRY(LookRequest request, read_look(call.body));
+    MAKAR_CHECK_OK(prepare_look(request, call.model.served()));
+    return request;
   }();
   if (!asked.ok()) return fail(call, Dialect::kOpenAi, asked.error());
   const auto held = std::make_shared<Call>(std::move(call));
@@ -59,7 +59,7 @@ void Service::look(Call& call) {
 }
 
 void Service::engine(Call& call) {
-  const EngineState engine = shelf_.state();
+  const EngineState engine = registry_.state();
   const auto [prompt, written] = metrics_.tokens_so_far();
   const ResidentMemory memory = resident_memory();
   Json sequences = Json::array();

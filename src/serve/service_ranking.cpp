@@ -28,25 +28,26 @@ int64_t count(const std::vector<TypedTokens>& texts) {
 
 // A cross-encoder scores query and document as a pair; other models compare embeddings.
 void Service::rerank(Call& call) {
-  RerankAsk ask;
+  RerankRequest request;
   std::vector<TypedTokens> texts;
   const LanguageModel& language = call.model.language();
   const bool pairs = language.spec().head.kind == HeadKind::kSequenceClass;
   const auto read = [&]() -> Status {
-    MAKAR_TRY(ask, read_rerank(call.body));
+    MAKAR_TRY(request, read_rerank(call.body));
     call.body = {};
     std::optional<ClassifierPairs> pairs_of_query;
     if (pairs) {
-      MAKAR_TRY(pairs_of_query, ClassifierPairs::of(language, ask.query, &call.work));
+      MAKAR_TRY(pairs_of_query, ClassifierPairs::of(language, request.query, &call.work));
     } else {
-      auto ids = embed_tokens(language, ask.query, call.model.active->embed, &call.work);
+      auto ids = embed_tokens(language, request.query, call.model.active->embed, &call.work);
       if (!ids.ok()) return at_place(ids.error(), "query");
       texts.push_back({std::move(*ids), {}});
     }
-    for (size_t i = 0; i < ask.documents.size(); ++i) {
+    for (size_t i = 0; i < request.documents.size(); ++i) {
       const auto tokens = [&]() -> Result<TypedTokens> {
-        if (pairs) return pairs_of_query->with(ask.documents[i]);
-        MAKAR_TRY(auto ids, embed_tokens(language, ask.documents[i], call.model.active->embed, &call.work));
+        if (pairs) return pairs_of_query->with(request.documents[i]);
+        MAKAR_TRY(auto ids,
+                  embed_tokens(language, request.documents[i], call.model.active->embed, &call.work));
         return TypedTokens{std::move(ids), {}};
       };
       auto document = tokens();
@@ -59,7 +60,8 @@ void Service::rerank(Call& call) {
   const int64_t tokens = count(texts);
   const auto held = std::make_shared<Call>(std::move(call));
   held->reply->count(tokens, 0);
-  const auto told = [this, held, ask, tokens, pairs](const Result<std::vector<std::vector<float>>>& rows) {
+  const auto on_done = [this, held, request, tokens,
+                        pairs](const Result<std::vector<std::vector<float>>>& rows) {
     const auto scores = [&]() -> Result<std::vector<double>> {
       if (!rows.ok()) return rows.error();
       std::vector<double> out;
@@ -71,14 +73,14 @@ void Service::rerank(Call& call) {
       return out;
     }();
     if (!scores.ok()) return fail(*held, Dialect::kOpenAi, scores.error());
-    answer(*held, rerank_json(ask, *scores, held->model.name, random_id(), tokens));
+    answer(*held, rerank_json(request, *scores, held->model.name, random_id(), tokens));
   };
-  if (pairs) return submit(std::make_shared<LabelTask>(std::move(texts), told), *held);
+  if (pairs) return submit(std::make_shared<LabelTask>(std::move(texts), on_done), *held);
   std::vector<std::vector<int64_t>> ids;
   for (TypedTokens& text : texts) ids.push_back(std::move(text.ids));
   EmbedOptions unit = held->model.active->embed;
   unit.normalize = true;
-  submit(std::make_shared<EmbedTask>(std::move(ids), unit, told), *held);
+  submit(std::make_shared<EmbedTask>(std::move(ids), unit, on_done), *held);
 }
 
 void Service::moderations(Call& call) {

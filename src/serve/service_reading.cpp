@@ -97,9 +97,9 @@ Json vector_json(const std::vector<float>& vector, bool base64) {
 
 void Service::fail(Call& call, Dialect dialect, const Error& error) const {
   // On a timeout, report the time limit rather than the field in progress.
-  const Error& told = call.work.stopped() ? call.work.error("time") : error;
-  call.reply->failed(told.text());
-  call.reply->send(error_response(dialect, ApiError::of(told)));
+  const Error& reported = call.work.stopped() ? call.work.error("time") : error;
+  call.reply->failed(reported.text());
+  call.reply->send(error_response(dialect, ApiError::of(reported)));
 }
 
 void Service::tokenize(Call& call) {
@@ -157,18 +157,18 @@ void Service::detokenize(Call& call) {
 
 void Service::count_tokens(Call& call) {
   const auto count = [&]() -> Result<Json> {
-    const AskContext asked_in = context(call);
-    MAKAR_TRY(Ask ask, read_message_tokens(call.body, asked_in));
-    MAKAR_TRY(const auto prompts, prepare(ask, call.model.served(), call.work));
+    const RequestContext asked_in = context(call);
+    MAKAR_TRY(GenerationRequest request, read_message_tokens(call.body, asked_in));
+    MAKAR_TRY(const auto prompts, prepare(request, call.model.served(), call.work));
     return Json{{"input_tokens", prompts.at(0).size()}};
   }();
   if (!count.ok()) return fail(call, Dialect::kAnthropic, count.error());
   answer(call, *count);
 }
 
-// `tell` converts the vectors into the dialect's JSON.
+// `to_json` converts the vectors into the dialect's JSON.
 void Service::embed(Call& call, Dialect dialect,
-                    std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> tell) {
+                    std::function<Json(const std::vector<std::vector<float>>&, int64_t tokens)> to_json) {
   auto texts = read_inputs(call.body, call.model.served(), call.model.active->embed, call.work);
   if (!texts.ok()) return fail(call, dialect, texts.error());
   int64_t tokens = 0;
@@ -181,10 +181,10 @@ void Service::embed(Call& call, Dialect dialect,
   const auto held = std::make_shared<Call>(std::move(call));
   held->reply->count(tokens, 0);
   auto task = std::make_shared<EmbedTask>(std::move(*texts), held->model.active->embed,
-                                          [this, held, dialect, tokens, tell = std::move(tell)](
+                                          [this, held, dialect, tokens, to_json = std::move(to_json)](
                                               const Result<std::vector<std::vector<float>>>& vectors) {
                                             if (!vectors.ok()) return fail(*held, dialect, vectors.error());
-                                            answer(*held, tell(*vectors, tokens));
+                                            answer(*held, to_json(*vectors, tokens));
                                           });
   submit(std::move(task), *held);
 }
@@ -197,7 +197,7 @@ void Service::submit(std::shared_ptr<EngineTask> task, Call& call) {
   task->deadline = EngineTask::Clock::now() + time_of(call);
   task->adapter = call.model.adapter, task->salt = access_.caller(call.request);
   task->priority = call.background ? -1 : 0;
-  task->elsewhere = on_worker(task->salt);
+  task->run_on_worker = on_worker(task->salt);
   call.model.loop().submit(std::move(task));
 }
 

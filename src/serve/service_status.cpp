@@ -6,7 +6,7 @@
 namespace makar {
 
 void Service::health(Call& call) {
-  const double seconds = shelf_.seconds_in_step();
+  const double seconds = registry_.seconds_in_step();
   if (seconds < options_.hung_after) return answer(call, {{"status", "ok"}});
   call.reply->send(broken(503, fmt::format("the engine has been in one step for {:.0f} seconds", seconds)));
 }
@@ -21,7 +21,7 @@ void Service::models(Call& call) {
   const bool one = call.request.path.starts_with(prefix);
   const std::string asked = one ? call.request.path.substr(prefix.size()) : "";
   Json list = Json::array();
-  for (const ShelfState& state : shelf_.list()) {
+  for (const ModelState& state : registry_.list()) {
     const auto add = [&](const std::string& name, const Json& parent) {
       if (one && name != asked && name + ":latest" != asked) return;
       Json model = {{"id", name},
@@ -47,7 +47,7 @@ void Service::models(Call& call) {
 void Service::counters(Call& call) {
   HttpResponse response;
   response.type = "text/plain; version=0.0.4";
-  response.body = metrics_.text(shelf_.state(), gate_.inside());
+  response.body = metrics_.text(registry_.state(), gate_.inside());
   call.reply->send(std::move(response));
 }
 

@@ -137,30 +137,30 @@ Status refuse_what_is_not_there(const Json& body) {
 }
 
 // Request fields that the answer repeats.
-Json head_of(const Json& body, const Ask& ask) {
+Json head_of(const Json& body, const GenerationRequest& request) {
   const auto given = [&](const char* key, const Json& fallback) {
     return body.contains(key) ? body[key] : fallback;
   };
   return {{"instructions", given("instructions", nullptr)},
           {"max_output_tokens", given("max_output_tokens", nullptr)},
           {"metadata", given("metadata", Json::object())},
-          {"parallel_tool_calls", ask.tool_choice.parallel},
+          {"parallel_tool_calls", request.tool_choice.parallel},
           {"previous_response_id", given("previous_response_id", nullptr)},
           {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
-          {"temperature", ask.write.sampler.temperature},
+          {"temperature", request.write.sampler.temperature},
           {"text", given("text", {{"format", {{"type", "text"}}}})},
           {"tool_choice", given("tool_choice", "auto")},
           {"tools", given("tools", Json::array())},
-          {"top_p", ask.write.sampler.top_p},
+          {"top_p", request.write.sampler.top_p},
           {"truncation", given("truncation", "disabled")},
           {"user", given("user", nullptr)}};
 }
 
 }  // namespace
 
-Result<Ask> read_response(const Json& body, const AskContext& context) {
+Result<GenerationRequest> read_response(const Json& body, const RequestContext& context) {
   // Keys with a different meaning in chat completions, or none here. The others (sampling) are passed on.
-  static const std::set<std::string> apart = {
+  static const std::set<std::string> handled = {
       "input",   "instructions", "messages",        "tools",          "tool_choice",
       "text",    "include",      "response_format", "stream_options", "previous_response_id",
       "n",       "best_of",      "logprobs",        "top_logprobs",   "continue_final_message",
@@ -173,7 +173,7 @@ Result<Ask> read_response(const Json& body, const AskContext& context) {
   MAKAR_TRY(Json input, read_input(body));
   Json form = Json::object(), messages = Json::array();
   for (const auto& [key, value] : body.items())
-    if (!apart.contains(key)) form[key] = value;
+    if (!handled.contains(key)) form[key] = value;
   if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
   if (!previous.empty()) {
     if (!context.responses) return unsupported("previous_response_id", "responses are not kept here");
@@ -187,16 +187,17 @@ Result<Ask> read_response(const Json& body, const AskContext& context) {
   MAKAR_CHECK_OK(read_tools_of(body, form));
   MAKAR_CHECK_OK(read_text_format(body, form));
   MAKAR_CHECK_OK(read_include(body, form));
-  auto ask = read_chat_completion(form, context);
-  if (!ask.ok()) {
-    const Error& e = ask.error();
+  auto request = read_chat_completion(form, context);
+  if (!request.ok()) {
+    const Error& e = request.error();
     const bool format = e.place.starts_with("response_format");
     return Error{e.kind, format ? "text.format" + e.place.substr(15) : e.place, e.message};
   }
-  ask->drop_oldest = body.value("truncation", Json()) == Json("auto");
-  ask->shape = std::make_unique<ResponsesShape>(context, head_of(body, *ask), form.contains("logprobs"),
-                                                std::move(input), store ? context.responses : nullptr);
-  return ask;
+  request->drop_oldest = body.value("truncation", Json()) == Json("auto");
+  request->shape =
+      std::make_unique<ResponsesShape>(context, head_of(body, *request), form.contains("logprobs"),
+                                       std::move(input), store ? context.responses : nullptr);
+  return request;
 }
 
 }  // namespace makar

@@ -8,7 +8,7 @@ namespace makar {
 class ResponsesShape : public AnswerShape {
  public:
   // `head`: request fields that the answer repeats. The answer is saved in `store` unless it is null.
-  ResponsesShape(const AskContext& context, Json head, bool logprobs, Json input,
+  ResponsesShape(const RequestContext& context, Json head, bool logprobs, Json input,
                  std::shared_ptr<ResponseStore> store);
   Dialect dialect() const override { return Dialect::kOpenAi; }
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override;
