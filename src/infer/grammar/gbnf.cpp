@@ -79,11 +79,11 @@ class Reader {
   Result<ExprPtr> alternatives(int depth) {
     if (depth > limits_.nesting)
       return error_of(Error::Kind::kLimit, "grammar", "groups are nested deeper than {}", limits_.nesting);
-    std::vector<ExprPtr> ways;
+    std::vector<ExprPtr> branches;
     for (;;) {
-      MAKAR_TRY(auto way, terms(depth));
-      ways.push_back(std::move(way));
-      if (!s_.take("|")) return choice(std::move(ways));
+      MAKAR_TRY(auto alternative, terms(depth));
+      branches.push_back(std::move(alternative));
+      if (!s_.take("|")) return choice(std::move(branches));
       space(true);
     }
   }

@@ -75,11 +75,11 @@ bool Machine::add_once(int32_t node, int32_t frame) {
   }
   const size_t mask = seen_table_.size() - 1;
   size_t i = mix(0, pair_key(node, frame)) & mask;
-  const Parse way{node, frame};
+  const Parse parse{node, frame};
   for (; seen_table_[i].second == round_; i = (i + 1) & mask)
-    if (seen_table_[i].first == way) return false;
-  seen_table_[i] = {way, round_};
-  seen_.push_back(way);
+    if (seen_table_[i].first == parse) return false;
+  seen_table_[i] = {parse, round_};
+  seen_.push_back(parse);
   return true;
 }
 

@@ -162,15 +162,16 @@ Result<ExprPtr> SchemaCompiler::any_of(const Json& schema, const char* keyword, 
   const Json others = alone ? Json() : without(schema, keyword);
   const int64_t cost = alone ? 0 : cost_of_copy(others);
   if (std::string(keyword) == "oneOf") note(path, "oneOf: that only one holds");
-  std::vector<ExprPtr> ways;
+  std::vector<ExprPtr> alternatives;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string at = fmt::format("{}/{}/{}", path, keyword, i);
     if (!work_.spend(cost)) return work_.error("schema " + path);
-    MAKAR_TRY(auto way, alone ? compile(parts[i], at, depth + 1)
-                              : compile(Json{{"allOf", Json::array({parts[i], others})}}, at, depth + 1));
-    ways.push_back(std::move(way));
+    MAKAR_TRY(auto alternative,
+              alone ? compile(parts[i], at, depth + 1)
+                    : compile(Json{{"allOf", Json::array({parts[i], others})}}, at, depth + 1));
+    alternatives.push_back(std::move(alternative));
   }
-  return choice(std::move(ways));
+  return choice(std::move(alternatives));
 }
 
 Result<SchemaRules> read_json_schema(std::string_view text, const Limits& limits, WorkBudget& work) {

@@ -7,7 +7,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostTools = 128, kLongestName = 256;
+constexpr size_t kMostTools = 128, kLongestFunctionName = 256;
 
 // Templates expect call arguments as objects; clients send them as JSON text.
 Result<Json> read_calls(const Json& calls, const std::string& place) {
@@ -102,8 +102,8 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
       const Json& function = given[i]["function"];
       if (!function.contains("name") || !function["name"].is_string() ||
           function["name"].get<std::string>().empty() ||
-          function["name"].get<std::string>().size() > kLongestName)
-        return error_at(where + ".function.name", "expected a name of 1 to {} bytes", kLongestName);
+          function["name"].get<std::string>().size() > kLongestFunctionName)
+        return error_at(where + ".function.name", "expected a name of 1 to {} bytes", kLongestFunctionName);
       if (function.contains("parameters") && !function["parameters"].is_object())
         return error_at(where + ".function.parameters", "expected a JSON schema");
     }

@@ -23,7 +23,7 @@ class ResponsesShape : public AnswerShape {
   std::string text_event(const char* type, Json data);
   std::string open_message();
   std::string close_message(const char* status);
-  std::string tell_call(const ToolCall& call);
+  std::string call_events(const ToolCall& call);
   Json part() const;
   Json item_id(const char* prefix) const;
   // Sets status and usage of the finished response and stores it.
