@@ -1,10 +1,12 @@
-// Rerank and moderation routes.
-#include "serve/api/fields.h"
+// Reranking and moderations.
 #include "serve/api/ranking.h"
-#include "serve/reading.h"
-#include "serve/service.h"
 
-namespace makar {
+#include "serve/api/fields.h"
+#include "serve/dispatch.h"
+#include "serve/reading.h"
+#include "serve/routes/handlers.h"
+
+namespace makar::routes {
 namespace {
 
 // For unit vectors.
@@ -27,7 +29,7 @@ int64_t count(const std::vector<TypedTokens>& texts) {
 }  // namespace
 
 // A cross-encoder scores query and document as a pair; other models compare embeddings.
-void Service::rerank(Call& call) {
+void rerank(ServeContext& server, Call& call) {
   RerankRequest request;
   std::vector<TypedTokens> texts;
   const LanguageModel& language = call.model.language();
@@ -56,12 +58,11 @@ void Service::rerank(Call& call) {
     }
     return Done{};
   };
-  if (const Status fine = read(); !fine.ok()) return fail(call, Dialect::kOpenAi, fine.error());
+  if (const Status fine = read(); !fine.ok()) return send_error(call, fine.error());
   const int64_t tokens = count(texts);
-  const auto held = std::make_shared<Call>(std::move(call));
-  held->reply->count(tokens, 0);
-  const auto on_done = [this, held, request, tokens,
-                        pairs](const Result<std::vector<std::vector<float>>>& rows) {
+  const auto moved = std::make_shared<Call>(std::move(call));
+  moved->reply->count(tokens, 0);
+  const auto on_done = [moved, request, tokens, pairs](const Result<std::vector<std::vector<float>>>& rows) {
     const auto scores = [&]() -> Result<std::vector<double>> {
       if (!rows.ok()) return rows.error();
       std::vector<double> out;
@@ -72,18 +73,18 @@ void Service::rerank(Call& call) {
       }
       return out;
     }();
-    if (!scores.ok()) return fail(*held, Dialect::kOpenAi, scores.error());
-    answer(*held, rerank_json(request, *scores, held->model.name, random_id(), tokens));
+    if (!scores.ok()) return send_error(*moved, scores.error());
+    send_json(*moved, rerank_json(request, *scores, moved->model.name, random_id(), tokens));
   };
-  if (pairs) return submit(std::make_shared<LabelTask>(std::move(texts), on_done), *held);
+  if (pairs) return submit_task(server, std::make_shared<LabelTask>(std::move(texts), on_done), *moved);
   std::vector<std::vector<int64_t>> ids;
   for (TypedTokens& text : texts) ids.push_back(std::move(text.ids));
-  EmbedOptions unit = held->model.active->embed;
+  EmbedOptions unit = moved->model.active->embed;
   unit.normalize = true;
-  submit(std::make_shared<EmbedTask>(std::move(ids), unit, on_done), *held);
+  submit_task(server, std::make_shared<EmbedTask>(std::move(ids), unit, on_done), *moved);
 }
 
-void Service::moderations(Call& call) {
+void moderations(ServeContext& server, Call& call) {
   std::vector<TypedTokens> texts;
   const auto read = [&]() -> Status {
     MAKAR_TRY(const std::vector<std::string> given, read_moderation(call.body));
@@ -94,21 +95,23 @@ void Service::moderations(Call& call) {
     }
     return Done{};
   };
-  if (const Status fine = read(); !fine.ok()) return fail(call, Dialect::kOpenAi, fine.error());
-  const auto held = std::make_shared<Call>(std::move(call));
-  held->reply->count(count(texts), 0);
-  submit(std::make_shared<LabelTask>(std::move(texts),
-                                     [this, held](const Result<std::vector<std::vector<float>>>& rows) {
-                                       if (!rows.ok()) return fail(*held, Dialect::kOpenAi, rows.error());
-                                       const ModelSpec& spec = held->model.language().spec();
-                                       const bool multi = is_multi_label(spec);
-                                       std::vector<std::vector<double>> probabilities;
-                                       for (const auto& row : *rows)
-                                         probabilities.push_back(class_probabilities(row, multi));
-                                       answer(*held, moderation_json(probabilities, label_names(spec), multi,
-                                                                     held->model.name, random_id()));
-                                     }),
-         *held);
+  if (const Status fine = read(); !fine.ok()) return send_error(call, fine.error());
+  const auto moved = std::make_shared<Call>(std::move(call));
+  moved->reply->count(count(texts), 0);
+  submit_task(server,
+              std::make_shared<LabelTask>(std::move(texts),
+                                          [moved](const Result<std::vector<std::vector<float>>>& rows) {
+                                            if (!rows.ok()) return send_error(*moved, rows.error());
+                                            const ModelSpec& spec = moved->model.language().spec();
+                                            const bool multi = is_multi_label(spec);
+                                            std::vector<std::vector<double>> probabilities;
+                                            for (const auto& row : *rows)
+                                              probabilities.push_back(class_probabilities(row, multi));
+                                            send_json(*moved,
+                                                      moderation_json(probabilities, label_names(spec), multi,
+                                                                      moved->model.name, random_id()));
+                                          }),
+              *moved);
 }
 
-}  // namespace makar
+}  // namespace makar::routes

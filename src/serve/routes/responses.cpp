@@ -1,29 +1,28 @@
-// Stored responses: routes under /v1/responses/.
+// OpenAI's responses: generation, and the stored ones below /v1/responses/.
 #include "serve/api/fields.h"
 #include "serve/api/response_store.h"
-#include "serve/service.h"
+#include "serve/routes/generate.h"
+#include "serve/routes/handlers.h"
+#include "serve/routes/stored.h"
 
-namespace makar {
+namespace makar::routes {
 namespace {
 
-// "/v1/responses/resp_1/input_items" -> {"resp_1", "input_items"}
-std::pair<std::string, std::string> parts_of(const std::string& path) {
-  const std::string rest = path.substr(std::string_view("/v1/responses/").size());
-  const size_t slash = rest.find('/');
-  return {rest.substr(0, slash), slash == std::string::npos ? "" : rest.substr(slash + 1)};
-}
+constexpr std::string_view kRoot = "/v1/responses/";
 
 }  // namespace
 
-void Service::kept_response(Call& call) {
-  const auto [id, what] = parts_of(call.request.path);
+void create_response(ServeContext& server, Call& call) { generate_answer(server, call, read_response); }
+
+void stored_response(ServeContext& server, Call& call) {
+  const auto [id, what] = below(call.request.path, kRoot);
   const bool items = what == "input_items";
   if (!what.empty() && !items)
-    return fail(
-        call, Dialect::kOpenAi,
-        error_of(Error::Kind::kNotFound, "path", "a response has input_items below it, nothing else"));
-  const auto found = items ? responses_->input(call.owner, id) : responses_->response(call.owner, id);
-  if (!found.ok()) return fail(call, Dialect::kOpenAi, found.error());
+    return send_error(
+        call, error_of(Error::Kind::kNotFound, "path", "a response has input_items below it, nothing else"));
+  const auto found =
+      items ? server.responses->input(call.owner, id) : server.responses->response(call.owner, id);
+  if (!found.ok()) return send_error(call, found.error());
   HttpResponse response;
   response.body = dump(**found);
   if (items) response.body = "{\"object\":\"list\",\"data\":" + response.body + ",\"has_more\":false}";
@@ -31,11 +30,11 @@ void Service::kept_response(Call& call) {
   call.reply->send(std::move(response));
 }
 
-void Service::forget_response(Call& call) {
-  const std::string id = parts_of(call.request.path).first;
-  const Status gone = responses_->remove(call.owner, id);
-  if (!gone.ok()) return fail(call, Dialect::kOpenAi, gone.error());
-  answer(call, {{"id", id}, {"object", "response"}, {"deleted", true}});
+void delete_response(ServeContext& server, Call& call) {
+  const std::string id = below(call.request.path, kRoot).first;
+  const Status gone = server.responses->remove(call.owner, id);
+  if (!gone.ok()) return send_error(call, gone.error());
+  send_json(call, {{"id", id}, {"object", "response"}, {"deleted", true}});
 }
 
-}  // namespace makar
+}  // namespace makar::routes
