@@ -19,7 +19,7 @@ FUZZ_TARGET(gguf) {
   for (const auto& [key, value] : (*file)->fields().list()) {
     value.integer(), value.number(), value.flag(), value.text();
     value.integers(), value.numbers(), value.texts();
-    check(value.shown().size() < 500, "a bounded text of a value");
+    check(value.description().size() < 500, "a bounded text of a value");
   }
   // As the first of several files, and joined with itself: only a file without tensors can be joined with
   // itself.

@@ -1,11 +1,11 @@
-// Bodies of requests in every dialect: an error that names a place, or an Ask within its bounds that can be
-// told.
+// Bodies of requests in every dialect: an error that names a place, or a GenerationRequest within its bounds
+// that can be told.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
-#include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/generation_request.h"
 #include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
@@ -16,25 +16,27 @@ FUZZ_TARGET(serve_api) {
   using namespace makar;
   const std::string text(reinterpret_cast<const char*>(data), size);
   static const std::vector<std::string> tokens = {"a", "\xff", "<|end|>"};
-  const AskContext context{"model", {}, tokens, 1, "id", std::make_shared<ResponseStore>(4)};
+  const RequestContext context{"model", {}, tokens, 1, "id", std::make_shared<ResponseStore>(4)};
   const auto body = read_body(text);
   if (body.ok()) {
     for (const auto reader : {read_chat_completion, read_completion, read_response, read_message,
                               read_ollama_chat, read_ollama_generate}) {
-      auto ask = reader(*body, context);
-      if (!ask.ok()) {
-        if (ask.error().place.empty() || ask.error().message.empty()) std::abort();
-        if (!parse_json(error_body(Dialect::kOpenAi, ApiError::of(ask.error())), "error").ok()) std::abort();
+      auto request = reader(*body, context);
+      if (!request.ok()) {
+        if (request.error().place.empty() || request.error().message.empty()) std::abort();
+        if (!parse_json(error_body(Dialect::kOpenAi, ApiError::of(request.error())), "error").ok())
+          std::abort();
         continue;
       }
-      if (ask->write.answers < 1 || ask->write.answers > 128 || ask->write.max_new_tokens > (1 << 20))
+      if (request->write.answers < 1 || request->write.answers > 128 ||
+          request->write.max_new_tokens > (1 << 20))
         std::abort();
-      if (!ask->chat && ask->prompts.empty()) std::abort();
+      if (!request->chat && request->prompts.empty()) std::abort();
       WholeAnswer answer;
       answer.text = text.substr(0, 100);
       answer.tokens = {{0, {}}, {1, {-1, 0, {{2, -2}, {99, -3}}}}};
-      if (!parse_json(ask->shape->whole({answer}, {1, 2}), "answer").ok()) std::abort();
-      ask->shape->piece(0, answer);
+      if (!parse_json(request->shape->whole({answer}, {1, 2}), "answer").ok()) std::abort();
+      request->shape->piece(0, answer);
     }
   }
   if (body.ok()) {

@@ -28,25 +28,25 @@ class WireTransport : public Transport {
   WireTransport(net::io_context& io, Wire& wire) : io_(io), wire_(wire) {}
   net::any_io_executor executor() override { return io_.get_executor(); }
   std::string remote() const override { return "127.0.0.1"; }
-  void open(std::function<void(Code)> told) override { told({}); }
-  void read_some(net::mutable_buffer into, Told told) override {
+  void open(std::function<void(Code)> on_done) override { on_done({}); }
+  void read_some(net::mutable_buffer into, OnDone on_done) override {
     const size_t count = std::min({wire_.slice, wire_.input.size() - wire_.read, into.size()});
     if (count == 0 && !wire_.closed) {
-      wire_.at_end = [told] { told(net::error::eof, 0); };
+      wire_.at_end = [on_done] { on_done(net::error::eof, 0); };
       return;
     }
-    net::post(io_, [this, into, told, count] {
-      if (wire_.closed) return told(net::error::operation_aborted, 0);
+    net::post(io_, [this, into, on_done, count] {
+      if (wire_.closed) return on_done(net::error::operation_aborted, 0);
       std::memcpy(into.data(), wire_.input.data() + wire_.read, count);
       wire_.read += count;
-      told({}, count);
+      on_done({}, count);
     });
   }
-  void write(std::vector<net::const_buffer> all, Told told) override {
+  void write(std::vector<net::const_buffer> all, OnDone on_done) override {
     if (wire_.finished || wire_.closed) std::abort();
     for (const net::const_buffer& one : all)
       wire_.output.append(static_cast<const char*>(one.data()), one.size());
-    net::post(io_, [told, size = net::buffer_size(all)] { told({}, size); });
+    net::post(io_, [on_done, size = net::buffer_size(all)] { on_done({}, size); });
   }
   void finish_sending() override { wire_.finished = true; }
   void close() override {

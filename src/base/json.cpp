@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -69,7 +69,7 @@ class Builder : public nlohmann::json_sax<Json> {
     stack_.pop_back();
     if (!closed.is_object()) return true;
     const std::string* twice = key_given_twice(closed.get_ref<const Json::object_t&>());
-    return !twice || fail("the key " + shown(*twice) + " is given twice");
+    return !twice || fail("the key " + quote(*twice) + " is given twice");
   }
   // With a hash table: vocabularies have 100,000 keys and more. Keys chosen to collide are sorted instead.
   static const std::string* key_given_twice(const Json::object_t& fields) {

@@ -6,7 +6,7 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "llm/session.h"
 
 namespace makar {
@@ -83,7 +83,7 @@ Result<std::string> ChatSession::forget() {
 
 std::string ChatSession::ending() const {
   if (last_.answers.empty()) return "";
-  const WrittenText& answer = last_.answers[0];
+  const GeneratedText& answer = last_.answers[0];
   if (answer.finish == Finish::kCaller) return "[stopped by Ctrl-C]\n";
   if (answer.finish == Finish::kTime) return "[stopped by --max-time]\n";
   if (answer.finish != Finish::kLength) return "";
@@ -117,14 +117,14 @@ Result<std::string> ChatSession::command(const std::string& line) {
   if (name == "/load") return load(rest);
   if (name == "/tokens") return tokens();
   if (name == "/why") return why();
-  return error_at(shown(name), "is not a command; /help lists them");
+  return error_at(quote(name), "is not a command; /help lists them");
 }
 
 Result<std::string> ChatSession::temperature(const std::string& text) {
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || !(value >= 0 && value <= 100))
-    return error_at("/temp", "expects a number from 0 to 100, got {}", shown(text));
+    return error_at("/temp", "expects a number from 0 to 100, got {}", quote(text));
   options_.sampler.temperature = value;
   return fmt::format("temperature {}\n", value);
 }
@@ -144,7 +144,7 @@ Result<std::string> ChatSession::load(const std::string& path) {
 
 std::string ChatSession::tokens() const {
   if (last_.answers.empty()) return "there is no answer yet\n";
-  const WrittenText& answer = last_.answers[0];
+  const GeneratedText& answer = last_.answers[0];
   return fmt::format("{} prompt tokens ({} cached), {} generated in {} steps, ended by {}\n",
                      last_.prompt_tokens, last_.reused, answer.tokens.size(), last_.steps,
                      answer.finish == Finish::kCaller ? "Ctrl-C" : name(answer.finish));
@@ -154,7 +154,7 @@ std::string ChatSession::why() const {
   if (last_.answers.empty()) return "there is no answer yet\n";
   if (options_.logprobs < 0) return "beam search scores whole answers, not tokens\n";
   std::string out;
-  for (const Written& token : last_.answers[0].tokens) {
+  for (const GeneratedToken& token : last_.answers[0].tokens) {
     out += fmt::format("{:>16} {:5.1f} %  |", token_text(language_, token.id),
                        100 * std::exp(token.logprobs.chosen));
     for (const auto& t : token.logprobs.top)

@@ -53,9 +53,9 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
 
 Json answer_json(const WriteResult& result, const LanguageModel& language, bool logprobs) {
   Json answers = Json::array();
-  for (const WrittenText& answer : result.answers) {
+  for (const GeneratedText& answer : result.answers) {
     Json ids = Json::array(), details = Json::array();
-    for (const Written& token : answer.tokens) {
+    for (const GeneratedToken& token : answer.tokens) {
       ids.push_back(token.id);
       if (logprobs) details.push_back(written_json(token, language.tokenizer()));
     }
@@ -72,9 +72,9 @@ Json answer_json(const WriteResult& result, const LanguageModel& language, bool 
 }
 
 // One request per line: {"prompt"} or {"messages"}, with max_tokens, stop and the sampler's keys.
-Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& engine,
-                                               const LanguageModel& language, const GenerateCommand& c,
-                                               bool& logprobs) {
+Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engine& engine,
+                                                   const LanguageModel& language, const GenerateCommand& c,
+                                                   bool& logprobs) {
   MAKAR_TRY(const Json request, parse_json(line, "request"));
   if (!request.is_object()) return error_at("request", "expected an object with \"prompt\" or \"messages\"");
   WriteOptions o = c.writing.write;
@@ -110,17 +110,17 @@ Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& eng
         return error_at(key, "is not a known key of a request, or has the wrong type: {}", value.dump());
     }
   }
-  MAKAR_CHECK_OK(check_writing(o));
+  MAKAR_CHECK_OK(check_generation(o));
   if (prompt.empty()) return error_at("request", "expected \"prompt\" or \"messages\"");
   logprobs = o.logprobs >= 0;
-  return Writing::begin(engine, language, std::move(prompt), o);
+  return TextGeneration::begin(engine, language, std::move(prompt), o);
 }
 
 // Generates answers for all lines that have arrived in one batch; prints them in input order.
 bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engine& engine,
                   const LanguageModel& language, const GenerateCommand& c) {
   struct Line {
-    Result<std::unique_ptr<Writing>> writing;
+    Result<std::unique_ptr<TextGeneration>> writing;
     bool logprobs;
   };
   std::vector<Line> begun;
@@ -132,7 +132,7 @@ bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engi
   for (size_t i = 0; i < begun.size(); ++i) {
     const auto answer = [&]() -> Result<Json> {
       if (!begun[i].writing.ok()) return begun[i].writing.error();
-      Writing& writing = **begun[i].writing;
+      TextGeneration& writing = **begun[i].writing;
       while (!writing.done() && engine.step()) {
       }
       MAKAR_TRY(const WriteResult result, writing.finish());
@@ -184,12 +184,12 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
   print_speculation(*result, o);
   if (stream) return 0;
   for (size_t i = 0; i < result->answers.size(); ++i) {
-    const WrittenText& answer = result->answers[i];
+    const GeneratedText& answer = result->answers[i];
     if (result->answers.size() > 1)
       fmt::print("--- {}{}\n", i + 1, answer.score != 0 ? fmt::format(" ({:.4f})", answer.score) : "");
     fmt::print("{}\n", answer.text);
     if (o.logprobs < 0) continue;
-    for (const Written& token : answer.tokens)
+    for (const GeneratedToken& token : answer.tokens)
       fmt::print("{}\n", written_json(token, language.tokenizer()).dump());
   }
   return 0;

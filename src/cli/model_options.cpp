@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "infer/model_drafter.h"
@@ -152,7 +152,7 @@ Status WritingOptions::check(const Options& options) {
   const int constraints = !json_schema.empty() + !grammar.empty() + !regex.empty();
   if (constraints > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
   write.speculation = speculation.speculation;
-  MAKAR_CHECK_OK(check_writing(write));
+  MAKAR_CHECK_OK(check_generation(write));
   if (options.given("--jsonl")) return Done{};  // each request sets its own
   const bool several = write.answers > 1 || write.best_of > 1 || write.mbr > 0;
   const bool greedy = write.sampler.temperature == 0 || write.sampler.top_k == 1;
@@ -171,7 +171,7 @@ Status WritingOptions::prepare(const LanguageModel& language, Device& device) {
   MAKAR_CHECK_OK(speculation.open(language, device, budget));
   write.speculation = speculation.speculation;
   MAKAR_CHECK_OK(open_embedder(device));
-  return check_writing(write);
+  return check_generation(write);
 }
 
 Status WritingOptions::constrain(const LanguageModel& language) {
@@ -216,7 +216,7 @@ Result<EngineOptions> WritingOptions::engine_options(const Model& model) const {
   return engine.resolve(model, speculation.cache_page_bytes(), embedder);
 }
 
-Json written_json(const Written& written, const Tokenizer& tokenizer) {
+Json written_json(const GeneratedToken& written, const Tokenizer& tokenizer) {
   const auto token = [&](int64_t id) {
     const uint32_t one[] = {static_cast<uint32_t>(id)};
     return tokenizer.decode(one);
@@ -231,12 +231,12 @@ Json written_json(const Written& written, const Tokenizer& tokenizer) {
 
 std::string explain_empty(const WriteResult& result, const LanguageModel& language, bool chat) {
   if (result.answers.empty()) return "";
-  for (const WrittenText& answer : result.answers)
+  for (const GeneratedText& answer : result.answers)
     if (!answer.text.empty()) return "";
-  const WrittenText& first = result.answers[0];
+  const GeneratedText& first = result.answers[0];
   std::string why;
   if (!first.stop_string.empty()) {
-    why = fmt::format("it began with the stop text {}", shown(first.stop_string));
+    why = fmt::format("it began with the stop text {}", quote(first.stop_string));
   } else if (first.finish == Finish::kStop) {
     std::string end;
     if (!first.tokens.empty())

@@ -87,7 +87,7 @@ Result<std::string> text_or_file(const std::string& value, const std::string& fl
 std::string suggest_file(const std::string& value, const std::string& flag);
 
 // Log-probabilities as JSON: {"token", "id", "logprob", "top": [...]}.
-Json written_json(const Written& written, const Tokenizer& tokenizer);
+Json written_json(const GeneratedToken& written, const Tokenizer& tokenizer);
 
 // Why all answers are empty, or "" if one is not. `chat`: the chat template was used.
 std::string explain_empty(const WriteResult& result, const LanguageModel& language, bool chat);

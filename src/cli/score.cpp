@@ -52,7 +52,7 @@ Result<Json> score_pair(Engine& engine, const LanguageModel& language, const std
 }
 
 // "   -0.1234  \" Paris\"   | \" Lyon\" -2.31  \" Nice\" -3.40"
-std::string token_line(const Written& token, const Tokenizer& tokenizer) {
+std::string token_line(const GeneratedToken& token, const Tokenizer& tokenizer) {
   const Json json = written_json(token, tokenizer);
   const auto quoted = [](const Json& text) {
     return text.dump(-1, ' ', false, Json::error_handler_t::replace);

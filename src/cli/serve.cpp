@@ -180,8 +180,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   std::unique_ptr<HttpServer> server;
   CpuDevice device(static_cast<int>(c.models.model.threads));
   Turns turns;
-  ModelShelf shelf(std::move(*entries), c.models.opener(device, turns, alone), c.models.most);
-  if (const Status opened = shelf.open_first(); !opened.ok()) return report(opened.error());
+  ModelRegistry registry(std::move(*entries), c.models.opener(device, turns, alone), c.models.most);
+  if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
   serve.access = {std::move(*keys), c.origins, c.limits};
   serve.parallel = c.models.parallel, serve.queue = c.queue;
@@ -198,13 +198,13 @@ int run_serve(const std::vector<std::string>& arguments) {
   c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
   c.http.header_time = c.http.write_time = std::chrono::seconds(c.client);
   c.http.body_time = 2 * c.http.header_time;
-  Service service(shelf, std::move(serve));
+  Service service(registry, std::move(serve));
   if (c.store != "auto")
     if (const Status opened = service.open_store(); !opened.ok()) return report(opened.error());
   auto listening = HttpServer::listen(service, c.http);
   if (!listening.ok()) return report(listening.error());
   server = std::move(*listening);
-  print_welcome(c, name, server->port(), shelf.list().front().active->served.language);
+  print_welcome(c, name, server->port(), registry.list().front().active->served.language);
   server->run([&] {
     service.drain();
     log.write("makar: shutting down: finishing requests in flight");

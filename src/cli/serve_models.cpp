@@ -6,8 +6,8 @@
 #include <set>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/resident.h"
-#include "base/shown.h"
 #include "cli/model_path.h"
 #include "kernels/cpu_device.h"
 #include "models/family.h"
@@ -22,7 +22,7 @@ constexpr int64_t kUsefulTokens = 2048;  // the smallest useful cache, unless th
 int64_t machine_bytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 
 // "NAME=PATH", or a path that names the model itself. A path may hold a '=' too.
-ShelfEntry named(const std::string& choice) {
+ModelEntry named(const std::string& choice) {
   const size_t equals = choice.find('=');
   if (equals == choice.npos || is_there(choice)) return {model_name(choice), choice, {}};
   return {choice.substr(0, equals), choice.substr(equals + 1), {}};
@@ -34,7 +34,7 @@ bool is_model(const fs::path& path) {
 
 // What a model's configuration alone says: how many labels it gives to texts, whether it writes text. A
 // configuration that cannot be read gives its error when the model is loaded.
-void read_kind(ShelfEntry& entry) {
+void read_kind(ModelEntry& entry) {
   const auto spec = [&]() -> Result<ModelSpec> {
     MAKAR_TRY(const Config config, Config::read(entry.path));
     MAKAR_TRY(const Family* family, find_family(config));
@@ -46,7 +46,7 @@ void read_kind(ShelfEntry& entry) {
   entry.generates = spec->head.kind == HeadKind::kCausalLm;
 }
 
-Status add_folder(const std::string& folder, std::vector<ShelfEntry>& out) {
+Status add_folder(const std::string& folder, std::vector<ModelEntry>& out) {
   std::error_code failed;
   std::vector<std::string> found;
   for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
@@ -80,30 +80,30 @@ void ServedModelOptions::declare(Options& options) {
               "NAME=DIR");
 }
 
-Result<std::vector<ShelfEntry>> ServedModelOptions::entries() const {
+Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
   if (most < 1 || most > 1024) return error_at("--models-max", "must be 1 to 1024, got {}", most);
   const std::string first = resolve_model(model.model);
-  std::vector<ShelfEntry> out = {{alias.empty() ? model_name(model.model) : alias, first, {}}};
+  std::vector<ModelEntry> out = {{alias.empty() ? model_name(model.model) : alias, first, {}}};
   for (const std::string& choice : modules) {
     const size_t equals = choice.find('=');
     if (equals == choice.npos || equals == 0 || equals + 1 == choice.size())
-      return error_at("--lora-modules", "expected NAME=FOLDER, got {}", shown(choice));
+      return error_at("--lora-modules", "expected NAME=FOLDER, got {}", quote(choice));
     out.front().adapters.push_back(choice.substr(0, equals));
   }
   for (const std::string& choice : others) {
     out.push_back(named(choice));
     if (!is_there(out.back().path))
-      return error_of(Error::Kind::kNotFound, "--add-model", "{} does not exist", shown(out.back().path));
+      return error_of(Error::Kind::kNotFound, "--add-model", "{} does not exist", quote(out.back().path));
   }
   if (!folder.empty()) MAKAR_CHECK_OK(add_folder(folder, out));
   std::set<std::string> names;
   const auto take = [&](const std::string& name) { return !name.empty() && names.insert(name).second; };
-  for (ShelfEntry& entry : out) {
+  for (ModelEntry& entry : out) {
     if (is_there((fs::path(entry.path) / "config.json").string())) read_kind(entry);
     if (!take(entry.name))
-      return error_at("--add-model", "the name {} is given twice; say NAME=PATH", shown(entry.name));
+      return error_at("--add-model", "the name {} is given twice; say NAME=PATH", quote(entry.name));
     for (const std::string& adapter : entry.adapters)
-      if (!take(adapter)) return error_at("--lora-modules", "the name {} is given twice", shown(adapter));
+      if (!take(adapter)) return error_at("--lora-modules", "the name {} is given twice", quote(adapter));
   }
   return out;
 }
@@ -115,8 +115,8 @@ int64_t ServedModelOptions::request_memory() const {
 
 // Several models share the budget: each takes half of what the others leave, so that one more fits, or all of
 // it where half is too little. A single model takes all.
-ModelShelf::Opener ServedModelOptions::opener(Device& device, Turns& turns, bool alone) const {
-  return [this, &device, &turns, alone](const ShelfEntry& entry,
+ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, bool alone) const {
+  return [this, &device, &turns, alone](const ModelEntry& entry,
                                         int64_t reserved) -> Result<std::shared_ptr<ActiveModel>> {
     ModelOptions own = model;
     if (entry.path != resolve_model(model.model)) own.adapters.clear(), own.chat_template.clear();

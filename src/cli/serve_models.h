@@ -1,7 +1,7 @@
 // The models of `makar serve` and how each is opened within the shared memory budget.
 #pragma once
 #include "cli/model_options.h"
-#include "serve/model_shelf.h"
+#include "serve/model_registry.h"
 
 namespace makar {
 
@@ -16,12 +16,12 @@ struct ServedModelOptions {
 
   void declare(Options& options);
   // The first model with its adapters, then the others. Errors: duplicate or empty names, missing paths.
-  Result<std::vector<ShelfEntry>> entries() const;
+  Result<std::vector<ModelEntry>> entries() const;
   // Memory limit in bytes for requests in flight. Bodies that are still being received have a separate limit
   // of half as much.
   int64_t request_memory() const;
   // Opens one model; all engines share `device` and `turns`. These options must outlive the opener.
-  ModelShelf::Opener opener(Device& device, Turns& turns, bool alone) const;
+  ModelRegistry::Opener opener(Device& device, Turns& turns, bool alone) const;
 };
 
 }  // namespace makar

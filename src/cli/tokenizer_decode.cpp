@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "base/json.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 
@@ -32,7 +32,7 @@ Result<std::vector<uint32_t>> parse_ids(std::string_view text, const Tokenizer& 
     const std::string place = fmt::format("byte {}", start);
     if (at == start)
       return error_at(place, "expected an id, found {}",
-                      shown(text.substr(start, text.find_first_of(" \n\t\r,[]", start) - start)));
+                      quote(text.substr(start, text.find_first_of(" \n\t\r,[]", start) - start)));
     return unknown_id(place, tokenizer, std::string(text.substr(start, at - start)));
   }
   return ids;
@@ -70,7 +70,7 @@ int run_tokenizer_decode(const std::vector<std::string>& arguments) {
   options.group("Output");
   options.add("--skip-special", &skip_special, "omit special tokens");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
+  if (const Status resolved = shared.resolve(); !resolved.ok()) return report(resolved.error()), 2;
   const auto tokenizer = Tokenizer::load(shared.model);
   if (!tokenizer.ok()) return report(tokenizer.error());
   if (!jsonl && !lines) {

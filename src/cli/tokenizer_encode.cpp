@@ -150,7 +150,7 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   shared.declare_special(options);
   declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
+  if (const Status resolved = shared.resolve(); !resolved.ok()) return report(resolved.error()), 2;
   if (max_length < 0) return report(error_at("--max-length", "expected 0 or more, got {}", max_length)), 2;
   if (json + pieces + explains > 1)
     return report(error_at("--json", "--json, --pieces and --explain are three kinds of output; give one")),

@@ -61,7 +61,7 @@ int run_tokenizer_info(const std::vector<std::string>& arguments) {
   options.group("Output");
   options.add("--json", &json, "print one JSON object");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status settled = shared.settle(); !settled.ok()) return report(settled.error()), 2;
+  if (const Status resolved = shared.resolve(); !resolved.ok()) return report(resolved.error()), 2;
   const auto tokenizer = Tokenizer::load(shared.model);
   if (!tokenizer.ok()) return report(tokenizer.error());
   const Json& rest = tokenizer->pipeline();

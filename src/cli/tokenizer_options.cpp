@@ -42,7 +42,7 @@ void TokenizerOptions::declare_special(Options& options) {
   options.add("--forbid-special", &forbid_special, "fail on special tokens spelled in the text");
 }
 
-Status TokenizerOptions::settle() {
+Status TokenizerOptions::resolve() {
   if (parse_special && forbid_special)
     return error_at("--parse-special", "contradicts --forbid-special; give one of them");
   if (!model.empty()) return Done{};

@@ -17,7 +17,7 @@ struct TokenizerOptions {
 
   void declare(Options& options);
   void declare_special(Options& options);
-  Status settle();  // takes the tokenizer out of the words
+  Status resolve();  // takes the tokenizer out of the words
   EncodeOptions encode_options() const;
 };
 

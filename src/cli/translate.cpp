@@ -46,7 +46,7 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   const auto answer = [&](const std::string& text) -> Status {
     MAKAR_TRY(auto prompt, language->encode(prefix + text));
     MAKAR_TRY(const WriteResult result, write_text(engine, *language, std::move(prompt), writing.write));
-    for (const WrittenText& one : result.answers) print_out(one.text + "\n");
+    for (const GeneratedText& one : result.answers) print_out(one.text + "\n");
     return Done{};
   };
   Status status = Done{};

@@ -1,6 +1,6 @@
 #include "data/formats_json.h"
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -101,30 +101,30 @@ Result<bool> JsonReader::value(std::string& text, uint64_t& line) {
   if (list_ && c == ']') return false;
   line = line_;
   int depth = 0;
-  bool quoted = false, escaped = false;
+  bool in_quotes = false, escaped = false;
   for (;;) {
     text.push_back(static_cast<char>(c));
     if (text.size() > kLimit)
       return error_of(Error::Kind::kLimit, fmt::format("{}:{}", stream_->place(), line),
                       "a record is larger than {} bytes", kLimit);
-    if (quoted) {
+    if (in_quotes) {
       if (escaped)
         escaped = false;
       else if (c == '\\')
         escaped = true;
       else if (c == '"')
-        quoted = false;
+        in_quotes = false;
     } else if (c == '"') {
-      quoted = true;
+      in_quotes = true;
     } else if (c == '{' || c == '[') {
       ++depth;
     } else if (c == '}' || c == ']') {
       --depth;
     }
-    if (depth <= 0 && !quoted && (c == '}' || c == ']' || c == '"')) return true;
+    if (depth <= 0 && !in_quotes && (c == '}' || c == ']' || c == '"')) return true;
     MAKAR_TRY(c, byte());
     if (c == -1) return true;  // the parser reports what is missing
-    if (depth == 0 && !quoted && (c == ',' || c == ']' || is_space(c))) {  // end of a number or literal
+    if (depth == 0 && !in_quotes && (c == ',' || c == ']' || is_space(c))) {  // end of a number or literal
       back_ = c;
       return true;
     }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "data/schema.h"
 #include "text/unicode.h"
 
@@ -27,37 +27,37 @@ std::vector<std::string> split(const std::string& line, bool tabs) {
 // Reads one row. A quoted field may contain separators, doubled quotes and line breaks.
 Result<bool> TableReader::row(std::vector<std::string>& fields, uint64_t& first_line, BadRecords& bad) {
   fields.assign(1, "");
-  bool quoted = false, any = false;
+  bool in_quotes = false, any = false;
   size_t size = 0;
   for (Line line;;) {
     MAKAR_TRY(const bool found, lines_.next(line));
     if (!found) {
-      if (quoted) bad.add(fmt::format("{}:{}", lines_.place(), first_line), "a quoted field does not end");
-      return any && !quoted;
+      if (in_quotes) bad.add(fmt::format("{}:{}", lines_.place(), first_line), "a quoted field does not end");
+      return any && !in_quotes;
     }
     if (!any) first_line = line.number;
     const std::string place = fmt::format("{}:{}", lines_.place(), line.number);
     size += line.text.size() + 1;
     if (line.too_long || size > lines_.limit() || fields.size() > kColumns) {
       bad.add(place, fmt::format("the row is longer than {} bytes or {} columns", lines_.limit(), kColumns));
-      fields.assign(1, ""), quoted = any = false, size = 0;
+      fields.assign(1, ""), in_quotes = any = false, size = 0;
       continue;
     }
     if (!any && line.text.empty()) continue;
     any = true;
     for (size_t i = 0; i < line.text.size(); ++i) {
       const char c = line.text[i];
-      if (quoted && c == '"' && i + 1 < line.text.size() && line.text[i + 1] == '"') {
+      if (in_quotes && c == '"' && i + 1 < line.text.size() && line.text[i + 1] == '"') {
         fields.back() += '"', ++i;
-      } else if (c == '"' && separator_ == ',' && (quoted || fields.back().empty())) {
-        quoted = !quoted;
-      } else if (c == separator_ && !quoted) {
+      } else if (c == '"' && separator_ == ',' && (in_quotes || fields.back().empty())) {
+        in_quotes = !in_quotes;
+      } else if (c == separator_ && !in_quotes) {
         fields.emplace_back();
       } else {
         fields.back() += c;
       }
     }
-    if (!quoted) return true;
+    if (!in_quotes) return true;
     fields.back() += '\n';
   }
 }
@@ -91,7 +91,7 @@ Result<bool> TableReader::next(DataRecord& record, BadRecords& bad) {
             fmt::format("{}:{}", lines_.place(), line),
             "the first line names no known field ({}); name the columns with --datasets "
             "PATH,text=NAME,label=NAME, or by their numbers where there is no header (text=1,label=2)",
-            shown(fmt::format("{}", fmt::join(fields, ", "))));
+            quote(fmt::format("{}", fmt::join(fields, ", "))));
       columns_ =
           fields.size() == 2 ? std::vector<std::string>{"text", "label"} : std::vector<std::string>{"text"};
       if (numbered()) columns_.clear();

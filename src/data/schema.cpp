@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -122,7 +122,7 @@ std::string field_names(const Json& record) {
   std::string out;
   for (const auto& item : record.items()) {
     if (out.size() > 300) return out + ", ...";
-    out += (out.empty() ? "" : ", ") + shown(item.key());
+    out += (out.empty() ? "" : ", ") + quote(item.key());
   }
   return out;
 }

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -14,7 +14,7 @@ constexpr JsonLimits kLimits = {.bytes = size_t{16} << 20, .depth = 32};  // Ima
 
 // A value as it is shown in an error.
 std::string found(const Json& v) {
-  if (v.is_string()) return "the string " + shown(v.get_ref<const std::string&>());
+  if (v.is_string()) return "the string " + quote(v.get_ref<const std::string&>());
   if (v.is_object()) return "an object";
   if (v.is_array()) return fmt::format("a list of {}", v.size());
   return v.dump();
@@ -22,7 +22,7 @@ std::string found(const Json& v) {
 
 Error expected_found(const std::string& place, const std::string& key, const std::string& expected,
                      const Json& v) {
-  return error_at(place, "field {} must be {}, found {}", shown(key), expected, found(v));
+  return error_at(place, "field {} must be {}, found {}", quote(key), expected, found(v));
 }
 
 // Readers of one value: true and the value, or false. Unsigned values above INT64_MAX are out of any bounds.
@@ -92,14 +92,14 @@ Config::Found Config::find(const Keys& keys) const {
 }
 
 Error Config::missing(const Keys& keys) const {
-  std::string names = shown(keys.list[0]);
-  for (size_t i = 1; i < keys.list.size(); ++i) names += " or " + shown(keys.list[i]);
+  std::string names = quote(keys.list[0]);
+  for (size_t i = 1; i < keys.list.size(); ++i) names += " or " + quote(keys.list[i]);
   return error_of(Error::Kind::kNotFound, place_, "field {} is missing; this kind of model needs it{}", names,
                   json_.size() <= 1000 ? did_you_mean(keys.list[0], this->keys()) : "");
 }
 
 Error Config::wrong(const Keys& keys, const std::string& what) const {
-  return error_at(place_, "field {} {}", shown(*find(keys).key), what);
+  return error_at(place_, "field {} {}", quote(*find(keys).key), what);
 }
 
 template <class T, class Read>
@@ -143,8 +143,8 @@ Result<std::string> Config::choice(const Keys& keys, const std::vector<std::stri
   MAKAR_TRY(std::string value, text(keys));
   if (std::find(known.begin(), known.end(), value) != known.end()) return value;
   return error_of(Error::Kind::kUnsupported, place_,
-                  "field {} is {}, which is not supported; expected one of {}{}", shown(*find(keys).key),
-                  shown(value), fmt::join(known, ", "), did_you_mean(value, known));
+                  "field {} is {}, which is not supported; expected one of {}{}", quote(*find(keys).key),
+                  quote(value), fmt::join(known, ", "), did_you_mean(value, known));
 }
 
 Result<Config> Config::object(const Keys& keys) const {
@@ -161,7 +161,7 @@ Result<std::vector<T>> Config::read_list(const Keys& keys, size_t most, const ch
   if (!value) return missing(keys);
   if (!value->is_array()) return expected_found(place_, *key, expected, *value);
   if (value->size() > most)
-    return error_of(Error::Kind::kLimit, place_, "field {} has {} values; the limit is {}", shown(*key),
+    return error_of(Error::Kind::kLimit, place_, "field {} has {} values; the limit is {}", quote(*key),
                     value->size(), most);
   std::vector<T> out;
   for (const auto& item : *value) {

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "formats/gguf_header.h"
 #include "formats/gguf_split.h"
 
@@ -16,7 +16,7 @@ Status check_layout(const std::vector<GgufTensor>& tensors, size_t data_bytes) {
   for (const GgufTensor& t : tensors) {
     if (t.end > data_bytes)
       return error_at(
-          "tensor " + shown(t.name),
+          "tensor " + quote(t.name),
           "spans bytes {}..{} of the data but the data section has {}; the download is incomplete", t.begin,
           t.end, data_bytes);
     order.push_back(&t);
@@ -24,8 +24,8 @@ Status check_layout(const std::vector<GgufTensor>& tensors, size_t data_bytes) {
   std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return a->begin < b->begin; });
   for (size_t i = 1; i < order.size(); ++i)
     if (order[i]->begin < order[i - 1]->end)
-      return error_at("tensor " + shown(order[i]->name), "overlaps tensor {} at byte {} of the data",
-                      shown(order[i - 1]->name), order[i]->begin);
+      return error_at("tensor " + quote(order[i]->name), "overlaps tensor {} at byte {} of the data",
+                      quote(order[i - 1]->name), order[i]->begin);
   return Done{};
 }
 
@@ -97,8 +97,8 @@ Result<Gguf::File> Gguf::join(const std::vector<File>& files) {
     const GgufTensor &a = whole->tensors_[whole->by_name_[i - 1]], &b = whole->tensors_[whole->by_name_[i]];
     if (a.name == b.name)
       return error_at(files[b.file]->place(),
-                      "has tensor {}, which {} has too; the files belong to different models", shown(a.name),
-                      shown(files[a.file]->place()));
+                      "has tensor {}, which {} has too; the files belong to different models", quote(a.name),
+                      quote(files[a.file]->place()));
   }
   const auto promised = files[0]->fields_.integer(kSplitTensors);
   if (promised && *promised != static_cast<int64_t>(whole->tensors_.size()))

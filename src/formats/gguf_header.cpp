@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -114,8 +114,8 @@ Result<GgufFields> read_fields(Cursor& in, uint64_t count) {
     MAKAR_TRY(const uint32_t kind, in.get<uint32_t>());
     const size_t begin = in.at();
     const Status walked = walk(in, kind, 0);
-    if (!walked.ok()) return walked.error().in("key " + shown(key));
-    if (!seen.insert(key).second) return error_at("key " + shown(key), "is given twice");
+    if (!walked.ok()) return walked.error().in("key " + quote(key));
+    if (!seen.insert(key).second) return error_at("key " + quote(key), "is given twice");
     list.emplace_back(std::move(key), GgufValue(static_cast<GgufKind>(kind), std::string(in.since(begin))));
   }
   return GgufFields(std::move(list));
@@ -174,7 +174,7 @@ Result<size_t> read_alignment(const GgufFields& fields) {
   const auto n = value->integer();
   if (!n || *n < 1 || *n > 1 << 20 || (*n & (*n - 1)) != 0)
     return error_at("key 'general.alignment'", "must be a power of two up to 1048576, found {}",
-                    value->shown());
+                    value->description());
   return static_cast<size_t>(*n);
 }
 
@@ -182,7 +182,7 @@ Result<uint32_t> read_version(Cursor& in) {
   const auto magic = in.take(4);
   if (!magic.ok() || *magic != "GGUF")
     return error_at("byte 0", "not a GGUF file: expected 'GGUF' at the start, found {}",
-                    shown(in.since(0), 4));
+                    quote(in.since(0), 4));
   MAKAR_TRY(const uint32_t version, in.get<uint32_t>());
   if (version == 2 || version == 3) return version;
   const bool big_endian = version != 0 && (version & 0xffff) == 0;
@@ -216,8 +216,8 @@ Result<GgufHeader> parse_gguf_header(std::span<const std::byte> bytes) {
   for (uint64_t i = 0; i < tensors; ++i) {
     MAKAR_TRY(const std::string name, read_name(in, "the name of a tensor"));
     auto tensor = read_tensor(in, name, header.alignment);
-    if (!tensor.ok()) return tensor.error().in("tensor " + shown(name));
-    if (!seen.insert(name).second) return error_at("tensor " + shown(name), "is given twice");
+    if (!tensor.ok()) return tensor.error().in("tensor " + quote(name));
+    if (!seen.insert(name).second) return error_at("tensor " + quote(name), "is given twice");
     header.tensors.push_back(std::move(*tensor));
   }
   header.data_begin = (in.at() + header.alignment - 1) / header.alignment * header.alignment;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -31,11 +31,11 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
     return error_at(
         path,
         "is file {} of {} of a split model, whose files are found by name; rename it so that it ends in {}",
-        number + 1, count, shown(own));
+        number + 1, count, quote(own));
   const std::string stem = path.substr(0, path.size() - own.size());
   if (number != 0)
     return error_at(path, "is file {} of {} of a split model; pass the first file, {}", number + 1, count,
-                    shown(stem + ending(1, count)));
+                    quote(stem + ending(1, count)));
   for (int64_t i = 1; i < count; ++i) {
     others.push_back(stem + ending(i + 1, count));
     if (!is_file(others.back()))

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -177,9 +177,9 @@ std::optional<std::vector<std::string_view>> GgufValue::texts() const {
   return out;
 }
 
-std::string GgufValue::shown() const {
+std::string GgufValue::description() const {
   if (kind_ == GgufKind::kArray) return fmt::format("{} of {}", count(), makar::name(element()));
-  if (const auto t = text()) return makar::shown(*t);
+  if (const auto t = text()) return makar::quote(*t);
   if (const auto f = flag()) return *f ? "true" : "false";
   if (const auto i = integer()) return std::to_string(*i);
   if (const auto n = number()) return fmt::format("{}", *n);

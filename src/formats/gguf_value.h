@@ -61,7 +61,7 @@ class GgufValue {
   std::optional<std::vector<double>> numbers() const;    // also accepts integers
   std::optional<std::vector<std::string_view>> texts() const;
   // "42", "'llama'", "32000 strings": for messages and listings.
-  std::string shown() const;
+  std::string description() const;
 
  private:
   GgufKind kind_;

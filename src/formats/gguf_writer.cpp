@@ -3,7 +3,7 @@
 #include <set>
 
 #include "base/file_writer.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "formats/gguf.h"
 
 namespace makar {
@@ -22,7 +22,7 @@ Status check_sources(const std::string& path, const std::vector<GgufSource>& ten
   std::set<std::string_view> seen;
   for (const GgufSource& t : tensors) {
     const auto refuse = [&](const std::string& why) {
-      return error_of(Error::Kind::kUnsupported, path, "tensor {} {}", shown(t.name), why);
+      return error_of(Error::Kind::kUnsupported, path, "tensor {} {}", quote(t.name), why);
     };
     if (!seen.insert(t.name).second) return refuse("is given twice");
     if (gguf_type(t.dtype) < 0) return refuse("has type " + name(t.dtype) + ", which GGUF does not have");

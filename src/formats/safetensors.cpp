@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -67,14 +67,14 @@ Status Safetensors::index_names() {
   std::sort(by_name_.begin(), by_name_.end(), [&](uint32_t a, uint32_t b) { return names[a] < names[b]; });
   const auto twin = std::adjacent_find(by_name_.begin(), by_name_.end(),
                                        [&](uint32_t a, uint32_t b) { return names[a] == names[b]; });
-  if (twin != by_name_.end()) return error_at(place_, "tensor {} is given twice", shown(names[*twin]));
+  if (twin != by_name_.end()) return error_at(place_, "tensor {} is given twice", quote(names[*twin]));
   return Done{};
 }
 
 Status Safetensors::check_layout() const {
   const auto& entries = header_.entries;
   const auto span = [&](uint32_t i) {
-    return fmt::format("tensor {} spans bytes {}..{}", shown(header_.names[i]),
+    return fmt::format("tensor {} spans bytes {}..{}", quote(header_.names[i]),
                        data_begin_ + entries[i].begin, data_begin_ + entries[i].end);
   };
   const size_t file_end = data_begin_ + data_.size();
@@ -114,7 +114,7 @@ const Safetensors::Entry* Safetensors::entry(const std::string& name) const {
 Result<Tensor> Safetensors::tensor(const std::string& name) const {
   const Entry* e = entry(name);
   if (!e)
-    return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", shown(name),
+    return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", quote(name),
                     names().size() <= 20'000 ? did_you_mean(name, names()) : "");
   const std::byte* data = data_.data() + e->begin;
   if (reinterpret_cast<uintptr_t>(data) % size_of(e->dtype) == 0)

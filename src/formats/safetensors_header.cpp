@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -34,7 +34,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool null() override { return wrong("null"); }
   bool boolean(bool v) override { return wrong(v ? "true" : "false"); }
   bool number_float(number_float_t, const string_t& text) override {
-    return wrong("the number " + shown(text));
+    return wrong("the number " + quote(text));
   }
   bool number_integer(number_integer_t v) override { return wrong(fmt::format("{}", v)); }
   bool number_unsigned(number_unsigned_t v) override {
@@ -48,7 +48,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool string(string_t& v) override {
     if (at_ == At::kMetadata) return header_.metadata[name_] = std::move(v), true;
     if (at_ == At::kTensor && field_ == kDType) return set_dtype(v);
-    return wrong("the string " + shown(v));
+    return wrong("the string " + quote(v));
   }
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override {
@@ -62,7 +62,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool key(string_t& v) override {
     if (at_ == At::kTensor) return open_field(v);
     if (at_ == At::kMetadata && header_.metadata.count(v))
-      return fail(error_at(place_, "the metadata key {} is given twice", shown(v)));
+      return fail(error_at(place_, "the metadata key {} is given twice", quote(v)));
     if (at_ == At::kTop && v == kMetadataName && std::exchange(metadata_seen_, true))
       return fail(error_at(place_, "'{}' is given twice", kMetadataName));
     if (at_ == At::kTop) tensor_ = v;
@@ -105,14 +105,14 @@ class Reader : public nlohmann::json_sax<Json> {
 
   bool fail(Error error) { return error_ = std::move(error), false; }
   bool wrong(const std::string& found) {
-    const std::string tensor = shown(tensor_);
+    const std::string tensor = quote(tensor_);
     switch (at_) {
       case At::kStart:
         return fail(error_at(place_, "the header must be a JSON object, found {}", found));
       case At::kTop:
-        return fail(error_at(place_, "{} must be an object, found {}", shown(name_), found));
+        return fail(error_at(place_, "{} must be an object, found {}", quote(name_), found));
       case At::kMetadata:
-        return fail(error_at(place_, "the metadata of {} must be a string, found {}", shown(name_), found));
+        return fail(error_at(place_, "the metadata of {} must be a string, found {}", quote(name_), found));
       case At::kShape:
         return fail(error_at(place_, "tensor {}: dimensions must be integers from 0 to 2^63 - 1, found {}",
                              tensor, found));
@@ -131,14 +131,14 @@ class Reader : public nlohmann::json_sax<Json> {
   }
   bool too_many_dims() {
     return fail(error_of(Error::Kind::kUnsupported, place_, "tensor {} has more than {} dimensions",
-                         shown(tensor_), Shape::kMaxRank));
+                         quote(tensor_), Shape::kMaxRank));
   }
   bool open_field(const std::string& v) {
     field_ = v == "dtype" ? kDType : v == "shape" ? kShape : v == "data_offsets" ? kOffsets : kNone;
     if (field_ == kNone)
       return fail(error_at(place_, "tensor {}: unknown field {}; expected dtype, shape and data_offsets",
-                           shown(tensor_), shown(v)));
-    if (seen_ & field_) return fail(error_at(place_, "tensor {}: {} is given twice", shown(tensor_), v));
+                           quote(tensor_), quote(v)));
+    if (seen_ & field_) return fail(error_at(place_, "tensor {}: {} is given twice", quote(tensor_), v));
     seen_ |= field_;
     return true;
   }
@@ -149,14 +149,14 @@ class Reader : public nlohmann::json_sax<Json> {
       return fail(
           error_of(Error::Kind::kUnsupported, place_,
                    "tensor {} has dtype {}, which is not supported; convert the model to BF16, F16 or F32",
-                   shown(tensor_), v));
+                   quote(tensor_), v));
     std::vector<std::string> names;
     for (const auto& known : kDTypes) names.emplace_back(known.name);
-    return fail(error_at(place_, "tensor {} has the unknown dtype {}; expected one of {}{}", shown(tensor_),
-                         shown(v), fmt::join(names, " "), did_you_mean(v, names)));
+    return fail(error_at(place_, "tensor {} has the unknown dtype {}; expected one of {}{}", quote(tensor_),
+                         quote(v), fmt::join(names, " "), did_you_mean(v, names)));
   }
   bool close_tensor() {
-    const std::string tensor = shown(tensor_);
+    const std::string tensor = quote(tensor_);
     for (const int field : {kDType, kShape, kOffsets})
       if (!(seen_ & field)) return fail(error_at(place_, "tensor {} has no {}", tensor, field_name(field)));
     if (entry_.begin > entry_.end)

@@ -7,7 +7,7 @@
 
 #include "base/file_writer.h"
 #include "base/json.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "formats/safetensors.h"
 
 namespace makar {
@@ -22,7 +22,7 @@ Status check_names(const std::string& path, std::span<const NamedTensor> tensors
   std::set<std::string_view> seen;
   for (const auto& [name, tensor] : tensors) {
     if (name == "__metadata__") return error_at(path, "'__metadata__' cannot be the name of a tensor");
-    if (!seen.insert(name).second) return error_at(path, "tensor {} is given twice", shown(name));
+    if (!seen.insert(name).second) return error_at(path, "tensor {} is given twice", quote(name));
     check(tensor.defined(), "cannot write an undefined tensor: " + name);
   }
   return Done{};

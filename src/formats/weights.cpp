@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -43,7 +43,7 @@ Error nothing_found(const std::string& folder) {
       found = path.filename().string();
   if (!found.empty())
     return error_of(Error::Kind::kNotFound, folder, "{}; found {}: rename it if it contains the whole model",
-                    expected, shown(found));
+                    expected, quote(found));
   return error_of(Error::Kind::kNotFound, folder,
                   "{}; check that this is a model folder and that its download is complete", expected);
 }
@@ -51,7 +51,7 @@ Error nothing_found(const std::string& folder) {
 // A shard must be a safetensors file inside the folder.
 Status check_shard_name(const std::string& index, const std::string& tensor, const std::string& shard) {
   const auto refuse = [&](const char* why) {
-    return error_at(index, "weight_map: tensor {} is in the file {}, which {}", shown(tensor), shown(shard),
+    return error_at(index, "weight_map: tensor {} is in the file {}, which {}", quote(tensor), quote(shard),
                     why);
   };
   if (shard.empty()) return refuse("is empty; expected the name of a shard");
@@ -75,7 +75,7 @@ Result<WeightMap> read_index(const std::string& index) {
   WeightMap map;
   for (const auto& [tensor, shard] : field->items()) {
     if (!shard.is_string())
-      return error_at(index, "weight_map: the file of tensor {} must be a string, found {}", shown(tensor),
+      return error_at(index, "weight_map: the file of tensor {} must be a string, found {}", quote(tensor),
                       shard.type_name());
     MAKAR_CHECK_OK(check_shard_name(index, tensor, shard.get_ref<const std::string&>()));
     map.emplace(tensor, shard.get<std::string>());
@@ -93,7 +93,7 @@ Status check_shards_exist(const std::string& folder, const std::string& index,
   if (missing == 0) return Done{};
   return error_of(Error::Kind::kNotFound, index,
                   "names {} shards but {} of them are not in the folder, first {}; download them",
-                  shards.size(), missing, shown(first));
+                  shards.size(), missing, quote(first));
 }
 
 }  // namespace
@@ -134,12 +134,12 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
         return error_at(file->place(),
                         "has tensor {}, which is not in the weight_map of {}; index and shards come from "
                         "different saves",
-                        shown(name), kIndex);
+                        quote(name), kIndex);
       // A missing tensor is found below; here a tensor can only be a second copy.
       if (mapped->second != shard)
         return error_at(file->place(),
-                        "has tensor {}, which {} maps to {}; a tensor must be in one shard only", shown(name),
-                        kIndex, shown(mapped->second));
+                        "has tensor {}, which {} maps to {}; a tensor must be in one shard only", quote(name),
+                        kIndex, quote(mapped->second));
     }
     weights.add(std::move(file));
   }
@@ -148,7 +148,7 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
       return error_of(Error::Kind::kNotFound, folder + "/" + shard,
                       "has no tensor {}, which {} maps to it; index and "
                       "shards come from different saves",
-                      shown(tensor), kIndex);
+                      quote(tensor), kIndex);
   return weights;
 }
 
@@ -182,7 +182,7 @@ Result<Tensor> WeightFiles::tensor(const std::string& name) const {
   const auto it = where_.find(name);
   if (it != where_.end() && gguf_) return gguf_->view(*gguf_->find(name));
   if (it != where_.end()) return files_[it->second]->tensor(name);
-  return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", shown(name),
+  return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", quote(name),
                   names_.size() <= 20'000 ? did_you_mean(name, names_) : "");
 }
 

@@ -8,8 +8,8 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/sha256.h"
-#include "base/shown.h"
 #include "hub/http_client.h"
 
 namespace makar {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -60,11 +60,11 @@ Result<HubSource> parse_url(const std::string& text, bool dataset) {
                                               : parts.size() <= 2 && !names_a_file(parts);
   if (parts.empty() || !repository) {
     if (parts.empty() || !is_safe_path(parts.back()))
-      return error_at(shown(text), "expected the URL of a repository or of a file");
+      return error_at(quote(text), "expected the URL of a repository or of a file");
     return out.url = text, out;
   }
   if (kind == parts.begin() || !std::all_of(parts.begin(), kind, is_name))
-    return error_at(shown(text), "expected the URL of a repository or of a file");
+    return error_at(quote(text), "expected the URL of a repository or of a file");
   out.endpoint = text.substr(0, slash);
   for (auto part = parts.begin(); part != kind; ++part)
     out.repository += (out.repository.empty() ? "" : "/") + *part;
@@ -72,7 +72,7 @@ Result<HubSource> parse_url(const std::string& text, bool dataset) {
     out.revision = *(kind + 1);
     for (auto part = kind + 2; part != parts.end(); ++part) out.file += (out.file.empty() ? "" : "/") + *part;
     if (!is_safe_path(out.revision) || (!out.file.empty() && !is_safe_path(out.file)))
-      return error_at(shown(text), "the revision or the file name is not allowed");
+      return error_at(quote(text), "the revision or the file name is not allowed");
   }
   return out;
 }
@@ -90,7 +90,7 @@ Result<HubSource> parse_source(const std::string& text, bool dataset) {
   const auto parts = split_path(name);
   if (parts.empty() || parts.size() > 2 || !std::all_of(parts.begin(), parts.end(), is_name) ||
       out.revision.empty() || !is_safe_path(out.revision) || (colon != text.npos && !is_name(out.variant)))
-    return error_at(shown(text),
+    return error_at(quote(text),
                     "expected OWNER/NAME, OWNER/NAME@REVISION, OWNER/NAME:QUANTIZATION or a URL");
   out.repository = name;
   return out;
@@ -114,8 +114,7 @@ Result<HubListing> parse_listing(const std::string& json, const std::string& pla
   for (const Json& one : all) {
     HubFile file;
     file.path = text(one, "rfilename");
-    if (!is_safe_path(file.path))
-      return error_at(place, "the file name {} is not allowed", shown(file.path));
+    if (!is_safe_path(file.path)) return error_at(place, "the file name {} is not allowed", quote(file.path));
     if (one.contains("size") && one["size"].is_number_unsigned()) file.size = one["size"].get<uint64_t>();
     if (one.contains("lfs")) file.sha256 = text(one["lfs"], "sha256");
     if (file.sha256.empty()) file.git_sha1 = text(one, "blobId");
@@ -130,7 +129,7 @@ Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubSo
   if (!source.file.empty()) {
     for (const HubFile& file : files)
       if (file.path == source.file) return std::vector<HubFile>{file};
-    return error_of(Error::Kind::kNotFound, source.repository, "has no file {}", shown(source.file));
+    return error_of(Error::Kind::kNotFound, source.repository, "has no file {}", quote(source.file));
   }
   if (source.dataset) return files;
   const auto ends = [](const HubFile& f, const char* end) { return f.path.ends_with(end); };

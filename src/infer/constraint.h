@@ -16,9 +16,9 @@ class Constraint {
   virtual Status mask(std::span<float> logits) = 0;
   virtual Status accept(int64_t token) = 0;
   // Runs a function on a worker thread and wakes the engine afterwards; returns false if it cannot.
-  using Elsewhere = std::function<bool(std::function<void()>)>;
-  // From now on, computes expensive masks with `elsewhere`, in forks as well.
-  virtual void compute_on(Elsewhere elsewhere) {}
+  using RunOnWorker = std::function<bool(std::function<void()>)>;
+  // From now on, computes expensive masks with `run_on_worker`, in forks as well.
+  virtual void compute_on(RunOnWorker run_on_worker) {}
   // True if mask() is cached or cheap. If false, a worker thread is computing it and the sequence is skipped
   // until then.
   virtual bool ready() { return true; }

@@ -68,7 +68,7 @@ size_t ContrastiveJob::best() const {
 
 bool ContrastiveJob::write(int64_t token) {
   Answer& answer = answers_[0];
-  Written written{token, {}};
+  GeneratedToken written{token, {}};
   if (request_.logprobs >= 0) {
     auto known = logprobs(logits_, token, request_.logprobs);
     if (!known.ok()) return error = known.error(), false;

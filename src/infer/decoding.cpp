@@ -55,8 +55,8 @@ Status check_decoding(const Decoding& o) {
   if (o.penalty_alpha > 0 && o.answers > 1)
     return error_at("--penalty-alpha", "contrastive search is deterministic and gives one answer, not {}",
                     o.answers);
-  const int ways = (o.beams > 1 ? 1 : 0) + (o.penalty_alpha > 0 ? 1 : 0) + (o.best_of > 0 ? 1 : 0);
-  if (ways > 1) return error_at("options", "--beams, --penalty-alpha and --best-of exclude each other");
+  const int methods = (o.beams > 1 ? 1 : 0) + (o.penalty_alpha > 0 ? 1 : 0) + (o.best_of > 0 ? 1 : 0);
+  if (methods > 1) return error_at("options", "--beams, --penalty-alpha and --best-of exclude each other");
   if (o.stop_below > 0 && (o.beams > 1 || o.penalty_alpha > 0))
     return error_at("--stop-below", "does not apply to beam search or contrastive search");
   if (o.logprobs >= 0 && o.beams > 1)

@@ -35,7 +35,7 @@ Status check_decoding(const Decoding& decoding);
 
 // Callbacks and constraints of a job besides its options.
 struct DecodingHooks {
-  std::function<bool(int64_t answer, const Written&)>
+  std::function<bool(int64_t answer, const GeneratedToken&)>
       on_token;  // sampled answers only; false ends the answer
   std::shared_ptr<Constraint> constraint;
   std::shared_ptr<Drafter> drafter;

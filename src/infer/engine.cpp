@@ -90,14 +90,15 @@ void Engine::cancel(const Job& job) {
 }
 
 template <class Grow>
-bool Engine::make_room(Job& job, const Branch& branch, std::vector<Piece>& pieces, const Grow& grow) {
+bool Engine::make_room(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled,
+                       const Grow& grow) {
   while (!grow())
-    if (!prefixes_.evict() && !preempt_after(job, branch, pieces)) return false;
+    if (!prefixes_.evict() && !preempt_after(job, branch, scheduled)) return false;
   return true;
 }
 
 // Assigns a cache slot to the branch and adopts the pages of a cached prefix, if any.
-bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
+bool Engine::place(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled) {
   branch.cached = 0;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
@@ -118,7 +119,7 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
     } else {
       Batch source;
       source.add(job.source);
-      if (!make_room(job, branch, pieces, [&] { return cache_.grow_cross(slot, source.rows()); })) {
+      if (!make_room(job, branch, scheduled, [&] { return cache_.grow_cross(slot, source.rows()); })) {
         cache_.release(slot);
         return false;
       }
@@ -136,50 +137,51 @@ bool Engine::place(Job& job, Branch& branch, std::vector<Piece>& pieces) {
 
 // Preempts the last job after `job` that holds pages. If there is none and the branches of `job` are
 // independent, preempts one of its branches after `branch`.
-bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces) {
-  const auto put_off = [&](Job& victim, size_t index) {
+bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled) {
+  const auto preempt_branch = [&](Job& victim, size_t index) {
     if (!victim.branches[index].slot) return false;
-    Job::put_off(cache_, victim.branches[index]);
-    std::erase_if(pieces, [&](const Piece& p) { return p.job == &victim && p.branch == index; });
+    Job::preempt(cache_, victim.branches[index]);
+    std::erase_if(scheduled, [&](const ScheduledRows& p) { return p.job == &victim && p.branch == index; });
     return true;
   };
   for (auto it = jobs_.rbegin(); it != jobs_.rend() && it->get() != &job; ++it) {
     bool held = false;
-    for (size_t i = 0; i < (*it)->branches.size(); ++i) held |= put_off(**it, i);
+    for (size_t i = 0; i < (*it)->branches.size(); ++i) held |= preempt_branch(**it, i);
     if (!held) continue;
     ++stats_.preempted;
     return true;
   }
-  if (!job.apart()) return false;
+  if (!job.independent_branches()) return false;
   // Branches that only share pages are preempted last: they free none.
   for (const bool own : {true, false})
     for (size_t i = job.branches.size(); i-- > 0 && &job.branches[i] != &branch;) {
       if (own ? !holds_its_own(cache_, job.branches[i]) : &branch != &job.branches.front()) continue;
-      if (!put_off(job, i)) continue;
+      if (!preempt_branch(job, i)) continue;
       ++stats_.preempted;
       return true;
     }
   return false;
 }
 
-void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Piece>& pieces) {
+void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<ScheduledRows>& scheduled) {
   Branch& branch = job.branches[index];
   if (branch.left() == 0 || budget == 0) return;
   int64_t count = 0;
   const auto fits = [&] {
-    if (!branch.slot && !place(job, branch, pieces)) return false;
+    if (!branch.slot && !place(job, branch, scheduled)) return false;
     count = std::min(branch.left(), budget);
-    return make_room(job, branch, pieces, [&] { return cache_.grow(*branch.slot, branch.cached + count); });
+    return make_room(job, branch, scheduled,
+                     [&] { return cache_.grow(*branch.slot, branch.cached + count); });
   };
   const bool reads_source = !job.source.empty() && !has_place(job);
   if (fits()) {
-    pieces.push_back({&job, index, count});
+    scheduled.push_back({&job, index, count});
     budget -= count + (reads_source ? static_cast<int64_t>(job.source.size()) : 0);
     budget = std::max<int64_t>(budget, 0);
-  } else if (&job == jobs_.front().get() && (index == 0 || !job.apart())) {
+  } else if (&job == jobs_.front().get() && (index == 0 || !job.independent_branches())) {
     // The first job in the queue could use every page, and that was not enough.
     const int64_t tokens = branch.length() + static_cast<int64_t>(job.source.size());
-    std::erase_if(pieces, [&](const Piece& p) { return p.job == &job; });
+    std::erase_if(scheduled, [&](const ScheduledRows& p) { return p.job == &job; });
     job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
                               "{} tokens need more than the {} pages of {} tokens there are; raise "
                               "--mem-budget or ask for less",
@@ -198,7 +200,7 @@ void Engine::make_places(int64_t& placed) {
     if (victim == jobs_.rend()) return;
     for (Branch& branch : (*victim)->branches) {
       placed -= branch.slot ? 1 : 0;
-      Job::put_off(cache_, branch);
+      Job::preempt(cache_, branch);
     }
     ++stats_.preempted;
   }
@@ -211,8 +213,8 @@ int64_t Engine::prompt_rows(int64_t budget, bool decoding) const {
 
 // Decoding sequences are scheduled first; prefill gets the rest of the step. With pacing, up to half of the
 // prefill rows go to prompts that finish in this step, so that short prompts do not wait behind long ones.
-std::vector<Engine::Piece> Engine::plan() {
-  std::vector<Piece> pieces;
+std::vector<Engine::ScheduledRows> Engine::plan() {
+  std::vector<ScheduledRows> scheduled;
   waits_only_ = false;
   int64_t budget = options_.step_tokens, placed = 0;
   for (const auto& job : jobs_)
@@ -230,12 +232,12 @@ std::vector<Engine::Piece> Engine::plan() {
           continue;
         }
         placed += job->branches[b].slot ? 0 : 1;
-        plan_branch(*job, b, rows, pieces);
+        plan_branch(*job, b, rows, scheduled);
       }
     }
   };
   plan_if(budget, [](const Job&, const Branch& branch) { return decodes(branch); });
-  budget = prompt_rows(budget, !pieces.empty());
+  budget = prompt_rows(budget, !scheduled.empty());
   const bool paced = options_.decode_step_seconds > 0;
   std::vector<const Branch*> finished;  // branches scheduled ahead of their turn; this step finishes them
   if (paced && jobs_.size() > 1) {
@@ -252,27 +254,27 @@ std::vector<Engine::Piece> Engine::plan() {
   plan_if(budget, [&](const Job&, const Branch& branch) {
     return !decodes(branch) && std::find(finished.begin(), finished.end(), &branch) == finished.end();
   });
-  return pieces;
+  return scheduled;
 }
 
 // Schedules as many whole texts as fit; the first one is scheduled whatever its length.
-std::vector<Engine::Piece> Engine::plan_whole() {
-  std::vector<Piece> pieces;
+std::vector<Engine::ScheduledRows> Engine::plan_whole() {
+  std::vector<ScheduledRows> scheduled;
   int64_t budget = prompt_rows(options_.step_tokens, true);
   for (const auto& job : jobs_)
     for (size_t b = 0; b < job->branches.size(); ++b) {
       const int64_t count = job->branches[b].left();
-      if (!pieces.empty() && count > budget) return pieces;
-      pieces.push_back({job.get(), b, count});
+      if (!scheduled.empty() && count > budget) return scheduled;
+      scheduled.push_back({job.get(), b, count});
       budget -= count;
     }
-  return pieces;
+  return scheduled;
 }
 
-void Engine::compute(const std::vector<Piece>& pieces) {
+void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   Batch batch;
-  const bool typed = std::any_of(pieces.begin(), pieces.end(), [](const Piece& piece) {
-    return !piece.job->branches[piece.branch].types.empty();
+  const bool typed = std::any_of(scheduled.begin(), scheduled.end(), [](const ScheduledRows& chunk) {
+    return !chunk.job->branches[chunk.branch].types.empty();
   });
   struct Wanted {
     Job* job;
@@ -282,18 +284,18 @@ void Engine::compute(const std::vector<Piece>& pieces) {
   std::vector<Wanted> wanted;
   std::vector<int32_t> adapters;
   bool adapted = false;
-  for (const Piece& piece : pieces) {
-    adapters.insert(adapters.end(), static_cast<size_t>(piece.count), piece.job->adapter);
-    adapted = adapted || piece.job->adapter >= 0;
-    const Branch& branch = piece.job->branches[piece.branch];
+  for (const ScheduledRows& chunk : scheduled) {
+    adapters.insert(adapters.end(), static_cast<size_t>(chunk.count), chunk.job->adapter);
+    adapted = adapted || chunk.job->adapter >= 0;
+    const Branch& branch = chunk.job->branches[chunk.branch];
     const int64_t start = batch.rows();
-    for (int64_t i = branch.cached; i < branch.cached + piece.count; ++i) {
-      if (i >= branch.want) wanted.push_back({piece.job, piece.branch, i, batch.rows()});
+    for (int64_t i = branch.cached; i < branch.cached + chunk.count; ++i) {
+      if (i >= branch.want) wanted.push_back({chunk.job, chunk.branch, i, batch.rows()});
       batch.tokens.push_back(branch.tokens[static_cast<size_t>(i)]);
       batch.positions.push_back(i);
       if (typed) batch.types.push_back(branch.types.empty() ? 0 : branch.types[static_cast<size_t>(i)]);
     }
-    batch.sequences.push_back({start, piece.count, branch.cached, branch.slot.value_or(0)});
+    batch.sequences.push_back({start, chunk.count, branch.cached, branch.slot.value_or(0)});
   }
   Context ctx{device_};
   if (adapted) ctx.row_adapters = adapters;
@@ -326,14 +328,14 @@ void Engine::compute(const std::vector<Piece>& pieces) {
   stats_.rows += batch.rows();
 }
 
-void Engine::settle(const std::vector<Piece>& pieces) {
-  for (const Piece& piece : pieces) {
-    Branch& branch = piece.job->branches[piece.branch];
+void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
+  for (const ScheduledRows& chunk : scheduled) {
+    Branch& branch = chunk.job->branches[chunk.branch];
     const int64_t before = branch.cached / KvCache::kPageRows;
-    branch.cached += piece.count;
+    branch.cached += chunk.count;
     if (whole_) continue;
-    if (options_.share_prefixes && piece.job->source.empty() && branch.cached / KvCache::kPageRows > before)
-      prefixes_.add(salt(*piece.job), std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
+    if (options_.share_prefixes && chunk.job->source.empty() && branch.cached / KvCache::kPageRows > before)
+      prefixes_.add(salt(*chunk.job), std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
                     cache_.pages(*branch.slot));
     if (window_ > 0) cache_.forget(*branch.slot, stream_.sinks, branch.cached - window_ + 1);
   }
@@ -351,15 +353,15 @@ bool Engine::step() {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const int64_t rows_before = stats_.rows;
-  const std::vector<Piece> pieces = whole_ ? plan_whole() : plan();
-  if (pieces.empty() && waits_only_) return true;
+  const std::vector<ScheduledRows> scheduled = whole_ ? plan_whole() : plan();
+  if (scheduled.empty() && waits_only_) return true;
   waits_only_ = false;
-  if (pieces.empty()) {
+  if (scheduled.empty()) {
     check(jobs_.front()->done(), "a step computes something or finds that a job cannot go on");
     return true;
   }
-  compute(pieces);
-  settle(pieces);
+  compute(scheduled);
+  finish_step(scheduled);
   pacer_.computed(stats_.rows - rows_before, std::chrono::duration<double>(Clock::now() - start).count());
   ++stats_.steps;
   return true;

@@ -62,24 +62,24 @@ class Engine {
   bool waits_only() const { return waits_only_; }
 
  private:
-  struct Piece {  // rows of one branch scheduled in this step
+  struct ScheduledRows {  // rows of one branch scheduled in this step
     Job* job;
     size_t branch;
     int64_t count;
   };
-  bool place(Job& job, Branch& branch, std::vector<Piece>& pieces);
+  bool place(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled);
   // Calls `grow` until it succeeds, evicting prefixes and preempting later jobs to free pages.
   template <class Grow>
-  bool make_room(Job& job, const Branch& branch, std::vector<Piece>& pieces, const Grow& grow);
-  bool preempt_after(Job& job, const Branch& branch, std::vector<Piece>& pieces);
-  void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<Piece>& pieces);
+  bool make_room(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled, const Grow& grow);
+  bool preempt_after(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled);
+  void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<ScheduledRows>& scheduled);
   void make_places(int64_t& placed);
   // Number of prefill rows in this step, at most `budget`.
   int64_t prompt_rows(int64_t budget, bool decoding) const;
-  std::vector<Piece> plan();
-  std::vector<Piece> plan_whole();
-  void compute(const std::vector<Piece>& pieces);
-  void settle(const std::vector<Piece>& pieces);
+  std::vector<ScheduledRows> plan();
+  std::vector<ScheduledRows> plan_whole();
+  void compute(const std::vector<ScheduledRows>& scheduled);
+  void finish_step(const std::vector<ScheduledRows>& scheduled);
   static std::string salt(const Job& job);
 
   const Model& model_;

@@ -10,7 +10,7 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Devic
   MAKAR_CHECK_OK(fit_request(model, context, prompt, o));
   DecodingHooks hooks;
   if (o.on_token)
-    hooks.on_token = [&o](int64_t answer, const Written& token) {
+    hooks.on_token = [&o](int64_t answer, const GeneratedToken& token) {
       if (answer == 0) o.on_token(token.id);
       return true;
     };
@@ -29,7 +29,7 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Devic
   }
   for (const Answer& answer : answers) {
     out.push_back(begin);
-    for (const Written& token : answer.tokens) out.back().push_back(token.id);
+    for (const GeneratedToken& token : answer.tokens) out.back().push_back(token.id);
   }
   return out;
 }

@@ -6,11 +6,11 @@ namespace makar {
 
 bool Job::ready() const {
   const auto computed = [](const Branch& branch) { return branch.left() == 0; };
-  return apart() ? std::any_of(branches.begin(), branches.end(), computed)
+  return independent_branches() ? std::any_of(branches.begin(), branches.end(), computed)
                                 : std::all_of(branches.begin(), branches.end(), computed);
 }
 
-void Job::put_off(KvCache& cache, Branch& branch) {
+void Job::preempt(KvCache& cache, Branch& branch) {
   branch.want = std::max(branch.want, branch.cached);  // rows already delivered are not delivered again
   drop(cache, branch);
 }

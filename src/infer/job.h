@@ -40,13 +40,13 @@ class Job {
   virtual void advance(KvCache& cache) = 0;
   // Independent branches: advance() is called as soon as one branch is fully computed, and later branches are
   // preempted when pages run out.
-  virtual bool apart() const { return false; }
+  virtual bool independent_branches() const { return false; }
 
   bool done() const { return branches.empty() || error; }
   // True if the branches that advance() needs are fully computed.
   bool ready() const;
   // Releases the slot of a branch; the branch is recomputed when pages are free.
-  static void put_off(KvCache& cache, Branch& branch);
+  static void preempt(KvCache& cache, Branch& branch);
   // Ends the job and releases its pages.
   void stop(KvCache& cache);
   void fail(KvCache& cache, Error why);

@@ -15,7 +15,7 @@ SampleJob::SampleJob(SampleRequest request) : WriteJob(request), request_(std::m
     state.answer = i;
     state.sampler = Sampler(std::move(o));
     if (request_.constraint) state.constraint = request_.constraint->fork();
-    state.settled = static_cast<int64_t>(request_.prompt.size());
+    state.committed = static_cast<int64_t>(request_.prompt.size());
     states_.push_back(std::move(state));
   }
 }
@@ -44,7 +44,7 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
 
 void SampleJob::write(State& state, int64_t token, std::span<const float> logits) {
   Answer& answer = answers_[state.answer];
-  Written written{token, {}};
+  GeneratedToken written{token, {}};
   if (request_.logprobs >= 0 || request_.stop_below > 0) {
     auto known = logprobs(logits, token, std::max<int64_t>(request_.logprobs, 0));
     if (!known.ok()) {
@@ -97,7 +97,7 @@ void SampleJob::slide(KvCache& cache, State& state, Branch& branch) const {
 }
 
 void SampleJob::guess(State& state, Branch& branch) {
-  state.settled = branch.length();
+  state.committed = branch.length();
   branch.want = branch.length() - 1;
   if (!request_.drafter) return;
   const int64_t left = request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
@@ -123,7 +123,7 @@ void SampleJob::advance(KvCache& cache) {
     Branch& branch = branches[i];
     State& state = states_[i];
     if (branch.left() > 0 && !state.finished) continue;  // preempted, or not fully computed yet
-    branch.tokens.resize(static_cast<size_t>(state.settled));
+    branch.tokens.resize(static_cast<size_t>(state.committed));
     branch.tokens.insert(branch.tokens.end(), state.chosen.begin(), state.chosen.end());
     state.chosen.clear();
     state.wrong = false;

@@ -9,7 +9,7 @@
 namespace makar {
 
 struct SampleRequest : WriteRequest {                                        // answer i uses seed + i
-  std::function<bool(int64_t answer, const Written&)> on_token = {};  // false ends that answer
+  std::function<bool(int64_t answer, const GeneratedToken&)> on_token = {};  // false ends that answer
   std::shared_ptr<Constraint> constraint = {};
   std::shared_ptr<Drafter> drafter = {};
   int64_t draft_tokens = 4;
@@ -23,7 +23,7 @@ class SampleJob : public WriteJob {
   void row(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
   bool waits(size_t branch) override;
-  bool apart() const override { return true; }
+  bool independent_branches() const override { return true; }
 
   int64_t guessed() const { return guessed_; }
   int64_t accepted() const { return accepted_; }
@@ -35,7 +35,7 @@ class SampleJob : public WriteJob {
     Sampler sampler;
     std::unique_ptr<Constraint> constraint;
     std::vector<int64_t> forgotten;        // tokens dropped from a full window
-    int64_t settled = 0;                   // length without draft tokens
+    int64_t committed = 0;                 // length without draft tokens
     std::vector<int64_t> chosen;           // tokens chosen in this step
     bool wrong = false, finished = false;  // wrong: a draft token was rejected; ignore the rest
   };

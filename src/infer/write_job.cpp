@@ -11,14 +11,14 @@ bool WriteRequest::stops(int64_t token) const {
 
 std::vector<int64_t> Answer::ids() const {
   std::vector<int64_t> out;
-  for (const Written& token : tokens) out.push_back(token.id);
+  for (const GeneratedToken& token : tokens) out.push_back(token.id);
   return out;
 }
 
 double Answer::mean_logprob() const {
   if (tokens.empty()) return -INFINITY;
   double sum = 0;
-  for (const Written& token : tokens) sum += static_cast<double>(token.logprobs.chosen);
+  for (const GeneratedToken& token : tokens) sum += static_cast<double>(token.logprobs.chosen);
   return sum / static_cast<double>(tokens.size());
 }
 

@@ -27,13 +27,13 @@ struct WriteRequest {
 };
 
 // One generated token.
-struct Written {
+struct GeneratedToken {
   int64_t id = 0;
   Logprobs logprobs;  // if requested
 };
 
 struct Answer {
-  std::vector<Written> tokens;  // generated tokens, stop id included
+  std::vector<GeneratedToken> tokens;  // generated tokens, stop id included
   Finish finish = Finish::kNone;
   double score = 0;  // of beam search and best-of
 

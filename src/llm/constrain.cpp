@@ -15,13 +15,13 @@ class GrammarConstraint : public Constraint {
   GrammarConstraint(GrammarState state, TokenTrie trie, std::shared_ptr<const std::vector<std::string>> bytes)
       : state_(std::move(state)), trie_(std::move(trie)), bytes_(std::move(bytes)) {}
 
-  void compute_on(Elsewhere elsewhere) override { elsewhere_ = std::move(elsewhere); }
+  void compute_on(RunOnWorker run_on_worker) override { run_on_worker_ = std::move(run_on_worker); }
 
   bool ready() override {
     if (pending_) return pending_->done;
-    if (!elsewhere_ || state_.mask_is_cheap(trie_)) return true;
+    if (!run_on_worker_ || state_.mask_is_cheap(trie_)) return true;
     auto pending = std::make_shared<Pending>();
-    const bool posted = elsewhere_([pending, state = state_, trie = trie_] {
+    const bool posted = run_on_worker_([pending, state = state_, trie = trie_] {
       pending->bits.resize(trie.words());
       pending->status = state.mask(trie, pending->bits);
       pending->done = true;
@@ -67,7 +67,7 @@ class GrammarConstraint : public Constraint {
   TokenTrie trie_;
   std::shared_ptr<const std::vector<std::string>> bytes_;
   std::vector<uint64_t> bits_;
-  Elsewhere elsewhere_;
+  RunOnWorker run_on_worker_;
   std::shared_ptr<Pending> pending_;
 };
 

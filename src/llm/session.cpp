@@ -1,6 +1,6 @@
 #include "llm/session.h"
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 
@@ -25,7 +25,7 @@ Result<Json> read_session(const std::string& text, const std::string& place) {
     const std::string role = m["role"];
     if (role != "system" && role != "user" && role != "assistant")
       return error_at(place, "message {} has the role {}; known are system, user and assistant", i + 1,
-                      shown(role));
+                      quote(role));
     messages.push_back({{"role", role}, {"content", m["content"]}});
   }
   return messages;

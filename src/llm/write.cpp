@@ -21,7 +21,7 @@ const char* name(Finish finish) {
   return "none";
 }
 
-Status check_writing(const WriteOptions& o) {
+Status check_generation(const WriteOptions& o) {
   MAKAR_CHECK_OK(check_decoding(o));
   if (o.speculation.draft_tokens < 1 || o.speculation.draft_tokens > 64)
     return error_at("--draft-max", "must be 1 to 64, got {}", o.speculation.draft_tokens);
@@ -47,14 +47,14 @@ int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, siz
   return std::clamp<int64_t>(size - taken + 1, 1, max_new_tokens);
 }
 
-bool Writing::hand_out(size_t answer, const std::string& text) {
+bool TextGeneration::hand_out(size_t answer, const std::string& text) {
   texts_[answer] += text;
   return text.empty() || !streaming_ || options_.on_text(static_cast<int64_t>(answer), text);
 }
 
-Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageModel& language,
-                                                      std::vector<int64_t> prompt,
-                                                      const WriteOptions& options) {
+Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, const LanguageModel& language,
+                                                              std::vector<int64_t> prompt,
+                                                              const WriteOptions& options) {
   const ContextOptions& context = engine.options().context;
   Decoding decoding = options;
   if (options.fit)
@@ -65,7 +65,7 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
     return error_at("mbr_metric", "embedding needs a model that embeds; give it with --mbr-model");
   const int64_t drawn = std::max(decoding.answers, decoding.best_of);
 
-  std::unique_ptr<Writing> w(new Writing(engine, options));
+  std::unique_ptr<TextGeneration> w(new TextGeneration(engine, options));
   w->streaming_ = options.on_text && drawn == options.answers;
   w->texts_.resize(static_cast<size_t>(drawn)), w->pushed_.resize(static_cast<size_t>(drawn));
   const std::vector<int64_t> before = decoder_prompt(language.model(), prompt);
@@ -79,7 +79,7 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
     hooks.drafter = speculation.draft_model();
   else if (speculation.lookup)
     hooks.drafter = std::make_shared<LookupDrafter>();
-  hooks.on_token = [self = w.get()](int64_t answer, const Written& token) {
+  hooks.on_token = [self = w.get()](int64_t answer, const GeneratedToken& token) {
     const auto at = static_cast<size_t>(answer);
     ++self->pushed_[at];
     if (self->streaming_ && self->options_.on_token) self->options_.on_token(answer, token);
@@ -94,11 +94,11 @@ Result<std::unique_ptr<Writing>> Writing::begin(Engine& engine, const LanguageMo
   return w;
 }
 
-Writing::~Writing() {
+TextGeneration::~TextGeneration() {
   if (job_) engine_.cancel(*job_);
 }
 
-Result<WriteResult> Writing::finish() {
+Result<WriteResult> TextGeneration::finish() {
   check(done(), "a request is finished when it is done");
   if (job_->error) return *job_->error;
   WriteResult out;
@@ -108,7 +108,7 @@ Result<WriteResult> Writing::finish() {
     for (size_t t = pushed_[i]; t < answer.tokens.size(); ++t)
       hand_out(i, streams_[i].push(answer.tokens[t].id));
     hand_out(i, streams_[i].finish());
-    WrittenText& text = out.answers.emplace_back();
+    GeneratedText& text = out.answers.emplace_back();
     static_cast<Answer&>(text) = answer;
     text.text = texts_[i];
     if (streams_[i].stopped()) text.finish = Finish::kStop, text.stop_string = streams_[i].stop_string();
@@ -133,10 +133,10 @@ Result<WriteResult> Writing::finish() {
 
 Result<WriteResult> write_text(Engine& engine, const LanguageModel& language, std::vector<int64_t> prompt,
                                const WriteOptions& options) {
-  MAKAR_TRY(const auto writing, Writing::begin(engine, language, std::move(prompt), options));
-  while (!writing->done() && engine.step()) {
+  MAKAR_TRY(const auto generation, TextGeneration::begin(engine, language, std::move(prompt), options));
+  while (!generation->done() && engine.step()) {
   }
-  return writing->finish();
+  return generation->finish();
 }
 
 }  // namespace makar

@@ -34,37 +34,38 @@ struct WriteOptions : Decoding {
   std::shared_ptr<Embedder> embedder;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
   // Called for each token of sampled answers, before the text that it completes.
-  std::function<void(int64_t answer, const Written& token)> on_token;
+  std::function<void(int64_t answer, const GeneratedToken& token)> on_token;
 };
 
 // check_decoding(), plus the bounds of the fields added here.
-Status check_writing(const WriteOptions& options);
+Status check_generation(const WriteOptions& options);
 
-struct WrittenText : Answer {
+struct GeneratedText : Answer {
   std::string text;
   std::string stop_string;  // the stop string that ended the answer; may be empty
 };
 
 struct WriteResult {
-  std::vector<WrittenText> answers;
+  std::vector<GeneratedText> answers;
   int64_t prompt_tokens = 0, reused = 0;  // reused: prompt tokens found in the prefix cache
   int64_t steps = 0, guessed = 0, accepted = 0;
 };
 
 // A request in flight. An engine may hold any number of them; each step advances all.
-class Writing {
+class TextGeneration {
  public:
   // The engine, the model and everything `options` refers to must outlive it.
-  static Result<std::unique_ptr<Writing>> begin(Engine& engine, const LanguageModel& language,
-                                                   std::vector<int64_t> prompt, const WriteOptions& options);
-  ~Writing();  // cancels a request that is not done
+  static Result<std::unique_ptr<TextGeneration>> begin(Engine& engine, const LanguageModel& language,
+                                                       std::vector<int64_t> prompt,
+                                                       const WriteOptions& options);
+  ~TextGeneration();  // cancels a request that is not done
 
   bool done() const { return job_->done(); }
   // Requires done().
   Result<WriteResult> finish();
 
  private:
-  Writing(Engine& engine, const WriteOptions& options) : engine_(engine), options_(options) {}
+  TextGeneration(Engine& engine, const WriteOptions& options) : engine_(engine), options_(options) {}
   bool hand_out(size_t answer, const std::string& text);
 
   Engine& engine_;

@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/rng.h"
-#include "base/shown.h"
 #include "formats/safetensors.h"
 #include "ops/shape.h"
 
@@ -112,7 +112,7 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Devic
     }
     if (!found)
       return error_at("adapter_config.json", "modules_to_save names {}, which the base does not have",
-                      shown(module));
+                      quote(module));
   }
   return Done{};
 }
@@ -184,7 +184,7 @@ Json task_type(const ModelSpec& spec) {
 Result<Tensor> read_tensor(const Safetensors& file, const std::string& name, const Shape& shape) {
   MAKAR_TRY(const Tensor t, file.tensor(name));
   if (!(t.shape() == shape))
-    return error_at(file.place(), "tensor {} has shape {} where {} is expected", shown(name),
+    return error_at(file.place(), "tensor {} has shape {} where {} is expected", quote(name),
                     t.shape().text(), shape.text());
   return t.to(DType::kF32).clone();
 }

@@ -3,7 +3,7 @@
 #include <unordered_map>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "models/adapter.h"
 
 namespace makar {
@@ -116,7 +116,7 @@ Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& 
     char* end = nullptr;
     weights.back() = std::strtof(begin, &end);
     if (end == begin || *end || !std::isfinite(weights.back()))
-      return error_at(choice, "expected FOLDER or FOLDER:WEIGHT, and {} is no number", shown(begin));
+      return error_at(choice, "expected FOLDER or FOLDER:WEIGHT, and {} is no number", quote(begin));
     folders.back().resize(colon);
   }
   if (choices.size() == 1 && weights[0] == 1.0f) {

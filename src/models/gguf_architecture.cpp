@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -317,7 +317,7 @@ Result<const GgufArchitecture*> find_gguf_architecture(const GgufFields& fields)
     if (known.empty() || known.back() != a.name) known.emplace_back(a.name);
   }
   return error_of(Error::Kind::kUnsupported, "key 'general.architecture'",
-                  "is {}, which is not supported; supported are {}{}", shown(*name), fmt::join(known, ", "),
+                  "is {}, which is not supported; supported are {}{}", quote(*name), fmt::join(known, ", "),
                   did_you_mean(*name, known));
 }
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "models/gguf_rope.h"
 
 namespace makar {
@@ -19,7 +19,7 @@ Status put_key(const GgufKey& key, const std::string& full, const GgufFields& fi
   }
   if (!*key.field) return Done{};
   const auto wrong = [&](const char* expected) {
-    return error_at(fmt::format("key '{}'", full), "must be {}, found {}", expected, value->shown());
+    return error_at(fmt::format("key '{}'", full), "must be {}, found {}", expected, value->description());
   };
   switch (key.kind) {
     case GgufKey::kInteger: {
@@ -166,7 +166,7 @@ Result<GgufFields> gguf_fields(const ModelSpec& spec) {
   const GgufArchitecture* a = gguf_architecture_of(spec.family);
   if (!a)
     return error_of(Error::Kind::kUnsupported, "", "GGUF has no architecture for the family {}",
-                    shown(spec.family));
+                    quote(spec.family));
   MAKAR_CHECK_OK(check_implied(spec, *a));
   GgufFields fields;
   fields.set("general.architecture", GgufValue::text(a->name));

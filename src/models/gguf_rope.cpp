@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -59,7 +59,7 @@ Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& co
   if (type == "none") return Done{};
   if (type != "linear" && type != "yarn")
     return error_of(Error::Kind::kUnsupported, fmt::format("key '{}type'", start),
-                    "is {}, which is not supported; supported are none, linear and yarn", shown(type));
+                    "is {}, which is not supported; supported are none, linear and yarn", quote(type));
   const GgufValue* factor = file.fields().find(start + "factor");
   if (!factor || !factor->number())
     return error_at(fmt::format("key '{}factor'", start), "is missing or not a number; {} requires it", type);

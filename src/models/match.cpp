@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "models/gguf_architecture.h"
 
 namespace makar {
@@ -51,17 +51,17 @@ Status check_tensor(const NamedSlice& slice, const std::string& name, const Weig
     return error_of(Error::Kind::kNotFound, files.place(),
                     "tensor {} is missing: {} requires it with shape {}; the weights are incomplete or "
                     "belong to another model",
-                    shown(name), description_of(files), slice.shape().text());
+                    quote(name), description_of(files), slice.shape().text());
   const bool block = files.gguf() && is_block(entry->dtype);
   if (!block && (!is_float(entry->dtype) || entry->dtype == DType::kF64))
     return error_of(
         Error::Kind::kUnsupported, files.place_of(name),
         "tensor {} has type {}; expected f32, f16 or bf16: save the model again in one of these types",
-        shown(name), makar::name(entry->dtype));
+        quote(name), makar::name(entry->dtype));
   if (!fits(entry->shape, slice))
     return error_at(files.place_of(name),
                     "tensor {} has shape {} but {} requires {}; one of the two belongs to another model",
-                    shown(name), entry->shape.text(), description_of(files), slice.shape().text());
+                    quote(name), entry->shape.text(), description_of(files), slice.shape().text());
   return Done{};
 }
 
@@ -103,7 +103,7 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   for (const std::string& name : files.names())
     if (!used.contains(name) && !ignored(family, files, name))
       return error_at(files.place_of(name),
-                      "tensor {} is not part of a {} model; {} and the weights do not match", shown(name),
+                      "tensor {} is not part of a {} model; {} and the weights do not match", quote(name),
                       model.spec().architecture, description_of(files));
   return out;
 }

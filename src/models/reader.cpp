@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 
@@ -39,7 +39,7 @@ Activation Reader::activation(const Config::Keys& keys, const std::string& fallb
   for (const auto& [n, a] : known) names.push_back(n);
   require(
       false, keys,
-      fmt::format("is {}, which is not a supported activation{}", shown(name), did_you_mean(name, names)));
+      fmt::format("is {}, which is not a supported activation{}", quote(name), did_you_mean(name, names)));
   return Activation::kGelu;
 }
 
@@ -82,7 +82,7 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
     require(false, newer ? "rope_parameters" : "rope_scaling",
             fmt::format("has the rope type {}, which is not supported; supported are default, linear, "
                         "dynamic, llama3 and yarn",
-                        shown(kind)));
+                        quote(kind)));
     return o;
   }
   o.scaling = it->second;
@@ -119,7 +119,7 @@ std::vector<int64_t> Reader::windows(int64_t layers, int64_t window, const std::
             fmt::format("has {} entries for {} layers", types.size(), layers));
     for (size_t i = 0; i < out.size() && i < types.size(); ++i) {
       require(types[i] == "full_attention" || types[i] == "sliding_attention", "layer_types",
-              "has " + shown(types[i]) + "; expected full_attention or sliding_attention");
+              "has " + quote(types[i]) + "; expected full_attention or sliding_attention");
       out[i] = types[i] == "sliding_attention" ? window : 0;
     }
   } else if (rule == "all") {
@@ -160,7 +160,7 @@ HeadKind Reader::head(const std::string& model, ModelSpec& spec) {
   std::vector<std::string> all;
   for (const auto& [suffix, kind] : known) all.push_back(model + suffix);
   require(false, "architectures",
-          fmt::format("has {}, which is not supported{}", shown(spec.architecture),
+          fmt::format("has {}, which is not supported{}", quote(spec.architecture),
                       did_you_mean(spec.architecture, all)));
   return HeadKind::kNone;
 }

@@ -1,5 +1,5 @@
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "models/families/pages.h"
 
 namespace makar {
@@ -21,7 +21,7 @@ Result<const Family*> find_family(const Config& config) {
   }
   Error error =
       config.wrong("model_type", fmt::format("is {}, which is not a supported family{}; supported are {}",
-                                             shown(type), did_you_mean(type, known), fmt::join(known, ", ")));
+                                             quote(type), did_you_mean(type, known), fmt::join(known, ", ")));
   error.kind = Error::Kind::kUnsupported;
   return error;
 }

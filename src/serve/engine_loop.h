@@ -33,7 +33,7 @@ class EngineTask : public std::enable_shared_from_this<EngineTask> {
   virtual bool started() const { return true; }
 
   // Runs a function on another thread, to serialize results off the engine thread. Empty: runs inline.
-  std::function<void(std::function<void()>)> elsewhere;
+  std::function<void(std::function<void()>)> run_on_worker;
   std::shared_ptr<std::atomic<bool>> cancelled = std::make_shared<std::atomic<bool>>(false);
   Clock::time_point deadline = Clock::time_point::max();
   int32_t adapter = -1;  // adapter of its jobs; -1: none

@@ -64,8 +64,8 @@ Result<KeyRing> KeyRing::read(const std::vector<std::string>& given, const std::
   return ring;
 }
 
-const KeyRing::Key* KeyRing::find(const std::string& shown) const {
-  const std::string digest = sha256_of(shown);
+const KeyRing::Key* KeyRing::find(const std::string& presented) const {
+  const std::string digest = sha256_of(presented);
   const Key* found = nullptr;
   for (const Key& key : keys_)
     if (same(key.digest, digest)) found = &key;

@@ -20,7 +20,7 @@ class KeyRing {
   bool empty() const { return keys_.empty(); }
   size_t size() const { return keys_.size(); }
   // The matching key, or nullptr. Constant time, whichever key matches.
-  const Key* find(const std::string& shown) const;
+  const Key* find(const std::string& presented) const;
 
  private:
   Status add(const std::string& key, const std::string& name, bool admin, const std::string& place);

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "serve/api/ask.h"
+#include "serve/api/generation_request.h"
 #include "serve/http/http.h"
 #include "serve/metrics.h"
 #include "serve/rate_limit.h"

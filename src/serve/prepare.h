@@ -2,7 +2,7 @@
 // this model.
 #pragma once
 #include "llm/constrain.h"
-#include "serve/api/ask.h"
+#include "serve/api/generation_request.h"
 
 namespace makar {
 
@@ -20,12 +20,12 @@ struct ServedModel {
   int64_t context_limit() const { return context_size(language.spec(), context); }
 };
 
-// The token ids of each prompt. Sets the constraint and seed of ask.write and limits its length. `work`: the
-// budget for templates, tokenization and grammars.
-Result<std::vector<std::vector<int64_t>>> prepare(Ask& ask, const ServedModel& model,
+// The token ids of each prompt. Sets the constraint and seed of request.write and limits its length. `work`:
+// the budget for templates, tokenization and grammars.
+Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, const ServedModel& model,
                                                   WorkBudget& work);
 // Bytes of text that prepare() renders or encodes, to choose the worker lane; 1 MiB if it compiles a grammar.
-size_t preparation_bytes(const Ask& ask);
+size_t preparation_bytes(const GenerationRequest& request);
 
 // Checks that the prompt leaves room for at least one token. `place`: the field named in the error.
 Status check_room(const std::vector<int64_t>& prompt, const ServedModel& model, const std::string& place);

@@ -76,7 +76,7 @@ HttpHeaders RateLimit::headers(const std::string& caller, Clock::time_point now)
   if (!any()) return out;
   const std::lock_guard lock(mutex_);
   const Allowance& a = allowance(caller, now);
-  const auto tell = [&](const char* what, int64_t limit, double left) {
+  const auto add_headers = [&](const char* what, int64_t limit, double left) {
     if (limit <= 0) return;
     const auto name = [&](const char* kind) { return fmt::format("x-ratelimit-{}-{}", kind, what); };
     out.emplace_back(name("limit"), std::to_string(limit));
@@ -84,8 +84,8 @@ HttpHeaders RateLimit::headers(const std::string& caller, Clock::time_point now)
     out.emplace_back(name("reset"),
                      fmt::format("{}s", seconds_for(static_cast<double>(limit) - left, limit)));
   };
-  tell("requests", limits_.requests, a.requests);
-  tell("tokens", limits_.tokens, a.tokens);
+  add_headers("requests", limits_.requests, a.requests);
+  add_headers("tokens", limits_.tokens, a.tokens);
   return out;
 }
 

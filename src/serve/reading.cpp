@@ -39,8 +39,8 @@ bool ReadingTask::done() {
 // Serializing thousands of vectors takes as long as a step, so it runs off the engine thread.
 void ReadingTask::finish() {
   const auto end = [this, self = shared_from_this()] { ended(error_ ? Status(*error_) : Status(Done{})); };
-  if (elsewhere)
-    elsewhere(end);
+  if (run_on_worker)
+    run_on_worker(end);
   else
     end();
 }
@@ -61,9 +61,9 @@ void EmbedTask::take(size_t, Job& job) {
 
 void EmbedTask::ended(const Status& status) {
   if (status.ok())
-    told_(vectors_);
+    on_done_(vectors_);
   else
-    told_(status.error());
+    on_done_(status.error());
 }
 
 std::shared_ptr<Job> LabelTask::job(size_t index) {
@@ -78,9 +78,9 @@ void LabelTask::take(size_t index, Job& job) {
 
 void LabelTask::ended(const Status& status) {
   if (status.ok())
-    told_(logits_);
+    on_done_(logits_);
   else
-    told_(status.error());
+    on_done_(status.error());
 }
 
 std::shared_ptr<Job> ScoreTask::job(size_t index) {
@@ -91,9 +91,9 @@ void ScoreTask::take(size_t, Job& job) { scores_ = static_cast<ScoreJob&>(job).s
 
 void ScoreTask::ended(const Status& status) {
   if (status.ok())
-    told_(scores_);
+    on_done_(scores_);
   else
-    told_(status.error());
+    on_done_(status.error());
 }
 
 }  // namespace makar

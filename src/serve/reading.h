@@ -39,9 +39,9 @@ class ReadingTask : public EngineTask {
 
 class EmbedTask : public ReadingTask {
  public:
-  using Told = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
-  EmbedTask(std::vector<std::vector<int64_t>> texts, EmbedOptions options, Told told)
-      : texts_(std::move(texts)), options_(options), told_(std::move(told)) {}
+  using OnDone = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
+  EmbedTask(std::vector<std::vector<int64_t>> texts, EmbedOptions options, OnDone on_done)
+      : texts_(std::move(texts)), options_(options), on_done_(std::move(on_done)) {}
 
  private:
   std::shared_ptr<Job> job(size_t index) override;
@@ -49,30 +49,31 @@ class EmbedTask : public ReadingTask {
   void ended(const Status& status) override;
   std::vector<std::vector<int64_t>> texts_;
   EmbedOptions options_;
-  Told told_;
+  OnDone on_done_;
   std::vector<std::vector<float>> vectors_;
 };
 
 // Classifier logits, one row per text.
 class LabelTask : public ReadingTask {
  public:
-  using Told = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
-  LabelTask(std::vector<TypedTokens> texts, Told told) : texts_(std::move(texts)), told_(std::move(told)) {}
+  using OnDone = std::function<void(const Result<std::vector<std::vector<float>>>&)>;
+  LabelTask(std::vector<TypedTokens> texts, OnDone on_done)
+      : texts_(std::move(texts)), on_done_(std::move(on_done)) {}
 
  private:
   std::shared_ptr<Job> job(size_t index) override;
   void take(size_t index, Job& job) override;
   void ended(const Status& status) override;
   std::vector<TypedTokens> texts_;
-  Told told_;
+  OnDone on_done_;
   std::vector<std::vector<float>> logits_;
 };
 
 class ScoreTask : public ReadingTask {
  public:
-  using Told = std::function<void(const Result<std::vector<Logprobs>>&)>;
-  ScoreTask(std::vector<int64_t> tokens, int64_t from, int64_t top, Told told)
-      : tokens_(std::move(tokens)), from_(from), top_(top), told_(std::move(told)) {}
+  using OnDone = std::function<void(const Result<std::vector<Logprobs>>&)>;
+  ScoreTask(std::vector<int64_t> tokens, int64_t from, int64_t top, OnDone on_done)
+      : tokens_(std::move(tokens)), from_(from), top_(top), on_done_(std::move(on_done)) {}
 
  private:
   std::shared_ptr<Job> job(size_t index) override;
@@ -80,7 +81,7 @@ class ScoreTask : public ReadingTask {
   void ended(const Status& status) override;
   std::vector<int64_t> tokens_;
   int64_t from_, top_;
-  Told told_;
+  OnDone on_done_;
   std::vector<Logprobs> scores_;
 };
 

@@ -1,5 +1,5 @@
 // Reads and writes the "model" section of type BPE.
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/bpe.h"
 #include "text/byte_alphabet.h"
 #include "text/field.h"
@@ -23,14 +23,14 @@ Result<Pair> read_merge(const Json& one, size_t rank, const std::string& prefix)
     const std::string_view text = one.get_ref<const std::string&>();
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos)
-      return error_at(place(), "expected two tokens separated by one blank, found {}", shown(text));
+      return error_at(place(), "expected two tokens separated by one blank, found {}", quote(text));
     pair = {text.substr(0, space), text.substr(space + 1)};
   } else {
     return error_at(place(), "expected \"a b\" or [\"a\", \"b\"], found {}", one.type_name());
   }
   if (pair.left.empty() || pair.right.empty()) return error_at(place(), "one of the two tokens is empty");
   if (pair.right.size() < prefix.size())
-    return error_at(place(), "{} is shorter than the subword prefix {}", shown(pair.right), shown(prefix));
+    return error_at(place(), "{} is shorter than the subword prefix {}", quote(pair.right), quote(prefix));
   return pair;
 }
 
@@ -60,7 +60,7 @@ Status Bpe::read_merges(const Json& json) {
       for (size_t k = 3 * i; k < 3 * i + 3; ++k)
         if (ids[k] == kNoId)
           return error_at(fmt::format("merges[{}]", first + i), "{} + {}: {} is not in the vocabulary",
-                          shown(texts[3 * i]), shown(texts[3 * i + 1]), shown(texts[k]));
+                          quote(texts[3 * i]), quote(texts[3 * i + 1]), quote(texts[k]));
       add_merge(ids[3 * i], ids[3 * i + 1], ids[3 * i + 2]);
     }
   }
@@ -121,7 +121,7 @@ Result<std::unique_ptr<const TokenModel>> Bpe::from_json(const Json& json, bool 
   MAKAR_TRY(const std::string unknown, string_field(json, "unk_token", ""));
   if (!unknown.empty()) {
     model->unknown_ = model->vocabulary_.find(unknown);
-    if (model->unknown_ == kNoId) return error_at("unk_token", "{} is not in the vocabulary", shown(unknown));
+    if (model->unknown_ == kNoId) return error_at("unk_token", "{} is not in the vocabulary", quote(unknown));
   }
   MAKAR_CHECK_OK(model->read_merges(json));
 

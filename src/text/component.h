@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/field.h"
 
 namespace makar {
@@ -37,7 +37,7 @@ ComponentResult<Base> make_component(const Json& json, const char* stage,
     }
     known.emplace_back(kind.name);
   }
-  return error_of(Error::Kind::kUnsupported, "", "unknown {} {}{}", stage, shown(type),
+  return error_of(Error::Kind::kUnsupported, "", "unknown {} {}{}", stage, quote(type),
                   did_you_mean(type.substr(0, 80), known));
 }
 

@@ -1,7 +1,7 @@
 #include "text/model.h"
 
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/bpe.h"
 #include "text/field.h"
 #include "text/unigram.h"
@@ -33,7 +33,7 @@ Result<std::unique_ptr<const TokenModel>> TokenModel::from_json(const Json& json
   else if (type == "WordLevel")
     made = make_word_level(json);
   else
-    return error_of(Error::Kind::kUnsupported, "", "unknown model type {}{}", shown(type),
+    return error_of(Error::Kind::kUnsupported, "", "unknown model type {}{}", quote(type),
                     did_you_mean(type.substr(0, 80), {"BPE", "WordPiece", "Unigram", "WordLevel"}));
   if (!made.ok()) return made.error().in(type);
   return made;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/newer_code_points.h"
 #include "text/regex.h"
 

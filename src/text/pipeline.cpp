@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/fast_bpe.h"
 #include "text/fast_sentencepiece.h"
 #include "text/fast_words.h"
@@ -125,7 +125,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
         return error_at(
             fmt::format("byte {}", part.range.begin),
             "the text contains the special token {}; allow special tokens or treat them as plain text",
-            shown(part.token->content));
+            quote(part.token->content));
   }
   const bool specials = options.special_text == SpecialText::kParse;
   std::vector<AddedVocabulary::Part> parts;

@@ -209,15 +209,15 @@ Result<std::vector<Template::Item>> template_pieces(const Json& json, const char
     if (type > 255) return error_at(key, "type_id is {}; the maximum is 255", type);
     piece.type = static_cast<uint8_t>(type);
     if (sequence) {
-      if (id != "A" && id != "B") return error_at(key, "expected sequence A or B, found {}", shown(id));
+      if (id != "A" && id != "B") return error_at(key, "expected sequence A or B, found {}", quote(id));
       piece.sequence = id == "B";
     } else {
       const Json* entry = specials ? find_field(*specials, id.c_str()) : nullptr;
       const Json* ids = entry ? find_field(*entry, "ids") : nullptr;
-      if (!ids || !ids->is_array()) return error_at(key, "special_tokens has no ids for {}", shown(id));
+      if (!ids || !ids->is_array()) return error_at(key, "special_tokens has no ids for {}", quote(id));
       for (const Json& value : *ids) {
         if (!value.is_number_unsigned() || value.get<uint64_t>() >= UINT32_MAX)
-          return error_at(key, "special_tokens: {} has an id that is not a number", shown(id));
+          return error_at(key, "special_tokens: {} has an id that is not a number", quote(id));
         piece.ids.push_back(value.get<uint32_t>());
       }
     }

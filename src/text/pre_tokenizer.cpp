@@ -245,14 +245,14 @@ Result<SplitBehavior> behavior_field(const Json& json, std::optional<std::string
                                           "Contiguous"};
   for (size_t i = 0; i < names.size(); ++i)
     if (name == names[i]) return static_cast<SplitBehavior>(i);
-  return error_of(Error::Kind::kUnsupported, "behavior", "unknown behavior {}{}", shown(name),
+  return error_of(Error::Kind::kUnsupported, "behavior", "unknown behavior {}{}", quote(name),
                   did_you_mean(name.substr(0, 80), names));
 }
 
 Result<std::string> character_field(const Json& json, const char* key) {
   MAKAR_TRY(std::string text, string_field(json, key));
   if (text.empty() || decode_utf8(text).size != text.size())
-    return error_at(key, "expected one character, found {}", shown(text));
+    return error_at(key, "expected one character, found {}", quote(text));
   return text;
 }
 
@@ -282,7 +282,7 @@ PreTokenizerResult make_metaspace(const Json& json, bool) {
   if (scheme == "first") return make<Metaspace>(mark, Metaspace::Prepend::kFirst, split);
   if (scheme == "never") return make<Metaspace>(mark, Metaspace::Prepend::kNever, split);
   return error_of(Error::Kind::kUnsupported, "prepend_scheme", "expected always, first or never, found {}",
-                  shown(scheme));
+                  quote(scheme));
 }
 
 PreTokenizerResult make_punctuation(const Json& json, bool) {

@@ -3,7 +3,7 @@
 
 #include <pcre2.h>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/field.h"
 #include "text/scan.h"
 #include "text/unicode.h"
@@ -70,7 +70,7 @@ Result<Regex> Regex::compile(const std::string& pattern, bool literal) {
   compiled->code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(source.data()), source.size(), options, &code,
                                  &where, nullptr);
   if (!compiled->code)
-    return error_at("pattern", "{} does not compile: {} (at byte {})", shown(pattern), pcre_message(code),
+    return error_at("pattern", "{} does not compile: {} (at byte {})", quote(pattern), pcre_message(code),
                     where);
   pcre2_jit_compile(compiled->code, PCRE2_JIT_COMPLETE);  // optional: the interpreter runs without it
   if (!literal) compiled->scanner = Scanner::kind_of(pattern);
@@ -132,11 +132,11 @@ Status Regex::match_all(std::string_view text, std::vector<Span>& matches) const
     if (found == PCRE2_ERROR_NOMATCH) break;
     if (found < 0)
       return error_of(Error::Kind::kLimit, "pattern", "{} needs too many steps on this text ({}, at byte {})",
-                      shown(pattern_), pcre_message(found), at);
+                      quote(pattern_), pcre_message(found), at);
     const size_t* pair = pcre2_get_ovector_pointer(data.get());
     const size_t begin = pair[0], end = pair[1];
     if (begin > end || end > text.size())
-      return error_at("pattern", "{} has a match that ends before it starts", shown(pattern_));
+      return error_at("pattern", "{} has a match that ends before it starts", quote(pattern_));
     matches.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
     at = end > begin ? end : end < text.size() ? end + utf8_size(text[end]) : end + 1;
   }

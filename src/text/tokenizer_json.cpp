@@ -1,7 +1,7 @@
 // Builds a Tokenizer from a parsed tokenizer.json, and writes it back.
 #include <algorithm>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/fast_bpe.h"
 #include "text/fast_sentencepiece.h"
 #include "text/fast_words.h"
@@ -79,7 +79,7 @@ Result<std::optional<Truncation>> read_truncation(const Json& json) {
   else if (strategy == "OnlySecond")
     t.strategy = Truncation::Strategy::kOnlySecond;
   else if (strategy != "LongestFirst")
-    return error_of(Error::Kind::kUnsupported, "truncation", "unknown strategy {}", shown(strategy));
+    return error_of(Error::Kind::kUnsupported, "truncation", "unknown strategy {}", quote(strategy));
   t.left = direction == "Left";
   return std::optional<Truncation>(t);
 }

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/hash.h"
 
 namespace makar {
@@ -83,7 +83,7 @@ Result<Vocabulary> Vocabulary::from_json(const Json& json) {
   Vocabulary vocabulary;
   for (const auto& [token, id] : json.items()) {
     if (!id.is_number_integer() || id.get<int64_t>() < 0 || id.get<uint64_t>() > kMaxId)
-      return error_at("vocab", "the id of {} must be an integer from 0 to {}, found {}", shown(token), kMaxId,
+      return error_at("vocab", "the id of {} must be an integer from 0 to {}, found {}", quote(token), kMaxId,
                       id.dump().substr(0, 40));
     vocabulary.add(token, id.get<uint32_t>());
   }

@@ -1,7 +1,7 @@
 // WordLevel: a whole word is one token, or unknown.
 #include "text/word_level.h"
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/field.h"
 
 namespace makar {
@@ -20,7 +20,7 @@ class WordLevel : public TokenModel {
     if (id == kNoId || (banned && id < banned->size() && (*banned)[id])) id = unknown_;
     if (id == kNoId)
       return error_at("unk_token", "a word is not in the vocabulary, and neither is the unknown token {}",
-                      shown(unknown_text_));
+                      quote(unknown_text_));
     out.push_back({id, 0, static_cast<uint32_t>(word.size())});
     return Done{};
   }

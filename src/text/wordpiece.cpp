@@ -2,7 +2,7 @@
 // is unknown.
 #include "text/wordpiece.h"
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "text/byte_trie.h"
 #include "text/field.h"
 #include "text/unicode.h"
@@ -62,7 +62,7 @@ class WordPiece : public TokenModel {
     if (unknown_ == kNoId)
       return error_at("unk_token",
                       "a word cannot be tokenized, and the unknown token {} is not in the vocabulary",
-                      shown(unknown_text_));
+                      quote(unknown_text_));
     out.push_back({unknown_, 0, static_cast<uint32_t>(word.size())});
     return Done{};
   }

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "data/schema.h"
 #include "train/other_trainers.h"
 
@@ -62,7 +62,7 @@ Result<std::string> dataset(const YAML::Node& node, const std::string& place) {
       return error_at(fmt::format("{}:{}", place, pair.first.Mark().line + 1),
                       "unknown key {} of a dataset{}; expected path, type, weight, or the name of a field "
                       "(text, label, ...)",
-                      shown(key), did_you_mean(key, {"path", "type", "weight"}));
+                      quote(key), did_you_mean(key, {"path", "type", "weight"}));
   }
   if (path.empty())
     return error_at(fmt::format("{}:{}", place, node.Mark().line + 1), "a dataset needs a 'path'");
@@ -89,7 +89,7 @@ const std::string& main_name_of(const Options::Option& option) {
 // The message for an unknown key: its equivalent in makar, or the nearest known key.
 std::string unknown_key(const Options& options, const std::string& key) {
   const std::string here = setting_elsewhere(key);
-  if (!here.empty()) return fmt::format("unknown key {} ({})", shown(key), here);
+  if (!here.empty()) return fmt::format("unknown key {} ({})", quote(key), here);
   std::vector<std::string> known;
   for (const auto& o : options.all())
     for (std::string name : o.names)
@@ -98,7 +98,7 @@ std::string unknown_key(const Options& options, const std::string& key) {
         std::replace(name.begin(), name.end(), '-', '_');
         known.push_back(name);
       }
-  return fmt::format("unknown key {}{}", shown(key), did_you_mean(key, known));
+  return fmt::format("unknown key {}{}", quote(key), did_you_mean(key, known));
 }
 
 template <class T>
@@ -112,7 +112,7 @@ bool is_number(const std::string& text) {
 Status check_values(const Options::Option& option, RecipeEntry& entry, const std::string& place) {
   const auto wrong = [&](const char* expected, const std::string& got) {
     return error_at(fmt::format("{}:{}", place, entry.line), "'{}' expects {}, got {}", entry.key, expected,
-                    shown(got));
+                    quote(got));
   };
   const bool list = std::holds_alternative<std::vector<std::string>*>(option.target);
   if (!list && entry.values.size() > 1)
@@ -260,7 +260,7 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
       const char *begin = last.data() + 7, *end = last.data() + last.size();
       const auto [stop, code] = std::from_chars(begin, end, out.weight);
       if (code != std::errc() || stop != end || !(out.weight > 0 && out.weight < 1e12))
-        return error_at("datasets", "expected a weight above 0, got {}", shown(last));
+        return error_at("datasets", "expected a weight above 0, got {}", quote(last));
     } else {
       const size_t equals = last.find('=');
       if (equals == std::string::npos || equals == 0 || is_there(out.path)) break;
@@ -271,13 +271,13 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
             "datasets",
             "unknown setting {} of a dataset: expected type, weight, or the name of a field (text, "
             "label, prompt, completion, ...)",
-            shown(field));
+            quote(field));
       if (equals + 1 == last.size()) return error_at("datasets", "'{}=' needs the name of a column", field);
       out.columns.emplace(out.columns.begin(), field, last.substr(equals + 1));
     }
     out.path.resize(comma);
   }
-  if (out.path.empty()) return error_at("datasets", "a dataset needs a path, got {}", shown(text));
+  if (out.path.empty()) return error_at("datasets", "a dataset needs a path, got {}", quote(text));
   return out;
 }
 

@@ -80,18 +80,18 @@ inline std::vector<std::string> test_vocabulary() {
   return out;
 }
 
-struct Written {
+struct GrammarText {
   std::string text;
   bool ended = false;  // by the end token, or because nothing else may follow
 };
 
 // Chooses the end where it is allowed with a chance that grows, so that most texts come to one.
-inline Written write_text(const Grammar& grammar, const TokenTrie& trie,
-                          const std::vector<std::string>& tokens, uint64_t seed, size_t longest = 300) {
+inline GrammarText write_text(const Grammar& grammar, const TokenTrie& trie,
+                              const std::vector<std::string>& tokens, uint64_t seed, size_t longest = 300) {
   const Rng rng(seed, Purpose::kSynthetic);
   std::vector<uint64_t> mask(trie.words());
   GrammarState state(grammar);
-  Written out;
+  GrammarText out;
   for (size_t i = 0; i < longest; ++i) {
     check(state.mask(trie, mask).ok(), "a mask within the limits");
     const auto r = rng.bits(i);

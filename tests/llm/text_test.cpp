@@ -331,7 +331,7 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
   const auto drawn = write_text(engine, language, {'a', 'b'}, o);
   ASSERT_TRUE(drawn.ok());
   std::vector<std::string> texts;
-  for (const WrittenText& answer : drawn->answers) texts.push_back(answer.text);
+  for (const GeneratedText& answer : drawn->answers) texts.push_back(answer.text);
   const auto scores = expected_cosine(**embedder, texts);
   ASSERT_TRUE(scores.ok());
   const auto best = std::max_element(scores->begin(), scores->end());
@@ -375,7 +375,7 @@ TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
     const auto written = write_text(engine, *language, {'a', 'b'}, o);
     ASSERT_TRUE(written.ok()) << written.error().text();
     std::string all;
-    for (const WrittenText& answer : written->answers) all += answer.text + "|";
+    for (const GeneratedText& answer : written->answers) all += answer.text + "|";
     told.push_back(all);
   }
   EXPECT_EQ(told[0], told[2]);

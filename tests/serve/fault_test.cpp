@@ -81,15 +81,15 @@ class HeldReply : public HttpReply {
 class Served {
  public:
   explicit Served(bool poisoned = false, double hung_after = 60)
-      : model_(poisoned), shelf_({{"tiny", model_.path(), {}}}, opener(), 1) {
-    const Status opened = shelf_.open_first();
+      : model_(poisoned), registry_({{"tiny", model_.path(), {}}}, opener(), 1) {
+    const Status opened = registry_.open_first();
     EXPECT_TRUE(opened.ok()) << opened.error().text();
     ServeOptions o;
     o.hung_after = hung_after;
-    service_.emplace(shelf_, std::move(o));
+    service_.emplace(registry_, std::move(o));
   }
 
-  EngineLoop& loop() { return shelf_.list().front().active->loop; }
+  EngineLoop& loop() { return registry_.list().front().active->loop; }
   std::shared_ptr<HeldReply> ask(const std::string& method, const std::string& path, std::string body = "") {
     HttpRequest request{method, path, "", {{"host", "localhost"}}, std::move(body), "127.0.0.1"};
     EXPECT_FALSE(service_->refuse(request));
@@ -105,8 +105,8 @@ class Served {
   int health() { return ask("GET", "/health")->wait().status; }
 
  private:
-  ModelShelf::Opener opener() {
-    return [this](const ShelfEntry& entry, int64_t) -> Result<std::shared_ptr<ActiveModel>> {
+  ModelRegistry::Opener opener() {
+    return [this](const ModelEntry& entry, int64_t) -> Result<std::shared_ptr<ActiveModel>> {
       MAKAR_TRY(LanguageModel language, LanguageModel::open(entry.path, device_));
       MAKAR_TRY(ServedModel served, ServedModel::of(std::move(language), {}, entry.name, entry.path));
       EngineOptions options;
@@ -117,7 +117,7 @@ class Served {
   TinyModel model_;
   CpuDevice device_{2};
   Turns turns_;
-  ModelShelf shelf_;
+  ModelRegistry registry_;
   std::optional<Service> service_;
 };
 

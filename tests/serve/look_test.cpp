@@ -43,9 +43,9 @@ class LookTest : public testing::TestWithParam<const char*> {
   }
   Result<Json> look(const Json& body) {
     MAKAR_TRY(const Json read, read_body(body.dump()));
-    MAKAR_TRY(LookAsk ask, read_look(read));
-    MAKAR_CHECK_OK(prepare_look(ask, *model_));
-    return look_inside(ask, *model_, device_);
+    MAKAR_TRY(LookRequest request, read_look(read));
+    MAKAR_CHECK_OK(prepare_look(request, *model_));
+    return look_inside(request, *model_, device_);
   }
   std::string refused(const Json& body) {
     const auto found = look(body);
@@ -169,9 +169,9 @@ TEST_F(LookTest, RefusesWhatIsOutOfBounds) {
 // waits for is dropped.
 TEST_F(LookTest, SomeWaitAndTheNextIsRefused) {
   load("llama");
-  LookAsk ask;
-  ask.prompt = "ab", ask.next = true, ask.top = 1;
-  ASSERT_TRUE(prepare_look(ask, *model_).ok());
+  LookRequest request;
+  request.prompt = "ab", request.next = true, request.top = 1;
+  ASSERT_TRUE(prepare_look(request, *model_).ok());
   std::atomic<bool> let_go{false};
   std::atomic<int> done{0};
   const auto gone = std::make_shared<std::atomic<bool>>(false);
@@ -185,14 +185,14 @@ TEST_F(LookTest, SomeWaitAndTheNextIsRefused) {
   while (taken < 1000) {
     WorkItem item;
     item.cancelled = taken > 0 ? gone : nullptr;
-    if (!runner.post(std::move(item), ask, *model_, -1, wait)) break;
+    if (!runner.post(std::move(item), request, *model_, -1, wait)) break;
     ++taken;
   }
   EXPECT_EQ(taken, 128);
   *gone = true;
   let_go = true;
   WorkItem last;
-  for (int i = 0; i < 5000 && !runner.post(last, ask, *model_, -1, wait); ++i)
+  for (int i = 0; i < 5000 && !runner.post(last, request, *model_, -1, wait); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   for (int i = 0; i < 5000 && done < 2; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(done, 2) << "the first and the last";

@@ -3,8 +3,8 @@
 #include <malloc.h>
 
 #include "sanitized.h"
-#include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/generation_request.h"
 #include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
 #include "serve/api/tool_calls.h"
@@ -18,20 +18,20 @@ namespace {
 
 const std::vector<std::string> kTokens = {"a", "\xC3", "<|end|>"};
 
-AskContext context() { return {"m", {}, kTokens, 1, "id"}; }
+RequestContext context() { return {"m", {}, kTokens, 1, "id"}; }
 
-Result<Ask> chat(const std::string& text) {
+Result<GenerationRequest> chat(const std::string& text) {
   MAKAR_TRY(const Json body, read_body(text));
   return read_chat_completion(body, context());
 }
 
-Result<Ask> completion(const std::string& text) {
+Result<GenerationRequest> completion(const std::string& text) {
   MAKAR_TRY(const Json body, read_body(text));
   return read_completion(body, context());
 }
 
-std::string place_of(const Result<Ask>& ask) {
-  return ask.ok() ? "fine" : ApiError::of(ask.error()).param.value_or("none");
+std::string place_of(const Result<GenerationRequest>& request) {
+  return request.ok() ? "fine" : ApiError::of(request.error()).param.value_or("none");
 }
 
 TEST(ServeApi, NamesTheFieldThatIsWrong) {
@@ -61,13 +61,13 @@ TEST(ServeApi, NamesTheFieldThatIsWrong) {
 }
 
 TEST(ServeApi, ReadsConversationsForTemplates) {
-  const auto ask = chat(R"({"messages":[{"role":"developer","content":"d"},
+  const auto request = chat(R"({"messages":[{"role":"developer","content":"d"},
     {"role":"user","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]},
     {"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function",
       "function":{"name":"f","arguments":"{\"x\":1}"}}]},
     {"role":"tool","tool_call_id":"1","content":"r"}]})");
-  ASSERT_TRUE(ask.ok()) << ask.error().text();
-  const Json& m = ask->chat->messages;
+  ASSERT_TRUE(request.ok()) << request.error().text();
+  const Json& m = request->chat->messages;
   EXPECT_EQ(m[0]["role"], "system");
   EXPECT_EQ(m[1]["content"], "ab");
   EXPECT_EQ(m[2]["content"], "");
@@ -76,16 +76,16 @@ TEST(ServeApi, ReadsConversationsForTemplates) {
 }
 
 TEST(ServeApi, TellsBytesThatAreNoTextAsJson) {
-  const auto ask = chat(R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})");
-  ASSERT_TRUE(ask.ok());
+  const auto request = chat(R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})");
+  ASSERT_TRUE(request.ok());
   WholeAnswer answer;
   answer.text = "a", answer.tokens = {{0, {}}, {1, {}}, {77, {}}};
-  const auto told = parse_json(ask->shape->whole({answer}, {3, 2}), "answer");
-  ASSERT_TRUE(told.ok()) << told.error().text();
-  const Json& tokens = (*told)["choices"][0]["logprobs"]["content"];
+  const auto reply = parse_json(request->shape->whole({answer}, {3, 2}), "answer");
+  ASSERT_TRUE(reply.ok()) << reply.error().text();
+  const Json& tokens = (*reply)["choices"][0]["logprobs"]["content"];
   EXPECT_EQ(tokens[1]["bytes"], Json::array({0xC3}));
   EXPECT_EQ(tokens[2]["token"], "");
-  EXPECT_EQ((*told)["usage"]["total_tokens"], 5);
+  EXPECT_EQ((*reply)["usage"]["total_tokens"], 5);
 }
 
 // However the text is cut, the same text and calls come out.

@@ -27,7 +27,7 @@ class Reader {
         std::vector<std::string> known;
         for (size_t j = 0; j < rules_.names.size(); ++j)
           if (rules_.bodies[j]) known.push_back(rules_.names[j]);
-        return error_at("grammar", "rule {} is used and never defined{}", shown(rules_.names[i]),
+        return error_at("grammar", "rule {} is used and never defined{}", quote(rules_.names[i]),
                         did_you_mean(rules_.names[i], known));
       }
     return std::move(rules_);
@@ -64,10 +64,10 @@ class Reader {
     const std::string_view called = name();
     if (called.empty()) return s_.error("expected the name of a rule, found '{}'", s_.peek());
     space(false);
-    if (!s_.take("::=")) return s_.error("expected '::=' after {}", shown(called));
+    if (!s_.take("::=")) return s_.error("expected '::=' after {}", quote(called));
     space(true);
     const int id = rule_named(called);
-    if (rules_.bodies[static_cast<size_t>(id)]) return s_.error("rule {} is defined twice", shown(called));
+    if (rules_.bodies[static_cast<size_t>(id)]) return s_.error("rule {} is defined twice", quote(called));
     MAKAR_TRY(rules_.bodies[static_cast<size_t>(id)], alternatives(0));
     if (rules_.names.size() > limits_.nodes)
       return error_of(Error::Kind::kLimit, "grammar", "has more than {} rules", limits_.nodes);
@@ -79,11 +79,11 @@ class Reader {
   Result<ExprPtr> alternatives(int depth) {
     if (depth > limits_.nesting)
       return error_of(Error::Kind::kLimit, "grammar", "groups are nested deeper than {}", limits_.nesting);
-    std::vector<ExprPtr> ways;
+    std::vector<ExprPtr> branches;
     for (;;) {
-      MAKAR_TRY(auto way, terms(depth));
-      ways.push_back(std::move(way));
-      if (!s_.take("|")) return choice(std::move(ways));
+      MAKAR_TRY(auto alternative, terms(depth));
+      branches.push_back(std::move(alternative));
+      if (!s_.take("|")) return choice(std::move(branches));
       space(true);
     }
   }
@@ -96,7 +96,7 @@ class Reader {
       ExprPtr part;
       if (s_.done() || c == '|' || c == ')' || c == '\n' || c == '\r') break;
       if (c == '"') {
-        MAKAR_TRY(part, quoted());
+        MAKAR_TRY(part, string_literal());
       } else if (c == '[') {
         MAKAR_TRY(part, class_of());
       } else if (c == '.') {
@@ -138,7 +138,7 @@ class Reader {
     }
   }
 
-  Result<ExprPtr> quoted() {
+  Result<ExprPtr> string_literal() {
     s_.skip();
     std::string bytes;
     while (s_.peek() != '"') {

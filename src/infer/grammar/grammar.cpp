@@ -81,7 +81,7 @@ bool GrammarState::accept(std::string_view bytes) {
 }
 
 bool GrammarState::may_end() const { return at_->bottom; }
-bool GrammarState::must_end() const { return at_->bottom && at_->ways.empty(); }
+bool GrammarState::must_end() const { return at_->bottom && at_->parses.empty(); }
 
 void apply_mask(std::span<float> logits, std::span<const uint64_t> bits) {
   check(bits.size() * 64 >= logits.size(), "the mask covers the logits");

@@ -44,9 +44,9 @@ ExprPtr rest(size_t i, Bound low, Bound high) {
     if (high) return high->open || (low && low->open) ? choice({}) : zeros(least);
     return low->open ? sequence({zeros(0), digit('1', '9'), digits(0)}) : digits(least);
   }
-  std::vector<ExprPtr> ways;
+  std::vector<ExprPtr> alternatives;
   const bool at_low = low && low_done && !low->open, below_high = high && (!high_done || !high->open);
-  if (i > 0 && (!low || at_low) && (!high || below_high)) ways.push_back(literal(""));
+  if (i > 0 && (!low || at_low) && (!high || below_high)) alternatives.push_back(literal(""));
   const char a = !low       ? '0'
                  : low_done ? '0'
                             : low->fraction[i],
@@ -54,30 +54,31 @@ ExprPtr rest(size_t i, Bound low, Bound high) {
                  : high_done ? '0'
                              : high->fraction[i];
   for (char d = a; d <= b; ++d)
-    ways.push_back(sequence({digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
-  return choice(std::move(ways));
+    alternatives.push_back(
+        sequence({digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
+  return choice(std::move(alternatives));
 }
 
 ExprPtr any_fraction() { return optional(sequence({literal("."), digits(1)})); }
 
 // One integer part with the fractions that fit.
 ExprPtr with_fraction(int64_t whole, Bound low, Bound high) {
-  std::vector<ExprPtr> ways = {sequence({literal("."), rest(0, low, high)})};
+  std::vector<ExprPtr> alternatives = {sequence({literal("."), rest(0, low, high)})};
   const bool low_fits = !low || (low->fraction.empty() && !low->open);
   const bool high_fits = !high || !high->fraction.empty() || !high->open;
-  if (low_fits && high_fits) ways.push_back(literal(""));
-  return sequence({literal(std::to_string(whole)), choice(std::move(ways))});
+  if (low_fits && high_fits) alternatives.push_back(literal(""));
+  return sequence({literal(std::to_string(whole)), choice(std::move(alternatives))});
 }
 
 ExprPtr magnitude(Bound low, Bound high) {
   if (low && high && low->whole == high->whole) return with_fraction(low->whole, low, high);
-  std::vector<ExprPtr> ways;
-  if (low) ways.push_back(with_fraction(low->whole, low, nullptr));
-  if (high) ways.push_back(with_fraction(high->whole, nullptr, high));
+  std::vector<ExprPtr> alternatives;
+  if (low) alternatives.push_back(with_fraction(low->whole, low, nullptr));
+  if (high) alternatives.push_back(with_fraction(high->whole, nullptr, high));
   const int64_t from = low ? low->whole + 1 : 0;
   if (!high || from < high->whole)
-    ways.push_back(sequence({natural_between(from, high ? high->whole - 1 : -1), any_fraction()}));
-  return choice(std::move(ways));
+    alternatives.push_back(sequence({natural_between(from, high ? high->whole - 1 : -1), any_fraction()}));
+  return choice(std::move(alternatives));
 }
 
 }  // namespace
@@ -89,14 +90,14 @@ ExprPtr number_between(const std::optional<NumberBound>& low, const std::optiona
   if (low && high && (low->value > high->value || (low->value == high->value && (low->open || high->open))))
     return choice({});
   const auto given = [](const std::optional<Decimal>& d, bool use) { return d && use ? &*d : nullptr; };
-  std::vector<ExprPtr> ways;
+  std::vector<ExprPtr> alternatives;
   if (!high || high->value >= 0)
-    ways.push_back(magnitude(given(bottom, low && low->value >= 0), given(top, true)));
+    alternatives.push_back(magnitude(given(bottom, low && low->value >= 0), given(top, true)));
   if (!low || low->value < 0)
-    ways.push_back(sequence(
+    alternatives.push_back(sequence(
         {literal("-"), magnitude(given(top, high && (high->value < 0 || (high->value == 0 && high->open))),
                                  given(bottom, true))}));
-  return choice(std::move(ways));
+  return choice(std::move(alternatives));
 }
 
 }  // namespace makar::grammar

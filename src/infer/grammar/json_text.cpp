@@ -22,31 +22,32 @@ struct KeyTrie {
 
 ExprPtr besides(const KeyTrie& at, const ExprPtr& rest) {
   std::vector<CodePoints::Range> used;
-  std::vector<ExprPtr> ways;
-  if (!at.key) ways.push_back(literal("\""));
+  std::vector<ExprPtr> alternatives;
+  if (!at.key) alternatives.push_back(literal("\""));
   for (const auto& [c, child] : at.next) {
-    ways.push_back(sequence({json_character({{c, c}}), besides(child, rest)}));
+    alternatives.push_back(sequence({json_character({{c, c}}), besides(child, rest)}));
     used.push_back({c, c});
   }
-  ways.push_back(sequence({character(plain_characters().without(CodePoints::of(std::move(used)))), rest}));
-  return choice(std::move(ways));
+  alternatives.push_back(
+      sequence({character(plain_characters().without(CodePoints::of(std::move(used)))), rest}));
+  return choice(std::move(alternatives));
 }
 
 }  // namespace
 
 ExprPtr json_character(const CodePoints& set) {
-  std::vector<ExprPtr> ways = {character(set.without(kControl).without(kQuote).without(kBackslash))};
+  std::vector<ExprPtr> alternatives = {character(set.without(kControl).without(kQuote).without(kBackslash))};
   const std::pair<uint32_t, const char*> escapes[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"},
                                                       {'\f', "\\f"}, {'\n', "\\n"},  {'\r', "\\r"},
                                                       {'\t', "\\t"}};
   CodePoints left = set.without(kControl.inverse());
   for (const auto& [c, text] : escapes) {
-    if (set.contains(c)) ways.push_back(literal(text));
+    if (set.contains(c)) alternatives.push_back(literal(text));
     left = left.without({{c, c}});
   }
   for (const auto& r : left.ranges())
-    for (uint32_t c = r.low; c <= r.high; ++c) ways.push_back(literal(fmt::format("\\u{:04x}", c)));
-  return choice(std::move(ways));
+    for (uint32_t c = r.low; c <= r.high; ++c) alternatives.push_back(literal(fmt::format("\\u{:04x}", c)));
+  return choice(std::move(alternatives));
 }
 
 ExprPtr any_json_character() {

@@ -33,7 +33,7 @@ int32_t Machine::initial() {
 }
 
 int32_t Machine::state_of(const Snapshot& from) {
-  gathered_ = from.ways;
+  gathered_ = from.parses;
   gathered_bottom_ = from.bottom;
   return intern();
 }
@@ -69,24 +69,24 @@ bool Machine::add_once(int32_t node, int32_t frame) {
   if (seen_table_.size() < 4 * (seen_.size() + 1)) {
     seen_table_.assign(std::max<size_t>(64, 2 * seen_table_.size()), {{0, 0}, 0});
     round_ = 1;
-    std::vector<Way> again;
+    std::vector<Parse> again;
     again.swap(seen_);
-    for (const Way& w : again) add_once(w.node, w.frame);
+    for (const Parse& w : again) add_once(w.node, w.frame);
   }
   const size_t mask = seen_table_.size() - 1;
   size_t i = mix(0, pair_key(node, frame)) & mask;
-  const Way way{node, frame};
+  const Parse parse{node, frame};
   for (; seen_table_[i].second == round_; i = (i + 1) & mask)
-    if (seen_table_[i].first == way) return false;
-  seen_table_[i] = {way, round_};
-  seen_.push_back(way);
+    if (seen_table_[i].first == parse) return false;
+  seen_table_[i] = {parse, round_};
+  seen_.push_back(parse);
   return true;
 }
 
 void Machine::close(int32_t node, int32_t frame) {
   work_.push_back({node, frame});
   while (!work_.empty() && !over_) {
-    const Way w = work_.back();
+    const Parse w = work_.back();
     work_.pop_back();
     if (!add_once(w.node, w.frame)) continue;
     const Node& n = a_.nodes[static_cast<size_t>(w.node)];
@@ -111,20 +111,20 @@ void Machine::close(int32_t node, int32_t frame) {
 }
 
 int32_t Machine::intern() {
-  std::vector<Way> ways;
-  ways.swap(gathered_);
+  std::vector<Parse> parses;
+  parses.swap(gathered_);
   const bool bottom = gathered_bottom_;
   gathered_bottom_ = false;
   seen_.clear();
   if (++round_ == 0) seen_table_.clear();
-  if (over_ || (ways.empty() && !bottom)) return kDead;
-  std::sort(ways.begin(), ways.end());
+  if (over_ || (parses.empty() && !bottom)) return kDead;
+  std::sort(parses.begin(), parses.end());
   uint64_t hash = bottom;
-  for (const Way& w : ways) hash = mix(hash, pair_key(w.node, w.frame));
+  for (const Parse& w : parses) hash = mix(hash, pair_key(w.node, w.frame));
   const auto [from, to] = state_index_.equal_range(hash);
   for (auto i = from; i != to; ++i) {
     const State& s = states_[static_cast<size_t>(i->second)];
-    if (s.bottom == bottom && s.ways == ways) return i->second;
+    if (s.bottom == bottom && s.parses == parses) return i->second;
   }
   constexpr size_t kStates = 20'000;  // about 1 KB each
   if (states_.size() >= kStates) {
@@ -132,7 +132,7 @@ int32_t Machine::intern() {
     return kDead;
   }
   State s;
-  s.ways = std::move(ways), s.bottom = bottom;
+  s.parses = std::move(parses), s.bottom = bottom;
   s.next = std::make_unique<std::array<int32_t, 256>>();
   s.next->fill(-1);
   states_.push_back(std::move(s));
@@ -142,10 +142,10 @@ int32_t Machine::intern() {
 }
 
 int32_t Machine::compute(int32_t state, uint8_t byte) {
-  const size_t ways = states_[static_cast<size_t>(state)].ways.size();
+  const size_t parses = states_[static_cast<size_t>(state)].parses.size();
   int low = 0, high = 255;  // the range of bytes around it that lead to the same state
-  for (size_t i = 0; i < ways && !over_; ++i) {
-    const Way w = states_[static_cast<size_t>(state)].ways[i];
+  for (size_t i = 0; i < parses && !over_; ++i) {
+    const Parse w = states_[static_cast<size_t>(state)].parses[i];
     for (const Edge& e : a_.nodes[static_cast<size_t>(w.node)].edges) {
       count(1);
       if (e.high < byte) {
@@ -170,7 +170,7 @@ Snapshot Machine::snapshot(int32_t state) const {
   out.bottom = s.bottom;
   std::vector<int32_t> number(frames_.size(), -2);
   std::vector<int32_t> chain;
-  for (const Way& w : s.ways) {
+  for (const Parse& w : s.parses) {
     chain.clear();
     for (int32_t f = w.frame; f != kBottom && number[static_cast<size_t>(f)] == -2;
          f = frames_[static_cast<size_t>(f)].parent)
@@ -181,7 +181,7 @@ Snapshot Machine::snapshot(int32_t state) const {
       out.frames.push_back(
           {f.back, f.parent == kBottom ? kBottom : number[static_cast<size_t>(f.parent)], f.depth});
     }
-    out.ways.push_back({w.node, w.frame == kBottom ? kBottom : number[static_cast<size_t>(w.frame)]});
+    out.parses.push_back({w.node, w.frame == kBottom ? kBottom : number[static_cast<size_t>(w.frame)]});
   }
   return out;
 }
@@ -189,7 +189,7 @@ Snapshot Machine::snapshot(int32_t state) const {
 Error Machine::limit() const {
   return error_of(
       Error::Kind::kLimit, "grammar",
-      "the text can be read in too many ways or is nested too deeply here (at most {} ways, {} rules "
+      "the text can be read in too many parses or is nested too deeply here (at most {} parses, {} rules "
       "open, {} steps a token); make the grammar less ambiguous",
       a_.limits.alternatives, a_.limits.depth, a_.limits.steps);
 }

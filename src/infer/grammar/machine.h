@@ -15,16 +15,16 @@ struct Frame {
   int32_t back, parent, depth;  // node to return to, frame below
   bool operator==(const Frame&) const = default;
 };
-struct Way {
+struct Parse {
   int32_t node, frame;
-  auto operator<=>(const Way&) const = default;
+  auto operator<=>(const Parse&) const = default;
 };
 constexpr int32_t kBottom = -1;  // frame index of the stack bottom
 
 // A self-contained state: what a GrammarState keeps between tokens.
 struct Snapshot {
   std::vector<Frame> frames;
-  std::vector<Way> ways;
+  std::vector<Parse> parses;
   bool bottom = false;  // a parse has returned from the start rule: the text may end here
   bool operator==(const Snapshot&) const = default;
 };
@@ -50,7 +50,7 @@ class Machine {
   }
   bool bottom(int32_t state) const { return states_[static_cast<size_t>(state)].bottom; }
   // True if no parse can continue.
-  bool finished(int32_t state) const { return states_[static_cast<size_t>(state)].ways.empty(); }
+  bool finished(int32_t state) const { return states_[static_cast<size_t>(state)].parses.empty(); }
   Snapshot snapshot(int32_t state) const;
   // Set when a limit was exceeded: every state is dead from then on.
   bool over() const { return over_; }
@@ -64,7 +64,7 @@ class Machine {
 
  private:
   struct State {
-    std::vector<Way> ways;
+    std::vector<Parse> parses;
     bool bottom = false;
     std::unique_ptr<std::array<int32_t, 256>> next;  // -1: not computed yet
   };
@@ -80,9 +80,9 @@ class Machine {
   std::vector<State> states_;
   std::unordered_multimap<uint64_t, int32_t> state_index_;
   std::unordered_map<int32_t, int32_t> returns_;
-  std::vector<Way> gathered_, work_;
-  std::vector<Way> seen_;
-  std::vector<std::pair<Way, uint32_t>> seen_table_;
+  std::vector<Parse> gathered_, work_;
+  std::vector<Parse> seen_;
+  std::vector<std::pair<Parse, uint32_t>> seen_table_;
   uint32_t round_ = 0;
   bool gathered_bottom_ = false, over_ = false;
   size_t steps_ = 0;

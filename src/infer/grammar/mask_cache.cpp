@@ -13,7 +13,7 @@ uint64_t hash_of(const Snapshot& s, uint64_t serial) {
     h = (h ^ static_cast<uint32_t>(x)) * 0x9FB21C651E98DF25u, h ^= h >> 29;
   };
   for (const Frame& f : s.frames) mix(f.back), mix(f.parent);
-  for (const Way& w : s.ways) mix(w.node), mix(w.frame);
+  for (const Parse& w : s.parses) mix(w.node), mix(w.frame);
   return h;
 }
 
@@ -93,7 +93,7 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automato
         for (uint32_t i = t.tokens_begin[n]; i < t.tokens_begin[n + 1]; ++i) set(*bits, t.tokens[i]);
       });
   };
-  for (const Way& w : state.ways) {
+  for (const Parse& w : state.parses) {
     const int32_t kin = automaton.alike[static_cast<size_t>(w.node)];
     MAKAR_TRY(const auto own,
               local(automaton, trie, kin < 0 ? w.node : kin, 0, kin < 0 ? kAll : kAlikeBytes, steps));

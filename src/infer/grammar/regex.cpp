@@ -15,17 +15,17 @@ class Reader {
       : s_(text, "regular expression"), limits_(limits), work_(work), o_(options) {}
 
   Result<ExprPtr> whole() {
-    std::vector<ExprPtr> ways;
+    std::vector<ExprPtr> branches;
     do {
       const bool from_start = s_.take("^");
       bool to_end = false;
       MAKAR_TRY(auto parts, terms(0, &to_end));
       if (o_.search && !from_start) parts.insert(parts.begin(), anything());
       if (o_.search && !to_end) parts.push_back(anything());
-      ways.push_back(sequence(std::move(parts)));
+      branches.push_back(sequence(std::move(parts)));
     } while (s_.take("|"));
     if (!s_.done()) return s_.error("an unexpected '{}'", s_.peek());
-    return choice(std::move(ways));
+    return choice(std::move(branches));
   }
 
  private:
@@ -36,12 +36,12 @@ class Reader {
     if (depth > limits_.nesting)
       return error_of(Error::Kind::kLimit, "regular expression", "groups are nested deeper than {}",
                       limits_.nesting);
-    std::vector<ExprPtr> ways;
+    std::vector<ExprPtr> branches;
     do {
       MAKAR_TRY(auto parts, terms(depth, nullptr));
-      ways.push_back(sequence(std::move(parts)));
+      branches.push_back(sequence(std::move(parts)));
     } while (s_.take("|"));
-    return choice(std::move(ways));
+    return choice(std::move(branches));
   }
 
   // Parses up to '|', ')' or the end. `end`: whether a final '$' is allowed.

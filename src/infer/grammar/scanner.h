@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "infer/grammar/expr.h"
 
 namespace makar::grammar {

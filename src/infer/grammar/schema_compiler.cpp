@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "infer/grammar/json_merge.h"
 
 namespace makar::grammar {
@@ -55,7 +55,7 @@ Result<SchemaRules> SchemaCompiler::run() {
 
 void SchemaCompiler::note(const std::string& path, const std::string& what) {
   constexpr size_t kNotes = 1000;
-  if (out_.not_enforced.size() < kNotes) out_.not_enforced.push_back(path + ": " + shown(what));
+  if (out_.not_enforced.size() < kNotes) out_.not_enforced.push_back(path + ": " + quote(what));
 }
 
 Result<ExprPtr> SchemaCompiler::compile(const Json& schema, const std::string& path, int depth) {
@@ -118,7 +118,7 @@ const Json* SchemaCompiler::child(const Json& parent, const std::string& key) {
 
 Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std::string& path) {
   if (target.empty() || target[0] != '#')
-    return bad(path, "$ref " + shown(target) + " leads out of the document; only \"#/...\" is followed");
+    return bad(path, "$ref " + quote(target) + " leads out of the document; only \"#/...\" is followed");
   const Json* at = &root_;
   std::string_view rest = std::string_view(target).substr(1);
   if (!rest.empty() && rest[0] != '/') at = nullptr;
@@ -129,7 +129,7 @@ Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std
     at = child(*at, unescaped(rest.substr(0, end)));
     rest.remove_prefix(end);
   }
-  if (!at) return bad(path, "$ref " + shown(target) + " leads nowhere");
+  if (!at) return bad(path, "$ref " + quote(target) + " leads nowhere");
   return at;
 }
 
@@ -162,15 +162,16 @@ Result<ExprPtr> SchemaCompiler::any_of(const Json& schema, const char* keyword, 
   const Json others = alone ? Json() : without(schema, keyword);
   const int64_t cost = alone ? 0 : cost_of_copy(others);
   if (std::string(keyword) == "oneOf") note(path, "oneOf: that only one holds");
-  std::vector<ExprPtr> ways;
+  std::vector<ExprPtr> alternatives;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string at = fmt::format("{}/{}/{}", path, keyword, i);
     if (!work_.spend(cost)) return work_.error("schema " + path);
-    MAKAR_TRY(auto way, alone ? compile(parts[i], at, depth + 1)
-                              : compile(Json{{"allOf", Json::array({parts[i], others})}}, at, depth + 1));
-    ways.push_back(std::move(way));
+    MAKAR_TRY(auto alternative,
+              alone ? compile(parts[i], at, depth + 1)
+                    : compile(Json{{"allOf", Json::array({parts[i], others})}}, at, depth + 1));
+    alternatives.push_back(std::move(alternative));
   }
-  return choice(std::move(ways));
+  return choice(std::move(alternatives));
 }
 
 Result<SchemaRules> read_json_schema(std::string_view text, const Limits& limits, WorkBudget& work) {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "infer/grammar/json_merge.h"
 #include "infer/grammar/regex.h"
 #include "infer/grammar/schema_compiler.h"
@@ -61,23 +61,23 @@ Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& pat
   if (schema.contains("enum")) {
     if (!schema["enum"].is_array() || schema["enum"].empty())
       return bad(path, "enum must be an array of values");
-    std::vector<ExprPtr> ways;
+    std::vector<ExprPtr> alternatives;
     for (const Json& value : schema["enum"]) {
       if (!work_.spend(8)) return work_.error("schema " + path);
-      ways.push_back(json_constant(value));
+      alternatives.push_back(json_constant(value));
     }
-    return choice(std::move(ways));
+    return choice(std::move(alternatives));
   }
   Json types = schema.contains("type") ? schema["type"] : Json(implied_type(schema));
   if (!types.is_array()) types = Json::array({types});
-  std::vector<ExprPtr> ways;
+  std::vector<ExprPtr> alternatives;
   for (const Json& type : types) {
     if (!type.is_string()) return bad(path, "type must be a string or an array of strings");
-    MAKAR_TRY(auto way, typed(type.get<std::string>(), schema, path, depth));
-    ways.push_back(std::move(way));
+    MAKAR_TRY(auto alternative, typed(type.get<std::string>(), schema, path, depth));
+    alternatives.push_back(std::move(alternative));
   }
-  if (schema.value("nullable", Json()) == true) ways.push_back(literal("null"));
-  return choice(std::move(ways));
+  if (schema.value("nullable", Json()) == true) alternatives.push_back(literal("null"));
+  return choice(std::move(alternatives));
 }
 
 void SchemaCompiler::note_unknown(const Json& schema, const std::string& path) {
@@ -99,7 +99,7 @@ Result<ExprPtr> SchemaCompiler::typed(const std::string& type, const Json& schem
   if (type == "integer" || type == "number") return number(type == "integer", schema, path);
   if (type == "array") return array(schema, path, depth);
   if (type == "object") return object(schema, path, depth);
-  return bad(path, "unknown type " + shown(type) +
+  return bad(path, "unknown type " + quote(type) +
                        "; known are string, number, integer, boolean, null, object, array");
 }
 

@@ -1,7 +1,7 @@
 // POST /v1/messages and /v1/messages/count_tokens
-#include "base/shown.h"
-#include "serve/api/ask.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
+#include "serve/api/generation_request.h"
 #include "serve/api/messages.h"
 
 namespace makar {
@@ -30,7 +30,7 @@ Json input_of(const ToolCall& call) {
 
 class MessageShape : public AnswerShape {
  public:
-  explicit MessageShape(const AskContext& c)
+  explicit MessageShape(const RequestContext& c)
       : head_{{"id", "msg_" + c.id}, {"type", "message"}, {"role", "assistant"}, {"model", c.model}} {}
   Dialect dialect() const override { return Dialect::kAnthropic; }
 
@@ -138,7 +138,7 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
                          {"content", std::move(result)}});
     } else if (type != "thinking" && type != "redacted_thinking") {
       return error_of(Error::Kind::kUnsupported, where + ".type", "this model reads text alone, got {}",
-                      shown(type));
+                      quote(type));
     }
   }
   for (Json& result : results) out.push_back(std::move(result));
@@ -206,16 +206,16 @@ Result<Json> as_openai(const Json& body) {
 
 }  // namespace
 
-Result<Ask> read_message(const Json& body, const AskContext& context) {
+Result<GenerationRequest> read_message(const Json& body, const RequestContext& context) {
   if (!body.contains("max_tokens")) return error_at("max_tokens", "is missing");
   return read_message_tokens(body, context);
 }
 
-Result<Ask> read_message_tokens(const Json& body, const AskContext& context) {
+Result<GenerationRequest> read_message_tokens(const Json& body, const RequestContext& context) {
   MAKAR_TRY(const Json form, as_openai(body));
-  MAKAR_TRY(Ask ask, read_chat_completion(form, context));
-  ask.shape = std::make_unique<MessageShape>(context);
-  return ask;
+  MAKAR_TRY(GenerationRequest request, read_chat_completion(form, context));
+  request.shape = std::make_unique<MessageShape>(context);
+  return request;
 }
 
 }  // namespace makar

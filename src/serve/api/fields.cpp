@@ -2,14 +2,14 @@
 
 #include <cmath>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 
 constexpr size_t kLargestBody = size_t{8} << 20;
 constexpr int kDeepestBody = 64;
 // Per body and options object: key lookup is linear in the number of keys.
-constexpr size_t kMostKeys = 1024;
+constexpr size_t kMostFields = 1024;
 
 std::string kind_of(const Json& value) {
   switch (value.type()) {
@@ -24,7 +24,7 @@ std::string kind_of(const Json& value) {
     case Json::value_t::null:
       return "null";
     default:
-      return "the number " + shown(value.dump(), 40);
+      return "the number " + quote(value.dump(), 40);
   }
 }
 
@@ -33,8 +33,9 @@ std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::erro
 Result<Json> read_body(const std::string& body) {
   MAKAR_TRY(Json json, parse_json(body, "body", {kLargestBody, kDeepestBody}));
   if (!json.is_object()) return error_at("body", "expected a JSON object, found {}", kind_of(json));
-  if (json.size() > kMostKeys)
-    return error_of(Error::Kind::kLimit, "body", "has {} keys; at most {} are read", json.size(), kMostKeys);
+  if (json.size() > kMostFields)
+    return error_of(Error::Kind::kLimit, "body", "has {} keys; at most {} are read", json.size(),
+                    kMostFields);
   // Filter in one pass: removing or inserting keys one by one would be quadratic.
   auto& fields = static_cast<std::vector<Json::object_t::value_type>&>(json.get_ref<Json::object_t&>());
   std::vector<Json::object_t::value_type> kept;
@@ -65,7 +66,7 @@ Result<double> number_field(const Json& object, const std::string& key, double l
   if (!it->is_number()) return error_at(key, "expected a number, found {}", kind_of(*it));
   const double value = it->get<double>();
   if (!(value >= low && value <= high))
-    return error_at(key, "must be from {} to {}, got {}", low, high, shown(it->dump(), 40));
+    return error_at(key, "must be from {} to {}, got {}", low, high, quote(it->dump(), 40));
   return value;
 }
 
@@ -75,7 +76,7 @@ Result<int64_t> whole_field(const Json& object, const std::string& key, int64_t 
   MAKAR_TRY(const double value,
             number_field(object, key, static_cast<double>(low), static_cast<double>(high), 0));
   if (std::floor(value) != value)
-    return error_at(key, "expected a whole number, got {}", shown(object[key].dump(), 40));
+    return error_at(key, "expected a whole number, got {}", quote(object[key].dump(), 40));
   return static_cast<int64_t>(value);
 }
 
@@ -98,8 +99,8 @@ Result<Json> object_field(const Json& object, const std::string& key) {
   const auto it = object.find(key);
   if (it == object.end() || it->is_null()) return Json();
   if (!it->is_object()) return error_at(key, "expected an object, found {}", kind_of(*it));
-  if (it->size() > kMostKeys)
-    return error_of(Error::Kind::kLimit, key, "has {} keys; at most {} are read", it->size(), kMostKeys);
+  if (it->size() > kMostFields)
+    return error_of(Error::Kind::kLimit, key, "has {} keys; at most {} are read", it->size(), kMostFields);
   return *it;
 }
 

@@ -1,13 +1,13 @@
 #include "serve/api/messages.h"
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "llm/session.h"
 #include "serve/api/fields.h"
 
 namespace makar {
 namespace {
 
-constexpr size_t kMostTools = 128, kLongestName = 256;
+constexpr size_t kMostTools = 128, kLongestFunctionName = 256;
 
 // Templates expect call arguments as objects; clients send them as JSON text.
 Result<Json> read_calls(const Json& calls, const std::string& place) {
@@ -44,7 +44,7 @@ Result<std::string> read_content(const Json& content, const std::string& place) 
     MAKAR_TRY(const std::string type, text_field(part, "type"));
     if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal")
       return error_of(Error::Kind::kUnsupported, where + ".type", "this model reads text alone, got {}",
-                      shown(type));
+                      quote(type));
     const char* key = type == "refusal" ? "refusal" : "text";
     if (!part.contains(key) || !part[key].is_string())
       return error_at(where + "." + key, "expected a string");
@@ -72,7 +72,7 @@ Result<Json> read_messages(const Json& body) {
     if (role == "developer") role = "system";
     if (role != "system" && role != "user" && role != "assistant" && role != "tool" && role != "function")
       return error_at(where + ".role", "expected system, developer, user, assistant or tool, got {}",
-                      shown(role));
+                      quote(role));
     const bool calls = given[i].contains("tool_calls") && !given[i]["tool_calls"].is_null();
     if (!given[i].contains("content") && !calls) return error_at(where + ".content", "is missing");
     MAKAR_TRY(std::string content, read_content(given[i].value("content", Json()), where + ".content"));
@@ -102,8 +102,8 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
       const Json& function = given[i]["function"];
       if (!function.contains("name") || !function["name"].is_string() ||
           function["name"].get<std::string>().empty() ||
-          function["name"].get<std::string>().size() > kLongestName)
-        return error_at(where + ".function.name", "expected a name of 1 to {} bytes", kLongestName);
+          function["name"].get<std::string>().size() > kLongestFunctionName)
+        return error_at(where + ".function.name", "expected a name of 1 to {} bytes", kLongestFunctionName);
       if (function.contains("parameters") && !function["parameters"].is_object())
         return error_at(where + ".function.parameters", "expected a JSON schema");
     }
@@ -131,7 +131,7 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
   bool found = choice.kind != Kind::kNamed;
   for (const Json& tool : tools.is_array() ? tools : Json::array())
     found = found || tool["function"]["name"] == Json(choice.name);
-  if (!found) return error_at("tool_choice", "no tool is called {}", shown(choice.name));
+  if (!found) return error_at("tool_choice", "no tool is called {}", quote(choice.name));
   return tools;
 }
 

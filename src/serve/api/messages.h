@@ -1,6 +1,6 @@
 // Converts the conversations of requests into the input of chat templates.
 #pragma once
-#include "serve/api/ask.h"
+#include "serve/api/generation_request.h"
 
 namespace makar {
 

@@ -1,15 +1,15 @@
 // POST /api/chat and /api/generate: a JSON object a line, streamed unless asked otherwise.
 #include <chrono>
 
-#include "serve/api/ask.h"
 #include "serve/api/fields.h"
+#include "serve/api/generation_request.h"
 
 namespace makar {
 namespace {
 
 class OllamaShape : public AnswerShape {
  public:
-  OllamaShape(const AskContext& c, bool chat)
+  OllamaShape(const RequestContext& c, bool chat)
       : head_{{"model", c.model}, {"created_at", utc(c.created)}}, chat_(chat) {}
   Dialect dialect() const override { return Dialect::kOllama; }
   const char* stream_type() const override { return "application/x-ndjson"; }
@@ -82,7 +82,7 @@ Result<Json> shared_keys(const Json& body) {
 
 }  // namespace
 
-Result<Ask> read_ollama_chat(const Json& body, const AskContext& context) {
+Result<GenerationRequest> read_ollama_chat(const Json& body, const RequestContext& context) {
   MAKAR_TRY(Json form, shared_keys(body));
   for (const char* key : {"messages", "tools"})
     if (body.contains(key)) form[key] = body[key];
@@ -91,18 +91,18 @@ Result<Ask> read_ollama_chat(const Json& body, const AskContext& context) {
     for (Json& message : form["messages"])
       if (message.is_object() && !message.contains("content")) message["content"] = "";
   if (body.contains("think")) form["chat_template_kwargs"] = {{"enable_thinking", body["think"]}};
-  MAKAR_TRY(Ask ask, read_chat_completion(form, context));
-  ask.shape = std::make_unique<OllamaShape>(context, true);
-  return ask;
+  MAKAR_TRY(GenerationRequest request, read_chat_completion(form, context));
+  request.shape = std::make_unique<OllamaShape>(context, true);
+  return request;
 }
 
-Result<Ask> read_ollama_generate(const Json& body, const AskContext& context) {
+Result<GenerationRequest> read_ollama_generate(const Json& body, const RequestContext& context) {
   MAKAR_TRY(Json form, shared_keys(body));
   MAKAR_TRY(const std::string prompt, text_field(body, "prompt"));
   MAKAR_TRY(const std::string system, text_field(body, "system"));
   MAKAR_TRY(const bool raw, flag_field(body, "raw"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
-  const auto read = [&]() -> Result<Ask> {
+  const auto read = [&]() -> Result<GenerationRequest> {
     if (!suffix.empty()) form["suffix"] = suffix;
     if (raw || !suffix.empty()) {  // no template has a place for what follows
       form["prompt"] = prompt;
@@ -114,9 +114,9 @@ Result<Ask> read_ollama_generate(const Json& body, const AskContext& context) {
     form["messages"].push_back({{"role", "user"}, {"content", prompt}});
     return read_chat_completion(form, context);
   };
-  MAKAR_TRY(Ask ask, read());
-  ask.shape = std::make_unique<OllamaShape>(context, false);
-  return ask;
+  MAKAR_TRY(GenerationRequest request, read());
+  request.shape = std::make_unique<OllamaShape>(context, false);
+  return request;
 }
 
 }  // namespace makar

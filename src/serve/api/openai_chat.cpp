@@ -8,7 +8,7 @@ namespace {
 
 class ChatShape : public OpenAiShape {
  public:
-  ChatShape(const AskContext& c, bool include_usage, bool logprobs)
+  ChatShape(const RequestContext& c, bool include_usage, bool logprobs)
       : OpenAiShape(c, "chatcmpl-", "chat.completion.chunk", include_usage, logprobs) {}
 
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
@@ -80,18 +80,18 @@ class ChatShape : public OpenAiShape {
 
 }  // namespace
 
-Result<Ask> read_chat_completion(const Json& body, const AskContext& context) {
-  Ask ask;
-  ask.write = context.defaults;
-  MAKAR_TRY(const bool include_usage, read_stream(body, ask));
+Result<GenerationRequest> read_chat_completion(const Json& body, const RequestContext& context) {
+  GenerationRequest request;
+  request.write = context.defaults;
+  MAKAR_TRY(const bool include_usage, read_stream(body, request));
   MAKAR_TRY(const bool logprobs, flag_field(body, "logprobs"));
   MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
   if (top > 0 && !logprobs) return error_at("top_logprobs", "is for requests with logprobs: true");
-  ask.write.logprobs = logprobs ? top : -1;
+  request.write.logprobs = logprobs ? top : -1;
 
   ChatInput chat;
   MAKAR_TRY(chat.messages, read_messages(body));
-  MAKAR_TRY(chat.tools, read_tools(body, ask.tool_choice));
+  MAKAR_TRY(chat.tools, read_tools(body, request.tool_choice));
   MAKAR_TRY(const Json variables, object_field(body, "chat_template_kwargs"));
   if (variables.is_object()) chat.variables = variables;
   MAKAR_TRY(chat.continue_final_message, flag_field(body, "continue_final_message"));
@@ -101,11 +101,11 @@ Result<Ask> read_chat_completion(const Json& body, const AskContext& context) {
     return error_at("continue_final_message", "excludes add_generation_prompt");
   if (chat.continue_final_message && chat.messages.back()["role"] != "assistant")
     return error_at("continue_final_message", "the last message must be the assistant's");
-  ask.chat = std::move(chat);
-  MAKAR_CHECK_OK(read_format(body, ask));
-  MAKAR_CHECK_OK(read_writing(body, ask));
-  ask.shape = std::make_unique<ChatShape>(context, include_usage, logprobs);
-  return ask;
+  request.chat = std::move(chat);
+  MAKAR_CHECK_OK(read_format(body, request));
+  MAKAR_CHECK_OK(read_generation_options(body, request));
+  request.shape = std::make_unique<ChatShape>(context, include_usage, logprobs);
+  return request;
 }
 
 }  // namespace makar

@@ -11,7 +11,7 @@ constexpr size_t kMostPrompts = 128;
 
 class CompletionShape : public OpenAiShape {
  public:
-  CompletionShape(const AskContext& c, bool include_usage, bool logprobs)
+  CompletionShape(const RequestContext& c, bool include_usage, bool logprobs)
       : OpenAiShape(c, "cmpl-", "text_completion", include_usage, logprobs) {}
 
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
@@ -39,7 +39,7 @@ class CompletionShape : public OpenAiShape {
   Json logprobs_json(const AnswerPiece& piece) const {
     if (!logprobs_) return nullptr;
     Json tokens = Json::array(), values = Json::array(), tops = Json::array();
-    for (const Written& token : piece.tokens) {
+    for (const GeneratedToken& token : piece.tokens) {
       const bool known = token.logprobs.rank >= 0;
       const std::string& text = token_at(tokens_, token.id);
       Json top = Json::object();
@@ -97,24 +97,26 @@ Result<std::vector<PromptInput>> read_prompts(const Json& body) {
 
 }  // namespace
 
-Result<Ask> read_completion(const Json& body, const AskContext& context) {
-  Ask ask;
-  ask.write = context.defaults;
-  ask.write.max_new_tokens = 16, ask.max_given = true;  // OpenAI's default for this route
-  MAKAR_TRY(const bool include_usage, read_stream(body, ask));
-  MAKAR_TRY(ask.echo, flag_field(body, "echo"));
+Result<GenerationRequest> read_completion(const Json& body, const RequestContext& context) {
+  GenerationRequest request;
+  request.write = context.defaults;
+  request.write.max_new_tokens = 16, request.max_given = true;  // OpenAI's default for this route
+  MAKAR_TRY(const bool include_usage, read_stream(body, request));
+  MAKAR_TRY(request.echo, flag_field(body, "echo"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
-  if (!suffix.empty()) ask.suffix = suffix;
-  if (ask.suffix && ask.echo) return error_at("echo", "excludes suffix: the answer stands between two texts");
-  MAKAR_TRY(ask.write.logprobs, whole_field(body, "logprobs", 0, 20, -1));
-  MAKAR_TRY(ask.prompts, read_prompts(body));
-  MAKAR_CHECK_OK(read_format(body, ask));
-  MAKAR_CHECK_OK(read_writing(body, ask));
-  if (static_cast<int64_t>(ask.prompts.size()) * ask.write.answers > static_cast<int64_t>(kMostPrompts))
-    return error_at("n", "{} prompts of {} answers each are more than {} in all", ask.prompts.size(),
-                    ask.write.answers, kMostPrompts);
-  ask.shape = std::make_unique<CompletionShape>(context, include_usage, ask.write.logprobs >= 0);
-  return ask;
+  if (!suffix.empty()) request.suffix = suffix;
+  if (request.suffix && request.echo)
+    return error_at("echo", "excludes suffix: the answer stands between two texts");
+  MAKAR_TRY(request.write.logprobs, whole_field(body, "logprobs", 0, 20, -1));
+  MAKAR_TRY(request.prompts, read_prompts(body));
+  MAKAR_CHECK_OK(read_format(body, request));
+  MAKAR_CHECK_OK(read_generation_options(body, request));
+  if (static_cast<int64_t>(request.prompts.size()) * request.write.answers >
+      static_cast<int64_t>(kMostPrompts))
+    return error_at("n", "{} prompts of {} answers each are more than {} in all", request.prompts.size(),
+                    request.write.answers, kMostPrompts);
+  request.shape = std::make_unique<CompletionShape>(context, include_usage, request.write.logprobs >= 0);
+  return request;
 }
 
 }  // namespace makar

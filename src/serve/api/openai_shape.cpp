@@ -16,9 +16,9 @@ Json token_json(int64_t id, float logprob, const std::vector<std::string>& token
 
 }  // namespace
 
-Json logprobs_json(const std::vector<Written>& written, const std::vector<std::string>& tokens) {
+Json logprobs_json(const std::vector<GeneratedToken>& written, const std::vector<std::string>& tokens) {
   Json out = Json::array();
-  for (const Written& token : written) {
+  for (const GeneratedToken& token : written) {
     Json one = token_json(token.id, token.logprobs.chosen, tokens);
     Json top = Json::array();
     for (const TokenLogprob& t : token.logprobs.top) top.push_back(token_json(t.id, t.logprob, tokens));
@@ -28,8 +28,8 @@ Json logprobs_json(const std::vector<Written>& written, const std::vector<std::s
   return out;
 }
 
-OpenAiShape::OpenAiShape(const AskContext& c, const char* id_prefix, const char* object, bool include_usage,
-                         bool logprobs)
+OpenAiShape::OpenAiShape(const RequestContext& c, const char* id_prefix, const char* object,
+                         bool include_usage, bool logprobs)
     : head_({{"id", id_prefix + c.id},
              {"object", object},
              {"created", c.created},
@@ -54,11 +54,11 @@ std::string OpenAiShape::chunk(Json choices, Json usage) const {
   return sse(out);
 }
 
-Result<bool> read_stream(const Json& body, Ask& ask) {
-  MAKAR_TRY(ask.stream, flag_field(body, "stream"));
+Result<bool> read_stream(const Json& body, GenerationRequest& request) {
+  MAKAR_TRY(request.stream, flag_field(body, "stream"));
   MAKAR_TRY(const Json options, object_field(body, "stream_options"));
   if (!options.is_object()) return false;
-  if (!ask.stream) return error_at("stream_options", "is for requests with stream: true");
+  if (!request.stream) return error_at("stream_options", "is for requests with stream: true");
   return flag_field(options, "include_usage");
 }
 

@@ -1,7 +1,7 @@
 // The common part of OpenAI's two completion routes: the header fields of every answer, chunks, the end of a
 // stream.
 #pragma once
-#include "serve/api/ask.h"
+#include "serve/api/generation_request.h"
 
 namespace makar {
 
@@ -12,7 +12,7 @@ class OpenAiShape : public AnswerShape {
   std::string failed(const ApiError& error) override;
 
  protected:
-  OpenAiShape(const AskContext& c, const char* id_prefix, const char* object, bool include_usage,
+  OpenAiShape(const RequestContext& c, const char* id_prefix, const char* object, bool include_usage,
               bool logprobs);
   std::string chunk(Json choices, Json usage = nullptr) const;
 
@@ -22,9 +22,9 @@ class OpenAiShape : public AnswerShape {
 };
 
 // Tokens with log-probabilities and alternatives, in the format of chat completions and responses.
-Json logprobs_json(const std::vector<Written>& written, const std::vector<std::string>& tokens);
+Json logprobs_json(const std::vector<GeneratedToken>& written, const std::vector<std::string>& tokens);
 
 // Reads `model`, `stream` and `stream_options`. Returns whether the stream includes usage.
-Result<bool> read_stream(const Json& body, Ask& ask);
+Result<bool> read_stream(const Json& body, GenerationRequest& request);
 
 }  // namespace makar

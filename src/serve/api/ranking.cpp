@@ -29,10 +29,11 @@ bool is_harmless(const std::string& label, size_t index, bool multi_label) {
 
 }  // namespace
 
-Result<RerankAsk> read_rerank(const Json& body) {
-  RerankAsk ask;
-  MAKAR_TRY(ask.query, text_field(body, "query"));
-  if (ask.query.empty()) return error_at("query", "is missing: the text that documents are compared with");
+Result<RerankRequest> read_rerank(const Json& body) {
+  RerankRequest request;
+  MAKAR_TRY(request.query, text_field(body, "query"));
+  if (request.query.empty())
+    return error_at("query", "is missing: the text that documents are compared with");
   if (!body.contains("documents") || !body["documents"].is_array() || body["documents"].empty())
     return error_at("documents", "expected a list of at least one text");
   const Json& given = body["documents"];
@@ -44,25 +45,25 @@ Result<RerankAsk> read_rerank(const Json& body) {
     if (!text.is_string())
       return error_at(fmt::format("documents[{}]", i), "expected a string or {{\"text\"}}, found {}",
                       kind_of(given[i]));
-    ask.documents.push_back(text.get<std::string>());
+    request.documents.push_back(text.get<std::string>());
   }
-  const auto all = static_cast<int64_t>(ask.documents.size());
-  MAKAR_TRY(ask.top_n, whole_field(body, "top_n", 1, 1 << 20, all));
-  ask.top_n = std::min(ask.top_n, all);
-  MAKAR_TRY(ask.return_documents, flag_field(body, "return_documents"));
-  return ask;
+  const auto all = static_cast<int64_t>(request.documents.size());
+  MAKAR_TRY(request.top_n, whole_field(body, "top_n", 1, 1 << 20, all));
+  request.top_n = std::min(request.top_n, all);
+  MAKAR_TRY(request.return_documents, flag_field(body, "return_documents"));
+  return request;
 }
 
-Json rerank_json(const RerankAsk& ask, const std::vector<double>& scores, const std::string& model,
+Json rerank_json(const RerankRequest& request, const std::vector<double>& scores, const std::string& model,
                  const std::string& id, int64_t tokens) {
   std::vector<size_t> order(scores.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return scores[a] > scores[b]; });
-  order.resize(std::min(order.size(), static_cast<size_t>(ask.top_n)));
+  order.resize(std::min(order.size(), static_cast<size_t>(request.top_n)));
   Json results = Json::array();
   for (const size_t i : order) {
     results.push_back({{"index", i}, {"relevance_score", scores[i]}});
-    if (ask.return_documents) results.back()["document"] = {{"text", ask.documents[i]}};
+    if (request.return_documents) results.back()["document"] = {{"text", request.documents[i]}};
   }
   return {{"id", "rerank-" + id},
           {"object", "list"},

@@ -8,16 +8,16 @@
 
 namespace makar {
 
-struct RerankAsk {
+struct RerankRequest {
   std::string query;
   std::vector<std::string> documents;
   int64_t top_n = 0;
   bool return_documents = false;
 };
 
-Result<RerankAsk> read_rerank(const Json& body);
+Result<RerankRequest> read_rerank(const Json& body);
 // The `top_n` best documents, best first.
-Json rerank_json(const RerankAsk& ask, const std::vector<double>& scores, const std::string& model,
+Json rerank_json(const RerankRequest& request, const std::vector<double>& scores, const std::string& model,
                  const std::string& id, int64_t tokens);
 // The relevance of a document from cross-encoder logits: one value, or two (no, yes).
 Result<double> relevance(const std::vector<float>& logits);

@@ -1,7 +1,7 @@
 // POST /v1/responses: items instead of messages, and conversations stored on the server.
 #include <set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "llm/session.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
@@ -48,7 +48,7 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
     messages.push_back({{"role", "tool"}, {"tool_call_id", id}, {"content", std::move(output)}});
   } else if (type != "reasoning") {  // earlier reasoning is not part of the prompt
     return unsupported(place + ".type",
-                       "expected message, function_call or function_call_output, got " + shown(type));
+                       "expected message, function_call or function_call_output, got " + quote(type));
   }
   return Done{};
 }
@@ -75,7 +75,7 @@ Result<Json> read_function_tools(const Json& given) {
     if (!given[i].is_object()) return error_at(place, "expected an object, found {}", kind_of(given[i]));
     MAKAR_TRY(const std::string type, needed_text(given[i], "type", place));
     if (type != "function")
-      return unsupported(place + ".type", "the server has no tool " + shown(type) + ": functions alone");
+      return unsupported(place + ".type", "the server has no tool " + quote(type) + ": functions alone");
     Json function = Json::object();
     for (const char* key : {"name", "description", "parameters"})
       if (given[i].contains(key) && !given[i][key].is_null()) function[key] = given[i][key];
@@ -92,7 +92,7 @@ Status read_tools_of(const Json& body, Json& form) {
   const Json& choice = body["tool_choice"];
   if (!choice.is_object()) return form["tool_choice"] = choice, Done{};
   MAKAR_TRY(const std::string type, text_field(choice, "type"));
-  if (type != "function") return unsupported("tool_choice.type", "expected function, got " + shown(type));
+  if (type != "function") return unsupported("tool_choice.type", "expected function, got " + quote(type));
   MAKAR_TRY(const std::string name, needed_text(choice, "name", "tool_choice"));
   form["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
   return Done{};
@@ -117,7 +117,7 @@ Status read_include(const Json& body, Json& form) {
     if (what == "message.output_text.logprobs") logprobs = true;
     // Accept and ignore fields of tools that are not supported.
     else if (what != "reasoning.encrypted_content" && what.find("_call") == std::string::npos)
-      return error_at("include", "{} is not known", shown(what));
+      return error_at("include", "{} is not known", quote(what));
   }
   MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
   if (logprobs || top > 0) form["logprobs"] = true, form["top_logprobs"] = top;
@@ -132,35 +132,35 @@ Status refuse_what_is_not_there(const Json& body) {
     if (body.contains(key)) return unsupported(key, "is not kept here; send the input itself");
   MAKAR_TRY(const std::string truncation, text_field(body, "truncation", "disabled"));
   if (truncation != "disabled" && truncation != "auto")
-    return error_at("truncation", "expected auto or disabled, got {}", shown(truncation));
+    return error_at("truncation", "expected auto or disabled, got {}", quote(truncation));
   return Done{};
 }
 
 // Request fields that the answer repeats.
-Json head_of(const Json& body, const Ask& ask) {
+Json head_of(const Json& body, const GenerationRequest& request) {
   const auto given = [&](const char* key, const Json& fallback) {
     return body.contains(key) ? body[key] : fallback;
   };
   return {{"instructions", given("instructions", nullptr)},
           {"max_output_tokens", given("max_output_tokens", nullptr)},
           {"metadata", given("metadata", Json::object())},
-          {"parallel_tool_calls", ask.tool_choice.parallel},
+          {"parallel_tool_calls", request.tool_choice.parallel},
           {"previous_response_id", given("previous_response_id", nullptr)},
           {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
-          {"temperature", ask.write.sampler.temperature},
+          {"temperature", request.write.sampler.temperature},
           {"text", given("text", {{"format", {{"type", "text"}}}})},
           {"tool_choice", given("tool_choice", "auto")},
           {"tools", given("tools", Json::array())},
-          {"top_p", ask.write.sampler.top_p},
+          {"top_p", request.write.sampler.top_p},
           {"truncation", given("truncation", "disabled")},
           {"user", given("user", nullptr)}};
 }
 
 }  // namespace
 
-Result<Ask> read_response(const Json& body, const AskContext& context) {
+Result<GenerationRequest> read_response(const Json& body, const RequestContext& context) {
   // Keys with a different meaning in chat completions, or none here. The others (sampling) are passed on.
-  static const std::set<std::string> apart = {
+  static const std::set<std::string> handled = {
       "input",   "instructions", "messages",        "tools",          "tool_choice",
       "text",    "include",      "response_format", "stream_options", "previous_response_id",
       "n",       "best_of",      "logprobs",        "top_logprobs",   "continue_final_message",
@@ -173,7 +173,7 @@ Result<Ask> read_response(const Json& body, const AskContext& context) {
   MAKAR_TRY(Json input, read_input(body));
   Json form = Json::object(), messages = Json::array();
   for (const auto& [key, value] : body.items())
-    if (!apart.contains(key)) form[key] = value;
+    if (!handled.contains(key)) form[key] = value;
   if (!instructions.empty()) messages.push_back({{"role", "system"}, {"content", instructions}});
   if (!previous.empty()) {
     if (!context.responses) return unsupported("previous_response_id", "responses are not kept here");
@@ -187,16 +187,17 @@ Result<Ask> read_response(const Json& body, const AskContext& context) {
   MAKAR_CHECK_OK(read_tools_of(body, form));
   MAKAR_CHECK_OK(read_text_format(body, form));
   MAKAR_CHECK_OK(read_include(body, form));
-  auto ask = read_chat_completion(form, context);
-  if (!ask.ok()) {
-    const Error& e = ask.error();
+  auto request = read_chat_completion(form, context);
+  if (!request.ok()) {
+    const Error& e = request.error();
     const bool format = e.place.starts_with("response_format");
     return Error{e.kind, format ? "text.format" + e.place.substr(15) : e.place, e.message};
   }
-  ask->drop_oldest = body.value("truncation", Json()) == Json("auto");
-  ask->shape = std::make_unique<ResponsesShape>(context, head_of(body, *ask), form.contains("logprobs"),
-                                                std::move(input), store ? context.responses : nullptr);
-  return ask;
+  request->drop_oldest = body.value("truncation", Json()) == Json("auto");
+  request->shape =
+      std::make_unique<ResponsesShape>(context, head_of(body, *request), form.contains("logprobs"),
+                                       std::move(input), store ? context.responses : nullptr);
+  return request;
 }
 
 }  // namespace makar

@@ -16,7 +16,7 @@ Json call_item(const Json& id, const ToolCall& call, const char* status, const s
 
 }  // namespace
 
-ResponsesShape::ResponsesShape(const AskContext& c, Json head, bool logprobs, Json input,
+ResponsesShape::ResponsesShape(const RequestContext& c, Json head, bool logprobs, Json input,
                                std::shared_ptr<ResponseStore> store)
     : id_(c.id),
       owner_(c.owner),
@@ -78,16 +78,14 @@ std::string ResponsesShape::close_message(const char* status) {
                      {{"output_index", response_["output"].size() - 1}, {"item", item}});
 }
 
-std::string ResponsesShape::tell_call(const ToolCall& call) {
+std::string ResponsesShape::call_events(const ToolCall& call) {
   const Json id = item_id("fc");
   const size_t index = response_["output"].size();
   const Json item = call_item(id, call, "completed", call.arguments);
   std::string out = event("response.output_item.added",
                           {{"output_index", index}, {"item", call_item(id, call, "in_progress", "")}});
-  const auto told = [&](const char* type, const char* key) {
-    return event(type, {{"item_id", id}, {"output_index", index}, {key, call.arguments}});
-  };
-  out += told("response.function_call_arguments.delta", "delta");
+  out += event("response.function_call_arguments.delta",
+               {{"item_id", id}, {"output_index", index}, {"delta", call.arguments}});
   out +=
       event("response.function_call_arguments.done",
             {{"item_id", id}, {"output_index", index}, {"name", call.name}, {"arguments", call.arguments}});
@@ -131,7 +129,7 @@ std::string ResponsesShape::piece(size_t, const AnswerPiece& piece) {
   }
   for (const ToolCall& call : piece.calls) {
     out += close_message("completed");
-    out += tell_call(call);
+    out += call_events(call);
   }
   return out;
 }

@@ -8,7 +8,7 @@ namespace makar {
 class ResponsesShape : public AnswerShape {
  public:
   // `head`: request fields that the answer repeats. The answer is saved in `store` unless it is null.
-  ResponsesShape(const AskContext& context, Json head, bool logprobs, Json input,
+  ResponsesShape(const RequestContext& context, Json head, bool logprobs, Json input,
                  std::shared_ptr<ResponseStore> store);
   Dialect dialect() const override { return Dialect::kOpenAi; }
   std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override;
@@ -23,7 +23,7 @@ class ResponsesShape : public AnswerShape {
   std::string text_event(const char* type, Json data);
   std::string open_message();
   std::string close_message(const char* status);
-  std::string tell_call(const ToolCall& call);
+  std::string call_events(const ToolCall& call);
   Json part() const;
   Json item_id(const char* prefix) const;
   // Sets status and usage of the finished response and stores it.

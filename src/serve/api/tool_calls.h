@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/api/ask.h"
+#include "serve/api/generation_request.h"
 
 namespace makar {
 

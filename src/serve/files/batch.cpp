@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/logged_reply.h"
 
@@ -64,7 +64,7 @@ Result<BatchInput> read_batch(const std::string& path, const std::string& endpoi
     if (!id.ok()) {
       wrong(number, id.error());
     } else if (!ids.insert(*id).second) {
-      wrong(number, error_at("custom_id", "{} is given twice", shown(*id)));
+      wrong(number, error_at("custom_id", "{} is given twice", quote(*id)));
     } else if (out.lines.size() == kMostLines) {
       wrong(number, error_at("line", "a batch has {} lines at most", kMostLines));
       break;
@@ -109,9 +109,9 @@ Result<Json> new_batch(const Json& body) {
   if (input.empty()) return error_at("input_file_id", "is missing: the id of a file of requests");
   MAKAR_TRY(const std::string endpoint, text_field(body, "endpoint"));
   if (std::find(std::begin(kEndpoints), std::end(kEndpoints), endpoint) == std::end(kEndpoints))
-    return error_at("endpoint", "expected {}, got {}", fmt::join(kEndpoints, ", "), shown(endpoint));
+    return error_at("endpoint", "expected {}, got {}", fmt::join(kEndpoints, ", "), quote(endpoint));
   MAKAR_TRY(const std::string window, text_field(body, "completion_window", "24h"));
-  if (window != "24h") return error_at("completion_window", "expected 24h, got {}", shown(window));
+  if (window != "24h") return error_at("completion_window", "expected 24h, got {}", quote(window));
   MAKAR_TRY(const Json metadata, object_field(body, "metadata"));
   if (metadata.size() > kMostMetadata)
     return error_at("metadata", "has {} entries; {} are the most", metadata.size(), kMostMetadata);

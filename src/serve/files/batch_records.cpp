@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 
 namespace makar {
@@ -34,7 +34,7 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
   if (!facts.ok()) return Error{facts.error().kind, "input_file_id", facts.error().message};
   if ((*facts)["purpose"] != "batch")
     return error_at("input_file_id", "is a file for {}; upload one with the purpose batch",
-                    shown((*facts)["purpose"].get<std::string>()));
+                    quote((*facts)["purpose"].get<std::string>()));
   BatchRecord record{batch, owner, FileStore::new_id(), FileStore::new_id()};
   {
     const std::lock_guard lock(mutex_);
@@ -54,7 +54,7 @@ Result<Json> BatchRecords::find(const std::string& owner, const std::string& id)
   const std::lock_guard lock(mutex_);
   const auto it = records_.find(id);
   if (it == records_.end() || it->second.owner != owner)
-    return error_of(Error::Kind::kNotFound, "batch_id", "there is no batch {}", shown(id));
+    return error_of(Error::Kind::kNotFound, "batch_id", "there is no batch {}", quote(id));
   return it->second.batch;
 }
 

@@ -24,7 +24,7 @@ struct BatchRunner::Work {
   BatchRecord record;
   BatchInput input;
   std::deque<size_t> todo;
-  std::map<size_t, std::weak_ptr<LineReply>> under_way;
+  std::map<size_t, std::weak_ptr<LineReply>> in_flight;
   std::optional<LineFile> output, errors;
   int64_t completed = 0, failed = 0, expires = 0;
   std::chrono::steady_clock::time_point not_before, turn_ends = std::chrono::steady_clock::now() + kTurn;
@@ -35,7 +35,7 @@ BatchRunner::BatchRunner(FileStore& files, BatchRecords& records, Send send, int
       records_(records),
       send_(std::move(send)),
       together_(static_cast<size_t>(together)),
-      mail_(std::make_shared<LineMail>()) {
+      results_(std::make_shared<LineResults>()) {
   thread_ = std::thread([this] { run(); });
 }
 
@@ -43,7 +43,7 @@ Json BatchRunner::counts(const Work& work) {
   return {{"total", work.input.lines.size()}, {"completed", work.completed}, {"failed", work.failed}};
 }
 
-void BatchRunner::wake() { mail_->wake(); }
+void BatchRunner::wake() { results_->wake(); }
 
 void BatchRunner::stop() {
   stopping_ = true;
@@ -57,9 +57,9 @@ void BatchRunner::run() {
       work(*record);
       continue;
     }
-    std::unique_lock lock(mail_->mutex);
-    mail_->arrived.wait(lock, [this] { return stopping_ || mail_->woken; });
-    mail_->woken = false;
+    std::unique_lock lock(results_->mutex);
+    results_->arrived.wait(lock, [this] { return stopping_ || results_->woken; });
+    results_->woken = false;
   }
 }
 
@@ -72,16 +72,16 @@ void BatchRunner::work(const BatchRecord& record) {
     MAKAR_CHECK_OK(begin(work));
     for (;;) {
       MAKAR_TRY(const Json batch, records_.find(work.record.owner, work.id));
-      if (stopping_ || is_over(batch)) return let_go(work), Done{};
-      if (batch["status"] == "cancelling") return let_go(work), finish(work, "cancelled");
-      if (now() >= work.expires) return let_go(work), finish(work, "expired");
+      if (stopping_ || is_over(batch)) return cancel_lines(work), Done{};
+      if (batch["status"] == "cancelling") return cancel_lines(work), finish(work, "cancelled");
+      if (now() >= work.expires) return cancel_lines(work), finish(work, "expired");
       const bool turn_over =
           std::chrono::steady_clock::now() >= work.turn_ends && records_.others_wait(work.record.owner);
-      if (turn_over && work.under_way.empty() && !work.todo.empty())
+      if (turn_over && work.in_flight.empty() && !work.todo.empty())
         return Done{};  // it continues with the owner's next turn
       if (!turn_over) send_lines(work);
       MAKAR_CHECK_OK(take_answers(work));
-      if (work.todo.empty() && work.under_way.empty()) return finish(work, "completed");
+      if (work.todo.empty() && work.in_flight.empty()) return finish(work, "completed");
     }
   };
   Status done = Done{};
@@ -91,7 +91,7 @@ void BatchRunner::work(const BatchRecord& record) {
     done = error_of(Error::Kind::kIo, "batch", "internal error: {}", e.what());
   }
   if (done.ok() || stopping_) return;
-  let_go(work);
+  cancel_lines(work);
   const Json error = {{"code", "server_error"},
                       {"message", ApiError::of(done.error()).message},
                       {"param", nullptr},
@@ -140,11 +140,11 @@ Status BatchRunner::begin(Work& work) {
 
 void BatchRunner::send_lines(Work& work) {
   if (std::chrono::steady_clock::now() < work.not_before) return;
-  while (!work.todo.empty() && work.under_way.size() < together_) {
+  while (!work.todo.empty() && work.in_flight.size() < together_) {
     const size_t line = work.todo.front();
     work.todo.pop_front();
-    auto reply = std::make_shared<LineReply>(mail_, round_, line);
-    work.under_way[line] = reply;
+    auto reply = std::make_shared<LineReply>(results_, round_, line);
+    work.in_flight[line] = reply;
     const auto body = work.input.body(work.input.lines[line]);
     Error error = body.ok() ? Error{} : body.error();
     if (body.ok() && body->value("stream", Json()) == Json(true))
@@ -160,15 +160,15 @@ void BatchRunner::send_lines(Work& work) {
 Status BatchRunner::take_answers(Work& work) {
   std::deque<LineAnswer> taken;
   {
-    std::unique_lock lock(mail_->mutex);
-    mail_->arrived.wait_for(lock, kPause,
-                            [&] { return stopping_ || mail_->woken || !mail_->answers.empty(); });
-    mail_->woken = false;
-    taken.swap(mail_->answers);
+    std::unique_lock lock(results_->mutex);
+    results_->arrived.wait_for(lock, kPause,
+                               [&] { return stopping_ || results_->woken || !results_->answers.empty(); });
+    results_->woken = false;
+    taken.swap(results_->answers);
   }
   bool to_output = false, to_errors = false;
   for (const LineAnswer& answer : taken) {
-    if (answer.round != round_ || work.under_way.erase(answer.line) == 0) continue;
+    if (answer.round != round_ || work.in_flight.erase(answer.line) == 0) continue;
     const bool later = answer.status == 429 || answer.status == 503 || (answer.status == 0 && stopping_);
     if (later) {
       work.todo.push_back(answer.line);
@@ -192,12 +192,12 @@ Status BatchRunner::take_answers(Work& work) {
   return Done{};
 }
 
-void BatchRunner::let_go(Work& work) {
-  for (const auto& [line, held] : work.under_way) {
+void BatchRunner::cancel_lines(Work& work) {
+  for (const auto& [line, held] : work.in_flight) {
     if (const auto reply = held.lock()) reply->leave();
     work.todo.push_back(line);
   }
-  work.under_way.clear();
+  work.in_flight.clear();
 }
 
 // Answers become files; what has no answer is told so where the batch expired.

@@ -11,7 +11,7 @@
 
 namespace makar {
 
-struct LineMail;
+struct LineResults;
 
 class BatchRunner {
  public:
@@ -34,14 +34,14 @@ class BatchRunner {
   void send_lines(Work& work);
   Status take_answers(Work& work);
   Status finish(Work& work, const char* status);
-  void let_go(Work& work);
+  void cancel_lines(Work& work);
   static Json counts(const Work& work);
 
   FileStore& files_;
   BatchRecords& records_;
   Send send_;
   const size_t together_;
-  const std::shared_ptr<LineMail> mail_;
+  const std::shared_ptr<LineResults> results_;
   uint64_t round_ = 0;
   std::atomic<bool> stopping_{false};
   std::thread thread_;

@@ -16,7 +16,7 @@ struct LineAnswer {
   std::string body;
 };
 
-struct LineMail {
+struct LineResults {
   std::mutex mutex;
   std::condition_variable arrived;
   std::deque<LineAnswer> answers;
@@ -40,8 +40,8 @@ struct LineMail {
 
 class LineReply : public HttpReply {
  public:
-  LineReply(std::shared_ptr<LineMail> mail, uint64_t round, size_t line)
-      : mail_(std::move(mail)), round_(round), line_(line) {}
+  LineReply(std::shared_ptr<LineResults> results, uint64_t round, size_t line)
+      : results_(std::move(results)), round_(round), line_(line) {}
   ~LineReply() override { answer(0, {}); }
   void send(HttpResponse response) override { answer(response.status, std::move(response.body)); }
   void begin(HttpResponse) override {}  // streaming is rejected earlier
@@ -69,9 +69,9 @@ class LineReply : public HttpReply {
 
  private:
   void answer(int status, std::string body) {
-    if (!answered_.exchange(true)) mail_->post({round_, line_, status, std::move(body)});
+    if (!answered_.exchange(true)) results_->post({round_, line_, status, std::move(body)});
   }
-  std::shared_ptr<LineMail> mail_;
+  std::shared_ptr<LineResults> results_;
   const uint64_t round_;
   const size_t line_;
   std::atomic<bool> answered_{false};

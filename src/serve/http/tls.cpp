@@ -30,24 +30,25 @@ class TlsTransport : public Transport {
   net::any_io_executor executor() override { return stream_->get_executor(); }
   std::string remote() const override { return remote_; }
 
-  void open(std::function<void(Code)> told) override {
-    stream_->async_handshake(ssl::stream_base::server, [stream = stream_, told = std::move(told)](Code code) {
-      // Send a plain-text error to a plain HTTP client, without blocking.
-      if (code.category() == net::error::get_ssl_category() &&
-          ERR_GET_REASON(static_cast<unsigned long>(code.value())) == SSL_R_HTTP_REQUEST) {
-        Code ignored;
-        stream->next_layer().non_blocking(true, ignored);
-        stream->next_layer().write_some(net::buffer(kPlainAnswer), ignored);
-      }
-      told(code);
-    });
+  void open(std::function<void(Code)> on_done) override {
+    stream_->async_handshake(
+        ssl::stream_base::server, [stream = stream_, on_done = std::move(on_done)](Code code) {
+          // Send a plain-text error to a plain HTTP client, without blocking.
+          if (code.category() == net::error::get_ssl_category() &&
+              ERR_GET_REASON(static_cast<unsigned long>(code.value())) == SSL_R_HTTP_REQUEST) {
+            Code ignored;
+            stream->next_layer().non_blocking(true, ignored);
+            stream->next_layer().write_some(net::buffer(kPlainAnswer), ignored);
+          }
+          on_done(code);
+        });
   }
 
-  void read_some(net::mutable_buffer into, Told told) override {
-    stream_->async_read_some(into, holding(std::move(told)));
+  void read_some(net::mutable_buffer into, OnDone on_done) override {
+    stream_->async_read_some(into, holding(std::move(on_done)));
   }
-  void write(std::vector<net::const_buffer> all, Told told) override {
-    net::async_write(*stream_, std::move(all), holding(std::move(told)));
+  void write(std::vector<net::const_buffer> all, OnDone on_done) override {
+    net::async_write(*stream_, std::move(all), holding(std::move(on_done)));
   }
 
   // Sends close_notify; the client's close_notify is handled by the read path.
@@ -64,8 +65,9 @@ class TlsTransport : public Transport {
  private:
   using Stream = ssl::stream<Socket>;
   // Wraps a handler so that it keeps the stream alive until it has run.
-  Told holding(Told told) const {
-    return [stream = stream_, told = std::move(told)](Code code, size_t bytes) { told(code, bytes); };
+  OnDone holding(OnDone on_done) const {
+    return
+        [stream = stream_, on_done = std::move(on_done)](Code code, size_t bytes) { on_done(code, bytes); };
   }
   const std::shared_ptr<Stream> stream_;
   const std::string remote_;

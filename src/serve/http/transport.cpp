@@ -19,12 +19,12 @@ class PlainTransport : public Transport {
   explicit PlainTransport(Socket socket) : socket_(std::move(socket)), remote_(remote_address(socket_)) {}
   net::any_io_executor executor() override { return socket_.get_executor(); }
   std::string remote() const override { return remote_; }
-  void open(std::function<void(Code)> told) override { told({}); }
-  void read_some(net::mutable_buffer into, Told told) override {
-    socket_.async_read_some(into, std::move(told));
+  void open(std::function<void(Code)> on_done) override { on_done({}); }
+  void read_some(net::mutable_buffer into, OnDone on_done) override {
+    socket_.async_read_some(into, std::move(on_done));
   }
-  void write(std::vector<net::const_buffer> all, Told told) override {
-    net::async_write(socket_, std::move(all), std::move(told));
+  void write(std::vector<net::const_buffer> all, OnDone on_done) override {
+    net::async_write(socket_, std::move(all), std::move(on_done));
   }
   void finish_sending() override {
     Code ignored;

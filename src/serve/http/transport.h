@@ -15,16 +15,16 @@ namespace makar {
 class Transport {
  public:
   using Code = boost::system::error_code;
-  using Told = std::function<void(Code code, size_t bytes)>;
+  using OnDone = std::function<void(Code code, size_t bytes)>;
   using Socket = boost::asio::ip::tcp::socket;
   virtual ~Transport() = default;
 
   virtual boost::asio::any_io_executor executor() = 0;
   virtual std::string remote() const = 0;  // the client's address
-  virtual void open(std::function<void(Code code)> told) = 0;
-  virtual void read_some(boost::asio::mutable_buffer into, Told told) = 0;
-  // Writes all buffers in order; one write at a time. The buffers must stay valid until `told` is called.
-  virtual void write(std::vector<boost::asio::const_buffer> all, Told told) = 0;
+  virtual void open(std::function<void(Code code)> on_done) = 0;
+  virtual void read_some(boost::asio::mutable_buffer into, OnDone on_done) = 0;
+  // Writes all buffers in order; one write at a time. The buffers must stay valid until `on_done` is called.
+  virtual void write(std::vector<boost::asio::const_buffer> all, OnDone on_done) = 0;
   virtual void finish_sending() = 0;  // after the last write; reading continues
   virtual void close() = 0;           // operations in flight end with an error
 

@@ -62,7 +62,7 @@ Result<Json> distribution(std::span<const float> logits, int64_t top, const Serv
 }
 
 struct Looked {
-  const LookAsk& ask;
+  const LookRequest& request;
   const ServedModel& model;
   Context& ctx;
   const std::vector<int64_t>& ids;    // token ids of the rows
@@ -115,7 +115,7 @@ Result<Json> next_tokens(const Looked& l) {
   Json out = Json::array();
   for (const int64_t place : places) {
     const Tensor logits = l.logits(place, place + 1);
-    MAKAR_TRY(Json one, distribution(row_of(logits, 0), l.ask.top, l.model));
+    MAKAR_TRY(Json one, distribution(row_of(logits, 0), l.request.top, l.model));
     one["at"] = place;
     out.push_back(std::move(one));
   }
@@ -123,10 +123,10 @@ Result<Json> next_tokens(const Looked& l) {
 }
 
 // Each layer's [heads, rows, keys] as 16-bit fractions in base64.
-Json attention_json(const LookAsk& ask, const std::vector<std::vector<Tensor>>& maps) {
+Json attention_json(const LookRequest& request, const std::vector<std::vector<Tensor>>& maps) {
   Json layers = Json::array(), data = Json::array();
   int64_t heads = 0, rows = 0, keys = 0;
-  for (const int64_t layer : ask.layers) {
+  for (const int64_t layer : request.layers) {
     const Tensor map = maps.at(static_cast<size_t>(layer)).at(0).host();
     heads = map.dim(0), rows = map.dim(1), keys = map.dim(2);
     std::string bytes;
@@ -139,8 +139,8 @@ Json attention_json(const LookAsk& ask, const std::vector<std::vector<Tensor>>& 
     layers.push_back(layer);
     data.push_back(encode_base64(bytes));
   }
-  return {{"of", ask.of}, {"layers", std::move(layers)}, {"heads", heads},         {"rows", rows},
-          {"keys", keys}, {"scale", kAttentionScale},    {"data", std::move(data)}};
+  return {{"of", request.of}, {"layers", std::move(layers)}, {"heads", heads},         {"rows", rows},
+          {"keys", keys},     {"scale", kAttentionScale},    {"data", std::move(data)}};
 }
 
 Json routing_json(const Record& record, const FeedForwardSpec& spec) {
@@ -186,29 +186,29 @@ Json byte_matrix(const float* values, int64_t rows, int64_t columns) {
   return {{"rows", rows}, {"columns", columns}, {"low", low}, {"high", high}, {"data", encode_base64(bytes)}};
 }
 
-Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, Device& device, int32_t adapter,
-                         WorkBudget* work) {
+Result<Json> look_inside(const LookRequest& request, const ServedModel& served, Device& device,
+                         int32_t adapter, WorkBudget* work) {
   const Model& model = served.language.model();
   const ModelSpec& spec = model.spec();
   const bool both = spec.encoder && spec.decoder, lm = spec.head.kind == HeadKind::kCausalLm;
-  Json out = {{"model", model_json(served)}, {"tokens", tokens_json(served, ask.source)}};
-  if (both) out["target"] = tokens_json(served, ask.target);
+  Json out = {{"model", model_json(served)}, {"tokens", tokens_json(served, request.source)}};
+  if (both) out["target"] = tokens_json(served, request.target);
   Context ctx{device};
-  const StackSpec& stack = ask.of == "encoder" && spec.encoder ? *spec.encoder : spec.main();
-  if (ask.positions)
-    out["positions"] = look_positions(ctx, model, stack, static_cast<int64_t>(ask.source.size()));
-  if (!ask.next && !ask.probabilities && !ask.attention && !ask.routing) return out;
+  const StackSpec& stack = request.of == "encoder" && spec.encoder ? *spec.encoder : spec.main();
+  if (request.positions)
+    out["positions"] = look_positions(ctx, model, stack, static_cast<int64_t>(request.source.size()));
+  if (!request.next && !request.probabilities && !request.attention && !request.routing) return out;
 
   Inputs inputs;
-  inputs.source.add(ask.source);
-  if (both) inputs.target.add(ask.target);
+  inputs.source.add(request.source);
+  if (both) inputs.target.add(request.target);
   Record record, encoder_record;
-  Record& asked = both && ask.of == "encoder" ? encoder_record : record;
-  asked.attention = ask.attention, asked.attention_layers = ask.layers;
+  Record& asked = both && request.of == "encoder" ? encoder_record : record;
+  asked.attention = request.attention, asked.attention_layers = request.layers;
   ForwardContext f{ctx, nullptr, &record};
   // One adapter index per row, for the largest product of this look.
-  const std::vector<int32_t> adapters(adapter < 0 ? 0 : std::max(ask.source.size(), ask.target.size()),
-                                      adapter);
+  const std::vector<int32_t> adapters(
+      adapter < 0 ? 0 : std::max(request.source.size(), request.target.size()), adapter);
   const auto rows = [&](int64_t count) {
     if (adapter >= 0) ctx.row_adapters = std::span(adapters).first(static_cast<size_t>(count));
   };
@@ -222,26 +222,28 @@ Result<Json> look_inside(const LookAsk& ask, const ServedModel& served, Device& 
   } else {
     hidden = model.hidden(f, inputs);
   }
-  const Looked looked{ask, served, ctx, both ? ask.target : ask.source, hidden, rows, work};
+  const Looked looked{request, served, ctx, both ? request.target : request.source, hidden, rows, work};
   const bool masked = spec.head.kind == HeadKind::kMaskedLm || spec.head.kind == HeadKind::kPretraining;
-  if (ask.next && (lm || masked)) {
+  if (request.next && (lm || masked)) {
     MAKAR_TRY(out["next"], next_tokens(looked));
   }
-  if (ask.probabilities && lm) {
+  if (request.probabilities && lm) {
     MAKAR_TRY(out["probabilities"], probabilities(looked));
   }
-  if (ask.attention)
-    out["attention"] = attention_json(ask, ask.of == "cross" ? asked.cross_attentions : asked.attentions);
-  if (ask.routing && spec.main().block.feed_forward.experts > 0)
+  if (request.attention)
+    out["attention"] =
+        attention_json(request, request.of == "cross" ? asked.cross_attentions : asked.attentions);
+  if (request.routing && spec.main().block.feed_forward.experts > 0)
     out["routing"] = routing_json(record, spec.main().block.feed_forward);
   return out;
 }
 
-bool LookRunner::post(WorkItem work, LookAsk ask, const ServedModel& model, int32_t adapter, Done done) {
+bool LookRunner::post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter,
+                      Done done) {
   if (++waiting_ > kMostWaiting) return --waiting_, false;
   const std::shared_ptr<void> place(nullptr, [this](void*) { --waiting_; });  // held until done or dropped
   work.is_long = true;
-  work.run = [this, place, cancelled = work.cancelled, ask = std::move(ask), &model, adapter,
+  work.run = [this, place, cancelled = work.cancelled, request = std::move(request), &model, adapter,
               done = std::move(done)] {
     if (!device_) {
       const int cores = static_cast<int>(std::thread::hardware_concurrency());
@@ -250,7 +252,7 @@ bool LookRunner::post(WorkItem work, LookAsk ask, const ServedModel& model, int3
     WorkBudget budget(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancelled);
     auto found = [&]() -> Result<Json> {
       try {
-        return look_inside(ask, model, *device_, adapter, &budget);
+        return look_inside(request, model, *device_, adapter, &budget);
       } catch (const std::exception& e) {
         return error_of(Error::Kind::kIo, "look", "internal error: {}", e.what());
       }

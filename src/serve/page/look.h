@@ -9,7 +9,7 @@
 
 namespace makar {
 
-struct LookAsk {
+struct LookRequest {
   std::optional<ChatInput> chat;  // or
   std::string prompt;
   std::string completion;  // text after the prompt; for an encoder-decoder, the decoder's text
@@ -24,11 +24,11 @@ struct LookAsk {
 // Limits per request.
 constexpr int64_t kLookTokens = 512, kLookValues = int64_t{4} << 20, kLookTop = 4096;
 
-Result<LookAsk> read_look(const Json& body);
+Result<LookRequest> read_look(const Json& body);
 // Tokenizes the texts and checks the limits for this model.
-Status prepare_look(LookAsk& ask, const ServedModel& model);
+Status prepare_look(LookRequest& request, const ServedModel& model);
 // Computes everything requested. `work` is checked between matrix products; null: no limit.
-Result<Json> look_inside(const LookAsk& ask, const ServedModel& model, Device& device,
+Result<Json> look_inside(const LookRequest& request, const ServedModel& model, Device& device,
                          int32_t adapter = -1, WorkBudget* work = nullptr);
 // The positional encoding of a stack; part of look_inside().
 Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, int64_t tokens);
@@ -45,7 +45,7 @@ class LookRunner {
   LookRunner() : worker_(0, 1) {}
   // Uses the caller and cancel flag of `work`; sets `work.run`. The model must outlive the look. False: the
   // queue is full, or the runner is stopped.
-  bool post(WorkItem work, LookAsk ask, const ServedModel& model, int32_t adapter, Done done);
+  bool post(WorkItem work, LookRequest request, const ServedModel& model, int32_t adapter, Done done);
   void stop() { worker_.stop(); }
 
  private:

@@ -1,5 +1,5 @@
 // Parsing of look requests: fields, limits, ids.
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
 #include "serve/page/look.h"
@@ -9,21 +9,21 @@ namespace {
 
 constexpr size_t kLongestText = size_t{64} << 10;
 
-Status read_what(const Json& body, LookAsk& ask) {
+Status read_what(const Json& body, LookRequest& request) {
   MAKAR_TRY(const auto what, texts_field(body, "what", 16));
   for (const std::string& name : what) {
-    bool* flag = name == "next"            ? &ask.next
-                 : name == "probabilities" ? &ask.probabilities
-                 : name == "attention"     ? &ask.attention
-                 : name == "routing"       ? &ask.routing
-                 : name == "positions"     ? &ask.positions
+    bool* flag = name == "next"            ? &request.next
+                 : name == "probabilities" ? &request.probabilities
+                 : name == "attention"     ? &request.attention
+                 : name == "routing"       ? &request.routing
+                 : name == "positions"     ? &request.positions
                                            : nullptr;
     if (flag)
       *flag = true;
     else if (name != "tokens")
       return error_at("what",
                       "expected tokens, next, probabilities, attention, routing or positions, found {}",
-                      shown(name));
+                      quote(name));
   }
   return Done{};
 }
@@ -44,49 +44,50 @@ Status check_ids(const std::vector<int64_t>& ids, const ServedModel& model, cons
 }
 
 // Checks the size of the requested attention maps before computing them.
-Status check_attention(LookAsk& ask, const ModelSpec& spec) {
-  if (ask.of.empty()) ask.of = spec.encoder && spec.decoder ? "cross" : spec.decoder ? "decoder" : "encoder";
-  const bool fits = ask.of == "encoder"   ? spec.encoder.has_value()
-                    : ask.of == "decoder" ? spec.decoder.has_value()
-                    : ask.of == "cross"   ? spec.encoder && spec.decoder
-                                          : false;
-  if (!fits) return error_at("attention_of", "the model has no {} attention", shown(ask.of));
-  const StackSpec& stack = ask.of == "encoder" ? *spec.encoder : *spec.decoder;
-  for (const int64_t layer : ask.layers)
+Status check_attention(LookRequest& request, const ModelSpec& spec) {
+  if (request.of.empty())
+    request.of = spec.encoder && spec.decoder ? "cross" : spec.decoder ? "decoder" : "encoder";
+  const bool fits = request.of == "encoder"   ? spec.encoder.has_value()
+                    : request.of == "decoder" ? spec.decoder.has_value()
+                    : request.of == "cross"   ? spec.encoder && spec.decoder
+                                              : false;
+  if (!fits) return error_at("attention_of", "the model has no {} attention", quote(request.of));
+  const StackSpec& stack = request.of == "encoder" ? *spec.encoder : *spec.decoder;
+  for (const int64_t layer : request.layers)
     if (layer < 0 || layer >= stack.layers)
       return error_at("layers", "there is no layer {}; the model has {}", layer, stack.layers);
-  if (ask.layers.empty())
-    for (int64_t i = 0; i < stack.layers; ++i) ask.layers.push_back(i);
+  if (request.layers.empty())
+    for (int64_t i = 0; i < stack.layers; ++i) request.layers.push_back(i);
   const auto size = [](const std::vector<int64_t>& ids) { return static_cast<int64_t>(ids.size()); };
-  const int64_t rows = ask.of == "encoder" || !spec.encoder ? size(ask.source) : size(ask.target);
-  const int64_t keys = ask.of == "decoder" && spec.encoder ? size(ask.target) : size(ask.source);
+  const int64_t rows = request.of == "encoder" || !spec.encoder ? size(request.source) : size(request.target);
+  const int64_t keys = request.of == "decoder" && spec.encoder ? size(request.target) : size(request.source);
   // Cross-attention also computes the decoder's self-attention map.
-  const int64_t values = size(ask.layers) * stack.block.attention.heads * rows * std::max(rows, keys);
+  const int64_t values = size(request.layers) * stack.block.attention.heads * rows * std::max(rows, keys);
   if (values > kLookValues)
     return error_of(
         Error::Kind::kLimit, "layers",
         "attention of {} layers, {} heads and {} x {} tokens has more than {} values; ask for fewer "
         "layers or a shorter text",
-        ask.layers.size(), stack.block.attention.heads, rows, keys, kLookValues);
+        request.layers.size(), stack.block.attention.heads, rows, keys, kLookValues);
   return Done{};
 }
 
 }  // namespace
 
-Result<LookAsk> read_look(const Json& body) {
-  LookAsk ask;
-  MAKAR_TRY(ask.prompt, bounded_text(body, "prompt"));
-  MAKAR_TRY(ask.completion, bounded_text(body, "completion"));
-  MAKAR_TRY(ask.special, flag_field(body, "parse_special"));
-  MAKAR_TRY(ask.of, text_field(body, "attention_of"));
-  MAKAR_TRY(ask.top, whole_field(body, "top", 1, kLookTop, 1024));
-  MAKAR_CHECK_OK(read_what(body, ask));
+Result<LookRequest> read_look(const Json& body) {
+  LookRequest request;
+  MAKAR_TRY(request.prompt, bounded_text(body, "prompt"));
+  MAKAR_TRY(request.completion, bounded_text(body, "completion"));
+  MAKAR_TRY(request.special, flag_field(body, "parse_special"));
+  MAKAR_TRY(request.of, text_field(body, "attention_of"));
+  MAKAR_TRY(request.top, whole_field(body, "top", 1, kLookTop, 1024));
+  MAKAR_CHECK_OK(read_what(body, request));
   if (body.contains("messages")) {
     if (body.contains("prompt")) return error_at("prompt", "either prompt or messages, not both");
     ChatInput chat;
     MAKAR_TRY(chat.messages, read_messages(body));
     MAKAR_TRY(chat.add_generation_prompt, flag_field(body, "add_generation_prompt", true));
-    ask.chat = std::move(chat);
+    request.chat = std::move(chat);
   }
   if (body.contains("layers")) {
     const Json& layers = body["layers"];
@@ -94,47 +95,47 @@ Result<LookAsk> read_look(const Json& body) {
       return error_at("layers", "expected a list of numbers of layers");
     for (const Json& layer : layers) {
       if (!layer.is_number_integer()) return error_at("layers", "expected whole numbers");
-      ask.layers.push_back(layer.get<int64_t>());
+      request.layers.push_back(layer.get<int64_t>());
     }
-    std::sort(ask.layers.begin(), ask.layers.end());
-    ask.layers.erase(std::unique(ask.layers.begin(), ask.layers.end()), ask.layers.end());
+    std::sort(request.layers.begin(), request.layers.end());
+    request.layers.erase(std::unique(request.layers.begin(), request.layers.end()), request.layers.end());
   }
-  return ask;
+  return request;
 }
 
-Status prepare_look(LookAsk& ask, const ServedModel& model) {
+Status prepare_look(LookRequest& request, const ServedModel& model) {
   const LanguageModel& language = model.language;
   const ModelSpec& spec = language.spec();
-  const char* place = ask.chat ? "messages" : "prompt";
+  const char* place = request.chat ? "messages" : "prompt";
   if (spec.encoder && spec.encoder->embedding.patches)
     return error_of(Error::Kind::kUnsupported, "model", "reads images, not texts");
-  if (ask.chat) {
+  if (request.chat) {
     if (!language.chat_template())
       return error_of(Error::Kind::kUnsupported, place, "the model has no chat template; give a prompt");
-    auto ids = language.encode_chat(*ask.chat);
+    auto ids = language.encode_chat(*request.chat);
     if (!ids.ok()) return Error{Error::Kind::kInvalid, place, ids.error().message};
-    ask.source = std::move(*ids);
+    request.source = std::move(*ids);
   } else {
-    auto ids = language.encode(ask.prompt, ask.special);
+    auto ids = language.encode(request.prompt, request.special);
     if (!ids.ok()) return Error{Error::Kind::kInvalid, place, ids.error().message};
-    ask.source = std::move(*ids);
-    if (ask.source.empty() && spec.bos >= 0) ask.source.push_back(spec.bos);
+    request.source = std::move(*ids);
+    if (request.source.empty() && spec.bos >= 0) request.source.push_back(spec.bos);
   }
   const bool both = spec.encoder && spec.decoder;
   if (both)
-    ask.target.push_back(spec.decoder_start >= 0 ? spec.decoder_start : std::max<int64_t>(spec.bos, 0));
-  if (!ask.completion.empty()) {
+    request.target.push_back(spec.decoder_start >= 0 ? spec.decoder_start : std::max<int64_t>(spec.bos, 0));
+  if (!request.completion.empty()) {
     EncodeOptions o;
     o.offsets = false;
-    o.special_text = ask.special ? SpecialText::kParse : SpecialText::kPlain;
-    MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(ask.completion, o));
-    auto& ids = both ? ask.target : ask.source;
+    o.special_text = request.special ? SpecialText::kParse : SpecialText::kPlain;
+    MAKAR_TRY(const Encoding encoding, language.tokenizer().encode(request.completion, o));
+    auto& ids = both ? request.target : request.source;
     ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
   }
-  if (ask.source.empty()) return error_at(place, "has no token");
-  MAKAR_CHECK_OK(check_ids(ask.source, model, place));
-  MAKAR_CHECK_OK(check_ids(ask.target, model, "completion"));
-  if (ask.attention) MAKAR_CHECK_OK(check_attention(ask, spec));
+  if (request.source.empty()) return error_at(place, "has no token");
+  MAKAR_CHECK_OK(check_ids(request.source, model, place));
+  MAKAR_CHECK_OK(check_ids(request.target, model, "completion"));
+  if (request.attention) MAKAR_CHECK_OK(check_attention(request, spec));
   return Done{};
 }
 

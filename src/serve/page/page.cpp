@@ -2,7 +2,7 @@
 
 #include <charconv>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/page/runs.h"
 
@@ -12,14 +12,14 @@ namespace {
 constexpr int64_t kMostId = int64_t{1} << 53;  // the largest integer that JSON numbers represent exactly
 
 Error unknown(const HttpRequest& request) {
-  return error_of(Error::Kind::kNotFound, "path", "there is no {} {}", request.method, shown(request.path));
+  return error_of(Error::Kind::kNotFound, "path", "there is no {} {}", request.method, quote(request.path));
 }
 
 Result<int64_t> number_of(const std::string& text, const char* place) {
   int64_t value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (code != std::errc() || end != text.data() + text.size() || value < 0 || value > kMostId)
-    return error_at(place, "expected a number, found {}", shown(text));
+    return error_at(place, "expected a number, found {}", quote(text));
   return value;
 }
 

@@ -8,7 +8,7 @@
 #include <filesystem>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "serve/api/fields.h"
 
 namespace makar {
@@ -218,7 +218,7 @@ Result<Json> Store::add(const std::string& owner, int64_t conversation, const Ne
   MAKAR_CHECK_OK(within("content", m.content.size(), kContentBytes));
   MAKAR_CHECK_OK(within("meta", meta.size(), kMetaBytes));
   if (m.role != "user" && m.role != "assistant")
-    return error_at("role", "expected user or assistant, found {}", shown(m.role));
+    return error_at("role", "expected user or assistant, found {}", quote(m.role));
   const std::lock_guard lock(mutex_);
   Database::Transaction all(database_);
   MAKAR_CHECK_OK(all.begin());

@@ -9,12 +9,12 @@ Expression* Parser::make(Type type, const Token& at, std::vector<Expression*> ch
   Expression& node = program_.expressions.emplace_back();
   node.type = type, node.line = at.line, node.column = at.column;
   node.children = std::move(children);
-  return settle(&node);
+  return with_depth(&node);
 }
 
 // Limits tree depth: chains like a + b + c do not nest in the source, but their left-deep tree is evaluated
 // recursively.
-Expression* Parser::settle(Expression* node) {
+Expression* Parser::with_depth(Expression* node) {
   const auto see = [&](const Expression* child) {
     if (child) node->depth = std::max(node->depth, child->depth + 1);
   };
@@ -205,7 +205,7 @@ Expression* Parser::parse_primary() {
           if (!skip_operator(",")) break;
         }
         expect_operator("]");
-        return settle(node);
+        return with_depth(node);
       }
       if (peek().is_operator("{")) return parse_dict();
       fail_at(token, fmt::format("expected a value, found {}", describe(token)));
@@ -245,7 +245,7 @@ Expression* Parser::parse_dict() {
     if (!skip_operator(",")) break;
   }
   expect_operator("}");
-  return settle(node);
+  return with_depth(node);
 }
 
 Expression* Parser::parse_postfix(Expression* node) {
@@ -329,7 +329,7 @@ Expression* Parser::parse_test(Expression* node) {
              !token.is_name("if")) {
     if (token.is_name("is")) fail_at(token, "tests with 'is' cannot be chained");
     test->children.push_back(parse_postfix(parse_primary()));
-    settle(test);
+    with_depth(test);
   }
   return negated ? make(Type::kNot, at, {test}) : test;
 }
@@ -352,7 +352,7 @@ void Parser::parse_arguments(Expression* call) {
     if (!skip_operator(",")) break;
   }
   expect_operator(")");
-  settle(call);
+  with_depth(call);
 }
 
 }  // namespace makar::jinja

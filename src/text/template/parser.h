@@ -69,7 +69,7 @@ class Parser {
     throw Failure(Error::Kind::kInvalid, why, token.line, token.column);
   }
   Expression* make(Type type, const Token& at, std::vector<Expression*> children = {});
-  Expression* settle(Expression* node);  // computes the depth and checks it
+  Expression* with_depth(Expression* node);  // computes the depth and checks it
   Statement* make(Statement::Type type, const Token& at);
 
   // Tracks the nesting depth of the source while parsing.

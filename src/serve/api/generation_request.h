@@ -1,4 +1,4 @@
-// Requests and answers, independent of the API. Each API parses its JSON into a Ask with an
+// Requests and answers, independent of the API. Each API parses its JSON into a GenerationRequest with an
 // AnswerShape that writes the answer in its format.
 #pragma once
 #include <memory>
@@ -19,7 +19,7 @@ struct ToolCall {
 // A delta of one answer, or the whole answer.
 struct AnswerPiece {
   std::string text;
-  std::vector<Written> tokens;  // only with log-probabilities; rank -1: none
+  std::vector<GeneratedToken> tokens;  // only with log-probabilities; rank -1: none
   std::vector<ToolCall> calls;
   size_t first_call = 0;             // index of calls[0] in the answer
   std::vector<size_t> text_offsets;  // per token: characters of text before it
@@ -63,7 +63,7 @@ struct ToolChoice {
 
 using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 
-struct Ask {
+struct GenerationRequest {
   std::optional<ChatInput> chat;     // or
   std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
   WriteOptions write;
@@ -79,7 +79,7 @@ struct Ask {
 class ResponseStore;
 
 // Server and model data that shapes need.
-struct AskContext {
+struct RequestContext {
   std::string model;                                   // name in the request
   WriteOptions defaults;                               // from the command line
   const std::vector<std::string>& tokens;              // text per id; special tokens by name
@@ -89,10 +89,10 @@ struct AskContext {
   std::string owner = {};                              // owner of stored answers
 };
 
-// Reads the sampling options common to all OpenAI-like dialects into `ask.write`.
-Status read_writing(const Json& body, Ask& ask);
+// Reads the sampling options common to all OpenAI-like dialects into `request.write`.
+Status read_generation_options(const Json& body, GenerationRequest& request);
 // Reads the schema, grammar or regex that constrains the answer.
-Status read_format(const Json& body, Ask& ask);
+Status read_format(const Json& body, GenerationRequest& request);
 
 // The text of a token; empty for an unknown id.
 const std::string& token_at(const std::vector<std::string>& tokens, int64_t id);
@@ -108,14 +108,14 @@ std::string utc(int64_t seconds);
 std::string sse(const Json& data);
 std::string sse(const std::string& event, const Json& data);
 
-// Parsers of the dialects: a Ask, or an error in the body.
-Result<Ask> read_chat_completion(const Json& body, const AskContext& context);
-Result<Ask> read_completion(const Json& body, const AskContext& context);
-Result<Ask> read_response(const Json& body, const AskContext& context);
-Result<Ask> read_message(const Json& body, const AskContext& context);
-Result<Ask> read_message_tokens(const Json& body,
-                                              const AskContext& context);  // only to count tokens
-Result<Ask> read_ollama_chat(const Json& body, const AskContext& context);
-Result<Ask> read_ollama_generate(const Json& body, const AskContext& context);
+// Parsers of the dialects: a GenerationRequest, or an error in the body.
+Result<GenerationRequest> read_chat_completion(const Json& body, const RequestContext& context);
+Result<GenerationRequest> read_completion(const Json& body, const RequestContext& context);
+Result<GenerationRequest> read_response(const Json& body, const RequestContext& context);
+Result<GenerationRequest> read_message(const Json& body, const RequestContext& context);
+Result<GenerationRequest> read_message_tokens(const Json& body,
+                                              const RequestContext& context);  // only to count tokens
+Result<GenerationRequest> read_ollama_chat(const Json& body, const RequestContext& context);
+Result<GenerationRequest> read_ollama_generate(const Json& body, const RequestContext& context);
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-#include "serve/api/ask.h"
+#include "serve/api/generation_request.h"
 
 #include <algorithm>
 #include <ctime>
@@ -13,30 +13,30 @@ constexpr int64_t kMostAnswers = 128, kMostBeams = 64, kMostAlternatives = 20;
 constexpr size_t kMostStops = 16, kLongestStop = 1024;
 
 // Keys parsed elsewhere, or with a different meaning than in the option table.
-bool read_apart(const std::string& key) {
+bool read_separately(const std::string& key) {
   static const char* const keys[] = {"logprobs", "n", "best_of", "mbr", "beams", "num_beams", "max_time"};
   return std::find(std::begin(keys), std::end(keys), key) != std::end(keys);
 }
 
 }  // namespace
 
-Status read_writing(const Json& body, Ask& ask) {
-  WriteOptions& o = ask.write;
+Status read_generation_options(const Json& body, GenerationRequest& request) {
+  WriteOptions& o = request.write;
   for (const auto& [key, value] : body.items()) {
-    if (value.is_null() || read_apart(key)) continue;
+    if (value.is_null() || read_separately(key)) continue;
     MAKAR_TRY(const bool known, read_number_option<Decoding>(o, decoding_options(), key, value));
     if (!known) {
       MAKAR_TRY(const bool sampler, read_sampler_option(o.sampler, key, value));
-      if (sampler && key == "seed") ask.seed_given = true;
+      if (sampler && key == "seed") request.seed_given = true;
     }
   }
   constexpr int64_t kMostTokens = 1 << 20;
   for (const char* key : {"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"}) {
     if (!body.contains(key)) continue;
-    MAKAR_TRY(o.max_new_tokens, whole_field(body, key, ask.echo ? 0 : 1, kMostTokens, 0));
-    ask.max_given = true;
+    MAKAR_TRY(o.max_new_tokens, whole_field(body, key, request.echo ? 0 : 1, kMostTokens, 0));
+    request.max_given = true;
   }
-  if (o.max_new_tokens == 0) o.max_new_tokens = 1, ask.only_score = true;
+  if (o.max_new_tokens == 0) o.max_new_tokens = 1, request.only_score = true;
   MAKAR_TRY(o.ignore_eos, flag_field(body, "ignore_eos", o.ignore_eos));
   MAKAR_TRY(o.answers, whole_field(body, "n", 1, kMostAnswers, 1));
   MAKAR_TRY(const int64_t best_of, whole_field(body, "best_of", 1, kMostAnswers, o.answers));
@@ -47,11 +47,11 @@ Status read_writing(const Json& body, Ask& ask) {
     if (best_of > kMostBeams)
       return error_at("best_of", "is the number of beams, {} at most; got {}", kMostBeams, best_of);
     o.beams = std::max<int64_t>(best_of, 2), o.sampler.temperature = 0;
-    if (ask.stream)
+    if (request.stream)
       return error_at("use_beam_search", "has nothing to stream: answers are chosen at the end");
   } else if (best_of > o.answers) {
     o.best_of = best_of;
-    if (ask.stream) return error_at("best_of", "has nothing to stream: answers are chosen at the end");
+    if (request.stream) return error_at("best_of", "has nothing to stream: answers are chosen at the end");
   }
   MAKAR_TRY(o.stop, texts_field(body, "stop", kMostStops));
   for (const std::string& stop : o.stop)
@@ -59,35 +59,35 @@ Status read_writing(const Json& body, Ask& ask) {
       return error_at("stop", "each text has 1 to {} bytes, got {}", kLongestStop, stop.size());
   if (o.logprobs > kMostAlternatives)
     return error_at("logprobs", "{} alternatives are the most, got {}", kMostAlternatives, o.logprobs);
-  return check_writing(o);
+  return check_generation(o);
 }
 
-Status read_format(const Json& body, Ask& ask) {
+Status read_format(const Json& body, GenerationRequest& request) {
   MAKAR_TRY(const Json format, object_field(body, "response_format"));
   if (format.is_object()) {
     MAKAR_TRY(const std::string type, text_field(format, "type"));
     if (type == "json_object") {
-      ask.schema = R"({"type":"object"})";
+      request.schema = R"({"type":"object"})";
     } else if (type == "json_schema") {
       const Json* schema = &format;
       if (format.contains("json_schema")) schema = &format["json_schema"];
       if (!schema->is_object() || !schema->contains("schema"))
         return error_at("response_format.json_schema", "needs a \"schema\"");
-      ask.schema = dump((*schema)["schema"]);
+      request.schema = dump((*schema)["schema"]);
     } else if (type != "text") {
       return error_at("response_format.type", "expected text, json_object or json_schema");
     }
   }
   if (body.contains("guided_json")) {
     const Json& schema = body["guided_json"];
-    ask.schema = schema.is_string() ? schema.get<std::string>() : dump(schema);
+    request.schema = schema.is_string() ? schema.get<std::string>() : dump(schema);
   }
-  MAKAR_TRY(ask.regex, text_field(body, "guided_regex"));
-  MAKAR_TRY(ask.grammar, text_field(body, "grammar"));
-  if (ask.grammar.empty()) {
-    MAKAR_TRY(ask.grammar, text_field(body, "guided_grammar"));
+  MAKAR_TRY(request.regex, text_field(body, "guided_regex"));
+  MAKAR_TRY(request.grammar, text_field(body, "grammar"));
+  if (request.grammar.empty()) {
+    MAKAR_TRY(request.grammar, text_field(body, "guided_grammar"));
   }
-  if (!ask.schema.empty() + !ask.regex.empty() + !ask.grammar.empty() > 1)
+  if (!request.schema.empty() + !request.regex.empty() + !request.grammar.empty() > 1)
     return error_at("response_format", "an answer is held to one schema, grammar or pattern, not to several");
   return Done{};
 }

@@ -1,30 +1,30 @@
-#include "serve/model_shelf.h"
+#include "serve/model_registry.h"
 
 #include <algorithm>
 #include <thread>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 
-ModelShelf::ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t most)
+ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t most)
     : open_(std::move(open)), most_(most), loader_(1) {
-  check(!entries.empty() && most > 0, "a shelf holds a model");
-  for (ShelfEntry& entry : entries) entries_.push_back({std::move(entry), nullptr});
+  check(!entries.empty() && most > 0, "a registry has at least one model");
+  for (ModelEntry& entry : entries) entries_.push_back({std::move(entry), nullptr});
 }
 
 // Requests reference models and engine loops reference requests: stopping the loops breaks the cycle.
-void ModelShelf::close() {
+void ModelRegistry::close() {
   loader_.stop();
-  for (const ShelfState& state : list())
+  for (const ModelState& state : list())
     if (state.active) state.active->loop.stop();
 }
 
-std::optional<ModelShelf::Place> ModelShelf::find(const std::string& name) const {
+std::optional<ModelRegistry::Place> ModelRegistry::find(const std::string& name) const {
   const std::string tag = ":latest";
   const std::string plain = name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
   for (size_t i = 0; i < entries_.size(); ++i) {
-    const ShelfEntry& entry = entries_[i].entry;
+    const ModelEntry& entry = entries_[i].entry;
     if (name.empty() || entry.name == name || entry.name == plain) return Place{i, -1, entry.name};
     for (size_t a = 0; a < entry.adapters.size(); ++a)
       if (entry.adapters[a] == name || entry.adapters[a] == plain)
@@ -33,14 +33,14 @@ std::optional<ModelShelf::Place> ModelShelf::find(const std::string& name) const
   return std::nullopt;
 }
 
-std::string ModelShelf::classifier() const {
+std::string ModelRegistry::classifier() const {
   for (const int64_t least : {2, 1})
     for (const Entry& entry : entries_)
       if (entry.entry.labels >= least) return entry.entry.name;
   return {};
 }
 
-std::optional<ModelLease> ModelShelf::loaded(const Place& place) {
+std::optional<ModelLease> ModelRegistry::loaded(const Place& place) {
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[place.entry];
   if (!entry.active) return std::nullopt;
@@ -49,7 +49,7 @@ std::optional<ModelLease> ModelShelf::loaded(const Place& place) {
 }
 
 // Unloads a model whose files were truncated, once no request uses it; until then new requests fail.
-std::optional<Error> ModelShelf::drop_lost(const Place& place) {
+std::optional<Error> ModelRegistry::drop_lost(const Place& place) {
   std::shared_ptr<ActiveModel> lost;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   Entry& entry = entries_[place.entry];
@@ -60,12 +60,12 @@ std::optional<Error> ModelShelf::drop_lost(const Place& place) {
   return std::nullopt;
 }
 
-void ModelShelf::ask(const std::string& name, const Then& then) {
+void ModelRegistry::acquire(const std::string& name, const Then& then) {
   const auto place = find(name);
   if (!place) {
     std::string known;
-    for (const Entry& entry : entries_) known += (known.empty() ? "" : ", ") + shown(entry.entry.name);
-    return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", shown(name), known,
+    for (const Entry& entry : entries_) known += (known.empty() ? "" : ", ") + quote(entry.entry.name);
+    return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", quote(name), known,
                          entries_.size() == 1 ? "is" : "are"));
   }
   if (const auto lost = drop_lost(*place)) return then(*lost);
@@ -77,17 +77,17 @@ void ModelShelf::ask(const std::string& name, const Then& then) {
   if (!posted) then(error_of(Error::Kind::kLimit, "memory", "the server is stopping"));
 }
 
-Status ModelShelf::open_first() {
+Status ModelRegistry::open_first() {
   MAKAR_TRY(const ModelLease lease, load({0, -1, entries_[0].entry.name}));
   return Done{};
 }
 
-int64_t ModelShelf::count_loaded() const {
+int64_t ModelRegistry::count_loaded() const {
   const std::lock_guard lock(mutex_);
   return std::count_if(entries_.begin(), entries_.end(), [](const Entry& e) { return e.active != nullptr; });
 }
 
-int64_t ModelShelf::reserved() const {
+int64_t ModelRegistry::reserved() const {
   const std::lock_guard lock(mutex_);
   int64_t sum = 0;
   for (const Entry& entry : entries_)
@@ -95,7 +95,7 @@ int64_t ModelShelf::reserved() const {
   return sum;
 }
 
-bool ModelShelf::put_one_away() {
+bool ModelRegistry::unload_one() {
   std::shared_ptr<ActiveModel> away;
   {
     const std::lock_guard lock(mutex_);
@@ -111,26 +111,26 @@ bool ModelShelf::put_one_away() {
 }
 
 // An answered request may hold its lease a moment longer, so retry.
-bool ModelShelf::wait_and_put_one_away() {
+bool ModelRegistry::wait_and_unload_one() {
   constexpr int kTries = 20;
   constexpr auto kWait = std::chrono::milliseconds(50);
   for (int i = 0; i < kTries; ++i) {
-    if (put_one_away()) return true;
+    if (unload_one()) return true;
     std::this_thread::sleep_for(kWait);
   }
   return false;
 }
 
 // Called on the loader thread, or before any request.
-Result<ModelLease> ModelShelf::load(const Place& place) {
-  const ShelfEntry& entry = entries_[place.entry].entry;
+Result<ModelLease> ModelRegistry::load(const Place& place) {
+  const ModelEntry& entry = entries_[place.entry].entry;
   const auto busy = [&] {
     return error_of(Error::Kind::kLimit, "memory",
                     "the models in use leave no room for {}; try again when they are free",
-                    shown(entry.name));
+                    quote(entry.name));
   };
   while (count_loaded() >= most_)
-    if (!wait_and_put_one_away()) return busy();
+    if (!wait_and_unload_one()) return busy();
   for (;;) {
     const uint64_t first_map = maps_made();
     auto opened = [&]() -> Result<std::shared_ptr<ActiveModel>> {
@@ -150,27 +150,27 @@ Result<ModelLease> ModelShelf::load(const Place& place) {
     }
     const Error& error = opened.error();
     if (error.kind != Error::Kind::kLimit || count_loaded() == 0) return error;
-    if (!wait_and_put_one_away()) return busy();
+    if (!wait_and_unload_one()) return busy();
   }
 }
 
-std::vector<ShelfState> ModelShelf::list() const {
+std::vector<ModelState> ModelRegistry::list() const {
   const std::lock_guard lock(mutex_);
-  std::vector<ShelfState> out;
+  std::vector<ModelState> out;
   for (const Entry& entry : entries_) out.push_back({&entry.entry, entry.active});
   return out;
 }
 
-EngineState ModelShelf::state() const {
+EngineState ModelRegistry::state() const {
   EngineState sum;
-  for (const ShelfState& state : list())
+  for (const ModelState& state : list())
     if (state.active) sum += state.active->loop.state();
   return sum;
 }
 
-double ModelShelf::seconds_in_step() const {
+double ModelRegistry::seconds_in_step() const {
   double most = 0;
-  for (const ShelfState& state : list())
+  for (const ModelState& state : list())
     if (state.active) most = std::max(most, state.active->loop.seconds_in_step());
   return most;
 }

@@ -8,34 +8,35 @@
 
 namespace makar {
 
-class Answering : public std::enable_shared_from_this<Answering> {
+class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
  public:
   // Runs a function on another thread.
-  using Elsewhere = std::function<void(std::function<void()>)>;
-  // Submits one task per prompt. Non-streamed answers are serialized by `elsewhere`, off the engine thread.
-  static void start(Ask ask, std::vector<std::vector<int64_t>> prompts, ModelLease model,
+  using RunOnWorker = std::function<void(std::function<void()>)>;
+  // Submits one task per prompt. Non-streamed answers are serialized by `run_on_worker`, off the engine
+  // thread.
+  static void start(GenerationRequest request, std::vector<std::vector<int64_t>> prompts, ModelLease model,
                     std::shared_ptr<LoggedReply> reply, Gate::Ticket ticket, std::chrono::seconds time,
-                    Elsewhere elsewhere);
+                    RunOnWorker run_on_worker);
 
  private:
   class PromptTask;
-  struct Line {  // one answer
-    Line(std::set<std::string> names, bool parallel) : reader(std::move(names), parallel) {}
+  struct AnswerState {  // one answer
+    AnswerState(std::set<std::string> names, bool parallel) : reader(std::move(names), parallel) {}
     ToolCallReader reader;
     WholeAnswer whole;
-    std::vector<Written> pending;  // tokens not yet reported
+    std::vector<GeneratedToken> pending;  // tokens not yet reported
     // With log-probabilities: decodes the reported tokens to compute their text offsets.
     std::optional<StreamDecoder> decoder;
     size_t text_bytes = 0, token_bytes = 0, characters = 0;
     int64_t counted = 0;  // tokens already added to the metrics
   };
 
-  Answering(Ask ask, ModelLease model, std::shared_ptr<LoggedReply> reply,
+  AnswerWriter(GenerationRequest request, ModelLease model, std::shared_ptr<LoggedReply> reply,
                Gate::Ticket ticket);
 
   // Called on the engine thread.
-  void echo(size_t prompt, const std::vector<Written>& tokens);
-  void token(size_t line, const Written& token);
+  void echo(size_t prompt, const std::vector<GeneratedToken>& tokens);
+  void token(size_t line, const GeneratedToken& token);
   void text(size_t line, const std::string& text);
   void finished(size_t prompt, WriteResult result);
   void scored(size_t prompt);
@@ -43,8 +44,8 @@ class Answering : public std::enable_shared_from_this<Answering> {
   // Fails the request and returns false if a model file was truncated.
   bool files_intact();
 
-  void tell(Line& line, size_t index, AnswerPiece piece);
-  void report_covered(Line& line, AnswerPiece& piece);
+  void deliver(AnswerState& line, size_t index, AnswerPiece piece);
+  void report_covered(AnswerState& line, AnswerPiece& piece);
   void prompt_done();
   void emit(std::string bytes);
 
@@ -52,12 +53,12 @@ class Answering : public std::enable_shared_from_this<Answering> {
   const ModelLease lease_;
   const ServedModel& model_;
   EngineLoop& loop_;
-  Ask ask_;
+  GenerationRequest request_;
   std::shared_ptr<LoggedReply> reply_;
-  Elsewhere elsewhere_;
+  RunOnWorker run_on_worker_;
   std::shared_ptr<std::atomic<bool>> cancelled_ = std::make_shared<std::atomic<bool>>(false);
   std::vector<std::vector<int64_t>> prompts_;
-  std::vector<Line> lines_;
+  std::vector<AnswerState> answers_;
   size_t left_ = 0;
   Usage usage_;
   bool over_ = false;

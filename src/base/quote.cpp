@@ -1,4 +1,4 @@
-#include "base/shown.h"
+#include "base/quote.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace makar {
 
-std::string shown(std::string_view text, size_t limit) {
+std::string quote(std::string_view text, size_t limit) {
   const bool cut = text.size() > limit;
   if (cut) {
     while (limit > 0 && is_utf8_continuation(text[limit])) --limit;  // cut at a character boundary

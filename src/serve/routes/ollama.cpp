@@ -1,4 +1,4 @@
-// Ollama's routes that list and describe models.
+// Ollama's routes: generation, embeddings, list and description of models.
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -7,9 +7,11 @@
 #include "base/sha256.h"
 #include "base/version.h"
 #include "serve/api/fields.h"
-#include "serve/service.h"
+#include "serve/routes/embed.h"
+#include "serve/routes/generate.h"
+#include "serve/routes/handlers.h"
 
-namespace makar {
+namespace makar::routes {
 namespace {
 
 namespace fs = std::filesystem;
@@ -61,7 +63,7 @@ Json details_of(const std::string& path, const LanguageModel* language) {
   return out;
 }
 
-Json listed(const ShelfState& state) {
+Json listed(const ModelState& state) {
   const FilesOfModel files = files_of(state.entry->path);
   return {
       {"name", state.entry->name},
@@ -74,23 +76,44 @@ Json listed(const ShelfState& state) {
 
 }  // namespace
 
-void Service::tags(Call& call) {
-  Json list = Json::array();
-  for (const ShelfState& state : shelf_.list()) list.push_back(listed(state));
-  answer(call, {{"models", std::move(list)}});
+void ollama_chat(ServeContext& server, Call& call) { generate_answer(server, call, read_ollama_chat); }
+
+void ollama_generate(ServeContext& server, Call& call) {
+  generate_answer(server, call, read_ollama_generate);
 }
 
-void Service::loaded_tags(Call& call) {
+// /api/embed, and its older form /api/embeddings: one "prompt", one "embedding".
+void ollama_embed(ServeContext& server, Call& call) {
+  const bool older = call.request.path == "/api/embeddings";
+  if (older) {
+    const auto prompt = text_field(call.body, "prompt");
+    if (!prompt.ok()) return send_error(call, prompt.error());
+    call.body["input"] = *prompt;
+  }
+  embed(server, call,
+        [older, name = call.model.name](const std::vector<std::vector<float>>& vectors, int64_t tokens) {
+          if (older) return Json{{"embedding", vectors.at(0)}};
+          return Json{{"model", name}, {"embeddings", vectors}, {"prompt_eval_count", tokens}};
+        });
+}
+
+void ollama_tags(ServeContext& server, Call& call) {
   Json list = Json::array();
-  for (const ShelfState& state : shelf_.list()) {
+  for (const ModelState& state : server.registry.list()) list.push_back(listed(state));
+  send_json(call, {{"models", std::move(list)}});
+}
+
+void ollama_loaded(ServeContext& server, Call& call) {
+  Json list = Json::array();
+  for (const ModelState& state : server.registry.list()) {
     if (!state.active) continue;
     list.push_back(listed(state));
     list.back()["size_vram"] = 0, list.back()["expires_at"] = "9999-12-31T23:59:59Z";
   }
-  answer(call, {{"models", std::move(list)}});
+  send_json(call, {{"models", std::move(list)}});
 }
 
-void Service::show(Call& call) {
+void ollama_show(ServeContext& server, Call& call) {
   const ServedModel& model = call.model.served();
   const ModelSpec& spec = model.language.spec();
   const auto& chat = model.language.chat_template();
@@ -99,19 +122,19 @@ void Service::show(Call& call) {
   if (chat && chat->source().find("tools") != std::string::npos) abilities.push_back("tools");
   if (!(spec.encoder && spec.decoder)) abilities.push_back("embedding");
   const std::string family = spec.family + ".";
-  answer(call, {{"modelfile", "FROM " + model.name + "\n"},
-                {"parameters", ""},
-                {"template", chat ? chat->source() : ""},
-                {"modified_at", utc(files_of(model.path).seconds)},
-                {"details", details_of(model.path, &model.language)},
-                {"model_info",
-                 {{"general.architecture", spec.family},
-                  {"general.parameter_count", model.language.model().parameters().count()},
-                  {family + "context_length", model.context_limit()},
-                  {family + "vocab_size", spec.vocab}}},
-                {"capabilities", std::move(abilities)}});
+  send_json(call, {{"modelfile", "FROM " + model.name + "\n"},
+                   {"parameters", ""},
+                   {"template", chat ? chat->source() : ""},
+                   {"modified_at", utc(files_of(model.path).seconds)},
+                   {"details", details_of(model.path, &model.language)},
+                   {"model_info",
+                    {{"general.architecture", spec.family},
+                     {"general.parameter_count", model.language.model().parameters().count()},
+                     {family + "context_length", model.context_limit()},
+                     {family + "vocab_size", spec.vocab}}},
+                   {"capabilities", std::move(abilities)}});
 }
 
-void Service::version(Call& call) { answer(call, {{"version", kMakarVersion}}); }
+void ollama_version(ServeContext& server, Call& call) { send_json(call, {{"version", kMakarVersion}}); }
 
-}  // namespace makar
+}  // namespace makar::routes

@@ -6,6 +6,6 @@
 namespace makar {
 
 // 'name', with control characters as \xNN and at most `limit` bytes of the text followed by "...".
-std::string shown(std::string_view text, size_t limit = 80);
+std::string quote(std::string_view text, size_t limit = 80);
 
 }  // namespace makar

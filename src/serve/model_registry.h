@@ -7,37 +7,37 @@
 
 namespace makar {
 
-struct ShelfEntry {
+struct ModelEntry {
   std::string name, path;
   std::vector<std::string> adapters;  // adapter names, usable as model names in requests
   int64_t labels = 0;                 // number of classes; 0: not a classifier
   bool generates = true;              // false for encoders and classifiers
 };
 
-struct ShelfState {
-  const ShelfEntry* entry;
+struct ModelState {
+  const ModelEntry* entry;
   std::shared_ptr<ActiveModel> active;  // null: not loaded
 };
 
-class ModelShelf {
+class ModelRegistry {
  public:
   // Loads an entry. `reserved`: bytes that loaded models may still allocate. kLimit: it does not fit.
   using Opener =
-      std::function<Result<std::shared_ptr<ActiveModel>>(const ShelfEntry& entry, int64_t reserved)>;
+      std::function<Result<std::shared_ptr<ActiveModel>>(const ModelEntry& entry, int64_t reserved)>;
   // `most`: maximum number of loaded models.
-  ModelShelf(std::vector<ShelfEntry> entries, Opener open, int64_t most);
-  ~ModelShelf() { close(); }
+  ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t most);
+  ~ModelRegistry() { close(); }
   // Stops loading and all engine loops. No callback runs on the registry's threads afterwards.
   void close();
 
   using Then = std::function<void(Result<ModelLease> lease)>;
   // Calls `then` immediately if the model is loaded or unknown, otherwise on the loader thread after loading.
   // An empty name selects the first model.
-  void ask(const std::string& name, const Then& then);
+  void acquire(const std::string& name, const Then& then);
   // Loads the first model.
   Status open_first();
 
-  std::vector<ShelfState> list() const;
+  std::vector<ModelState> list() const;
   const std::string& first() const { return entries_.front().entry.name; }
   // The default model for classification; empty if there is none. Models with several labels come first: a
   // single label usually means a reranker.
@@ -49,7 +49,7 @@ class ModelShelf {
 
  private:
   struct Entry {
-    ShelfEntry entry;
+    ModelEntry entry;
     std::shared_ptr<ActiveModel> active;
     uint64_t used = 0;  // logical time of the last use
   };
@@ -63,8 +63,8 @@ class ModelShelf {
   std::optional<Error> drop_lost(const Place& place);
   Result<ModelLease> load(const Place& place);
   // Unloads the least recently used idle model; false: all are in use.
-  bool put_one_away();
-  bool wait_and_put_one_away();
+  bool unload_one();
+  bool wait_and_unload_one();
   int64_t count_loaded() const;
   int64_t reserved() const;
 

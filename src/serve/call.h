@@ -1,0 +1,32 @@
+// One HTTP request on its way through the server: what its route's handler works on.
+#pragma once
+#include "base/work_budget.h"
+#include "serve/active_model.h"
+#include "serve/gate.h"
+#include "serve/logged_reply.h"
+
+namespace makar {
+
+struct Route;
+
+struct Call {
+  HttpRequest request;
+  const Route* route = nullptr;
+  std::shared_ptr<LoggedReply> reply;
+  std::string owner;         // owner of the files and conversations it sees
+  Gate::Ticket ticket = {};  // of an admitted request
+  bool background = false;   // a batch line: lowest priority
+  bool is_long = false;      // worker lane
+  WorkBudget work = {};      // cost limit and deadline of preparation
+  std::shared_ptr<std::atomic<bool>> gone =
+      std::make_shared<std::atomic<bool>>(false);  // client disconnected
+  Json body = {};                                  // parsed, after admission
+  ModelLease model = {};                           // named in the body
+};
+
+// Send the response, errors in the format of the route's API. For a time limit, the error is that the time is
+// over, not the field in progress.
+void send_json(Call& call, const Json& body);
+void send_error(Call& call, const Error& error);
+
+}  // namespace makar

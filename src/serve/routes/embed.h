@@ -1,0 +1,14 @@
+// Embeddings of a request's `input`, for the APIs that have them.
+#pragma once
+#include <functional>
+
+#include "serve/call.h"
+#include "serve/serve_context.h"
+
+namespace makar::routes {
+
+// Computes the vectors and sends what `to_json` makes of them.
+void embed(ServeContext& server, Call& call,
+           std::function<Json(const std::vector<std::vector<float>>& vectors, int64_t tokens)> to_json);
+
+}  // namespace makar::routes

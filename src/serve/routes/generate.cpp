@@ -1,0 +1,97 @@
+#include "serve/routes/generate.h"
+
+#include <algorithm>
+#include <ctime>
+
+#include "serve/answer_writer.h"
+#include "serve/api/fields.h"
+#include "serve/dispatch.h"
+
+namespace makar {
+namespace {
+
+// Memory of a request during generation: ids (in the request and in the engine), conversation, texts.
+int64_t prompt_memory(const GenerationRequest& request, const std::vector<std::vector<int64_t>>& prompts) {
+  constexpr int64_t kToken = 32, kByte = 2;
+  int64_t bytes =
+      request.chat ? json_memory(dump(request.chat->messages)) + json_memory(dump(request.chat->tools)) : 0;
+  for (const auto& ids : prompts) bytes += kToken * static_cast<int64_t>(ids.size());
+  for (const PromptInput& prompt : request.prompts)
+    if (const auto* text = std::get_if<std::string>(&prompt))
+      bytes += kByte * static_cast<int64_t>(text->size());
+  return bytes;
+}
+
+// An upper bound of the memory of answers until sent: tokens with log-probabilities, echoed prompts, and the
+// JSON of both.
+int64_t answer_memory(const GenerationRequest& request, const std::vector<std::vector<int64_t>>& prompts) {
+  constexpr int64_t kToken = 128, kLogprob = 512, kAlternative = 256, kEchoedByte = 6;
+  const WriteOptions& o = request.write;
+  const int64_t per_token = kToken + (o.logprobs < 0 ? 0 : kLogprob + kAlternative * o.logprobs);
+  const int64_t answers = std::max({o.answers, o.best_of, o.beams, int64_t{1}});
+  int64_t bytes = 0;
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    const auto tokens = static_cast<int64_t>(prompts[i].size());
+    int64_t one = o.max_new_tokens * per_token;
+    if (request.echo) {
+      const auto* text = i < request.prompts.size() ? std::get_if<std::string>(&request.prompts[i]) : nullptr;
+      one += tokens * per_token + kEchoedByte * (text ? static_cast<int64_t>(text->size()) : 16 * tokens);
+    }
+    bytes += answers * one;
+  }
+  return bytes;
+}
+
+void begin_generation(ServeContext& server, Call& call, GenerationRequest& request) {
+  const std::string caller = server.access.caller(call.request);
+  request.seed_given = request.seed_given || server.options.seed_given;
+  request.write.adapter = call.model.adapter, request.write.priority = call.background ? -1 : 0;
+  request.write.salt = caller;  // no prefix sharing between callers: prevents timing probes
+  auto prompts = prepare(request, call.model.served(), call.work);
+  if (!prompts.ok()) return send_error(call, prompts.error());
+  call.reply->shrink_memory(prompt_memory(request, *prompts));
+  const Status fits = call.reply->take_memory(answer_memory(request, *prompts), "its answers");
+  if (!fits.ok()) return send_error(call, fits.error());
+  if (request.write.constraint)
+    request.write.constraint->compute_on(
+        [&server, caller, active = std::weak_ptr(call.model.active)](std::function<void()> run) {
+          WorkItem item{[run = std::move(run), active] {
+                          run();
+                          if (const auto model = active.lock()) model->loop.wake();
+                        },
+                        caller};
+          item.is_long = true;
+          return server.workers.post(std::move(item));
+        });
+  const auto time = time_limit(server, call);
+  AnswerWriter::start(std::move(request), std::move(*prompts), std::move(call.model), std::move(call.reply),
+                      std::move(call.ticket), time, on_worker(server, caller));
+}
+
+}  // namespace
+
+RequestContext request_context(const ServeContext& server, const Call& call) {
+  return {call.model.name,
+          server.options.defaults,
+          call.model.served().tokens,
+          static_cast<int64_t>(std::time(nullptr)),
+          random_id(),
+          server.responses,
+          call.owner};
+}
+
+void generate_answer(ServeContext& server, Call& call, RequestReader read) {
+  const RequestContext context = request_context(server, call);
+  auto request = read(call.body, context);
+  if (!request.ok()) return send_error(call, request.error());
+  call.body = {};
+  const size_t bytes = preparation_bytes(*request);
+  if (call.is_long || bytes <= kShortBytes) return begin_generation(server, call, *request);
+  const auto moved = std::make_shared<Call>(std::move(call));
+  post_step(server, moved, bytes,
+            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& own) {
+              begin_generation(server, own, *kept);
+            });
+}
+
+}  // namespace makar

@@ -1,0 +1,41 @@
+// OpenAI's completions and list of models.
+#include "base/quote.h"
+#include "serve/routes/generate.h"
+#include "serve/routes/handlers.h"
+
+namespace makar::routes {
+
+void list_models(ServeContext& server, Call& call) {
+  const std::string prefix = "/v1/models/";
+  const bool one = call.request.path.starts_with(prefix);
+  const std::string asked = one ? call.request.path.substr(prefix.size()) : "";
+  Json list = Json::array();
+  for (const ModelState& state : server.registry.list()) {
+    const auto add = [&](const std::string& name, const Json& parent) {
+      if (one && name != asked && name + ":latest" != asked) return;
+      Json model = {{"id", name},
+                    {"object", "model"},
+                    {"created", server.created},
+                    {"owned_by", "makar"},
+                    {"root", state.entry->name},
+                    {"parent", parent},
+                    {"loaded", state.active != nullptr},
+                    {"generates", state.entry->generates}};
+      if (state.active) model["max_model_len"] = state.active->served.context_limit();
+      list.push_back(std::move(model));
+    };
+    add(state.entry->name, nullptr);
+    for (const std::string& adapter : state.entry->adapters) add(adapter, state.entry->name);
+  }
+  if (!one) return send_json(call, {{"object", "list"}, {"data", std::move(list)}});
+  if (!list.empty()) return send_json(call, list[0]);
+  send_error(call, error_of(Error::Kind::kNotFound, "model", "{} is not served here", quote(asked)));
+}
+
+void chat_completion(ServeContext& server, Call& call) {
+  generate_answer(server, call, read_chat_completion);
+}
+
+void completion(ServeContext& server, Call& call) { generate_answer(server, call, read_completion); }
+
+}  // namespace makar::routes

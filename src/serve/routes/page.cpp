@@ -1,0 +1,88 @@
+// Routes of the web page: assets, stored data, model internals, engine state.
+#include "base/resident.h"
+#include "serve/api/fields.h"
+#include "serve/dispatch.h"
+#include "serve/page/assets.h"
+#include "serve/routes/handlers.h"
+
+namespace makar::routes {
+
+void page_asset(ServeContext& server, Call& call) { call.reply->send(page_file(call.request)); }
+
+void page_data(ServeContext& server, Call& call) {
+  if (call.request.path.starts_with("/makar/runs") && !server.access.sees_all(call.request)) {
+    const ApiError error{
+        403,
+        "training runs belong to the whole server; with several keys, only those marked admin "
+        "in the key file see them",
+        "permission_error", std::nullopt, "admin_only"};
+    return call.reply->send(error_response(Dialect::kOpenAi, error));
+  }
+  const auto needed = server.page.memory_of(call.request, call.owner);
+  const Status fits = needed.ok() ? call.reply->take_memory(*needed, "the conversation") : needed.error();
+  if (!fits.ok()) return send_error(call, fits.error());
+  auto response = server.page.answer(call.request, call.owner);
+  if (!response.ok()) return send_error(call, response.error());
+  response->headers.emplace_back("cache-control", "no-store");
+  response->headers.emplace_back("x-content-type-options", "nosniff");
+  if (response->more)
+    response->more = [&server, source = std::move(response->more)](const GivePiece& give) {
+      const bool posted = server.workers.post([source, give] {
+        try {
+          source(give);
+        } catch (const std::exception&) {
+          give(std::nullopt);
+        }
+      });
+      if (!posted) give(std::nullopt);
+    };
+  call.reply->send(std::move(*response));
+}
+
+void look(ServeContext& server, Call& call) {
+  const auto request = [&]() -> Result<LookRequest> {
+    MAKAR_TRY(LookRequest read, read_look(call.body));
+    MAKAR_CHECK_OK(prepare_look(read, call.model.served()));
+    return read;
+  }();
+  if (!request.ok()) return send_error(call, request.error());
+  const auto moved = std::make_shared<Call>(std::move(call));
+  moved->reply->count(static_cast<int64_t>(request->source.size() + request->target.size()), 0);
+  WorkItem item;
+  item.caller = server.access.caller(moved->request), item.cancelled = moved->gone;
+  const auto send = [moved](Result<Json> found) {
+    if (!found.ok()) return send_error(*moved, found.error());
+    send_json(*moved, *found);
+  };
+  if (!server.looks.post(std::move(item), *request, moved->model.served(), moved->model.adapter, send))
+    send(error_of(Error::Kind::kLimit, "time", "too many looks inside are waiting; try again later"));
+}
+
+void engine_state(ServeContext& server, Call& call) {
+  const EngineState engine = server.registry.state();
+  const auto [prompt, written] = server.metrics.tokens_so_far();
+  const ResidentMemory memory = resident_memory();
+  Json sequences = Json::array();
+  if (server.access.sees_all(call.request))  // other callers' sequences are private
+    for (const EngineSequence& s : engine.sequences) sequences.push_back({s.tokens, s.cached, s.pages});
+  send_json(call,
+            {{"seconds",
+              std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()},
+             {"prompt_tokens", prompt},
+             {"written_tokens", written},
+             {"requests", {{"inside", server.gate.inside()}, {"places", server.gate.places()}}},
+             {"engine",
+              {{"tasks", engine.tasks},
+               {"steps", engine.steps},
+               {"rows", engine.rows},
+               {"reused", engine.reused},
+               {"preempted", engine.preempted},
+               {"pages", engine.pages},
+               {"max_pages", engine.max_pages},
+               {"prefix_pages", engine.prefix_pages},
+               {"page_tokens", KvCache::kPageRows},
+               {"sequences", std::move(sequences)}}},
+             {"memory", {{"resident", memory.now}, {"peak", memory.peak}}}});
+}
+
+}  // namespace makar::routes

@@ -1,0 +1,60 @@
+// Log-probabilities of a completion.
+#include "llm/score.h"
+
+#include <cmath>
+
+#include "serve/api/fields.h"
+#include "serve/dispatch.h"
+#include "serve/reading.h"
+#include "serve/routes/handlers.h"
+
+namespace makar::routes {
+
+void score(ServeContext& server, Call& call) {
+  int64_t top = 0;
+  const Json& body = call.body;
+  const ServedModel& model = call.model.served();
+  const auto text = [&]() -> Result<ScoredText> {
+    MAKAR_TRY(const std::string prompt, text_field(body, "prompt"));
+    MAKAR_TRY(const std::string completion, text_field(body, "completion"));
+    MAKAR_TRY(top, whole_field(body, "top", 0, 20, 0));
+    if (!model.language.spec().decoder || model.language.spec().encoder)
+      return error_of(Error::Kind::kUnsupported, "model", "decoder-only language models score texts");
+    MAKAR_TRY(ScoredText planned, plan_score(model.language, model.context, prompt, completion, &call.work));
+    constexpr int64_t kToken = 512, kAlternative = 384;  // bytes each, as JSON and text
+    const auto tokens = static_cast<int64_t>(planned.tokens.size());
+    MAKAR_CHECK_OK(call.reply->take_memory(tokens * (kToken + kAlternative * top), "its scores"));
+    return planned;
+  }();
+  if (!text.ok()) return send_error(call, text.error());
+  const auto moved = std::make_shared<Call>(std::move(call));
+  moved->reply->count(static_cast<int64_t>(text->tokens.size()), 0);
+  const ScoredText& scored = *text;
+  auto task = std::make_shared<ScoreTask>(
+      scored.tokens, scored.from, top, [moved, scored, &model](const Result<std::vector<Logprobs>>& scores) {
+        if (!scores.ok()) return send_error(*moved, scores.error());
+        Json tokens = Json::array();
+        double total = 0;
+        bool greedy = true;
+        for (size_t i = 0; i < scores->size(); ++i) {
+          const Logprobs& l = (*scores)[i];
+          const int64_t id = scored.tokens[static_cast<size_t>(scored.from) + i];
+          total += static_cast<double>(l.chosen), greedy = greedy && l.rank == 0;
+          Json best = Json::array();
+          for (const TokenLogprob& t : l.top)
+            best.push_back({{"token", token_at(model.tokens, t.id)}, {"id", t.id}, {"logprob", t.logprob}});
+          tokens.push_back({{"token", token_at(model.tokens, id)},
+                            {"id", id},
+                            {"logprob", l.chosen},
+                            {"top", std::move(best)}});
+        }
+        send_json(*moved, {{"logprob", total},
+                           {"tokens", scores->size()},
+                           {"perplexity", std::exp(-total / static_cast<double>(scores->size()))},
+                           {"is_greedy", greedy},
+                           {"token_logprobs", std::move(tokens)}});
+      });
+  submit_task(server, std::move(task), *moved);
+}
+
+}  // namespace makar::routes

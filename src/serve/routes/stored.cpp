@@ -1,0 +1,60 @@
+#include "serve/routes/stored.h"
+
+#include <algorithm>
+
+#include "base/quote.h"
+
+namespace makar::routes {
+
+Status files_enabled(const ServeOptions& options) {
+  if (options.files) return Done{};
+  return error_of(Error::Kind::kUnsupported, "files", "{}", options.no_files);
+}
+
+std::pair<std::string, std::string> below(const std::string& path, std::string_view root) {
+  if (path.size() <= root.size()) return {};
+  const std::string rest = path.substr(root.size());
+  const size_t slash = rest.find('/');
+  return {rest.substr(0, slash), slash == rest.npos ? "" : rest.substr(slash + 1)};
+}
+
+std::string query_value(const std::string& query, const std::string& key) {
+  for (size_t at = 0; at < query.size();) {
+    const size_t end = std::min(query.find('&', at), query.size());
+    const std::string pair = query.substr(at, end - at);
+    if (pair.starts_with(key + "=")) return pair.substr(key.size() + 1);
+    at = end + 1;
+  }
+  return {};
+}
+
+Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback) {
+  const std::string limit = query_value(query, "limit"), after = query_value(query, "after");
+  const bool digits = limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos;
+  const int64_t most = limit.empty() ? fallback : digits ? std::stoll(limit) : -1;
+  if (most < 1 || most > kMostListed)
+    return error_at("limit", "must be 1 to {}, got {}", kMostListed, quote(limit));
+  if (query_value(query, "order") == "asc") std::reverse(all.begin(), all.end());
+  size_t from = 0;
+  if (!after.empty()) {
+    while (from < all.size() && all[from]["id"] != Json(after)) ++from;
+    if (from == all.size()) return error_of(Error::Kind::kNotFound, "after", "there is no {}", quote(after));
+    ++from;
+  }
+  const size_t to = std::min(all.size(), from + static_cast<size_t>(most));
+  Json data = Json::array();
+  for (size_t i = from; i < to; ++i) data.push_back(std::move(all[i]));
+  const Json first = data.empty() ? Json() : data.front()["id"],
+             last = data.empty() ? Json() : data.back()["id"];
+  return Json{{"object", "list"},
+              {"data", std::move(data)},
+              {"first_id", first},
+              {"last_id", last},
+              {"has_more", to < all.size()}};
+}
+
+Error nothing_below(const char* what) {
+  return error_of(Error::Kind::kNotFound, "path", "there is nothing of that name below {}", what);
+}
+
+}  // namespace makar::routes

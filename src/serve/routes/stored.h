@@ -1,0 +1,18 @@
+// What the routes of stored files, batches and responses share: paths and lists.
+#pragma once
+#include "serve/serve_context.h"
+
+namespace makar::routes {
+
+// An error if the server stores no files.
+Status files_enabled(const ServeOptions& options);
+// "/v1/files/file-1/content" below "/v1/files/" -> {"file-1", "content"}
+std::pair<std::string, std::string> below(const std::string& path, std::string_view root);
+// The value of a key in "a=1&b=2"; no unescaping, the values here need none.
+std::string query_value(const std::string& query, const std::string& key);
+constexpr int64_t kMostListed = 10000;
+// Pagination: `limit` entries (default: `fallback`) after the one with id `after`.
+Result<Json> page_of(std::vector<Json> all, const std::string& query, int64_t fallback);
+Error nothing_below(const char* what);
+
+}  // namespace makar::routes

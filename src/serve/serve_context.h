@@ -1,0 +1,52 @@
+// What all routes of a server share: its options, models, limits, stores and threads.
+#pragma once
+#include "serve/access.h"
+#include "serve/files/batch_runner.h"
+#include "serve/gate.h"
+#include "serve/logged_reply.h"
+#include "serve/model_registry.h"
+#include "serve/page/look.h"
+#include "serve/page/page.h"
+#include "serve/workers.h"
+
+namespace makar {
+
+struct ServeOptions {
+  AccessOptions access;
+  int64_t parallel = 64;           // concurrent sequences in the engine
+  int64_t queue = 128;             // further requests that may wait
+  std::chrono::seconds time{600};  // limit per request
+  double hung_after = 60;          // seconds; a longer step makes /health fail
+  WriteOptions defaults;           // for fields absent from a request
+  bool seed_given = false;
+  PageOptions page;
+  LogSink log;
+  int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
+  FileStore* files = nullptr;  // null: file and batch routes are disabled; `no_files` is the reason
+  std::string no_files;
+};
+
+class ResponseStore;
+
+struct ServeContext {
+  // The registry must outlive the context.
+  ServeContext(ModelRegistry& models, ServeOptions o);
+  ~ServeContext();
+
+  ModelRegistry& registry;
+  const ServeOptions options;
+  Access access;
+  const int64_t created;  // seconds since 1970
+  std::atomic<bool> draining{false};
+  Page page;
+  RequestMemory memory;
+  ServeMetrics metrics;
+  std::shared_ptr<ResponseStore> responses;
+  Gate gate;
+  std::optional<BatchRecords> batches;
+  Workers workers;  // stopped first, after batches and looks
+  LookRunner looks;
+  std::unique_ptr<BatchRunner> batch_runner;
+};
+
+}  // namespace makar
