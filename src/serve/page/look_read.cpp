@@ -53,21 +53,21 @@ Status check_attention(LookAsk& ask, const ModelSpec& spec) {
   if (!fits) return error_at("attention_of", "the model has no {} attention", shown(ask.of));
   const StackSpec& stack = ask.of == "encoder" ? *spec.encoder : *spec.decoder;
   for (const int64_t layer : ask.layers)
-    if (layer < 0 || layer >= stack.layers)
-      return error_at("layers", "there is no layer {}; the model has {}", layer, stack.layers);
+    if (layer < 0 || layer >= stack.layers())
+      return error_at("layers", "there is no layer {}; the model has {}", layer, stack.layers());
   if (ask.layers.empty())
-    for (int64_t i = 0; i < stack.layers; ++i) ask.layers.push_back(i);
+    for (int64_t i = 0; i < stack.layers(); ++i) ask.layers.push_back(i);
   const auto size = [](const std::vector<int64_t>& ids) { return static_cast<int64_t>(ids.size()); };
   const int64_t rows = ask.of == "encoder" || !spec.encoder ? size(ask.source) : size(ask.target);
   const int64_t keys = ask.of == "decoder" && spec.encoder ? size(ask.target) : size(ask.source);
   // Cross-attention also computes the decoder's self-attention map.
-  const int64_t values = size(ask.layers) * stack.block.attention.heads * rows * std::max(rows, keys);
+  const int64_t values = size(ask.layers) * stack.first().attention.heads * rows * std::max(rows, keys);
   if (values > kLookValues)
     return error_of(
         Error::Kind::kLimit, "layers",
         "attention of {} layers, {} heads and {} x {} tokens has more than {} values; ask for fewer "
         "layers or a shorter text",
-        ask.layers.size(), stack.block.attention.heads, rows, keys, kLookValues);
+        ask.layers.size(), stack.first().attention.heads, rows, keys, kLookValues);
   return Done{};
 }
 
