@@ -66,12 +66,12 @@ void print_structure(const Model& model) {
   fmt::print(
       "A {} of {} parameters: {} layers, width {}, {} heads ({} for keys and values), feed-forward {}, {} "
       "characters.\n\n",
-      model.spec().architecture, model.parameters().count(), s.layers, s.width, s.block.attention.heads,
-      s.block.attention.kv_heads, s.block.feed_forward.width, model.spec().vocab);
+      model.spec().architecture, model.parameters().count(), s.layers(), s.width, s.first().attention.heads,
+      s.first().attention.kv_heads, s.first().feed_forward.width, model.spec().vocab);
   for (const auto& p : model.parameters().all())
     if (p->name.find("layers.") == std::string::npos || p->name.find("layers.0.") != std::string::npos)
       fmt::print("  {:<36} {}\n", p->name, p->shape.text());
-  fmt::print("  (layers 1 to {} are alike)\n\n", s.layers - 1);
+  fmt::print("  (layers 1 to {} are alike)\n\n", s.layers() - 1);
 }
 
 int show(const Model& model, Device& device, const Characters& characters, const char* title) {

@@ -89,16 +89,16 @@ void print_tree(const StructureNode& root) {
 void print_fact(const char* name, const std::string& value) { fmt::print("{:<14}{}\n", name, value); }
 
 std::string stack_text(const StackSpec& s) {
-  const AttentionSpec& a = s.block.attention;
-  const FeedForwardSpec& f = s.block.feed_forward;
+  const AttentionSpec& a = s.first().attention;
+  const FeedForwardSpec& f = s.routed() ? *s.routed() : s.first().feed_forward;
   std::string text =
-      fmt::format("{} layers, width {}, {} heads of {}", s.layers, s.width, a.heads, a.head_dim);
+      fmt::format("{} layers, width {}, {} heads of {}", s.layers(), s.width, a.heads, a.head_dim);
   if (a.kv_heads != a.heads) text += fmt::format(" ({} key/value)", a.kv_heads);
   text += fmt::format(", feed-forward {}{}", f.gated ? "gated " : "", f.width);
   if (f.experts > 0) text += fmt::format(", {} of {} experts", f.experts_per_token, f.experts);
   int64_t windowed = 0, window = 0;
-  for (const int64_t w : s.windows)
-    if (w > 0) ++windowed, window = w;
+  for (const BlockSpec& b : s.blocks)
+    if (b.attention.window > 0) ++windowed, window = b.attention.window;
   if (windowed > 0) text += fmt::format(", window of {} in {} layers", window, windowed);
   return text;
 }

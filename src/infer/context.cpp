@@ -22,10 +22,12 @@ Status check_context(const ModelSpec& spec, const ContextOptions& o) {
   if (!spec.decoder || spec.encoder)
     return error_of(Error::Kind::kUnsupported, "--context-policy",
                     "sinks are for decoder-only models, this is a {}", spec.architecture);
-  const AttentionSpec& a = spec.decoder->block.attention;
-  const bool distances = spec.decoder->embedding.positions == PositionKind::kNone &&
-                         a.bias != BiasKind::kT5 && !a.alibi_rounded &&
-                         !(a.rope && a.rope->scaling == ops::RopeScaling::kDynamic);
+  bool distances = spec.decoder->embedding.positions == PositionKind::kNone;
+  for (const BlockSpec& b : spec.decoder->blocks) {
+    const AttentionSpec& a = b.attention;
+    distances = distances && a.bias != BiasKind::kT5 && !a.alibi_rounded &&
+                !(a.rope && a.rope->scaling == ops::RopeScaling::kDynamic);
+  }
   if (!distances)
     return error_of(Error::Kind::kUnsupported, "--context-policy",
                     "sinks need positions that are distances between tokens, those of a {} are not; "

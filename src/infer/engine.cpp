@@ -12,12 +12,10 @@ constexpr int64_t kLogitRows = 64;  // maximum rows of logits held at once
 
 // The widest attention window of all layers; 0 if any layer attends to the full context.
 int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
-  if (stack.block.cross) return 0;
-  if (stack.windows.empty()) return stream.window;
   int64_t widest = 0;
-  for (const int64_t own : stack.windows) {
-    const int64_t window = own > 0 ? own : stream.window;
-    if (window == 0) return 0;
+  for (const BlockSpec& b : stack.blocks) {
+    const int64_t window = b.attention.window > 0 ? b.attention.window : stream.window;
+    if (window == 0 || b.cross) return 0;
     widest = std::max(widest, window);
   }
   return widest;

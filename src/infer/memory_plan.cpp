@@ -21,11 +21,15 @@ constexpr int64_t kRounding = 50;                 // 1/50 of a matrix is lost to
 constexpr int64_t kWholeText = 1024;  // assumed text length of an encoder without a position limit
 
 int64_t row_floats(const StackSpec& stack) {
-  const AttentionSpec& a = stack.block.attention;
-  const FeedForwardSpec& f = stack.block.feed_forward;
-  const int64_t times = std::max<int64_t>(f.experts_per_token, 1);
-  return 6 * stack.width + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
-         (f.gated ? 3 : 2) * f.width * times;
+  int64_t most = 0;
+  for (const BlockSpec& b : stack.blocks) {
+    const AttentionSpec& a = b.attention;
+    const FeedForwardSpec& f = b.feed_forward;
+    const int64_t times = std::max<int64_t>(f.experts_per_token, 1);
+    most = std::max(
+        most, 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim + (f.gated ? 3 : 2) * f.width * times);
+  }
+  return 6 * stack.width + most;
 }
 
 bool is_table(const Model& model, const Parameter* p) {

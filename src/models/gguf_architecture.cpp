@@ -12,17 +12,17 @@ using Kind = GgufKey::Kind;
 
 // --- values of a spec ---
 
-const AttentionSpec& attention(const ModelSpec& m) { return m.main().block.attention; }
+const AttentionSpec& attention(const ModelSpec& m) { return m.main().first().attention; }
 double width(const ModelSpec& m) { return static_cast<double>(m.main().width); }
 double layers(const ModelSpec& m) {
-  return static_cast<double>(m.encoder && m.decoder ? m.encoder->layers : m.main().layers);
+  return static_cast<double>(m.encoder && m.decoder ? m.encoder->layers() : m.main().layers());
 }
-double decoder_layers(const ModelSpec& m) { return static_cast<double>(m.decoder->layers); }
-double feed_forward(const ModelSpec& m) { return static_cast<double>(m.main().block.feed_forward.width); }
+double decoder_layers(const ModelSpec& m) { return static_cast<double>(m.decoder->layers()); }
+double feed_forward(const ModelSpec& m) { return static_cast<double>(m.main().first().feed_forward.width); }
 double heads(const ModelSpec& m) { return static_cast<double>(attention(m).heads); }
 double kv_heads(const ModelSpec& m) { return static_cast<double>(attention(m).kv_heads); }
 double head_dim(const ModelSpec& m) { return static_cast<double>(attention(m).head_dim); }
-double eps(const ModelSpec& m) { return m.main().block.norm.eps; }
+double eps(const ModelSpec& m) { return m.main().norm.eps; }
 double positions(const ModelSpec& m) {
   return static_cast<double>(m.max_positions > 0 ? m.max_positions : 2048);
 }
@@ -31,18 +31,19 @@ double rotary(const ModelSpec& m) {
   return attention(m).rope ? static_cast<double>(attention(m).rope->rotary) : -1;
 }
 double vocab(const ModelSpec& m) { return static_cast<double>(m.vocab); }
-double experts(const ModelSpec& m) { return static_cast<double>(m.main().block.feed_forward.experts); }
+double experts(const ModelSpec& m) { return static_cast<double>(m.main().first().feed_forward.experts); }
 double experts_used(const ModelSpec& m) {
-  return static_cast<double>(m.main().block.feed_forward.experts_per_token);
+  return static_cast<double>(m.main().first().feed_forward.experts_per_token);
 }
 double window(const ModelSpec& m) {
   double widest = -1;
-  for (const int64_t w : m.main().windows) widest = std::max(widest, w > 0 ? static_cast<double>(w) : -1.0);
+  for (const BlockSpec& b : m.main().blocks)
+    if (b.attention.window > 0) widest = std::max(widest, static_cast<double>(b.attention.window));
   return widest;
 }
 double soft_cap(const ModelSpec& m) { return attention(m).soft_cap > 0 ? attention(m).soft_cap : -1; }
 double head_soft_cap(const ModelSpec& m) { return m.head.soft_cap > 0 ? m.head.soft_cap : -1; }
-double parallel(const ModelSpec& m) { return m.main().block.parallel; }
+double parallel(const ModelSpec& m) { return m.main().first().parallel; }
 double buckets(const ModelSpec& m) { return static_cast<double>(attention(m).t5_buckets); }
 double decoder_start(const ModelSpec& m) { return static_cast<double>(m.decoder_start); }
 double none(const ModelSpec&) { return 0; }
@@ -150,7 +151,7 @@ std::vector<NameRule> merged_expert_names(const ModelSpec& m) {
 // With two parallel norms, the second one belongs to attention.
 std::vector<NameRule> falcon_names(const ModelSpec& m) {
   std::vector<NameRule> rules = fused_names(m);
-  const BlockSpec& b = m.decoder->block;
+  const BlockSpec& b = m.decoder->first();
   if (!b.parallel || b.shared_norm) return rules;
   for (NameRule& rule : rules)
     if (rule.ours[0].ends_with(".norm1"))

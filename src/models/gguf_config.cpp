@@ -136,11 +136,11 @@ Status check_implied(const ModelSpec& spec, const GgufArchitecture& a) {
   for (const auto& [field, value] : a.implied)
     if (spec.config.contains(field) && !spec.config[field].is_null() && spec.config[field] != value)
       return refuse(fmt::format("{} = {}; it requires {}", field, spec.config[field].dump(), value.dump()));
-  const BlockSpec& b = spec.main().block;
+  const BlockSpec& b = spec.main().first();
   const std::string name = a.name;
   if (name == "gemma2") {
     const double scalar =
-        gemma_scalar(spec.main().layers, spec.main().width, b.attention.heads, b.attention.head_dim);
+        gemma_scalar(spec.main().layers(), spec.main().width, b.attention.heads, b.attention.head_dim);
     if (std::abs(b.attention.scale * std::sqrt(scalar) - 1.0) > 1e-4)
       return refuse(fmt::format("query_pre_attn_scalar other than {}", scalar));
   }

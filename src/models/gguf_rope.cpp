@@ -70,7 +70,7 @@ Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& co
 }
 
 Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, GgufFields& fields) {
-  const auto& rope = spec.main().block.attention.rope;
+  const auto& rope = spec.main().first().attention.rope;
   if (!rope || rope->scaling == ops::RopeScaling::kNone || rope->scaling == ops::RopeScaling::kLlama3)
     return Done{};
   if (rope->scaling == ops::RopeScaling::kDynamic)
@@ -90,7 +90,7 @@ Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, G
 }
 
 std::optional<Tensor> gguf_rope_factors(const ModelSpec& spec) {
-  const auto& rope = spec.main().block.attention.rope;
+  const auto& rope = spec.main().first().attention.rope;
   if (!rope || rope->scaling != ops::RopeScaling::kLlama3) return std::nullopt;
   const std::vector<float> factors = factors_of(*rope);
   return Tensor::from({static_cast<int64_t>(factors.size())}, factors);

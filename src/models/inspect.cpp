@@ -13,42 +13,53 @@ namespace {
 constexpr int64_t kThousand = 1024;  // tokens for which the cache size is reported
 constexpr int64_t kDefaultContext = 1024;
 
-bool is_expert(const Parameter& p) { return p.name.find(".experts.") != std::string::npos; }
 bool is_table(const Parameter& p) {
   return p.name.ends_with(".embed.tokens.weight") || p.name.ends_with(".embed.positions.weight") ||
          p.name.ends_with(".embed.types.weight") || p.name.ends_with(".embed.positions");
 }
 
+// Parameters of the experts that a token does not use.
+int64_t idle_parameters(const StackSpec& s) {
+  int64_t n = 0;
+  for (const BlockSpec& b : s.blocks) {
+    const FeedForwardSpec& f = b.feed_forward;
+    const int64_t matrices = f.gated ? 3 : 2;
+    const int64_t each = matrices * s.width * f.width + (f.bias ? (matrices - 1) * f.width + s.width : 0);
+    n += (f.experts - std::min(f.experts, f.experts_per_token)) * each;
+  }
+  return n;
+}
+
 void count_parameters(const Model& model, Inspection& out) {
-  int64_t experts = 0;
   for (const auto& p : model.parameters().all()) {
     if (p->buffer) continue;
     out.parameters += p->shape.count();
-    if (is_expert(*p)) experts += p->shape.count();
     if (is_table(*p)) out.embedding += p->shape.count();
   }
-  const auto& f = model.spec().main().block.feed_forward;
-  out.active = out.parameters - (f.experts > 0 ? experts / f.experts * (f.experts - f.experts_per_token) : 0);
+  out.active = out.parameters - idle_parameters(model.spec().main());
 }
 
 // Weights in the matrices of a layer that one token is multiplied with.
-double layer_weights(const StackSpec& s) {
-  const AttentionSpec& a = s.block.attention;
-  const FeedForwardSpec& f = s.block.feed_forward;
+double layer_weights(const StackSpec& s, const BlockSpec& b) {
+  const AttentionSpec& a = b.attention;
+  const FeedForwardSpec& f = b.feed_forward;
   const auto w = static_cast<double>(s.width);
   double n = w * static_cast<double>(2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim);
-  if (s.block.cross) n += w * static_cast<double>(2 * s.block.cross->heads * s.block.cross->head_dim);
+  if (b.cross) n += w * static_cast<double>(2 * b.cross->heads * b.cross->head_dim);
   const double expert = w * static_cast<double>(f.width) * (f.gated ? 3 : 2);
   return n + (f.experts > 0
                   ? expert * static_cast<double>(f.experts_per_token) + w * static_cast<double>(f.experts)
                   : expert);
 }
 
+int64_t cache_values(const AttentionSpec& a) { return 2 * a.kv_heads * a.head_dim; }
+
 // Weights that compute the cross-attention keys and values of one encoder token.
 double cross_weights(const StackSpec& s) {
-  if (!s.block.cross) return 0;
-  return static_cast<double>(s.layers * s.width) *
-         static_cast<double>(2 * s.block.cross->kv_heads * s.block.cross->head_dim);
+  double n = 0;
+  for (const BlockSpec& b : s.blocks)
+    if (b.cross) n += static_cast<double>(s.width * cache_values(*b.cross));
+  return n;
 }
 
 double embedding_weights(const StackSpec& s) {
@@ -83,15 +94,13 @@ double head_weights(const ModelSpec& spec) {
 }
 
 double attention_work(const StackSpec& s, int64_t context) {
-  const AttentionSpec& a = s.block.attention;
-  double keys = 0;
-  for (int64_t i = 0; i < s.layers; ++i) {
-    const int64_t window = s.windows.empty() ? 0 : s.windows[static_cast<size_t>(i)];
-    keys += static_cast<double>(window > 0 ? std::min(window, context) : context);
+  double work = 0;
+  for (const BlockSpec& b : s.blocks) {
+    const AttentionSpec& a = b.attention;
+    const int64_t keys = a.window > 0 ? std::min(a.window, context) : context;
+    work += 4.0 * static_cast<double>(a.heads * a.head_dim) * static_cast<double>(keys);
+    if (b.cross) work += 4.0 * static_cast<double>(b.cross->heads * b.cross->head_dim * context);
   }
-  double work = 4.0 * static_cast<double>(a.heads * a.head_dim) * keys;
-  if (const auto& c = s.block.cross)
-    work += 4.0 * static_cast<double>(c->heads * c->head_dim) * static_cast<double>(s.layers * context);
   return work;
 }
 
@@ -104,17 +113,17 @@ void count_costs(const ModelSpec& spec, int64_t asked, Inspection& out) {
   for (const auto* stack : {&spec.encoder, &spec.decoder}) {
     if (!*stack) continue;
     const StackSpec& s = **stack;
-    double weights = layer_weights(s) * static_cast<double>(s.layers) + embedding_weights(s);
+    double weights = embedding_weights(s);
+    for (const BlockSpec& b : s.blocks) weights += layer_weights(s, b);
     if (stack == &spec.encoder && spec.decoder) weights += cross_weights(*spec.decoder);
     if (&s == &spec.main()) weights += head_weights(spec);
     out.costs.push_back({s.name, 2 * weights, attention_work(s, out.context)});
   }
   if (!spec.decoder) return;
-  const auto kept = [&](const AttentionSpec& a) {
-    return spec.decoder->layers * 2 * a.kv_heads * a.head_dim;
-  };
-  out.cache_values = kept(spec.decoder->block.attention);
-  if (const auto& c = spec.decoder->block.cross) out.cross_cache_values = kept(*c);
+  for (const BlockSpec& b : spec.decoder->blocks) {
+    out.cache_values += cache_values(b.attention);
+    if (b.cross) out.cross_cache_values += cache_values(*b.cross);
+  }
 }
 
 void read_files(const WeightFiles& files, Inspection& out) {
@@ -178,13 +187,14 @@ Json tree_json(const StructureNode& node) {
 }
 
 Json layers_json(const StackSpec& s) {
-  const AttentionSpec& a = s.block.attention;
-  const FeedForwardSpec& f = s.block.feed_forward;
-  Json json = {{"layers", s.layers},     {"width", s.width},       {"heads", a.heads},
-               {"kv_heads", a.kv_heads}, {"head_dim", a.head_dim}, {"feed_forward_width", f.width}};
-  if (f.experts > 0) json["experts"] = f.experts, json["experts_per_token"] = f.experts_per_token;
-  if (!s.windows.empty() && std::any_of(s.windows.begin(), s.windows.end(), [](int64_t w) { return w > 0; }))
-    json["windows"] = s.windows;
+  const AttentionSpec& a = s.first().attention;
+  Json json = {{"layers", s.layers()},   {"width", s.width},
+               {"heads", a.heads},       {"kv_heads", a.kv_heads},
+               {"head_dim", a.head_dim}, {"feed_forward_width", s.first().feed_forward.width}};
+  if (const FeedForwardSpec* f = s.routed())
+    json["experts"] = f->experts, json["experts_per_token"] = f->experts_per_token;
+  if (s.has_window())
+    for (const BlockSpec& b : s.blocks) json["windows"].push_back(b.attention.window);
   return json;
 }
 

@@ -110,7 +110,7 @@ void initialize(Model& model, uint64_t seed) {
     p->value = Tensor::zeros(p->shape);
     const bool norm = p->name.find("norm") != std::string::npos;
     if (norm) {
-      if (p->name.ends_with(".weight") && spec.main().block.norm.offset == 0.0f)
+      if (p->name.ends_with(".weight") && spec.main().norm.offset == 0.0f)
         std::fill_n(p->value.f32(), p->value.count(), 1.0f);
       continue;
     }
@@ -118,7 +118,7 @@ void initialize(Model& model, uint64_t seed) {
     // Projections into the residual stream are scaled down with depth (Radford et al., 2019).
     const bool residual = p->name.ends_with(".o.weight") || p->name.ends_with(".down.weight");
     float deviation = spec.initializer_range;
-    if (residual) deviation /= std::sqrt(2.0f * static_cast<float>(spec.main().layers));
+    if (residual) deviation /= std::sqrt(2.0f * static_cast<float>(spec.main().layers()));
     const Rng rng(seed, Purpose::kInit, stream);
     for (int64_t i = 0; i < p->value.count(); ++i)
       p->value.f32()[i] = deviation * rng.normal(static_cast<uint64_t>(i));

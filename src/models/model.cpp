@@ -25,7 +25,7 @@ void Model::make_heads() {
   if (lm) {
     if (h.transform) {
       transform_ = Linear(set_, "head.transform", width, h.transform_width, true);
-      transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.block.norm);
+      transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
     }
     const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : width);
     Parameter* table = (decoder_ ? decoder_ : encoder_)->tokens();

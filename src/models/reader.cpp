@@ -111,23 +111,23 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
   return o;
 }
 
-std::vector<int64_t> Reader::windows(int64_t layers, int64_t window, const std::string& rule) {
-  std::vector<int64_t> out(static_cast<size_t>(layers), 0);
-  if (config_.has("layer_types")) {
-    const auto types = take(config_.texts("layer_types", 4096), std::vector<std::string>());
-    require(static_cast<int64_t>(types.size()) == layers, "layer_types",
-            fmt::format("has {} entries for {} layers", types.size(), layers));
-    for (size_t i = 0; i < out.size() && i < types.size(); ++i) {
-      require(types[i] == "full_attention" || types[i] == "sliding_attention", "layer_types",
-              "has " + quote(types[i]) + "; expected full_attention or sliding_attention");
-      out[i] = types[i] == "sliding_attention" ? window : 0;
+void Reader::windows(StackSpec& stack, int64_t window, const std::string& rule) {
+  const auto layers = stack.blocks.size();
+  const bool listed = config_.has("layer_types");
+  const auto types = listed ? take(config_.texts("layer_types", 4096), std::vector<std::string>())
+                            : std::vector<std::string>();
+  require(!listed || types.size() == layers, "layer_types",
+          fmt::format("has {} entries for {} layers", types.size(), layers));
+  for (size_t i = 0; i < layers; ++i) {
+    bool slides = rule == "all" || (rule == "even" && i % 2 == 0);
+    if (listed) {
+      const std::string type = i < types.size() ? types[i] : "full_attention";
+      slides = type == "sliding_attention";
+      require(slides || type == "full_attention", "layer_types",
+              "has " + quote(type) + "; expected full_attention or sliding_attention");
     }
-  } else if (rule == "all") {
-    out.assign(out.size(), window);
-  } else if (rule == "even") {
-    for (size_t i = 0; i < out.size(); i += 2) out[i] = window;
+    stack.blocks[i].attention.window = slides ? window : 0;
   }
-  return out;
 }
 
 int64_t Reader::labels() {
@@ -196,12 +196,15 @@ Result<ModelSpec> Reader::finish(ModelSpec spec) {
   for (const auto* stack :
        {spec.encoder ? &*spec.encoder : nullptr, spec.decoder ? &*spec.decoder : nullptr}) {
     if (!stack) continue;
-    const auto& f = stack->block.feed_forward;
-    require(f.experts == 0 || (f.experts_per_token >= 1 && f.experts_per_token <= f.experts),
-            "num_experts_per_tok",
-            fmt::format("is {} but there are {} experts", f.experts_per_token, f.experts));
-    require(stack->layers * std::max<int64_t>(1, f.experts) <= 65536, "num_hidden_layers",
-            "times the number of experts exceeds 65536");
+    int64_t experts = 0;
+    for (const BlockSpec& block : stack->blocks) {
+      const auto& f = block.feed_forward;
+      require(f.experts == 0 || (f.experts_per_token >= 1 && f.experts_per_token <= f.experts),
+              "num_experts_per_tok",
+              fmt::format("is {} but there are {} experts", f.experts_per_token, f.experts));
+      experts += std::max<int64_t>(1, f.experts);
+    }
+    require(experts <= 65536, "num_hidden_layers", "times the number of experts exceeds 65536");
     require(stack->embedding.positions != PositionKind::kSinusoidal ||
                 stack->embedding.max_positions * stack->width <= (int64_t{1} << 24),
             "max_position_embeddings", "gives a position table of more than 2^24 values");

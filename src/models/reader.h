@@ -43,8 +43,9 @@ class Reader {
   // rope_parameters (newer) or rope_theta and rope_scaling (older).
   std::optional<ops::RopeOptions> rope(int64_t head_dim, double theta, int64_t max_positions,
                                        double partial = 1.0);
-  // One window per layer from layer_types, or the same for all.
-  std::vector<int64_t> windows(int64_t layers, int64_t window, const std::string& rule);
+  // The sliding layers get the window: those of layer_types, or without it by the rule "all", "even" or
+  // "none".
+  void windows(StackSpec& stack, int64_t window, const std::string& rule);
   int64_t labels();
 
   // The head of architectures[0], e.g. "BertForMaskedLM"; `model` is the class prefix "Bert".

@@ -8,7 +8,7 @@
 
 namespace makar {
 
-// Inputs shared by all layers of a forward pass.
+// Inputs of a forward pass, shared by all layers whose positions are alike.
 struct AttentionInputs {
   ops::AttentionBatch self, cross;
   ops::RopeTable rope;
@@ -24,8 +24,7 @@ class Attention {
             const NormSpec& norm);
 
   // Self-attention over x [N, width].
-  Tensor self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
-              int64_t window) const;
+  Tensor self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
   // Writes the keys and values of an encoded sequence into the cache.
   void remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
   // Cross-attention from x to in.encoded.
@@ -34,7 +33,7 @@ class Attention {
   Linear q, k, v, o;
 
  private:
-  ops::AttentionOptions options(int64_t window) const;
+  ops::AttentionOptions options() const;
   AttentionSpec spec_;
   Norm q_norm_, k_norm_;
 };

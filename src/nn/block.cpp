@@ -2,18 +2,19 @@
 
 namespace makar {
 
-Block::Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec)
-    : attention(set, name + ".attn", width, spec.attention, spec.norm), spec_(spec) {
-  norm1_ = Norm(set, name + ".norm1", width, spec.norm);
+Block::Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec,
+             const NormSpec& norm)
+    : attention(set, name + ".attn", width, spec.attention, norm), spec_(spec) {
+  norm1_ = Norm(set, name + ".norm1", width, norm);
   if (spec.cross) {
-    cross = Attention(set, name + ".cross", width, *spec.cross, spec.norm);
-    norm_cross_ = Norm(set, name + ".norm_cross", width, spec.norm);
+    cross = Attention(set, name + ".cross", width, *spec.cross, norm);
+    norm_cross_ = Norm(set, name + ".norm_cross", width, norm);
   }
   feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
-  if (!spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, spec.norm);
+  if (!spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
   if (spec.place == NormPlace::kSandwich) {
-    norm1_after_ = Norm(set, name + ".norm1_after", width, spec.norm);
-    norm2_after_ = Norm(set, name + ".norm2_after", width, spec.norm);
+    norm1_after_ = Norm(set, name + ".norm1_after", width, norm);
+    norm2_after_ = Norm(set, name + ".norm2_after", width, norm);
   }
 }
 
@@ -30,10 +31,9 @@ Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, con
   return ops::add(ctx, spec_.residual_after_norm ? normed : x, ops::dropout(ctx, y, spec_.dropout));
 }
 
-Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
-                         int64_t window) const {
+Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
-  const auto attend = [&](const Tensor& t) { return attention.self(f, t, in, layer, window); };
+  const auto attend = [&](const Tensor& t) { return attention.self(f, t, in, layer); };
   if (spec_.parallel) {
     const Tensor normed = norm1_(ctx, x);
     const Tensor a = ops::dropout(ctx, attend(normed), spec_.dropout);

@@ -9,9 +9,9 @@ namespace makar {
 
 class Block {
  public:
-  Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec);
-  Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer,
-                    int64_t window) const;
+  Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec,
+        const NormSpec& norm);
+  Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
   Attention attention, cross;
   FeedForward feed_forward;

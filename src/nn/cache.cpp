@@ -11,18 +11,18 @@ Result<DType> parse_cache_type(const std::string& text, const std::string& place
 }
 
 KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheTypes types, Memory& memory)
-    : memory_(memory),
-      kv_heads_(stack.block.attention.kv_heads),
-      dim_(stack.block.attention.head_dim),
-      types_(types),
-      k_head_(kernels::key_tile_bytes(types.k, dim_)),
-      v_head_(kernels::value_tile_bytes(types.v, dim_)),
-      layer_bytes_(kv_heads_ * (k_head_ + v_head_)),
-      page_bytes_(stack.layers * layer_bytes_),
-      max_pages_(max_pages) {
-  if (const auto& cross = stack.block.cross)
-    check(cross->kv_heads == kv_heads_ && cross->head_dim == dim_,
-          "self- and cross-attention share their pages");
+    : memory_(memory), max_pages_(max_pages) {
+  for (const BlockSpec& block : stack.blocks) {
+    const int64_t heads = block.attention.kv_heads, dim = block.attention.head_dim;
+    if (const auto& cross = block.cross)
+      check(cross->kv_heads == heads && cross->head_dim == dim,
+            "self- and cross-attention share their pages");
+    const int64_t k_head = kernels::key_tile_bytes(types.k, dim),
+                  v_head = kernels::value_tile_bytes(types.v, dim);
+    const int64_t values = page_bytes_ + heads * k_head;
+    layers_.push_back({page_bytes_, k_head, values, v_head, types.k, types.v});
+    page_bytes_ = values + heads * v_head;
+  }
   for (size_t i = 0; i < slots; ++i) add();
 }
 
@@ -151,11 +151,6 @@ std::vector<int64_t> KvCache::addresses(const Run& run) const {
   for (const Page page : run.pages)
     out.push_back(page < 0 ? 0 : reinterpret_cast<int64_t>(pages_[index(page)].data.address()));
   return out;
-}
-
-ops::CachedKeys KvCache::keys(int64_t layer) const {
-  const int64_t keys = layer * layer_bytes_;
-  return {keys, k_head_, keys + kv_heads_ * k_head_, v_head_, types_.k, types_.v};
 }
 
 bool KvCache::grow_cross(size_t slot, int64_t rows) {

@@ -59,7 +59,7 @@ class KvCache {
 
   // --- attention ---
   // Offsets of a layer's keys and values in a page, for self- and cross-attention.
-  ops::CachedKeys keys(int64_t layer) const;
+  const ops::CachedKeys& keys(int64_t layer) const { return layers_.at(static_cast<size_t>(layer)); }
   // Device addresses of a sequence's pages, for a page table; 0 for released pages.
   std::vector<int64_t> page_addresses(size_t slot) const { return addresses(slots_.at(slot).own); }
 
@@ -95,9 +95,8 @@ class KvCache {
   Run shared(const Run& from, int64_t rows);
 
   Memory& memory_;
-  int64_t kv_heads_, dim_;
-  CacheTypes types_;
-  int64_t k_head_, v_head_, layer_bytes_, page_bytes_;  // bytes per head tile, per layer, per page
+  std::vector<ops::CachedKeys> layers_;
+  int64_t page_bytes_ = 0;
   int64_t max_pages_;
   int64_t used_ = 0;
   std::vector<Held> pages_;

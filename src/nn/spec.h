@@ -1,6 +1,7 @@
 // The explicit description of a transformer: everything that distinguishes model families. Each family fills
 // these structs from its config.json; one stack implementation runs all of them.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,7 @@ enum class BiasKind { kNone, kAlibi, kT5 };
 struct AttentionSpec {
   int64_t heads = 1, kv_heads = 1, head_dim = 1;
   bool causal = true;
+  int64_t window = 0;  // a token attends to the last `window` tokens, itself included; 0: to all
   float scale = 1.0f;
   float soft_cap = 0.0f;
   float dropout = 0.0f;
@@ -52,8 +54,8 @@ struct FeedForwardSpec {
   int64_t experts = 0, experts_per_token = 0;  // 0: dense
 };
 
+// One layer. The layers of a stack may differ in every field.
 struct BlockSpec {
-  NormSpec norm;
   NormPlace place = NormPlace::kPre;
   bool parallel = false;             // x + attention(norm1(x)) + feed_forward(norm2(x))
   bool shared_norm = false;          // parallel, with one norm for both
@@ -92,14 +94,26 @@ struct EmbeddingSpec {
 struct StackSpec {
   std::string name;  // "encoder" or "decoder": the prefix of its parameters
   int64_t width = 0;
-  int64_t layers = 0;
-  int64_t groups = 0;  // distinct sets of weights shared by the layers (ALBERT); 0: one per layer
-  BlockSpec block;
-  std::vector<int64_t> windows;  // one per layer, 0: none; empty: no windows
+  NormSpec norm;                  // of the embedding, the blocks and the end of the stack
+  std::vector<BlockSpec> blocks;  // one per layer
+  int64_t groups = 0;             // distinct sets of weights shared by the layers (ALBERT); 0: one per layer
   EmbeddingSpec embedding;
   bool final_norm = true;
   bool record_before_norm = false;  // the last recorded hidden state is taken before the final norm (ViT)
   int64_t project_out = 0;          // width after the final projection, 0 for none (OPT)
+
+  int64_t layers() const { return static_cast<int64_t>(blocks.size()); }
+  const BlockSpec& first() const { return blocks.front(); }
+  // The first routed feed-forward; null if all layers are dense.
+  const FeedForwardSpec* routed() const {
+    for (const BlockSpec& b : blocks)
+      if (b.feed_forward.experts > 0) return &b.feed_forward;
+    return nullptr;
+  }
+  bool has_window() const {
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [](const BlockSpec& b) { return b.attention.window > 0; });
+  }
 };
 
 }  // namespace makar

@@ -22,18 +22,42 @@ std::vector<float> alibi_slopes(int64_t heads) {
 }
 
 Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
-    : spec_(spec),
-      embedding_(set, spec.name + ".embed", spec.width, spec.embedding, spec.block.norm, tokens) {
-  const int64_t distinct = spec.groups > 0 ? spec.groups : spec.layers;
+    : spec_(spec), embedding_(set, spec.name + ".embed", spec.width, spec.embedding, spec.norm, tokens) {
+  const int64_t layers = spec.layers(), distinct = spec.groups > 0 ? spec.groups : layers;
   for (int64_t i = 0; i < distinct; ++i)
-    blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, i), spec.width, spec.block);
-  const AttentionSpec& a = spec.block.attention;
-  if (a.bias == BiasKind::kT5)
-    t5_bias_ = set.add(spec.name + ".relative_bias.weight", {a.t5_buckets, a.heads});
-  if (a.bias == BiasKind::kAlibi) alibi_ = alibi_slopes(a.heads);
-  if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.block.norm);
+    blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, i), spec.width,
+                         spec.blocks[static_cast<size_t>((i * layers + distinct - 1) / distinct)], spec.norm);
+  for (const BlockSpec& b : spec.blocks) positions_of_.push_back(positions_for(set, b.attention));
+  if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.norm);
   if (spec.project_out > 0)
     project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
+}
+
+size_t Stack::positions_for(ParameterSet& set, const AttentionSpec& a) {
+  for (size_t i = 0; i < positions_.size(); ++i) {
+    const AttentionSpec& b = positions_[i].attention;
+    if (a.rope == b.rope && a.bias == b.bias && (a.bias == BiasKind::kNone || a.heads == b.heads)) return i;
+  }
+  Positions& made = positions_.emplace_back();
+  made.attention = a;
+  if (a.bias == BiasKind::kT5)
+    made.t5_bias = set.add(spec_.name + ".relative_bias.weight", {a.t5_buckets, a.heads});
+  if (a.bias == BiasKind::kAlibi) made.alibi = alibi_slopes(a.heads);
+  return positions_.size() - 1;
+}
+
+ops::DistanceBias Stack::bias_of(const Positions& positions) const {
+  const AttentionSpec& a = positions.attention;
+  ops::DistanceBias bias;
+  bias.slopes = positions.alibi;
+  bias.factor = a.alibi_scale;
+  bias.rounded_by_key = a.alibi_rounded;
+  if (positions.t5_bias) {
+    bias.table = positions.t5_bias->value;
+    bias.bidirectional = !a.causal;
+    bias.max_distance = a.t5_max_distance;
+  }
+  return bias;
 }
 
 namespace {
@@ -63,21 +87,11 @@ int64_t append(std::vector<int64_t>& table, const std::vector<int64_t>& pages) {
 }  // namespace
 
 ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) const {
-  const AttentionSpec& a = spec_.block.attention;
-  ops::DistanceBias bias;
-  bias.slopes = alibi_;
-  bias.factor = a.alibi_scale;
-  bias.rounded_by_key = a.alibi_rounded;
-  if (t5_bias_) {
-    bias.table = t5_bias_->value;
-    bias.bidirectional = !a.causal;
-    bias.max_distance = a.t5_max_distance;
-  }
   std::vector<ops::SequenceRows> rows;
   if (!f.cache) {
     for (const Sequence& s : batch.sequences)
       rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0, 0});
-    return ops::attention_batch(f.ops, std::move(rows), a.heads, bias);
+    return ops::attention_batch(f.ops, std::move(rows));
   }
   std::vector<int64_t> table;
   for (const Sequence& s : batch.sequences) {
@@ -87,10 +101,8 @@ ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) con
         {s.start, s.length, 0, s.past + s.length, s.past, append(table, f.cache->page_addresses(s.slot))});
   }
   // With sinks, no key is further away than sinks + window.
-  const bool windows =
-      std::any_of(spec_.windows.begin(), spec_.windows.end(), [](int64_t w) { return w > 0; });
-  const int64_t furthest = f.stream.sinks > 0 && !windows ? f.stream.sinks + f.stream.window : 0;
-  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), a.heads, bias, furthest);
+  const int64_t furthest = f.stream.sinks > 0 && !spec_.has_window() ? f.stream.sinks + f.stream.window : 0;
+  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), furthest);
   made.pages = f.ops.upload(table);
   return made;
 }
@@ -117,68 +129,82 @@ ops::AttentionBatch Stack::cross_batch(ForwardContext& f, const Batch& batch, co
     rows.push_back({s.start, s.length, 0, f.cache->cross_length(s.slot), 0,
                     append(table, f.cache->cross_page_addresses(s.slot))});
   }
-  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows), spec_.block.cross->heads);
+  ops::AttentionBatch made = ops::attention_batch(f.ops, std::move(rows));
   if (f.cache) made.pages = f.ops.upload(table);
   return made;
 }
 
 const Block& Stack::block(int64_t layer) const {
-  return blocks_[static_cast<size_t>(spec_.groups > 0 ? layer * spec_.groups / spec_.layers : layer)];
+  return blocks_[static_cast<size_t>(spec_.groups > 0 ? layer * spec_.groups / spec_.layers() : layer)];
 }
 
 void Stack::read_source(ForwardContext& f, const Tensor& encoded, size_t slot) const {
-  for (int64_t layer = 0; layer < spec_.layers; ++layer) block(layer).cross.remember(f, encoded, slot, layer);
+  for (int64_t layer = 0; layer < spec_.layers(); ++layer)
+    block(layer).cross.remember(f, encoded, slot, layer);
+}
+
+std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch, const Tensor& encoded,
+                                           const Batch* encoder_batch) const {
+  Context& ctx = f.ops;
+  AttentionInputs shared;
+  shared.self = self_batch(f, batch);
+  if (spec_.first().cross) shared.cross = cross_batch(f, batch, encoded, encoder_batch);
+  shared.encoded = encoded;
+  std::vector<int64_t> near = batch.positions;
+  const bool sinks = f.stream.sinks > 0;
+  if (sinks)
+    for (int64_t& at : near) at = std::min(at, f.stream.sinks + f.stream.window - 1);
+  std::vector<AttentionInputs> out;
+  for (const Positions& positions : positions_) {
+    AttentionInputs& in = out.emplace_back(shared);
+    if (const ops::DistanceBias bias = bias_of(positions); bias.defined())
+      ops::add_bias(ctx, in.self, positions.attention.heads, bias);
+    const auto& rope = positions.attention.rope;
+    if (!rope) continue;
+    in.rope = make_rope(ctx, *rope, batch);
+    if (sinks && near != batch.positions)
+      in.sink_rope = ops::rope_table(ctx, near, ops::rope_angles(*rope, 0));
+  }
+  return out;
+}
+
+// Keeps only the block's input; the backward pass runs the block again. The router probabilities return from
+// it as additional columns, so that the load-balancing loss has a gradient.
+Tensor Stack::checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in,
+                           int64_t layer) const {
+  const Block& block = this->block(layer);
+  const int64_t experts = spec_.blocks[static_cast<size_t>(layer)].feed_forward.experts;
+  const auto routing = std::make_shared<Record>();
+  const bool routed = f.record && experts > 0;
+  const Tensor y = ops::checkpoint(
+      f.ops, {x, in.encoded}, [&block, in, layer, routed, routing](Context& c, const std::vector<Tensor>& t) {
+        *routing = {};
+        ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
+        AttentionInputs mine = in;
+        mine.encoded = t[1];
+        const Tensor out = block(inner, t[0], mine, layer);
+        return routed ? ops::concat(c, {out, routing->router_probabilities[0]}, -1) : out;
+      });
+  if (!routed) return y;
+  const auto parts = ops::split(f.ops, y, {spec_.width, experts}, -1);
+  f.record->router_probabilities.push_back(parts[1]);
+  f.record->router_choices.push_back(routing->router_choices[0]);
+  return parts[0];
 }
 
 Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                          const Batch* encoder_batch) const {
   Context& ctx = f.ops;
-  AttentionInputs in;
-  in.self = self_batch(f, batch);
-  if (spec_.block.cross) in.cross = cross_batch(f, batch, encoded, encoder_batch);
-  in.encoded = encoded;
-  if (spec_.block.attention.rope) in.rope = make_rope(ctx, *spec_.block.attention.rope, batch);
-  if (spec_.block.attention.rope && f.stream.sinks > 0) {
-    const int64_t last = f.stream.sinks + f.stream.window - 1;
-    std::vector<int64_t> near = batch.positions;
-    for (int64_t& at : near) at = std::min(at, last);
-    if (near != batch.positions)
-      in.sink_rope = ops::rope_table(ctx, near, ops::rope_angles(*spec_.block.attention.rope, 0));
-  }
-  const bool again = f.checkpoint && ctx.tape;  // recompute blocks in the backward pass
+  const std::vector<AttentionInputs> all = inputs(f, batch, encoded, encoder_batch);
   Tensor x = embedding_(f, batch);
   const auto note = [&](const Tensor& t) {
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
   };
   note(x);
-  for (int64_t layer = 0; layer < spec_.layers; ++layer) {
-    const int64_t window = spec_.windows.empty() ? 0 : spec_.windows[static_cast<size_t>(layer)];
-    const Block& block = this->block(layer);
-    if (again) {
-      // Return the router probabilities from the checkpointed block as additional columns, so that the
-      // load-balancing loss has a gradient.
-      const auto routing = std::make_shared<Record>();
-      const bool routed = f.record && spec_.block.feed_forward.experts > 0;
-      x = ops::checkpoint(
-          ctx, {x, encoded},
-          [&block, in, layer, window, routed, routing](Context& c, const std::vector<Tensor>& t) {
-            *routing = {};
-            ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
-            AttentionInputs mine = in;
-            mine.encoded = t[1];
-            const Tensor y = block(inner, t[0], mine, layer, window);
-            return routed ? ops::concat(c, {y, routing->router_probabilities[0]}, -1) : y;
-          });
-      if (routed) {
-        const auto parts = ops::split(ctx, x, {spec_.width, spec_.block.feed_forward.experts}, -1);
-        x = parts[0];
-        f.record->router_probabilities.push_back(parts[1]);
-        f.record->router_choices.push_back(routing->router_choices[0]);
-      }
-    } else {
-      x = block(f, x, in, layer, window);
-    }
-    if (layer + 1 < spec_.layers || spec_.record_before_norm) note(x);
+  for (int64_t layer = 0; layer < spec_.layers(); ++layer) {
+    const AttentionInputs& in = all[positions_of_[static_cast<size_t>(layer)]];
+    x = f.checkpoint && ctx.tape ? checkpointed(f, x, in, layer) : block(layer)(f, x, in, layer);
+    if (layer + 1 < spec_.layers() || spec_.record_before_norm) note(x);
   }
   if (final_norm_.defined()) x = final_norm_(ctx, x);
   if (project_out_.defined()) x = project_out_(ctx, x);

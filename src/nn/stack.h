@@ -29,16 +29,29 @@ class Stack {
   const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
+  // What attention needs to know of positions besides the sequences: rotary angles and biases. Layers that
+  // agree share one.
+  struct Positions {
+    AttentionSpec attention;
+    Parameter* t5_bias = nullptr;
+    std::vector<float> alibi;
+  };
+  size_t positions_for(ParameterSet& set, const AttentionSpec& attention);
+  ops::DistanceBias bias_of(const Positions& positions) const;
   const Block& block(int64_t layer) const;
   // Uploads the sequences; with a cache, their page tables too.
   ops::AttentionBatch self_batch(ForwardContext& f, const Batch& batch) const;
   ops::AttentionBatch cross_batch(ForwardContext& f, const Batch& batch, const Tensor& encoded,
                                   const Batch* encoder_batch) const;
+  // One per entry of positions_.
+  std::vector<AttentionInputs> inputs(ForwardContext& f, const Batch& batch, const Tensor& encoded,
+                                      const Batch* encoder_batch) const;
+  Tensor checkpointed(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
   StackSpec spec_;
   Embedding embedding_;
   std::vector<Block> blocks_;
-  Parameter* t5_bias_ = nullptr;
-  std::vector<float> alibi_;
+  std::vector<Positions> positions_;
+  std::vector<size_t> positions_of_;  // by layer
   Norm final_norm_;
   Linear project_out_;
 };

@@ -33,29 +33,6 @@ float alibi(const DistanceBias& bias, int64_t head, int64_t at) {
   return rounded(rounded(slope) * rounded(static_cast<float>(at))) * bias.factor;
 }
 
-void add_bias_rows(Context& ctx, AttentionBatch& batch, int64_t heads, const DistanceBias& bias) {
-  check(bias.table.defined() ? bias.table.rank() == 2 && bias.table.dim(1) == heads
-                             : static_cast<int64_t>(bias.slopes.size()) == heads,
-        "attention: one bias per head");
-  const int64_t span = batch.bias_span, width = 2 * span + 1;
-  batch.bias_by_key = bias.rounded_by_key;
-  if (!bias.table.defined()) {
-    std::vector<float> values;
-    for (int64_t h = 0; h < heads; ++h)
-      for (int64_t i = 0; i < width; ++i) values.push_back(alibi(bias, h, i - span));
-    batch.bias = Tensor::from({heads, width}, values).to(ctx.device.memory());
-    return;
-  }
-  std::vector<int64_t> bucket;
-  for (int64_t i = 0; i < width; ++i)
-    bucket.push_back(t5_bucket(i - span, bias.bidirectional, bias.table.dim(0), bias.max_distance));
-  batch.bias_table = bias.table;
-  batch.bias_bucket = ctx.upload(bucket);
-  batch.bias = ctx.empty({heads, width});
-  ctx.device.bias_from_table(
-      {ctx.f32(bias.table), ctx.i64(batch.bias_bucket), ctx.f32(batch.bias), heads, width});
-}
-
 const SequenceRows* sequences_of(Context& ctx, const AttentionBatch& batch) {
   return reinterpret_cast<const SequenceRows*>(ctx.address(batch.sequences));
 }
@@ -111,8 +88,7 @@ void backward(Context& ctx, const AttentionBatch& batch, const kernels::Attentio
 
 }  // namespace
 
-AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t heads,
-                               const DistanceBias& bias, int64_t furthest) {
+AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t furthest) {
   AttentionBatch batch;
   constexpr int64_t kFields = sizeof(SequenceRows) / sizeof(int64_t);
   const auto count = static_cast<int64_t>(rows.size());
@@ -122,8 +98,30 @@ AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int
   for (const auto& s : rows) batch.bias_span = std::max({batch.bias_span, s.past + s.q_rows, s.kv_rows});
   if (furthest > 0) batch.bias_span = std::min(batch.bias_span, furthest);
   batch.rows = std::move(rows);
-  if (bias.defined()) add_bias_rows(ctx, batch, heads, bias);
   return batch;
+}
+
+void add_bias(Context& ctx, AttentionBatch& batch, int64_t heads, const DistanceBias& bias) {
+  check(bias.table.defined() ? bias.table.rank() == 2 && bias.table.dim(1) == heads
+                             : static_cast<int64_t>(bias.slopes.size()) == heads,
+        "attention: one bias per head");
+  const int64_t span = batch.bias_span, width = 2 * span + 1;
+  batch.bias_by_key = bias.rounded_by_key;
+  if (!bias.table.defined()) {
+    std::vector<float> values;
+    for (int64_t h = 0; h < heads; ++h)
+      for (int64_t i = 0; i < width; ++i) values.push_back(alibi(bias, h, i - span));
+    batch.bias = Tensor::from({heads, width}, values).to(ctx.device.memory());
+    return;
+  }
+  std::vector<int64_t> bucket;
+  for (int64_t i = 0; i < width; ++i)
+    bucket.push_back(t5_bucket(i - span, bias.bidirectional, bias.table.dim(0), bias.max_distance));
+  batch.bias_table = bias.table;
+  batch.bias_bucket = ctx.upload(bucket);
+  batch.bias = ctx.empty({heads, width});
+  ctx.device.bias_from_table(
+      {ctx.f32(bias.table), ctx.i64(batch.bias_bucket), ctx.f32(batch.bias), heads, width});
 }
 
 Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionBatch& batch,
@@ -153,7 +151,9 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
 Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
                  const std::vector<SequenceRows>& sequences, const AttentionOptions& o,
                  const DistanceBias& bias, std::vector<Tensor>* weights) {
-  return attend(ctx, q, k, v, attention_batch(ctx, sequences, o.heads, bias), o, weights);
+  AttentionBatch batch = attention_batch(ctx, sequences);
+  if (bias.defined()) add_bias(ctx, batch, o.heads, bias);
+  return attend(ctx, q, k, v, batch, o, weights);
 }
 
 void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys& cache,

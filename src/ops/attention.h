@@ -35,7 +35,8 @@ struct DistanceBias {
 // The T5 bucket of a distance key - query.
 int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance);
 
-// The sequences of a batch on the device, and their bias: built once per forward pass, shared by all layers.
+// The sequences of a batch on the device, and their bias: built once per forward pass, shared by the layers
+// with the same bias.
 struct AttentionBatch {
   std::vector<SequenceRows> rows;
   Tensor sequences;  // i64 [rows, 6]: `rows` on the device
@@ -46,8 +47,8 @@ struct AttentionBatch {
   Tensor bias_table, bias_bucket;  // learned bias: its table, and the bucket of each distance
 };
 // `furthest` > 0: maximum distance of a visible key.
-AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t heads,
-                               const DistanceBias& bias = {}, int64_t furthest = 0);
+AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t furthest = 0);
+void add_bias(Context& ctx, AttentionBatch& batch, int64_t heads, const DistanceBias& bias);
 
 // q [tokens, heads * head_dim], k and v [kv tokens, kv_heads * head_dim] -> like q. With `weights`, the
 // attention maps are written there: one tensor [heads, q_rows, kv_rows] per sequence.

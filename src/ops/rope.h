@@ -20,6 +20,7 @@ struct RopeOptions {
   double beta_fast = 32.0, beta_slow = 1.0;                       // yarn
   double attention_factor = 0.0, mscale = 0.0, mscale_all = 0.0;  // yarn; 0: default formula
   bool truncate = true;                                           // yarn
+  bool operator==(const RopeOptions&) const = default;
 };
 
 // The rotary / 2 frequencies and the factor on cos and sin. `length` (largest position + 1 of the sequence)

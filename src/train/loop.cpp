@@ -261,10 +261,10 @@ double training_flops(const Model& model, const MicroBatch& batch) {
       work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4);
   }
   if (spec.encoder && spec.decoder) work /= 2;  // each token passes through one of the two stacks
-  const StackSpec& s = spec.main();
-  const double attention =
-      12.0 * static_cast<double>(s.layers * s.block.attention.heads * s.block.attention.head_dim) *
-      batch.pairs * (s.block.attention.causal ? 0.5 : 1.0);
+  double attention = 0;
+  for (const BlockSpec& b : spec.main().blocks)
+    attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) * batch.pairs *
+                 (b.attention.causal ? 0.5 : 1.0);
   return work * static_cast<double>(batch.tokens) + attention;
 }
 

@@ -81,7 +81,7 @@ bool counts_any(const std::vector<int64_t>& targets) {
 }
 
 Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss) {
-  const auto& experts = spec.decoder->block.feed_forward;
+  const FeedForwardSpec& experts = *spec.decoder->routed();
   const Tensor balance = load_balancing_loss(ctx, record, experts.experts, experts.experts_per_token);
   return ops::add(ctx, loss, ops::scale(ctx, balance, spec.router_loss));
 }
@@ -91,7 +91,7 @@ Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, c
 Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs,
                      std::span<const int64_t> targets, float smoothing) {
   Context& ctx = f.ops;
-  const bool balanced = model.spec().router_loss > 0 && ctx.tape;
+  const bool balanced = model.spec().router_loss > 0 && model.spec().main().routed() && ctx.tape;
   Record routing;
   ForwardContext inner{ctx, nullptr, f.record ? f.record : (balanced ? &routing : nullptr), f.checkpoint};
   const Tensor loss = model.lm_loss(ctx, model.hidden(inner, inputs), targets, ctx.tape ? smoothing : 0.0f);

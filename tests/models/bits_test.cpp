@@ -213,23 +213,24 @@ template <class Attend>
 Tensor llama_by_hand(Context& ctx, const Model& model, const std::vector<int64_t>& ids, Attend&& attend) {
   const auto value = [&](const std::string& name) { return model.parameters().find(name)->value; };
   const std::string at = "decoder.layers.0.";
-  const BlockSpec& b = model.spec().decoder->block;
+  const BlockSpec& b = model.spec().decoder->first();
   const AttentionSpec& a = b.attention;
   std::vector<int64_t> positions(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) positions[i] = static_cast<int64_t>(i);
   const auto table = ops::rope_table(ctx, positions, ops::rope_angles(*a.rope, 0));
   const Tensor x = ops::embedding(ctx, value("decoder.embed.tokens.weight"), ids);
-  const Tensor n = ops::rms_norm(ctx, x, value(at + "norm1.weight"), b.norm.eps, 0.0f);
+  const Tensor n = ops::rms_norm(ctx, x, value(at + "norm1.weight"), model.spec().decoder->norm.eps, 0.0f);
   const Tensor q = ops::rope(ctx, ops::linear(ctx, n, value(at + "attn.q.weight")), a.heads, *a.rope, table);
   const Tensor k =
       ops::rope(ctx, ops::linear(ctx, n, value(at + "attn.k.weight")), a.kv_heads, *a.rope, table);
   const Tensor mixed = attend(q, k, ops::linear(ctx, n, value(at + "attn.v.weight")));
   const Tensor y = ops::add(ctx, x, ops::linear(ctx, mixed, value(at + "attn.o.weight")));
-  const Tensor m = ops::rms_norm(ctx, y, value(at + "norm2.weight"), b.norm.eps, 0.0f);
+  const Tensor m = ops::rms_norm(ctx, y, value(at + "norm2.weight"), model.spec().decoder->norm.eps, 0.0f);
   const Tensor wide = ops::gated(ctx, ops::linear(ctx, m, value(at + "ffn.gate.weight")),
                                  ops::linear(ctx, m, value(at + "ffn.up.weight")), b.feed_forward.activation);
   const Tensor z = ops::add(ctx, y, ops::linear(ctx, wide, value(at + "ffn.down.weight")));
-  return model.lm_logits(ctx, ops::rms_norm(ctx, z, value("decoder.norm.weight"), b.norm.eps, 0.0f));
+  return model.lm_logits(
+      ctx, ops::rms_norm(ctx, z, value("decoder.norm.weight"), model.spec().decoder->norm.eps, 0.0f));
 }
 
 // Softmax over tiles of keys that start at `origin`, with running maximum and sum: exact arithmetic gives the
@@ -282,7 +283,7 @@ TEST(BrokenBits, ADifferentTileOriginIsDetected) {
   Json config = small_config("llama");
   config["num_hidden_layers"] = 1;
   const LoadedModel loaded = small_model(config);
-  const AttentionSpec& a = loaded.model->spec().decoder->block.attention;
+  const AttentionSpec& a = loaded.model->spec().decoder->first().attention;
   const auto ids = random_ids(loaded.model->spec(), 215, 1);
   CpuDevice device(2);
   Context ctx{device};

@@ -79,8 +79,8 @@ struct Pages {
   }
   Tensor attend(Context& ctx, const Tensor& q, const SequenceRows& rows, const AttentionOptions& o,
                 const ops::DistanceBias& bias = {}, const Tensor& q_sinks = {}) const {
-    ops::AttentionBatch batch =
-        ops::attention_batch(ctx, {rows}, o.heads, bias, o.sinks > 0 ? o.sinks + o.window : 0);
+    ops::AttentionBatch batch = ops::attention_batch(ctx, {rows}, o.sinks > 0 ? o.sinks + o.window : 0);
+    if (bias.defined()) ops::add_bias(ctx, batch, o.heads, bias);
     batch.pages = ctx.upload(addresses);
     return ops::attend_cached(ctx, q, offsets, batch, o, q_sinks);
   }

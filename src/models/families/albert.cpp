@@ -10,18 +10,22 @@ Result<ModelSpec> read(const Config& config) {
   ModelSpec m = read_bert_like(r, "albert", "Albert");
   StackSpec& s = *m.encoder;
   s.groups = r.integer_or("num_hidden_groups", 1, 1, 1024);
-  s.block.attention.dropout = r.dropout_or("attention_probs_dropout_prob", 0.0);
-  s.block.dropout = s.embedding.dropout = r.dropout_or("hidden_dropout_prob", 0.0);
-  s.block.feed_forward.activation = r.activation("hidden_act", "gelu_new");
+  const Activation activation = r.activation("hidden_act", "gelu_new");
+  s.embedding.dropout = r.dropout_or("hidden_dropout_prob", 0.0);
+  for (BlockSpec& b : s.blocks) {
+    b.attention.dropout = r.dropout_or("attention_probs_dropout_prob", 0.0);
+    b.dropout = s.embedding.dropout;
+    b.feed_forward.activation = activation;
+  }
   s.embedding.width = r.width_or("embedding_size", 128);
   s.embedding.project = s.embedding.project_bias = true;
   m.head.transform_width = s.embedding.width;
-  m.head.transform_activation = s.block.feed_forward.activation;
+  m.head.transform_activation = activation;
   r.unsupported(r.integer_or("inner_group_num", 1, 1, 1024) != 1, "inner_group_num",
                 "must be 1; other values are not supported");
   r.unsupported(m.head.kind == HeadKind::kPretraining, "architectures",
                 "has ALBERT's pretraining head, which is not supported");
-  r.require(s.groups <= s.layers, "num_hidden_groups", "exceeds the number of layers");
+  r.require(s.groups <= s.layers(), "num_hidden_groups", "exceeds the number of layers");
   return r.finish(m);
 }
 

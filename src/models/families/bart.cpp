@@ -11,9 +11,9 @@ StackSpec read_stack(Reader& r, const std::string& name, bool marian) {
   StackSpec s;
   s.name = name;
   s.width = r.width("d_model");
-  s.layers = r.layers(Config::Keys(name + "_layers"));
+  const int64_t layers = r.layers(Config::Keys(name + "_layers"));
   s.final_norm = false;
-  BlockSpec& b = s.block;
+  BlockSpec b;
   b.place = NormPlace::kPost;
   AttentionSpec& a = b.attention;
   a.causal = decoder;
@@ -39,6 +39,7 @@ StackSpec read_stack(Reader& r, const std::string& name, bool marian) {
   e.max_positions = marian ? positions : positions + 2;
   e.position_offset = marian ? 0 : 2;
   e.norm = !marian;
+  s.blocks.assign(static_cast<size_t>(layers), b);
   return s;
 }
 

@@ -9,11 +9,11 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
   StackSpec s;
   s.name = "encoder";
   s.width = r.width({"hidden_size", "dim"});
-  s.layers = r.layers({"num_hidden_layers", "n_layers"});
+  const int64_t layers = r.layers({"num_hidden_layers", "n_layers"});
   s.final_norm = false;
-  BlockSpec& b = s.block;
+  BlockSpec b;
   b.place = NormPlace::kPost;
-  b.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
+  s.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
   AttentionSpec& a = b.attention;
   a.causal = false;
   a.heads = a.kv_heads = r.heads({"num_attention_heads", "n_heads"});
@@ -52,6 +52,7 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
   r.unsupported(r.flag_or("is_decoder", false), "is_decoder", "is not supported in an encoder family");
   r.unsupported(r.text_or("position_embedding_type", "absolute") != "absolute", "position_embedding_type",
                 "other than absolute is not supported");
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.encoder = s;
   return m;
 }

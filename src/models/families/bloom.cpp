@@ -11,9 +11,9 @@ Result<ModelSpec> read(const Config& config) {
   StackSpec s;
   s.name = "decoder";
   s.width = r.width({"hidden_size", "n_embed"});
-  s.layers = r.layers({"n_layer", "num_hidden_layers"});
-  BlockSpec& b = s.block;
-  b.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
+  const int64_t layers = r.layers({"n_layer", "num_hidden_layers"});
+  BlockSpec b;
+  s.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
   b.residual_after_norm = r.flag_or("apply_residual_connection_post_layernorm", false);
   AttentionSpec& a = b.attention;
   a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads"});
@@ -34,6 +34,7 @@ Result<ModelSpec> read(const Config& config) {
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   last_token_classifier(r, m);
   r.special_tokens(m, 1, 2, 3);
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.decoder = s;
   return r.finish(m);
 }
@@ -46,7 +47,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {ours + "norm2", theirs + "post_attention_layernorm"},
           {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
            theirs + "self_attention.query_key_value",
-           spec.decoder->block.attention.heads},
+           spec.decoder->first().attention.heads},
           {ours + "attn.o", theirs + "self_attention.dense"},
           {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
           {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},

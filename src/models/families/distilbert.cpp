@@ -8,7 +8,7 @@ Result<ModelSpec> read(const Config& config) {
   Reader r(config);
   ModelSpec m = read_bert_like(r, "distilbert", "DistilBert");
   m.encoder->embedding.types = 0;
-  m.encoder->block.norm.eps = 1e-12f;
+  m.encoder->norm.eps = 1e-12f;
   HeadSpec& h = m.head;
   h.pooler = false;
   h.pool = PoolKind::kFirst;

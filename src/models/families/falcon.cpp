@@ -12,9 +12,9 @@ Result<ModelSpec> read(const Config& config) {
   StackSpec s;
   s.name = "decoder";
   s.width = r.width({"hidden_size", "n_embed"});
-  s.layers = r.layers({"num_hidden_layers", "n_layer"});
-  BlockSpec& b = s.block;
-  b.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
+  const int64_t layers = r.layers({"num_hidden_layers", "n_layer"});
+  BlockSpec b;
+  s.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
   const bool newer = r.flag_or("new_decoder_architecture", false);
   const bool biases = r.flag_or("bias", false);
   b.parallel = newer || r.flag_or("parallel_attn", true);
@@ -47,13 +47,14 @@ Result<ModelSpec> read(const Config& config) {
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   last_token_classifier(r, m);
   r.special_tokens(m, 11, 11, -1);
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.decoder = s;
   return r.finish(m);
 }
 
 std::vector<NameRule> names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
-  const BlockSpec& b = spec.decoder->block;
+  const BlockSpec& b = spec.decoder->first();
   const bool two_norms = b.parallel && !b.shared_norm;
   return {{"decoder.embed.tokens", "transformer.word_embeddings"},
           {ours + "norm1", theirs + (two_norms ? "ln_attn" : "input_layernorm")},

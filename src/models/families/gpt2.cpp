@@ -11,9 +11,9 @@ Result<ModelSpec> read(const Config& config) {
   StackSpec s;
   s.name = "decoder";
   s.width = r.width({"n_embd", "hidden_size"});
-  s.layers = r.layers({"n_layer", "num_hidden_layers"});
-  BlockSpec& b = s.block;
-  b.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
+  const int64_t layers = r.layers({"n_layer", "num_hidden_layers"});
+  BlockSpec b;
+  s.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
   AttentionSpec& a = b.attention;
   a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads"});
   a.head_dim = r.head_dim(s.width, a.heads, "n_head");
@@ -38,6 +38,7 @@ Result<ModelSpec> read(const Config& config) {
   r.unsupported(r.flag_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
                 "is not supported");
   r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.decoder = s;
   return r.finish(m);
 }

@@ -9,10 +9,10 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   StackSpec s;
   s.name = "decoder";
   s.width = r.width("hidden_size");
-  s.layers = r.layers("num_hidden_layers");
-  BlockSpec& b = s.block;
-  b.norm.kind = NormSpec::Kind::kRms;
-  b.norm.eps = r.number_or("rms_norm_eps", d.eps, 0, 1);
+  const int64_t layers = r.layers("num_hidden_layers");
+  BlockSpec b;
+  s.norm.kind = NormSpec::Kind::kRms;
+  s.norm.eps = r.number_or("rms_norm_eps", d.eps, 0, 1);
   AttentionSpec& a = b.attention;
   a.heads = r.heads("num_attention_heads");
   r.kv_heads(a, "num_key_value_heads", a.heads);
@@ -37,6 +37,7 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   last_token_classifier(r, m);
   r.special_tokens(m, 1, 2, -1);
   s.embedding.padding = m.pad;
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.decoder = s;
   return m;
 }

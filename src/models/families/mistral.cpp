@@ -9,9 +9,8 @@ Result<ModelSpec> read(const Config& config) {
   LlamaDefaults d;
   d.max_positions = 131072;
   ModelSpec m = read_llama_like(r, "mistral", "Mistral", d);
-  m.decoder->block.attention.qkv_bias = m.decoder->block.attention.out_bias = false;
-  m.decoder->windows =
-      r.windows(m.decoder->layers, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
+  for (BlockSpec& b : m.decoder->blocks) b.attention.qkv_bias = b.attention.out_bias = false;
+  r.windows(*m.decoder, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
   return r.finish(m);
 }
 

@@ -9,13 +9,15 @@ Result<ModelSpec> read(const Config& config) {
   LlamaDefaults d;
   d.theta = 1e6, d.eps = 1e-5, d.max_positions = 131072;
   ModelSpec m = read_llama_like(r, "mixtral", "Mixtral", d);
-  m.decoder->block.attention.qkv_bias = m.decoder->block.attention.out_bias = false;
-  m.decoder->windows =
-      r.windows(m.decoder->layers, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
-  FeedForwardSpec& f = m.decoder->block.feed_forward;
+  r.windows(*m.decoder, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
+  FeedForwardSpec f = m.decoder->first().feed_forward;
   f.experts = r.integer_or("num_local_experts", 8, 1, 4096);
   f.experts_per_token = r.integer_or("num_experts_per_tok", 2, 1, 4096);
   f.bias = false;
+  for (BlockSpec& b : m.decoder->blocks) {
+    b.attention.qkv_bias = b.attention.out_bias = false;
+    b.feed_forward = f;
+  }
   // transformers adds the loss only when it outputs the router logits.
   if (r.flag_or("output_router_logits", false))
     m.router_loss = r.number_or("router_aux_loss_coef", 0.001, 0, 1e3);

@@ -12,9 +12,9 @@ Result<ModelSpec> read(const Config& config) {
   StackSpec s;
   s.name = "decoder";
   s.width = r.width("hidden_size");
-  s.layers = r.layers("num_hidden_layers");
-  BlockSpec& b = s.block;
-  b.norm.eps = r.number_or("layer_norm_eps", 1e-5, 0, 1);
+  const int64_t layers = r.layers("num_hidden_layers");
+  BlockSpec b;
+  s.norm.eps = r.number_or("layer_norm_eps", 1e-5, 0, 1);
   b.parallel = r.flag_or("use_parallel_residual", true);
   AttentionSpec& a = b.attention;
   a.heads = a.kv_heads = r.heads("num_attention_heads");
@@ -35,6 +35,7 @@ Result<ModelSpec> read(const Config& config) {
   m.head.tied = r.flag_or("tie_word_embeddings", false);
   last_token_classifier(r, m);
   r.special_tokens(m, 0, 2, -1);
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.decoder = s;
   return r.finish(m);
 }
@@ -46,7 +47,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {ours + "norm2", theirs + "post_attention_layernorm"},
           {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
            theirs + "attention.query_key_value",
-           spec.decoder->block.attention.heads},
+           spec.decoder->first().attention.heads},
           {ours + "attn.o", theirs + "attention.dense"},
           {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
           {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},

@@ -12,11 +12,11 @@ Result<ModelSpec> read(const Config& config) {
   StackSpec s;
   s.name = "decoder";
   s.width = r.width("hidden_size");
-  s.layers = r.layers("num_hidden_layers");
-  BlockSpec& b = s.block;
+  const int64_t layers = r.layers("num_hidden_layers");
+  BlockSpec b;
   const bool before = r.flag_or("do_layer_norm_before", true), biases = r.flag_or("enable_bias", true);
   b.place = before ? NormPlace::kPre : NormPlace::kPost;
-  b.norm.affine = r.flag_or("layer_norm_elementwise_affine", true);
+  s.norm.affine = r.flag_or("layer_norm_elementwise_affine", true);
   AttentionSpec& a = b.attention;
   a.heads = a.kv_heads = r.heads("num_attention_heads");
   a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
@@ -44,6 +44,7 @@ Result<ModelSpec> read(const Config& config) {
   last_token_classifier(r, m);
   r.special_tokens(m, 2, 2, 1);
   s.embedding.padding = m.pad;
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.decoder = s;
   return r.finish(m);
 }

@@ -12,27 +12,27 @@ ModelSpec read_common(Reader& r, const char* family, const char* model) {
   StackSpec& s = *m.decoder;
   const bool slides = r.flag_or("use_sliding_window", false);
   const int64_t window = slides ? r.integer_or("sliding_window", 4096, 0, int64_t{1} << 40) : 0;
-  s.windows = r.windows(s.layers, window, "none");
+  r.windows(s, window, "none");
   if (slides && !r.has("layer_types"))  // the older rule: full attention in the first layers
-    for (int64_t i = r.integer_or("max_window_layers", 28, 0, 4096); i < s.layers; ++i)
-      s.windows[static_cast<size_t>(i)] = window;
+    for (int64_t i = r.integer_or("max_window_layers", 28, 0, 4096); i < s.layers(); ++i)
+      s.blocks[static_cast<size_t>(i)].attention.window = window;
   return m;
 }
 
 Result<ModelSpec> read2(const Config& config) {
   Reader r(config);
   ModelSpec m = read_common(r, "qwen2", "Qwen2");
-  m.decoder->block.attention.qkv_bias = true;
-  m.decoder->block.attention.out_bias = false;
+  for (BlockSpec& b : m.decoder->blocks) b.attention.qkv_bias = true, b.attention.out_bias = false;
   return r.finish(m);
 }
 
 Result<ModelSpec> read3(const Config& config) {
   Reader r(config);
   ModelSpec m = read_common(r, "qwen3", "Qwen3");
-  m.decoder->block.attention.qk_norm = true;
-  if (!r.has("head_dim")) {
-    AttentionSpec& a = m.decoder->block.attention;
+  for (BlockSpec& b : m.decoder->blocks) {
+    AttentionSpec& a = b.attention;
+    a.qk_norm = true;
+    if (r.has("head_dim")) continue;
     a.head_dim = 128;
     a.scale = 1.0f / std::sqrt(128.0f);
     a.rope = r.rope(a.head_dim, 10000.0, m.max_positions);

@@ -9,10 +9,9 @@ StackSpec read_stack(Reader& r, const char* name, int64_t layers, bool decoder) 
   StackSpec s;
   s.name = name;
   s.width = r.width("d_model");
-  s.layers = layers;
-  BlockSpec& b = s.block;
-  b.norm.kind = NormSpec::Kind::kRms;
-  b.norm.eps = r.number_or("layer_norm_epsilon", 1e-6, 0, 1);
+  BlockSpec b;
+  s.norm.kind = NormSpec::Kind::kRms;
+  s.norm.eps = r.number_or("layer_norm_epsilon", 1e-6, 0, 1);
   AttentionSpec& a = b.attention;
   a.causal = decoder;
   a.heads = a.kv_heads = r.heads("num_heads");
@@ -40,6 +39,7 @@ StackSpec read_stack(Reader& r, const char* name, int64_t layers, bool decoder) 
   b.feed_forward.width = r.integer("d_ff", 1, int64_t{1} << 20);
   s.embedding.vocab = r.vocab("vocab_size");
   s.embedding.width = s.width;
+  s.blocks.assign(static_cast<size_t>(layers), b);
   return s;
 }
 
@@ -86,8 +86,8 @@ void add_stack(std::vector<NameRule>& rules, const std::string& stack, bool gate
 
 std::vector<NameRule> names(const ModelSpec& spec) {
   std::vector<NameRule> rules = {{"encoder.embed.tokens", "shared"}};
-  add_stack(rules, "encoder", spec.encoder->block.feed_forward.gated, false);
-  add_stack(rules, "decoder", spec.decoder->block.feed_forward.gated, true);
+  add_stack(rules, "encoder", spec.encoder->first().feed_forward.gated, false);
+  add_stack(rules, "decoder", spec.decoder->first().feed_forward.gated, true);
   rules.emplace_back("head.lm", "lm_head");
   return rules;
 }

@@ -10,10 +10,10 @@ ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool d
   StackSpec s;
   s.name = "encoder";
   s.width = r.width("hidden_size");
-  s.layers = r.layers("num_hidden_layers");
+  const int64_t layers = r.layers("num_hidden_layers");
   s.record_before_norm = true;
-  BlockSpec& b = s.block;
-  b.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
+  BlockSpec b;
+  s.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
   AttentionSpec& a = b.attention;
   a.causal = false;
   a.heads = a.kv_heads = r.heads("num_attention_heads");
@@ -39,6 +39,7 @@ ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool d
     m.head.labels = r.labels();
   m.head.pooler = m.head.kind == HeadKind::kNone;
   m.initializer_range = r.number_or("initializer_range", 0.02, 0, 1e3);
+  s.blocks.assign(static_cast<size_t>(layers), b);
   m.encoder = s;
   return m;
 }

@@ -158,14 +158,14 @@ Json model_json(const ServedModel& model) {
   const StackSpec& stack = spec.main();
   Json out = {{"name", model.name},
               {"architecture", spec.architecture},
-              {"layers", stack.layers},
-              {"heads", stack.block.attention.heads},
-              {"kv_heads", stack.block.attention.kv_heads},
+              {"layers", stack.layers()},
+              {"heads", stack.first().attention.heads},
+              {"kv_heads", stack.first().attention.kv_heads},
               {"width", stack.width},
               {"vocab", spec.vocab},
-              {"experts", stack.block.feed_forward.experts},
+              {"experts", stack.routed() ? stack.routed()->experts : 0},
               {"kinds", Json::array()}};
-  if (spec.encoder) out["kinds"].push_back("encoder"), out["encoder_layers"] = spec.encoder->layers;
+  if (spec.encoder) out["kinds"].push_back("encoder"), out["encoder_layers"] = spec.encoder->layers();
   if (spec.decoder) out["kinds"].push_back("decoder");
   if (spec.encoder && spec.decoder) out["kinds"].push_back("cross");
   return out;
@@ -233,8 +233,8 @@ Result<Json> look_inside(const LookRequest& request, const ServedModel& served, 
   if (request.attention)
     out["attention"] =
         attention_json(request, request.of == "cross" ? asked.cross_attentions : asked.attentions);
-  if (request.routing && spec.main().block.feed_forward.experts > 0)
-    out["routing"] = routing_json(record, spec.main().block.feed_forward);
+  if (const FeedForwardSpec* routed = spec.main().routed(); request.routing && routed)
+    out["routing"] = routing_json(record, *routed);
   return out;
 }
 

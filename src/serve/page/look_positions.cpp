@@ -43,7 +43,7 @@ Json t5_json(Context& ctx, const Parameter& table, const AttentionSpec& spec) {
 
 Json look_positions(Context& ctx, const Model& model, const StackSpec& stack, int64_t tokens) {
   Json out = Json::array();
-  const AttentionSpec& a = stack.block.attention;
+  const AttentionSpec& a = stack.first().attention;
   if (stack.embedding.positions != PositionKind::kNone)
     if (const Parameter* table = model.parameters().find(stack.name + ".embed.positions.weight"))
       if (Json json = table_json(ctx, *table, stack.embedding); !json.is_null())

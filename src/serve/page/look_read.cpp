@@ -54,21 +54,21 @@ Status check_attention(LookRequest& request, const ModelSpec& spec) {
   if (!fits) return error_at("attention_of", "the model has no {} attention", quote(request.of));
   const StackSpec& stack = request.of == "encoder" ? *spec.encoder : *spec.decoder;
   for (const int64_t layer : request.layers)
-    if (layer < 0 || layer >= stack.layers)
-      return error_at("layers", "there is no layer {}; the model has {}", layer, stack.layers);
+    if (layer < 0 || layer >= stack.layers())
+      return error_at("layers", "there is no layer {}; the model has {}", layer, stack.layers());
   if (request.layers.empty())
-    for (int64_t i = 0; i < stack.layers; ++i) request.layers.push_back(i);
+    for (int64_t i = 0; i < stack.layers(); ++i) request.layers.push_back(i);
   const auto size = [](const std::vector<int64_t>& ids) { return static_cast<int64_t>(ids.size()); };
   const int64_t rows = request.of == "encoder" || !spec.encoder ? size(request.source) : size(request.target);
   const int64_t keys = request.of == "decoder" && spec.encoder ? size(request.target) : size(request.source);
   // Cross-attention also computes the decoder's self-attention map.
-  const int64_t values = size(request.layers) * stack.block.attention.heads * rows * std::max(rows, keys);
+  const int64_t values = size(request.layers) * stack.first().attention.heads * rows * std::max(rows, keys);
   if (values > kLookValues)
     return error_of(
         Error::Kind::kLimit, "layers",
         "attention of {} layers, {} heads and {} x {} tokens has more than {} values; ask for fewer "
         "layers or a shorter text",
-        request.layers.size(), stack.block.attention.heads, rows, keys, kLookValues);
+        request.layers.size(), stack.first().attention.heads, rows, keys, kLookValues);
   return Done{};
 }
 
