@@ -42,7 +42,7 @@ TEST_F(ContextTest, IsRefusedUnlessSaidOtherwise) {
                             options(ContextPolicy::kError, 50));
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().kind, Error::Kind::kLimit);
-  EXPECT_NE(got.error().text().find("--context-policy"), std::string::npos) << got.error().text();
+  EXPECT_NE(got.error().text().find("`context_policy`"), std::string::npos) << got.error().text();
 }
 
 // The oldest half is forgotten, and the rest is a new text: a loop over whole forwards says the same.
