@@ -1,4 +1,4 @@
-// What a server is made of, without a socket: fields, dialects, calls of tools, admission.
+// The parts of a server without a socket: fields, dialects, admission.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -7,7 +7,6 @@
 #include "serve/api/generation_request.h"
 #include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
-#include "serve/api/tool_calls.h"
 #include "serve/gate.h"
 #include "serve/http/body_pool.h"
 #include "serve/request_memory.h"
@@ -53,6 +52,11 @@ TEST(ServeApi, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user"}]})")), "messages[0].content");
   EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})")),
             "messages[0].content[0].type");
+  // Errors of the layers below name the fields of the request, not flags of the command line.
+  const auto request = completion(R"({"prompt":"a","min_tokens":8,"max_tokens":4})");
+  ASSERT_FALSE(request.ok());
+  EXPECT_EQ(ApiError::of(request.error()).message, "min_tokens: (8) exceeds max_tokens (4)");
+  EXPECT_EQ(place_of(completion(R"({"prompt":"a","min_tokens":8,"max_tokens":4})")), "min_tokens");
   EXPECT_EQ(place_of(completion("{}")), "prompt");
   EXPECT_EQ(place_of(completion(R"({"prompt":[[1],[-1]]})")), "prompt[1]");
   EXPECT_EQ(place_of(completion(R"({"prompt":"a","suffix":"b","echo":true})")), "echo");
@@ -86,46 +90,6 @@ TEST(ServeApi, TellsBytesThatAreNoTextAsJson) {
   EXPECT_EQ(tokens[1]["bytes"], Json::array({0xC3}));
   EXPECT_EQ(tokens[2]["token"], "");
   EXPECT_EQ((*reply)["usage"]["total_tokens"], 5);
-}
-
-// However the text is cut, the same text and calls come out.
-void expect_calls(const std::string& text, const std::string& rest, const std::vector<std::string>& calls) {
-  for (const size_t step : {size_t{1}, size_t{3}, text.size()}) {
-    ToolCallReader reader({"f", "g"}, true);
-    std::string shown;
-    std::vector<std::string> got;
-    const auto take = [&](const AnswerPiece& piece) {
-      shown += piece.text;
-      for (const ToolCall& call : piece.calls) got.push_back(call.name + call.arguments);
-    };
-    for (size_t i = 0; i < text.size(); i += step) take(reader.push(text.substr(i, step)));
-    take(reader.finish());
-    EXPECT_EQ(shown, rest) << text << " by " << step;
-    EXPECT_EQ(got, calls) << text << " by " << step;
-  }
-}
-
-TEST(ToolCalls, AreFoundInTheStylesOfTemplates) {
-  expect_calls("plain <b>text</b> {", "plain <b>text</b> {", {});
-  expect_calls(
-      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n"
-      "<tool_call>{\"name\":\"g\"}</tool_call>",
-      "", {"f{\"a\":1}", "g{}"});
-  expect_calls("I look. <tool_call>{\"name\":\"f\",\"arguments\":\"{}\"}</tool_call> \nthen", "I look. then",
-               {"f{}"});
-  expect_calls("{\"name\": \"f\", \"parameters\": {\"a\": [2]}}", "", {"f{\"a\":[2]}"});
-  expect_calls("[TOOL_CALLS] [{\"name\":\"f\",\"arguments\":{}},{\"name\":\"g\",\"arguments\":{}}]", "",
-               {"f{}", "g{}"});
-  expect_calls("<function=g>{\"x\": true}</function>", "", {"g{\"x\":true}"});
-  expect_calls("<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}", "",
-               {"f{\"a\":1}"});  // cut off at the end
-}
-
-TEST(ToolCalls, OfUnknownToolsStayText) {
-  for (const std::string text :
-       {"<tool_call>{\"name\":\"h\"}</tool_call>", "{\"name\":\"h\",\"parameters\":{}}", "{\"answer\": 42}",
-        "<tool_call>{broken", "<function=f>[1]</function>", "[1, 2]", "[{"})
-    expect_calls(text, text, {});
 }
 
 TEST(Gate, LetsInAsManyAsItHasPlaces) {
