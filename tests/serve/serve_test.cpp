@@ -79,7 +79,7 @@ TEST(ServeApi, ReadsConversationsForTemplates) {
   EXPECT_EQ(m[3]["tool_call_id"], "1");
 }
 
-TEST(ServeApi, TellsBytesThatAreNoTextAsJson) {
+TEST(ServeApi, WritesInvalidUtf8AsValidJson) {
   const auto request = chat(R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})");
   ASSERT_TRUE(request.ok());
   WholeAnswer answer;
@@ -92,7 +92,7 @@ TEST(ServeApi, TellsBytesThatAreNoTextAsJson) {
   EXPECT_EQ((*reply)["usage"]["total_tokens"], 5);
 }
 
-TEST(Gate, LetsInAsManyAsItHasPlaces) {
+TEST(Gate, AdmitsUpToItsLimit) {
   Gate gate(2);
   auto a = gate.enter(), b = gate.enter();
   EXPECT_TRUE(a && b && gate.full());
@@ -105,7 +105,7 @@ TEST(Gate, LetsInAsManyAsItHasPlaces) {
   EXPECT_TRUE(gate.enter());
 }
 
-TEST(Workers, DoWhatIsPosted) {
+TEST(Workers, RunPostedItems) {
   std::atomic<int> done{0};
   {
     Workers workers(2);
@@ -115,7 +115,7 @@ TEST(Workers, DoWhatIsPosted) {
   EXPECT_EQ(done, 100);
 }
 
-TEST(FairQueue, CallersTakeTurnsAndSmallWorkGoesFirst) {
+TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   FairQueue<int> queue;
   const auto all = [](const std::string&) { return true; };
   for (int i = 0; i < 6; ++i) queue.push("greedy", 5 << 20, i);
@@ -123,8 +123,8 @@ TEST(FairQueue, CallersTakeTurnsAndSmallWorkGoesFirst) {
   queue.push("modest", 5 << 20, 200);
   std::vector<int> order;
   while (const auto next = queue.pop(all)) order.push_back(next->second);
-  // The small one before the large ones of its caller; the other caller second in line; the oldest in
-  // between.
+  // The small item goes before the large ones of its caller; the other caller is second; the oldest item is
+  // in between.
   EXPECT_EQ(order, (std::vector<int>{100, 200, 0, 1, 2, 3, 4, 5}));
   EXPECT_TRUE(queue.empty());
 
@@ -150,7 +150,7 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
   for (int i = 0; i < 10; ++i) workers.post({[&] { ++done; }, "a", 10});
   for (int i = 0; i < 5000 && done < 10; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(done, 10) << "short work waits behind long work";
-  // Of two long threads one is left for other callers.
+  // One of the two long threads is reserved for other callers.
   std::atomic<bool> other{false};
   workers.post({[&] { other = true; }, "b", 1 << 20, true});
   for (int i = 0; i < 5000 && !other; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -158,7 +158,7 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
   let_go = true;
 }
 
-TEST(Workers, DropWhatNobodyWaitsFor) {
+TEST(Workers, DropItemsOfDisconnectedClients) {
   const auto gone = std::make_shared<std::atomic<bool>>(true);
   std::atomic<int> ran{0}, kept{0};
   {
@@ -174,7 +174,7 @@ TEST(Workers, DropWhatNobodyWaitsFor) {
   EXPECT_EQ(kept, 1);
 }
 
-TEST(Moderations, FlagWhatALabelHoldsAgainstAText) {
+TEST(Moderations, FlagByLabelAndThreshold) {
   const auto flagged = [](std::vector<double> row, const std::vector<std::string>& labels, bool multi) {
     return moderation_json({std::move(row)}, labels, multi, "m", "1")["results"][0]["flagged"].get<bool>();
   };
@@ -193,7 +193,7 @@ Json kept_response(const std::string& id, const Json& previous) {
   return {{"id", id}, {"output", {{{"type", "message"}, {"text", id}}}}, {"previous_response_id", previous}};
 }
 
-TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
+TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
   ResponseStore store(8);  // two for each owner
   store.keep("me", kept_response("a", nullptr), Json::array({1}));
   store.keep("me", kept_response("b", "a"), Json::array({2}));
@@ -214,7 +214,7 @@ TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
   EXPECT_EQ(gap.error().place, "previous_response_id");
 }
 
-TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
+TEST(ResponseStore, LimitsItsBytes) {
   ResponseStore store(1000, 16000);  // 4000 bytes for each owner
   for (int i = 0; i < 100; ++i)
     store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
@@ -226,7 +226,7 @@ TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
   EXPECT_TRUE(store.response("me", "99").ok());
 }
 
-TEST(ResponseStore, OneOwnerDoesNotPushOutAnother) {
+TEST(ResponseStore, OneOwnerDoesNotEvictAnother) {
   ResponseStore store(8);
   store.keep("me", kept_response("mine", nullptr), Json::array({1}));
   for (int i = 0; i < 100; ++i)
@@ -246,10 +246,10 @@ TEST(ReadBody, IsLinearInTheNumberOfKeys) {
   EXPECT_EQ(dump(*few), R"({"b":1,"d":[null]})");
 }
 
-// Bytes that the allocator has handed out and not got back.
+// Bytes that are allocated and not freed.
 int64_t allocated() { return static_cast<int64_t>(::mallinfo2().uordblks + ::mallinfo2().hblkhd); }
 
-TEST(RequestMemory, TheEstimateOfJsonIsAnUpperBound) {
+TEST(RequestMemory, JsonEstimateIsAnUpperBound) {
   if (test::kSanitized) GTEST_SKIP() << "the sanitizer has its own allocator";
   const auto repeated = [](const char* piece, int count) {
     std::string out = "[";
@@ -273,7 +273,7 @@ TEST(RequestMemory, TheEstimateOfJsonIsAnUpperBound) {
   }
 }
 
-TEST(RequestMemory, RefusesWhatDoesNotFit) {
+TEST(RequestMemory, RejectsWhatDoesNotFit) {
   RequestMemory memory(1000);
   {
     RequestMemory::Share one(memory), two(memory);
@@ -293,7 +293,7 @@ TEST(RequestMemory, RefusesWhatDoesNotFit) {
   EXPECT_EQ(memory.held(), 0);
 }
 
-TEST(BodyPool, GivesEachCallerAShareAndEachConnectionAFewBytes) {
+TEST(BodyPool, LimitsCallersAndReservesBytesPerConnection) {
   using Full = BodyPool::Share::Full;
   BodyPool pool(1000);
   const size_t free = BodyPool::kFree;
