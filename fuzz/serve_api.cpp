@@ -1,14 +1,14 @@
 // Bodies of requests in every dialect: an error that names a place, or a GenerationRequest within its bounds
-// that can be told.
+// whose answer can be written.
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 
+#include "llm/tool_calls.h"
 #include "serve/api/fields.h"
 #include "serve/api/generation_request.h"
 #include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
-#include "serve/api/tool_calls.h"
 #include "serve/page/look.h"
 #include "target.h"
 
@@ -54,11 +54,11 @@ FUZZ_TARGET(serve_api) {
   }
   // Calls: however the text is cut, no byte is lost that is not part of one.
   ToolCallReader whole({"f", "name"}, true), cut({"f", "name"}, true);
-  AnswerPiece one = whole.push(text), rest = whole.finish();
+  TextWithCalls one = whole.push(text), rest = whole.finish();
   std::string pieces;
   size_t calls = 0;
   for (const char c : text) {
-    const AnswerPiece piece = cut.push(std::string(1, c));
+    const TextWithCalls piece = cut.push(std::string(1, c));
     pieces += piece.text, calls += piece.calls.size();
   }
   const AnswerPiece last = cut.finish();

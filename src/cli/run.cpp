@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "base/option_names.h"
+
 namespace makar {
 
 size_t terminal_width() {
@@ -32,7 +34,7 @@ std::optional<int> parse_or_exit(Options& options, const std::vector<std::string
 }
 
 int report(const Error& error) {
-  fmt::print(stderr, "makar: {}\n", error.text());
+  fmt::print(stderr, "makar: {}\n", options_as_flags(error.text()));
   return 1;
 }
 

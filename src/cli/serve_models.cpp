@@ -21,7 +21,7 @@ constexpr int64_t kUsefulTokens = 2048;  // the smallest useful cache, unless th
 
 int64_t machine_bytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE); }
 
-// "NAME=PATH", or a path that names the model itself. A path may hold a '=' too.
+// "NAME=PATH", or only a path, whose last component is the name. A path may contain '=' too.
 ModelEntry named(const std::string& choice) {
   const size_t equals = choice.find('=');
   if (equals == choice.npos || is_there(choice)) return {model_name(choice), choice, {}};
@@ -32,8 +32,8 @@ bool is_model(const fs::path& path) {
   return path.extension() == ".gguf" ? is_file(path.string()) : is_there((path / "config.json").string());
 }
 
-// What a model's configuration alone says: how many labels it gives to texts, whether it writes text. A
-// configuration that cannot be read gives its error when the model is loaded.
+// Reads from the configuration, without loading the model, its number of classes and whether it generates
+// text. Errors in the configuration are reported when the model is loaded.
 void read_kind(ModelEntry& entry) {
   const auto spec = [&]() -> Result<ModelSpec> {
     MAKAR_TRY(const Config config, Config::read(entry.path));
@@ -101,7 +101,8 @@ Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
   for (ModelEntry& entry : out) {
     if (is_there((fs::path(entry.path) / "config.json").string())) read_kind(entry);
     if (!take(entry.name))
-      return error_at("--add-model", "the name {} is given twice; say NAME=PATH", quote(entry.name));
+      return error_at("--add-model", "the name {} is given twice; choose another with NAME=PATH",
+                      quote(entry.name));
     for (const std::string& adapter : entry.adapters)
       if (!take(adapter)) return error_at("--lora-modules", "the name {} is given twice", quote(adapter));
   }
@@ -113,8 +114,8 @@ int64_t ServedModelOptions::request_memory() const {
   return static_cast<int64_t>(engine.mem_budget * 1e6) / 6;
 }
 
-// Several models share the budget: each takes half of what the others leave, so that one more fits, or all of
-// it where half is too little. A single model takes all.
+// Several models share the memory budget: each takes half of what the others leave, so that one more fits, or
+// all of it if half is too little. A single model takes the whole budget.
 ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, bool alone) const {
   return [this, &device, &turns, alone](const ModelEntry& entry,
                                         int64_t reserved) -> Result<std::shared_ptr<ActiveModel>> {
@@ -127,10 +128,10 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     if (flags.mem_budget == 0 && !alone) flags.mem_budget = static_cast<double>(machine_bytes()) / 2e6;
     MAKAR_TRY(MemoryBudget budget, flags.budget());
     if (budget.bytes > 0) budget.bytes = std::max<int64_t>(budget.bytes - reserved, 1);
-    CpuDevice loading(static_cast<int>(model.threads));  // the other engines step meanwhile
+    CpuDevice loading(static_cast<int>(model.threads));  // the engines of other models keep running
     MAKAR_TRY(LanguageModel language, open_model(own, loading, budget));
     if (!language.has_tokenizer())
-      return error_of(Error::Kind::kNotFound, entry.path, "has no tokenizer; a server needs one");
+      return error_of(Error::Kind::kNotFound, entry.path, "has no tokenizer, which serving needs");
     SpeculationOptions drafts;
     if (entry.path == resolve_model(model.model)) {
       drafts = speculation;
@@ -155,7 +156,7 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     EngineOptions options = *fitted;
     if (reserved > 0 && !enough(options))
       return error_of(Error::Kind::kLimit, entry.path,
-                      "the other models leave memory for {} cache pages only", options.max_pages);
+                      "the other models leave memory for only {} cache pages", options.max_pages);
     options.max_branches = parallel;
     MAKAR_TRY(const EmbedOptions embed, embed_options(entry.path, language));
     MAKAR_TRY(ServedModel served,

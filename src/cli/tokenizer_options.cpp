@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/file.h"
+#include "base/option_names.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -133,7 +134,7 @@ bool print_out(std::string_view text) {
 }
 
 std::string error_line(const Error& error, size_t line) {
-  return Json{{"error", {{"message", to_valid_utf8(error.text())}, {"line", line}}}}.dump() + "\n";
+  return Json{{"error", {{"message", to_valid_utf8(options_as_fields(error.text()))}, {"line", line}}}}.dump() + "\n";
 }
 
 }  // namespace makar

@@ -154,7 +154,8 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
 
 void WeightFiles::add(Safetensors::File file) {
   for (const auto& name : file->names()) {
-    check(where_.emplace(name, files_.size()).second, "a tensor is in two files");
+    const bool added = where_.emplace(name, files_.size()).second;
+    check(added, "a tensor is in two files");
     names_.push_back(name);
   }
   files_.push_back(std::move(file));

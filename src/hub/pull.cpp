@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLargestListing = size_t{64} << 20;
 
-// Git's name of a file: SHA-1 of "blob SIZE\0" and the content.
+// The Git object id of a file: SHA-1 of "blob SIZE\0" and the content.
 Result<std::string> git_sha1_of(const std::string& path) {
   MAKAR_TRY(const std::string bytes, read_file(path));
   const std::string head = fmt::format("blob {}", bytes.size()) + '\0';
@@ -36,7 +36,8 @@ Result<std::string> git_sha1_of(const std::string& path) {
   return hex;
 }
 
-// Whether the file has the size and checksum that the hub gives; what is not given is not checked.
+// Whether the file has the size and the checksum that the hub lists; values that it does not list are not
+// checked.
 Result<bool> is_complete(const std::string& path, const HubFile& file) {
   std::error_code code;
   const auto size = fs::file_size(path, code);
@@ -74,7 +75,7 @@ Status fetch_file(const std::string& url, const std::string& target, const HubFi
     if (!complete) {
       const auto size = fs::file_size(part, code);
       if (!code && size < file.size) {
-        last = error_of(Error::Kind::kIo, url, "{} of {} bytes arrived", size, file.size);
+        last = error_of(Error::Kind::kIo, url, "only {} of {} bytes were received", size, file.size);
         continue;
       }
       fs::remove(part, code);
@@ -89,7 +90,7 @@ Status fetch_file(const std::string& url, const std::string& target, const HubFi
   return last;
 }
 
-// Spaces and other characters of file names in a URL.
+// Percent-encodes a file name for a URL.
 std::string escaped(const std::string& path) {
   std::string out;
   for (const unsigned char c : path)
@@ -107,7 +108,7 @@ Result<Pulled> pull_url(const HubSource& source, const std::string& folder, cons
   HubFile file;
   file.path = name;
   PullOptions own = options;
-  own.token.clear();  // the token is the hub's
+  own.token.clear();  // the token belongs to the hub, not to other hosts
   if (is_file(out.path)) {
     out.present.push_back(name);
   } else {
@@ -123,7 +124,8 @@ Result<Pulled> pull_url(const HubSource& source, const std::string& folder, cons
 
 std::string offline_advice(const HubSource& source, const std::string& folder, const std::string& endpoint) {
   if (source.repository.empty())
-    return fmt::format("Without a network: download it elsewhere and copy it to {}/", folder);
+    return fmt::format("Without a network: download the files on another machine and copy them to {}/",
+                       folder);
   return fmt::format(
       "Without access to {}: set HF_ENDPOINT to a mirror or https_proxy to a proxy, or download the files of "
       "{} on another machine and copy them to {}",

@@ -28,7 +28,7 @@ Result<EarlyStop> parse_early_stop(const std::string& name) {
   if (name == "no" || name == "false") return EarlyStop::kNo;
   if (name == "yes" || name == "true") return EarlyStop::kYes;
   if (name == "never") return EarlyStop::kNever;
-  return error_at("--early-stopping", "expected no, yes or never, got '{}'", name);
+  return error_at("`early_stopping`", "expected no, yes or never, got '{}'", name);
 }
 
 BeamJob::BeamJob(BeamRequest request)

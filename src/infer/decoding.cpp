@@ -40,27 +40,27 @@ Status check_decoding(const Decoding& o) {
   MAKAR_CHECK_OK(check_number_options(o, decoding_options()));
   MAKAR_CHECK_OK(check_sampler(o.sampler));
   if (o.min_new_tokens > o.max_new_tokens)
-    return error_at("--min-tokens", "({}) exceeds --max-tokens ({})", o.min_new_tokens, o.max_new_tokens);
+    return error_at("`min_tokens`", "({}) exceeds `max_tokens` ({})", o.min_new_tokens, o.max_new_tokens);
   if (o.beams > 1 && o.answers > o.beams)
-    return error_at("--answers", "({}) exceeds --beams ({})", o.answers, o.beams);
+    return error_at("`n`", "({}) exceeds `beams` ({})", o.answers, o.beams);
   if (o.beams % o.beam_groups != 0)
-    return error_at("--beam-groups", "{} beams cannot be split into {} equal groups", o.beams, o.beam_groups);
+    return error_at("`beam_groups`", "{} beams cannot be split into {} equal groups", o.beams, o.beam_groups);
   if (o.beam_groups == 1 && o.diversity_penalty > 0)
-    return error_at("--diversity-penalty", "needs groups of beams; set --beam-groups");
+    return error_at("`diversity_penalty`", "needs groups of beams; set `beam_groups`");
   if (o.best_of > 0 && o.best_of < o.answers)
-    return error_at("--best-of", "({}) is less than --answers ({})", o.best_of, o.answers);
+    return error_at("`best_of`", "({}) is less than `n` ({})", o.best_of, o.answers);
   if (o.penalty_alpha > 0 && (o.sampler.top_k < 1 || o.sampler.top_k > 256))
-    return error_at("--penalty-alpha",
-                    "ranks the --top-k most probable tokens; set --top-k to 1 to 256, such as 4");
+    return error_at("`penalty_alpha`",
+                    "ranks the `top_k` most probable tokens; set `top_k` to 1 to 256, such as 4");
   if (o.penalty_alpha > 0 && o.answers > 1)
-    return error_at("--penalty-alpha", "contrastive search is deterministic and gives one answer, not {}",
+    return error_at("`penalty_alpha`", "contrastive search is deterministic and gives one answer, not {}",
                     o.answers);
   const int methods = (o.beams > 1 ? 1 : 0) + (o.penalty_alpha > 0 ? 1 : 0) + (o.best_of > 0 ? 1 : 0);
-  if (methods > 1) return error_at("options", "--beams, --penalty-alpha and --best-of exclude each other");
+  if (methods > 1) return error_at("options", "`beams`, `penalty_alpha` and `best_of` exclude each other");
   if (o.stop_below > 0 && (o.beams > 1 || o.penalty_alpha > 0))
-    return error_at("--stop-below", "does not apply to beam search or contrastive search");
+    return error_at("`stop_below`", "does not apply to beam search or contrastive search");
   if (o.logprobs >= 0 && o.beams > 1)
-    return error_at("--logprobs", "beam search scores whole answers, not tokens");
+    return error_at("`logprobs`", "beam search scores whole answers, not tokens");
   return Done{};
 }
 
@@ -90,12 +90,12 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
   const int64_t length = static_cast<int64_t>(prompt.size());
   if (too_long(length))
     return error_of(Error::Kind::kLimit, "prompt",
-                    "has {} tokens, the context holds {}; shorten the prompt or set --context-policy", length,
+                    "has {} tokens, the context holds {}; shorten the prompt or set `context_policy`", length,
                     size);
   if (too_long((both ? 1 : length) + o.max_new_tokens - 1))
-    return error_of(Error::Kind::kLimit, "--max-tokens",
-                    "{} prompt tokens and {} new tokens exceed the context of {}; lower --max-tokens or set "
-                    "--context-policy",
+    return error_of(Error::Kind::kLimit, "`max_tokens`",
+                    "{} prompt tokens and {} new tokens exceed the context of {}; lower `max_tokens` or set "
+                    "`context_policy`",
                     length, o.max_new_tokens, size);
   return Done{};
 }

@@ -182,7 +182,7 @@ void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<Sc
     std::erase_if(scheduled, [&](const ScheduledRows& p) { return p.job == &job; });
     job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
                               "{} tokens need more than the {} pages of {} tokens there are; raise "
-                              "--mem-budget or ask for less",
+                              "`mem_budget` or ask for less",
                               tokens, cache_.max_pages(), KvCache::kPageRows));
   }
 }

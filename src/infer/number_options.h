@@ -90,7 +90,8 @@ Status check_number_options(const T& target, std::span<const NumberOption<T>> ta
     const double value =
         std::visit([&](auto field) { return static_cast<double>(target.*field); }, option.field);
     if (value >= option.low && value <= option.high) continue;
-    return error_at(option.keys().front(), "must be from {} to {}, got {}", option.low, option.high, value);
+    return error_at("`" + option.keys().front() + "`", "must be from {} to {}, got {}", option.low,
+                    option.high, value);
   }
   return Done{};
 }

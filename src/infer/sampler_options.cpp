@@ -87,7 +87,7 @@ Status check_sampler(const SamplerOptions& options) {
   MAKAR_CHECK_OK(check_number_options(options, sampler_options()));
   for (const auto& [id, bias] : options.logit_bias)
     if (!(std::fabs(bias) <= 1e6))
-      return error_at("logit_bias", "of token {} must be within 1e6, got {}", id, bias);
+      return error_at("`logit_bias`", "of token {} must be within 1e6, got {}", id, bias);
   return Done{};
 }
 

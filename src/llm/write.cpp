@@ -24,15 +24,15 @@ const char* name(Finish finish) {
 Status check_generation(const WriteOptions& o) {
   MAKAR_CHECK_OK(check_decoding(o));
   if (o.speculation.draft_tokens < 1 || o.speculation.draft_tokens > 64)
-    return error_at("--draft-max", "must be 1 to 64, got {}", o.speculation.draft_tokens);
+    return error_at("`draft_max`", "must be 1 to 64, got {}", o.speculation.draft_tokens);
   if (o.mbr != 0 && (o.mbr < 2 || o.mbr > 1024))
-    return error_at("--mbr", "must be 2 to 1024 answers, or 0 for off; got {}", o.mbr);
+    return error_at("`mbr`", "must be 2 to 1024 answers, or 0 for off; got {}", o.mbr);
   if (o.mbr > 0 && (o.beams > 1 || o.penalty_alpha > 0 || o.best_of > 0))
-    return error_at("--mbr", "compares sampled answers; it excludes --beams, --penalty-alpha and --best-of");
+    return error_at("`mbr`", "compares sampled answers; it excludes `beams`, `penalty_alpha` and `best_of`");
   if (o.mbr > 0 && o.mbr < o.answers)
-    return error_at("--mbr", "({}) is less than --answers ({})", o.mbr, o.answers);
+    return error_at("`mbr`", "({}) is less than `n` ({})", o.mbr, o.answers);
   if (o.constraint && (o.ignore_eos || o.min_new_tokens > 0))
-    return error_at(o.ignore_eos ? "--ignore-eos" : "--min-tokens",
+    return error_at(o.ignore_eos ? "`ignore_eos`" : "`min_tokens`",
                     "excludes grammars: a constrained answer ends where it is complete");
   if (o.constraint && (o.beams > 1 || o.penalty_alpha > 0))
     return error_at("options", "beam search and contrastive search support no grammar; sample instead");
@@ -62,7 +62,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding));
   if (options.mbr > 0) decoding.answers = options.mbr;
   if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
-    return error_at("mbr_metric", "embedding needs a model that embeds; give it with --mbr-model");
+    return error_at("mbr_metric", "embedding needs a model that embeds; give it with `mbr_model`");
   const int64_t drawn = std::max(decoding.answers, decoding.best_of);
 
   std::unique_ptr<TextGeneration> w(new TextGeneration(engine, options));

@@ -60,7 +60,7 @@ Result<Mix> Mix::find(const std::string& name, const GgufModel& model) {
   for (const Row& row : kMixes)
     if (low == row.name) mix.name_ = low, mix.base_ = row.base, mix.more_ = row.more;
   if (mix.name_.empty())
-    return error_at("--type", "unknown type '{}'; expected one of {}{}", name, fmt::join(mix_names(), ", "),
+    return error_at("`type`", "unknown type '{}'; expected one of {}{}", name, fmt::join(mix_names(), ", "),
                     did_you_mean(low, mix_names()));
   const std::string arch = model.fields.text("general.architecture").value_or("");
   mix.falcon_ = arch == "falcon";

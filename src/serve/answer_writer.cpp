@@ -1,18 +1,9 @@
 #include "serve/answer_writer.h"
 
-#include <algorithm>
-
+#include "base/utf8.h"
 #include "infer/score_job.h"
 
 namespace makar {
-namespace {
-
-size_t characters(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-}  // namespace
 
 // One prompt in the engine: scored first if it is echoed with log-probabilities, then continued.
 class AnswerWriter::PromptTask : public EngineTask {
@@ -162,24 +153,24 @@ void AnswerWriter::emit(std::string bytes) {
 }
 
 // Moves the tokens that begin inside the text sent so far into the piece.
-void AnswerWriter::report_covered(AnswerState& line, AnswerPiece& piece) {
+void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
   size_t taken = 0;
-  for (const GeneratedToken& token : line.pending) {
-    if (line.token_bytes >= line.text_bytes) break;
-    piece.text_offsets.push_back(line.characters);
-    const std::string text = line.decoder->push(static_cast<uint32_t>(token.id));
-    line.token_bytes += text.size(), line.characters += characters(text);
+  for (const GeneratedToken& token : state.pending) {
+    if (state.token_bytes >= state.text_bytes) break;
+    piece.text_offsets.push_back(state.characters);
+    const std::string text = state.decoder->push(static_cast<uint32_t>(token.id));
+    state.token_bytes += text.size(), state.characters += count_code_points(text);
     piece.tokens.push_back(token);
     ++taken;
   }
-  line.pending.erase(line.pending.begin(), line.pending.begin() + static_cast<int64_t>(taken));
+  state.pending.erase(state.pending.begin(), state.pending.begin() + static_cast<int64_t>(taken));
 }
 
-void AnswerWriter::deliver(AnswerState& line, size_t index, AnswerPiece piece) {
-  if (request_.write.logprobs >= 0) report_covered(line, piece);
+void AnswerWriter::deliver(AnswerState& state, size_t index, AnswerPiece piece) {
+  if (request_.write.logprobs >= 0) report_covered(state, piece);
   if (piece.text.empty() && piece.calls.empty() && piece.tokens.empty()) return;
   if (request_.stream) return emit(request_.shape->piece(index, piece));
-  WholeAnswer& whole = line.whole;
+  WholeAnswer& whole = state.whole;
   whole.text += piece.text;
   whole.tokens.insert(whole.tokens.end(), piece.tokens.begin(), piece.tokens.end());
   whole.text_offsets.insert(whole.text_offsets.end(), piece.text_offsets.begin(), piece.text_offsets.end());
@@ -209,7 +200,7 @@ void AnswerWriter::echo(size_t prompt, const std::vector<GeneratedToken>& tokens
     StreamDecoder decoder(model_.language.tokenizer());
     for (const GeneratedToken& token : tokens) {
       piece.text_offsets.push_back(before);
-      before += characters(decoder.push(static_cast<uint32_t>(token.id)));
+      before += count_code_points(decoder.push(static_cast<uint32_t>(token.id)));
     }
   }
   const auto answers = static_cast<size_t>(request_.write.answers);
@@ -231,9 +222,9 @@ void AnswerWriter::token(size_t index, const GeneratedToken& token) {
 
 void AnswerWriter::text(size_t index, const std::string& text) {
   if (!files_intact()) return;
-  AnswerState& line = answers_[index];
-  line.text_bytes += text.size();
-  deliver(line, index, line.reader.push(text));
+  AnswerState& state = answers_[index];
+  state.text_bytes += text.size();
+  deliver(state, index, {state.reader.push(text)});
 }
 
 void AnswerWriter::finished(size_t prompt, WriteResult result) {
@@ -241,18 +232,18 @@ void AnswerWriter::finished(size_t prompt, WriteResult result) {
   const size_t first = prompt * static_cast<size_t>(request_.write.answers);
   usage_.cached += result.reused;
   for (size_t i = 0; i < result.answers.size(); ++i) {
-    AnswerState& line = answers_[first + i];
+    AnswerState& state = answers_[first + i];
     GeneratedText& answer = result.answers[i];
     const auto written = static_cast<int64_t>(answer.tokens.size());
     usage_.completion += written;
-    reply_->count(0, written - line.counted);  // tokens chosen only at the end (best_of, beams)
+    reply_->count(0, written - state.counted);  // tokens chosen only at the end (best_of, beams)
     if (!request_.stream) {
-      line.pending = std::move(answer.tokens);
+      state.pending = std::move(answer.tokens);
       text(first + i, answer.text);
     }
-    deliver(line, first + i, line.reader.finish());
-    line.whole.end = {answer.finish, answer.stop_string, line.reader.calls() > 0};
-    if (request_.stream) emit(request_.shape->end(first + i, line.whole.end));
+    deliver(state, first + i, {state.reader.finish()});
+    state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0};
+    if (request_.stream) emit(request_.shape->end(first + i, state.whole.end));
   }
   prompt_done();
 }
@@ -277,7 +268,7 @@ void AnswerWriter::prompt_done() {
   over_ = true;  // no callback touches the answers from here on
   run_on_worker_([self = shared_from_this()] {
     std::vector<WholeAnswer> answers;
-    for (AnswerState& line : self->answers_) answers.push_back(std::move(line.whole));
+    for (AnswerState& state : self->answers_) answers.push_back(std::move(state.whole));
     HttpResponse response;
     response.body = self->request_.shape->whole(answers, self->usage_) + "\n";
     self->reply_->send(std::move(response));

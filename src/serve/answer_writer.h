@@ -2,7 +2,6 @@
 // client.
 #pragma once
 #include "serve/active_model.h"
-#include "serve/api/tool_calls.h"
 #include "serve/gate.h"
 #include "serve/logged_reply.h"
 
@@ -36,16 +35,16 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
 
   // Called on the engine thread.
   void echo(size_t prompt, const std::vector<GeneratedToken>& tokens);
-  void token(size_t line, const GeneratedToken& token);
-  void text(size_t line, const std::string& text);
+  void token(size_t index, const GeneratedToken& token);
+  void text(size_t index, const std::string& text);
   void finished(size_t prompt, WriteResult result);
   void scored(size_t prompt);
   void failed(const Error& error);
   // Fails the request and returns false if a model file was truncated.
   bool files_intact();
 
-  void deliver(AnswerState& line, size_t index, AnswerPiece piece);
-  void report_covered(AnswerState& line, AnswerPiece& piece);
+  void deliver(AnswerState& state, size_t index, AnswerPiece piece);
+  void report_covered(AnswerState& state, AnswerPiece& piece);
   void prompt_done();
   void emit(std::string bytes);
 

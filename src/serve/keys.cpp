@@ -41,8 +41,8 @@ Result<KeyRing> KeyRing::read(const std::vector<std::string>& given, const std::
   for (const std::string& list : given) {
     std::istringstream keys(list);
     for (std::string key; std::getline(keys, key, ',');)
-      MAKAR_CHECK_OK(ring.add(key, "", false, "--api-key"));
-    if (list.empty()) return error_at("--api-key", "is empty");
+      MAKAR_CHECK_OK(ring.add(key, "", false, "`api_key`"));
+    if (list.empty()) return error_at("`api_key`", "is empty");
   }
   if (file.empty()) return ring;
   MAKAR_TRY(const std::string text, read_file(file, kLargestFile));

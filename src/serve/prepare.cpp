@@ -3,7 +3,7 @@
 #include <random>
 
 #include "llm/infill.h"
-#include "serve/api/tool_calls.h"
+#include "llm/tool_calls.h"
 
 namespace makar {
 namespace {

@@ -58,7 +58,8 @@ std::vector<char32_t> find_newer_code_points() {
   const auto unassigned = Regex::compile("\\p{Cn}");
   check(unassigned.ok(), "PCRE2 has general categories");
   std::vector<Span> matches;
-  check(unassigned->match_all(assigned, matches).ok(), "one character per match needs few steps");
+  const Status matched = unassigned->match_all(assigned, matches);
+  check(matched.ok(), "one character per match needs few steps");
   std::vector<char32_t> out;
   for (const Span& match : matches) out.push_back(decode_utf8(assigned, match.begin).code);
   return out;

@@ -1,4 +1,4 @@
-// Texts longer than a model's positions: refused, cut, or seen through sinks and a window.
+// Texts longer than the model's context: rejected, truncated, or attended through sinks and a window.
 #include "infer/context.h"
 
 #include <gtest/gtest.h>
@@ -36,17 +36,17 @@ class ContextTest : public testing::Test {
   CpuDevice device_{2};
 };
 
-TEST_F(ContextTest, IsRefusedUnlessSaidOtherwise) {
+TEST_F(ContextTest, LongTextsAreRejectedByDefault) {
   const LoadedModel made = llama(2);
   const auto got = generate(*made.model, device_, random_ids(made.model->spec(), 100, 1),
                             options(ContextPolicy::kError, 50));
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().kind, Error::Kind::kLimit);
-  EXPECT_NE(got.error().text().find("--context-policy"), std::string::npos) << got.error().text();
+  EXPECT_NE(got.error().text().find("`context_policy`"), std::string::npos) << got.error().text();
 }
 
-// The oldest half is forgotten, and the rest is a new text: a loop over whole forwards says the same.
-TEST_F(ContextTest, TruncatedTextsAreTextsOfTheirOwn) {
+// Truncation drops the oldest half and recomputes the rest as a new text; compared with full forward passes.
+TEST_F(ContextTest, TruncatedTextsEqualNewTexts) {
   const LoadedModel made = llama(2);
   const Model& model = *made.model;
   constexpr size_t kSize = 120, kNew = 200;
@@ -68,8 +68,8 @@ TEST_F(ContextTest, TruncatedTextsAreTextsOfTheirOwn) {
   }
 }
 
-// In a model of one layer keys and values do not depend on what came before them, so a token sees exactly
-// what it would in a new text of the sinks and the window, at the positions they have there.
+// With one layer, keys and values do not depend on earlier tokens, so a token attends to exactly what it
+// would in a new text made of the sinks and the window.
 TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
   const LoadedModel made = llama(1);
   const Model& model = *made.model;
@@ -94,8 +94,8 @@ TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
   }
 }
 
-// A text without end: the same tokens as ever while it fits, bounded memory, the same bits in any chunks.
-TEST_F(ContextTest, AStreamGoesOnInBoundedMemory) {
+// An unbounded text: the same tokens while it fits, bounded memory, the same bits for any chunk size.
+TEST_F(ContextTest, StreamsRunInBoundedMemory) {
   for (const char* family : {"llama", "bloom", "gemma2"}) {
     const LoadedModel made = small_model(small_config(family));
     const Model& model = *made.model;
@@ -124,7 +124,7 @@ TEST_F(ContextTest, AStreamGoesOnInBoundedMemory) {
   }
 }
 
-TEST_F(ContextTest, SinksNeedPositionsThatAreDistances) {
+TEST_F(ContextTest, SinksNeedRelativePositions) {
   const ContextOptions sinks{ContextPolicy::kSinks, 0, 4};
   for (const char* name : {"small/gpt2", "small/t5", "small/bart", "small/bert"})
     EXPECT_FALSE(check_context(subject(name).model->spec(), sinks).ok()) << name;

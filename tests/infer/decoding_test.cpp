@@ -1,4 +1,4 @@
-// Ways of choosing tokens, each beside a plain loop over whole forwards without a cache.
+// Decoding methods, each compared with a plain loop of full forward passes without a cache.
 #include "infer/decoding.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@ using Ids = std::vector<int64_t>;
 
 class DecodingTest : public testing::Test {
  protected:
-  // The last hidden states of a text, computed at once.
+  // The last hidden states of a text, from one forward pass.
   Tensor states(const Ids& ids) const {
     Inputs in;
     in.source.add(ids);
@@ -65,8 +65,8 @@ class DecodingTest : public testing::Test {
   const Ids prompt_ = random_ids(model_.spec(), 12, 4);
 };
 
-// Groups of one beam each are greedy searches that avoid what the ones before have just written.
-TEST_F(DecodingTest, GroupsOfOneAvoidEachOther) {
+// Groups of one beam are greedy searches that avoid the tokens that earlier groups chose at the same step.
+TEST_F(DecodingTest, GroupsOfOneBeamAvoidEachOther) {
   constexpr size_t kGroups = 3, kTokens = 7;
   constexpr double kPenalty = 1.5;
   std::vector<Ids> texts(kGroups, prompt_);
@@ -97,8 +97,8 @@ TEST_F(DecodingTest, GroupsOfOneAvoidEachOther) {
   }
 }
 
-// Without a penalty a group does not see the others: each finds what a search of its width finds.
-TEST_F(DecodingTest, GroupsWithoutAPenaltyAreSearchesOfTheirWidth) {
+// Without a penalty groups are independent: each equals a beam search of its width.
+TEST_F(DecodingTest, GroupsWithoutPenaltyEqualSeparateSearches) {
   const auto alone = run(std::make_shared<BeamJob>(beams(2, 1, 0)));
   const auto groups = run(std::make_shared<BeamJob>(beams(6, 3, 0)));
   ASSERT_EQ(alone.size(), 2u);
@@ -109,7 +109,7 @@ TEST_F(DecodingTest, GroupsWithoutAPenaltyAreSearchesOfTheirWidth) {
   }
 }
 
-TEST_F(DecodingTest, ALargePenaltyKeepsFirstTokensApart) {
+TEST_F(DecodingTest, LargePenaltyMakesFirstTokensDiffer) {
   std::map<int64_t, int> first;
   BeamRequest r = beams(4, 4, 1e5);
   r.stop = {};
@@ -117,7 +117,7 @@ TEST_F(DecodingTest, ALargePenaltyKeepsFirstTokensApart) {
   EXPECT_EQ(first.size(), 4u);
 }
 
-TEST_F(DecodingTest, ContrastiveSearchIsItsDefinition) {
+TEST_F(DecodingTest, ContrastiveSearchEqualsItsDefinition) {
   constexpr double kAlpha = 0.6;
   constexpr size_t kTop = 4, kTokens = 10;
   const auto unit = [](const Tensor& states, int64_t row) {
@@ -163,7 +163,7 @@ TEST_F(DecodingTest, ContrastiveSearchIsItsDefinition) {
   EXPECT_NE(*generate(model_, device_, prompt_, o), text) << "the penalty has to matter here";
 }
 
-TEST_F(DecodingTest, TheBestOfSeveralIsTheMostProbableOfThem) {
+TEST_F(DecodingTest, BestOfKeepsTheMostProbableAnswer) {
   GenerateOptions o;
   o.max_new_tokens = 8, o.sampler.temperature = 1.2, o.answers = 2, o.best_of = 6;
   const auto got = generate_all(model_, device_, prompt_, o);
@@ -184,7 +184,7 @@ TEST_F(DecodingTest, TheBestOfSeveralIsTheMostProbableOfThem) {
   EXPECT_EQ((*got)[1], all[1].second);
 }
 
-TEST_F(DecodingTest, AnUnsureTokenEndsTheAnswer) {
+TEST_F(DecodingTest, LowProbabilityTokenEndsTheAnswer) {
   Decoding o;
   o.max_new_tokens = 40, o.sampler.temperature = 1;
   const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();
@@ -203,13 +203,13 @@ TEST_F(DecodingTest, AnUnsureTokenEndsTheAnswer) {
   EXPECT_EQ(got.finish, Finish::kUnsure);
 }
 
-TEST_F(DecodingTest, AnswersEndAfterTheirLeastLengthOrNotByAnId) {
+TEST_F(DecodingTest, MinTokensAndIgnoreEos) {
   Decoding o;
   o.max_new_tokens = 24, o.sampler.temperature = 1;
   const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();
   const std::vector<int64_t> ends = {full[1], full[9]};
   ASSERT_EQ(run(make_job(model_, {}, prompt_, o, ends))[0].finish, Finish::kStop);
-  // It goes on after what would have ended it, with the same tokens.
+  // It continues after the stop id, with the same tokens.
   Decoding ignores = o;
   ignores.ignore_eos = true;
   EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
@@ -236,7 +236,7 @@ TEST_F(DecodingTest, AnswersEndAfterTheirLeastLengthOrNotByAnId) {
   }
 }
 
-TEST_F(DecodingTest, TimeEndsAnswersWithWhatThereIs) {
+TEST_F(DecodingTest, DeadlineEndsAnswersEarly) {
   WriteRequest shared;
   shared.prompt = prompt_, shared.max_new_tokens = 30;
   shared.deadline = WriteRequest::Clock::now() - std::chrono::seconds(1);
@@ -252,7 +252,7 @@ TEST_F(DecodingTest, TimeEndsAnswersWithWhatThereIs) {
   ended(std::make_shared<ContrastiveJob>(ContrastiveRequest{shared}));
 }
 
-TEST_F(DecodingTest, WhatExcludesEachOtherIsSaid) {
+TEST_F(DecodingTest, ConflictingOptionsAreErrors) {
   const auto refused = [](auto&& change) {
     Decoding o;
     change(o);

@@ -1,5 +1,5 @@
-// The engine's promise: what a request gets does not depend on what runs beside it, on chunks, pages, reuse,
-// being put off, guesses or threads. Random mixes of requests, each compared to the bit with itself alone.
+// The engine's contract: the results of a request do not depend on other requests, chunk sizes, pages, prefix
+// reuse, preemption, drafts or threads. Random mixes of requests, each compared bit for bit with a run alone.
 #include "infer/engine.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@
 namespace makar {
 namespace {
 
-// Everything a job says, as numbers that can be compared to the bit.
+// All results of a job as numbers that can be compared bit for bit.
 std::vector<double> transcript(const Job& job) {
   std::vector<double> said;
   if (job.error) return {-1};
@@ -43,7 +43,7 @@ std::vector<double> transcript(const Job& job) {
   return said;
 }
 
-// Adapters of random numbers on every layer, for requests to choose among.
+// Random adapters on every layer, which requests select.
 void offer_adapters(Model& model, size_t count) {
   uint64_t seed = 0;
   model.each_linear([&](const std::string& name, Linear& linear) {
@@ -63,7 +63,7 @@ void offer_adapters(Model& model, size_t count) {
   });
 }
 
-// Numbers for a trial, from one seed.
+// Random numbers of a trial, from one seed.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : rng_(seed, Purpose::kSynthetic) {}
@@ -90,7 +90,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     return job;
   }
 
-  // Prompts begin alike, so that there are prefixes to share. An encoder reads them where there is one.
+  // Prompts have common prefixes to share. In an encoder-decoder, the encoder reads them.
   std::shared_ptr<Job> random_request(Dice& dice, bool guesses) {
     const ModelSpec& spec = model_.spec();
     const int64_t room = longest(spec), kind = dice.roll(0, 8);
@@ -147,7 +147,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     return std::make_shared<SampleJob>(r);
   }
 
-  // What a cache keeps and what is in sight decide the numbers, and nothing else does.
+  // Only the cache dtypes and the context policy may change the results.
   EngineOptions random_numbers(Dice& dice) const {
     EngineOptions o;
     const DType types[] = {DType::kF32, DType::kF16, DType::kQ8_0};
@@ -220,7 +220,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
   int64_t preempted_ = 0, reused_ = 0;
 };
 
-TEST_P(EngineTrials, AnyMixGivesEachRequestWhatItGetsAlone) {
+TEST_P(EngineTrials, MixedRequestsEqualSeparateRuns) {
   const char* slow = std::getenv("MAKAR_SLOW");
   const bool main = std::string(GetParam()) == "small/llama";
   const uint64_t trials = slow && *slow == '1' ? (main ? 1000 : 200) : (main ? 60 : 12);
@@ -230,8 +230,8 @@ TEST_P(EngineTrials, AnyMixGivesEachRequestWhatItGetsAlone) {
   if (!model_.spec().encoder) EXPECT_GT(reused_, 0) << "no trial shared a prefix";
 }
 
-// More answers than the cache has room for run in waves: the later ones wait or are put off.
-TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
+// More answers than the cache can hold: later ones wait or are preempted.
+TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
   const ModelSpec& spec = model_.spec();
   if (!spec.decoder) GTEST_SKIP() << "reads only";
   const auto text = random_ids(spec, 30, 3);
@@ -275,7 +275,7 @@ TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
   ASSERT_TRUE(job->error.has_value()) << "not even one answer has room";
 }
 
-// Rotary positions, experts, sliding windows, distances as a bias, two stacks, an encoder by itself.
+// Rotary positions, experts, sliding windows, relative position bias, encoder-decoder, encoder only.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
                                          "small/bart", "small/bert"),
@@ -286,8 +286,8 @@ class EngineTest : public EngineTrials {
   EngineTest() : EngineTrials("small/llama") {}
 };
 
-// With one place for all, whoever matters more does not wait for the end of a long answer.
-TEST_F(EngineTest, TheLessImportantGivesUpItsPlace) {
+// With a single slot, a request of higher priority does not wait for the end of a long answer.
+TEST_F(EngineTest, HigherPriorityPreemptsLower) {
   const auto ask = [](int64_t tokens, int64_t answers, int64_t priority) {
     SampleRequest r;
     r.prompt = {4, 9, 6}, r.max_new_tokens = tokens, r.answers = answers;
@@ -318,8 +318,8 @@ TEST_F(EngineTest, TheLessImportantGivesUpItsPlace) {
   EXPECT_EQ(transcript(*patient), transcript(*undisturbed));
 }
 
-// A text that is read whole (for embeddings or scores) takes no more of a step than a prompt does.
-TEST_F(EngineTest, ALongReadDelaysNoShortRequest) {
+// A text to embed or score is computed in chunks like a prompt.
+TEST_F(EngineTest, LongReadDoesNotDelayShortRequests) {
   EngineOptions o;
   o.step_tokens = 8, o.decode_step_seconds = o.prompt_step_seconds = 100;
   Engine engine(model_, device_, o);
@@ -343,7 +343,7 @@ TEST_F(EngineTest, ALongReadDelaysNoShortRequest) {
   EXPECT_TRUE(read->done() && scored->done());
 }
 
-// Allows everything, and is not ready for a few steps before each token.
+// Allows every token, and is not ready for a few steps before each.
 class LateConstraint : public Constraint {
  public:
   explicit LateConstraint(int late) : late_(late) {}
@@ -359,9 +359,9 @@ class LateConstraint : public Constraint {
   int late_, asked_ = 0;
 };
 
-// A sequence whose mask is computed elsewhere is left out of the steps; the others go on, and all get the
+// A sequence whose mask is still being computed is skipped; the others continue, and all results are the
 // same.
-TEST_F(EngineTest, ASequenceThatWaitsForItsMaskHoldsUpNoOther) {
+TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
   const auto request = [](uint64_t seed, int late) {
     SampleRequest r;
     r.prompt = {4, 9, 6}, r.max_new_tokens = 10, r.logprobs = 1;
@@ -393,10 +393,10 @@ TEST_F(EngineTest, ASequenceThatWaitsForItsMaskHoldsUpNoOther) {
   EXPECT_EQ(transcript(*plain), alone(3));
 }
 
-TEST(StepPacer, FindsTheRowsThatFitATime) {
+TEST(StepPacer, FindsTheRowsThatFitATimeLimit) {
   StepPacer pacer;
   EXPECT_EQ(pacer.rows_within(0.1), StepPacer::kFirstRows);
-  // A machine that takes 2 ms a row and 10 ms a step.
+  // A machine that takes 2 ms per row and 10 ms per step.
   const auto seconds = [](int64_t rows) { return 0.010 + 0.002 * static_cast<double>(rows); };
   for (int i = 0; i < 20; ++i) pacer.computed(pacer.rows_within(0.1), seconds(pacer.rows_within(0.1)));
   EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
@@ -408,7 +408,7 @@ TEST(StepPacer, FindsTheRowsThatFitATime) {
   EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
 }
 
-TEST_F(EngineTest, GuessesSaveStepsAndChangeNothing) {
+TEST_F(EngineTest, DraftsSaveStepsAndChangeNothing) {
   SampleRequest r;
   r.prompt = {4, 9, 6, 4, 9, 6, 4, 9, 6, 4, 9};
   r.max_new_tokens = 60;
@@ -427,9 +427,9 @@ TEST_F(EngineTest, GuessesSaveStepsAndChangeNothing) {
   EXPECT_LE(guessed, plain);
 }
 
-// A model that guesses for itself is always right, so steps are saved for certain; drawn tokens are guessed
-// less well.
-TEST_F(EngineTest, AModelsGuessesSaveStepsAndChangeNothing) {
+// A model that drafts for itself is always right with greedy decoding, so steps are saved for certain;
+// sampled tokens are predicted less well.
+TEST_F(EngineTest, DraftModelSavesStepsAndChangesNothing) {
   for (const double temperature : {0.0, 0.9}) {
     SampleRequest r;
     r.prompt = random_ids(model_.spec(), 20, 5);
@@ -454,7 +454,7 @@ TEST_F(EngineTest, AModelsGuessesSaveStepsAndChangeNothing) {
   }
 }
 
-TEST_F(EngineTest, TheScoreOfATextIsTheTrainersLoss) {
+TEST_F(EngineTest, ScoreOfATextEqualsTheTrainingLoss) {
   const auto ids = random_ids(model_.spec(), 150, 3);
   const auto job = std::make_shared<ScoreJob>(ids, 1);
   EngineOptions chunks;
@@ -470,7 +470,7 @@ TEST_F(EngineTest, TheScoreOfATextIsTheTrainersLoss) {
     ASSERT_EQ(job->scores()[i].chosen, want.f32()[static_cast<int64_t>(i) * want.dim(1) + ids[i + 1]]) << i;
 }
 
-TEST_F(EngineTest, TooFewPagesIsAnErrorOfThatRequestAlone) {
+TEST_F(EngineTest, TooFewPagesFailsOnlyThatRequest) {
   EngineOptions o;
   o.max_pages = 1;
   Engine engine(model_, device_, o);

@@ -1,4 +1,4 @@
-// Grammars in GBNF, masks against plain acceptance, and hostile grammars within their limits.
+// GBNF grammars, masks compared with token-by-token acceptance, limits for hostile grammars.
 #include "infer/grammar/grammar.h"
 
 #include <gtest/gtest.h>
@@ -51,8 +51,8 @@ TEST(Gbnf, ErrorsNameThePlace) {
       {"rot ::= \"a\"", "no rule 'root'"},
       {"root ::= itm\nitem ::= \"a\"", "did you mean 'item'"},
       {"root ::= \"a", "closing quote"},
-      {"root ::= (\"a\"", "no ')'"},
-      {"root ::= [a", "no ']'"},
+      {"root ::= (\"a\"", "no closing ')'"},
+      {"root ::= [a", "no closing ']'"},
       {"root = \"a\"", "expected '::='"},
       {"root ::= \"a\"\nroot ::= \"b\"", "defined twice"},
       {"root ::= \"a\" )", "end of the line"},
@@ -71,8 +71,8 @@ TEST(Gbnf, ErrorsNameThePlace) {
   }
 }
 
-// The mask of every state met must be what trying each token gives.
-TEST(GrammarMask, IsWhatTryingEveryTokenGives) {
+// The mask of every state must equal the result of trying each token.
+TEST(GrammarMask, EqualsTryingEveryToken) {
   const auto tokens = test_vocabulary();
   const TokenTrie trie(tokens, {0});
   const Result<Grammar> grammars[] = {
@@ -111,7 +111,7 @@ TEST(GrammarMask, IsWhatTryingEveryTokenGives) {
   }
 }
 
-TEST(GrammarState, CopiesGoTheirOwnWays) {
+TEST(GrammarState, CopiesAreIndependent) {
   const Grammar grammar = gbnf(kPalindrome);
   GrammarState a(grammar);
   ASSERT_TRUE(a.accept("ab"));
@@ -139,7 +139,7 @@ TEST(GrammarState, TokensWithoutBytesAreNeverAllowed) {
   EXPECT_TRUE(std::isinf(logits[2]) && logits[1] == 1.0f);
 }
 
-// One grammar, many tries: masks do not mix.
+// One grammar with several tries: their masks are separate.
 TEST(GrammarState, EachVocabularyHasItsOwnMasks) {
   const Grammar grammar = gbnf("root ::= [ab]+");
   const std::vector<std::string> first = {"a", "c"}, second = {"c", "b"};
@@ -154,7 +154,7 @@ TEST(GrammarState, EachVocabularyHasItsOwnMasks) {
   }
 }
 
-TEST(HostileGrammar, IsBoundedAndSaysSo) {
+TEST(HostileGrammar, LimitsAreErrors) {
   std::string deep = "root ::= ";
   for (int i = 0; i < 100000; ++i) deep += "(";
   std::string chain;  // each rule doubles the one before
@@ -174,7 +174,7 @@ TEST(HostileGrammar, IsBoundedAndSaysSo) {
     const auto grammar = Grammar::from_gbnf(text);
     if (!grammar.ok()) EXPECT_LT(grammar.error().text().size(), 500u);
   }
-  // Texts of exponential length are no problem of the automaton.
+  // Exponentially long texts need no large automaton.
   EXPECT_TRUE(Grammar::from_gbnf(chain + "r60 ::= \"a\"\nroot ::= r0").ok());
   std::string regex = "a";
   for (int i = 0; i < 12; ++i) regex = "(" + regex + "){1000}";
@@ -191,11 +191,11 @@ TEST(HostileGrammar, IsBoundedAndSaysSo) {
   EXPECT_TRUE(GrammarState(*many).accept("{\"k4"));
 }
 
-TEST(HostileGrammar, AmbiguityAndDepthMeetALimitAndNotTheMachine) {
+TEST(HostileGrammar, AmbiguityAndDepthAreLimited) {
   const auto tokens = test_vocabulary();
   const TokenTrie trie(tokens, {0});
   std::vector<uint64_t> mask(trie.words());
-  // Each "a" may be read in any of the ways to place brackets: the stacks are many.
+  // Each "a" has as many parses as there are ways to place brackets.
   GrammarState ways(gbnf("root ::= \"a\" root root | \"a\""));
   bool going = true;
   for (int i = 0; i < 3000 && going; ++i) going = ways.accept("a");

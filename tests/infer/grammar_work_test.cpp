@@ -1,5 +1,5 @@
-// What compiling a grammar costs: linear in its text, counted, and ended by the budget of the request. Each
-// text below once took seconds or minutes.
+// The cost of compiling a grammar: linear in its text, counted, and limited by the request's work budget.
+// Each text below once took seconds or minutes.
 #include <gtest/gtest.h>
 
 #include <ctime>
@@ -98,14 +98,14 @@ const std::vector<Hostile>& hostile() {
   return all;
 }
 
-// Of this thread: other work on the machine does not count.
+// Processor time of this thread: other work on the machine does not count.
 double cpu_seconds() {
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-TEST(GrammarWork, HostileGrammarsEndSoonAndWithTheirBudget) {
+TEST(GrammarWork, HostileGrammarsStayWithinTheirBudget) {
   constexpr double kMost = 5;  // seconds; they take one at most, the quadratic forms took 7 to 100
   for (const Hostile& h : hostile()) {
     const double start = cpu_seconds();
@@ -137,8 +137,8 @@ bool matches(const Result<Grammar>& grammar, std::string_view text) {
   return state.accept(text) && state.may_end();
 }
 
-// The quick ways build the same languages.
-TEST(GrammarWork, ClassesInAnyOrderHoldTheSameCharacters) {
+// The fast paths build the same languages.
+TEST(GrammarWork, ClassesDoNotDependOnOrder) {
   const auto set = Grammar::from_regex("[zyxc-ea-bx\\u{d000}-\\u{e100}q]+");
   ASSERT_TRUE(set.ok());
   for (const char* in : {"a", "b", "c", "d", "e", "q", "x", "y", "z", "\xed\x9f\xbf", "\xee\x80\x80"})
@@ -146,7 +146,7 @@ TEST(GrammarWork, ClassesInAnyOrderHoldTheSameCharacters) {
   for (const char* out : {"f", "p", "r", "w", "{", "\xc3\xa9"}) EXPECT_FALSE(matches(set, out)) << out;
 }
 
-TEST(GrammarWork, AllOfManyPartsHoldsAllOfThem) {
+TEST(GrammarWork, AllOfEnforcesEveryPart) {
   const auto numbers = Grammar::from_json_schema(
       R"({"allOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},
           {"properties":{"a":{"minimum":5}}},{"properties":{"a":{"maximum":7},"b":{"type":"null"}}},
@@ -169,7 +169,7 @@ TEST(GrammarWork, AllOfManyPartsHoldsAllOfThem) {
   EXPECT_FALSE(matches(values, "1"));
 }
 
-TEST(GrammarWork, ReferencesAreFollowedThroughLargeObjectsAndEscapes) {
+TEST(GrammarWork, ReferencesWorkInLargeObjectsAndWithEscapes) {
   std::string defs = listed(100, ",", [](int i) { return fmt::format(R"("d{}":{{"const":{}}})", i, i); });
   const auto one = Grammar::from_json_schema(R"({"$ref":"#/$defs/d77","$defs":{)" + defs + "}}");
   ASSERT_TRUE(one.ok()) << one.error().text();

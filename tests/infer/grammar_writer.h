@@ -1,4 +1,4 @@
-// Texts written at random through the masks of a grammar.
+// Random texts generated under the masks of a grammar.
 #pragma once
 #include <bit>
 #include <optional>
@@ -10,8 +10,8 @@
 
 namespace makar {
 
-// Tokens as a byte-level vocabulary has them: all bytes, pieces of JSON, words, halves of characters. Id 0 is
-// the end token.
+// Tokens like those of a byte-level vocabulary: all bytes, pieces of JSON, words, parts of characters. Id 0
+// is the end token.
 inline std::vector<std::string> test_vocabulary() {
   std::vector<std::string> out = {""};
   for (int b = 0; b < 256; ++b) out.push_back(std::string(1, static_cast<char>(b)));
@@ -71,7 +71,7 @@ inline std::vector<std::string> test_vocabulary() {
                             "x1",
                             "000"})
     out.push_back(piece);
-  // Longer than kAlikeBytes, after which masks are found in another way.
+  // Longer than kAlikeBytes, beyond which masks are computed differently.
   for (const size_t n : {25, 40, 90}) {
     out.push_back(std::string(n, 'a'));
     out.push_back(std::string(n, 'b') + "\xC3\xA9");
@@ -85,7 +85,7 @@ struct GrammarText {
   bool ended = false;  // by the end token, or because nothing else may follow
 };
 
-// Chooses the end where it is allowed with a chance that grows, so that most texts come to one.
+// Chooses the end token, where it is allowed, with growing probability, so that most texts end.
 inline GrammarText write_text(const Grammar& grammar, const TokenTrie& trie,
                               const std::vector<std::string>& tokens, uint64_t seed, size_t longest = 300) {
   const Rng rng(seed, Purpose::kSynthetic);

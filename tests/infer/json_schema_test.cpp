@@ -1,4 +1,4 @@
-// Documents written through the masks of JSON schemas, judged by a validator that knows nothing of grammars.
+// Documents generated under the masks of JSON schemas, checked by an independent validator.
 #include <gtest/gtest.h>
 
 #include "infer/grammar_writer.h"
@@ -44,7 +44,7 @@ const char* const kSchemas[] = {
 
 class JsonSchemaTest : public testing::TestWithParam<const char*> {};
 
-TEST_P(JsonSchemaTest, WhatIsWrittenIsValid) {
+TEST_P(JsonSchemaTest, GeneratedDocumentsAreValid) {
   static const auto tokens = test_vocabulary();
   static const TokenTrie trie(tokens, {0});
   const auto grammar = Grammar::from_json_schema(GetParam());
@@ -73,7 +73,7 @@ bool takes(const char* schema, const char* text) {
   return state.accept(text) && state.may_end();
 }
 
-TEST(JsonSchema, TakesWhatIsValidInTheUsualStyles) {
+TEST(JsonSchema, AcceptsTheUsualFormatting) {
   const char* any = "{}";
   for (const char* text : {"1", "-0.5e+10", "\"\\ud83d\\ude00 \\/ \\u00e9\"", "[]", "[ 1, 2 ]",
                            "{\n  \"a\": [\n    1,\n    2\n  ]\n}", "{\"a\":{\"b\":null}}", "true"})
@@ -121,7 +121,7 @@ TEST(JsonSchema, NumbersStopAtTheirBounds) {
       }
 }
 
-TEST(JsonSchema, FormatsAreWhatTheyAreCalled) {
+TEST(JsonSchema, FormatsAreEnforced) {
   const auto format = [](const char* name, const char* text) {
     return takes(fmt::format(R"({{"type":"string","format":"{}"}})", name).c_str(),
                  fmt::format("\"{}\"", text).c_str());
@@ -136,7 +136,7 @@ TEST(JsonSchema, FormatsAreWhatTheyAreCalled) {
   EXPECT_TRUE(format("uri", "https://example.org/a/b?c=d#e"));
 }
 
-TEST(JsonSchema, SaysWhatItDoesNotEnforce) {
+TEST(JsonSchema, UnsupportedKeywordsAreErrors) {
   const auto grammar = Grammar::from_json_schema(
       R"({"properties":{"a":{"type":"integer","multipleOf":3},"b":{"type":"array","uniqueItems":true},"c":{"type":"number","maximum":1e30}},"patternProperties":{}})");
   ASSERT_TRUE(grammar.ok());
@@ -146,7 +146,7 @@ TEST(JsonSchema, SaysWhatItDoesNotEnforce) {
   EXPECT_EQ(grammar->not_enforced(), want);
 }
 
-TEST(JsonSchema, BadSchemasAreErrorsWithAPlace) {
+TEST(JsonSchema, ErrorsNameThePlace) {
   const std::pair<const char*, const char*> cases[] = {
       {"{", "schema"},
       {"[1]", "expected an object"},

@@ -1,4 +1,4 @@
-// A JSON schema validator for tests, written from the standard and apart from the grammar.
+// A JSON schema validator for tests, written from the standard and independent of the grammar.
 #pragma once
 #include <cmath>
 #include <regex>

@@ -1,4 +1,4 @@
-// Places found through buckets against places found by sorting everything.
+// Ranking by buckets, compared with a full sort.
 #include "infer/samplers/ranking.h"
 
 #include <gtest/gtest.h>
@@ -70,7 +70,7 @@ TEST_P(RankingTest, CountAndMassAgreeWithASort) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RankingTest, testing::Range(0, static_cast<int>(Kind::kLast)));
 
-TEST(Ranking, ExtremesSeeEveryPlace) {
+TEST(Ranking, ExtremesAreFoundAtEveryIndex) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   for (const size_t n : {1u, 15u, 16u, 17u, 100u})
     for (size_t at = 0; at < n; ++at) {

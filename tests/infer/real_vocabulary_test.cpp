@@ -1,4 +1,4 @@
-// Grammars over the vocabularies of real tokenizers. Skips itself where the assets are not there.
+// Grammars with the vocabularies of real tokenizers. Skipped without the assets.
 #include <gtest/gtest.h>
 
 #include "infer/grammar_writer.h"
@@ -23,7 +23,7 @@ class RealVocabularyTest : public testing::TestWithParam<const char*> {
   std::vector<std::string> bytes_;
 };
 
-TEST_P(RealVocabularyTest, TheBytesOfTokensAddUpToTheText) {
+TEST_P(RealVocabularyTest, TokenBytesConcatenateToTheText) {
   const std::string text =
       "{\"name\": \"Zo\xC3\xAB \xF0\x9F\x98\x80\",\n\t\"tags\": [1, 2.50, \"a  b\"]}\n\nThe end.";
   const auto encoded = tokenizer_->encode(text);
@@ -34,7 +34,7 @@ TEST_P(RealVocabularyTest, TheBytesOfTokensAddUpToTheText) {
   EXPECT_EQ(sum, text);
 }
 
-TEST_P(RealVocabularyTest, DocumentsAreValidAndTakenAsTheTokenizerCutsThem) {
+TEST_P(RealVocabularyTest, DocumentsAreValidAndAcceptedAsTokenized) {
   const char* schema =
       R"({"type":"object","properties":{"name":{"type":"string","minLength":1,"maxLength":40},"n":{"type":"integer","minimum":-20,"maximum":4000},"tags":{"type":"array","items":{"enum":["red","green"]},"maxItems":3},"more":{}},"required":["name","n"]})";
   const auto grammar = Grammar::from_json_schema(schema);
@@ -50,7 +50,7 @@ TEST_P(RealVocabularyTest, DocumentsAreValidAndTakenAsTheTokenizerCutsThem) {
     ASSERT_TRUE(document.ok()) << w.text;
     EXPECT_TRUE(validator.valid(*document)) << w.text;
     ++ended;
-    // The tokenizer cuts the same text in its own way; the grammar follows, with the mask at every step.
+    // The tokenizer may split the same text differently; the grammar accepts its tokens too, at every step.
     GrammarState state(*grammar);
     std::vector<uint64_t> mask(trie.words());
     const auto encoded = tokenizer_->encode(w.text);

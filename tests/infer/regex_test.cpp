@@ -1,4 +1,4 @@
-// Regular expressions beside std::regex.
+// Regular expressions, compared with std::regex.
 #include <gtest/gtest.h>
 
 #include <regex>
@@ -61,10 +61,10 @@ TEST_P(RegexTest, AgreesWithStdRegex) {
 
 INSTANTIATE_TEST_SUITE_P(Patterns, RegexTest, testing::ValuesIn(kPatterns));
 
-TEST(Regex, CharactersAreWholeAndWellFormed) {
+TEST(Regex, CharactersAreValidUtf8) {
   const auto grammar = Grammar::from_regex("[^a]");
   ASSERT_TRUE(grammar.ok());
-  // Every encoding of up to three bytes, judged by the definition of UTF-8.
+  // Every encoding of up to three bytes, compared with the definition of UTF-8.
   const auto accepts = [&](const std::string& bytes) {
     GrammarState state(*grammar);
     return state.accept(bytes) && state.may_end();
@@ -84,7 +84,7 @@ TEST(Regex, CharactersAreWholeAndWellFormed) {
   }
 }
 
-TEST(Regex, RangesOfCharactersHaveTheirBorders) {
+TEST(Regex, CharacterRangesIncludeTheirEnds) {
   const std::pair<uint32_t, uint32_t> ranges[] = {{0x7E, 0x81},      {0x7FE, 0x802},       {0xD7FE, 0xE001},
                                                   {0xFFFE, 0x10002}, {0x10FFF0, 0x10FFFF}, {0x123, 0x4567},
                                                   {0xE9, 0x1F600}};
@@ -100,7 +100,7 @@ TEST(Regex, RangesOfCharactersHaveTheirBorders) {
   }
 }
 
-TEST(Regex, WhatIsNotReadIsAnErrorWithAPlace) {
+TEST(Regex, UnsupportedSyntaxIsAnErrorWithAPlace) {
   const std::pair<const char*, const char*> cases[] = {
       {"(a", "no ')'"},         {"a)", "unexpected"},
       {"[a", "no ']'"},         {"*a", "nothing for"},

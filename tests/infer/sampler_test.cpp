@@ -37,7 +37,7 @@ std::vector<float> applied(const SamplerOptions& o, std::vector<float> logits,
   return logits;
 }
 
-TEST(Sampler, GreedyTakesTheFirstOfTheBest) {
+TEST(Sampler, GreedyTakesTheFirstMaximum) {
   EXPECT_EQ(sample(std::vector<float>{1, 5, 5, 2}, {}, 0), 1);
   EXPECT_EQ(sample(std::vector<float>{-kInf, -kInf, -9}, {}, 0), 2);
   auto o = sampling();
@@ -45,7 +45,7 @@ TEST(Sampler, GreedyTakesTheFirstOfTheBest) {
   EXPECT_EQ(sample(std::vector<float>{1, 5, 5, 2}, o, 7), 1);
 }
 
-TEST(Sampler, BrokenLogitsAreAnErrorValue) {
+TEST(Sampler, InvalidLogitsAreAnError) {
   for (auto o : {SamplerOptions{}, sampling(), sampling(0.01)})
     for (const float bad : {std::numeric_limits<float>::quiet_NaN(), kInf}) {
       const auto next = Sampler(o).next(std::vector<float>{1, bad, 2}, {}, 0);
@@ -62,7 +62,7 @@ TEST(Sampler, BrokenLogitsAreAnErrorValue) {
   EXPECT_NE(none.error().text().find("bar every token"), std::string::npos);
 }
 
-TEST(Sampler, DrawsFollowTheProbabilities) {
+TEST(Sampler, SamplesFollowTheProbabilities) {
   const std::vector<float> logits = {0, std::log(2.0f), std::log(4.0f), -kInf, std::log(1.0f)};
   std::map<int64_t, int> seen;
   constexpr int kDraws = 20000;
@@ -72,7 +72,7 @@ TEST(Sampler, DrawsFollowTheProbabilities) {
     EXPECT_NEAR(seen[id] / static_cast<double>(kDraws), share, 0.015);
 }
 
-TEST(Sampler, AllExtremesOfTemperatureAreFinite) {
+TEST(Sampler, ExtremeTemperaturesAreFinite) {
   const auto logits = random_logits(1000, 1, 1e4f);
   const int64_t best = sample(logits, {}, 0);
   EXPECT_EQ(sample(logits, sampling(1e-30), 5), best);
@@ -81,7 +81,7 @@ TEST(Sampler, AllExtremesOfTemperatureAreFinite) {
   EXPECT_EQ(sample(std::vector<float>{3e38f, -3e38f}, sampling(0.1), 0), 0);
 }
 
-// Every truncation at large vocabularies, beside its plain definition on a full sort.
+// Every truncation at large vocabularies, compared with its definition on a full sort.
 TEST(Sampler, TruncationsEqualTheirDefinitions) {
   const size_t n = 5000;
   const auto logits = random_logits(n, 9);
@@ -116,7 +116,7 @@ TEST(Sampler, TruncationsEqualTheirDefinitions) {
   EXPECT_EQ(applied(o, logits)[p[above - 2].second], -kInf);
 }
 
-TEST(Sampler, XtcHappensAsOftenAsAsked) {
+TEST(Sampler, XtcAppliesWithItsProbability) {
   auto o = sampling();
   o.xtc_probability = 0.3, o.xtc_threshold = 0.1;
   int excluded = 0;
@@ -124,7 +124,7 @@ TEST(Sampler, XtcHappensAsOftenAsAsked) {
   EXPECT_NEAR(excluded / 2000.0, 0.3, 0.05);
 }
 
-TEST(Sampler, PenaltiesCountWhatTheySay) {
+TEST(Sampler, PenaltiesCountOccurrences) {
   SamplerOptions o;
   o.presence_penalty = 0.5, o.frequency_penalty = 0.25;
   const std::vector<int64_t> tokens = {3, 0, 1, 1, 1, 0, 99, -4};  // ids from outside are passed over
@@ -142,7 +142,7 @@ TEST(Sampler, PenaltiesCountWhatTheySay) {
   EXPECT_EQ(applied(o, {1, 2, 3}), (std::vector<float>{2, 2, -97}));
 }
 
-// The definition of DRY, place by place.
+// The definition of DRY, position by position.
 std::vector<float> plain_dry(std::vector<float> logits, const std::vector<int64_t>& t,
                              const SamplerOptions& o) {
   const auto breaks = [&](int64_t id) {
@@ -201,7 +201,7 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearTau) {
   EXPECT_TRUE(Sampler(o).next(std::vector<float>(50, 1.0f), {}, 0).ok());
 }
 
-TEST(Sampler, CopiesGoOnAlike) {
+TEST(Sampler, CopiesContinueEqually) {
   auto o = sampling();
   o.mirostat = 2;
   Sampler a(o);
@@ -211,8 +211,8 @@ TEST(Sampler, CopiesGoOnAlike) {
   for (uint64_t i = 10; i < 20; ++i) EXPECT_EQ(*a.next(logits, {}, i), *b.next(logits, {}, i));
 }
 
-// Each drawn token must be one that apply() left.
-TEST(Sampler, NextStaysInsideWhatApplyLeaves) {
+// Each sampled token must be one that apply() kept.
+TEST(Sampler, NextChoosesAmongTheTokensThatApplyKeeps) {
   const Rng rng(11, Purpose::kSynthetic);
   for (uint64_t trial = 0; trial < 200; ++trial) {
     const auto r = rng.bits(trial);

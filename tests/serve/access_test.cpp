@@ -1,4 +1,4 @@
-// Keys and limits, with a clock of the test's own.
+// Keys and limits, with a fake clock.
 #include "serve/access.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = RateLimit::Clock;
 
-TEST(RateLimit, FillsUpEvenly) {
+TEST(RateLimit, RefillsEvenly) {
   RateLimit limit({60, 0});
   const Clock::time_point start{};
   for (int i = 0; i < 60; ++i) EXPECT_FALSE(limit.take("a", start)) << i;
@@ -30,7 +30,7 @@ TEST(RateLimit, FillsUpEvenly) {
   EXPECT_EQ(after_a_day, 60);  // no more than a minute's worth is saved up
 }
 
-TEST(RateLimit, TokensMayLeaveADebt) {
+TEST(RateLimit, TokensMayExceedTheAllowanceOnce) {
   RateLimit limit({0, 600});
   const Clock::time_point start{};
   EXPECT_FALSE(limit.take("a", start));
@@ -47,7 +47,7 @@ TEST(RateLimit, TokensMayLeaveADebt) {
   EXPECT_EQ(headers[2].second, "30s");
 }
 
-TEST(RateLimit, ForgetsCallersWhoHaveAllTheirAllowance) {
+TEST(RateLimit, DropsCallersWithAFullAllowance) {
   RateLimit limit({1, 0});
   const Clock::time_point start{};
   for (int i = 0; i < 30000; ++i) EXPECT_FALSE(limit.take(std::to_string(i), start + i * 10ms));
@@ -61,7 +61,7 @@ TEST(RateLimit, IsOffByDefault) {
   EXPECT_TRUE(limit.headers("a").empty());
 }
 
-TEST(KeyRing, KnowsItsKeysByName) {
+TEST(KeyRing, FindsKeysByName) {
   const auto ring = KeyRing::read({"one,two", "three"}, "");
   ASSERT_TRUE(ring.ok());
   for (const char* key : {"one", "two", "three"}) {

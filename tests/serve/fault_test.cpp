@@ -1,4 +1,4 @@
-// What must not happen, made to happen: a step that hangs, a step that throws, weights that are not numbers.
+// Injected faults: a step that hangs, a step that throws, weights that are NaN.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr int64_t kPoison = 300;  // a token whose embedding is not a number, where there is one
 
-// The golden llama with a tokenizer of letters.
+// The golden llama with a tokenizer of single letters.
 class TinyModel {
  public:
   explicit TinyModel(bool poisoned) {
@@ -121,7 +121,7 @@ class Served {
   std::optional<Service> service_;
 };
 
-// Throws where a task is asked to: in done(), or in finish() and in the fail() that follows.
+// Throws where configured: in done(), or in finish() and in the fail() that follows.
 class ThrowingTask : public EngineTask {
  public:
   enum class Where { kBegin, kDone, kFinishAndFail, kRelease };
@@ -143,7 +143,7 @@ class ThrowingTask : public EngineTask {
   std::shared_ptr<HttpReply> reply_;
 };
 
-// Reads one token and does what it likes in the middle of the step.
+// Reads one token and calls a function in the middle of the step.
 class RogueJob : public Job {
  public:
   explicit RogueJob(std::function<void()> act) : act_(std::move(act)) {
@@ -180,7 +180,7 @@ std::string text_of(const HttpResponse& response) {
   return body.ok() && body->contains("choices") ? (*body)["choices"][0].dump() : "";
 }
 
-TEST(Faults, AStepThatHangsMakesHealthFail) {
+TEST(Faults, HangingStepMakesHealthFail) {
   Served served(false, 0.1);
   EXPECT_EQ(served.health(), 200);
   std::atomic<bool> go_on{false};
@@ -200,11 +200,11 @@ TEST(Faults, AStepThatHangsMakesHealthFail) {
   EXPECT_NE(text_of(waiting->wait()), "");  // who came meanwhile is served
 }
 
-TEST(Faults, AStepThatThrowsEndsItsRequestsAlone) {
+TEST(Faults, ThrowingStepFailsOnlyItsRequests) {
   Served served;
   const std::string alone = text_of(served.write("abc")->wait());
   for (int i = 0; i < 5; ++i) {
-    // Both come while a step is under way, so the next one has both.
+    // Both arrive during a step, so the next step has both.
     std::atomic<bool> in_step{false}, go_on{false};
     served.loop().submit(std::make_shared<RogueTask>([&] {
       in_step = true;
@@ -226,7 +226,7 @@ TEST(Faults, AStepThatThrowsEndsItsRequestsAlone) {
   }
 }
 
-TEST(Faults, ATaskThatThrowsEndsAlone) {
+TEST(Faults, ThrowingTaskFailsAlone) {
   using Where = ThrowingTask::Where;
   Served served;
   const std::string alone = text_of(served.write("abc")->wait());
@@ -243,10 +243,10 @@ TEST(Faults, ATaskThatThrowsEndsAlone) {
   }
 }
 
-TEST(Faults, LogitsThatAreNoNumbersEndTheirRequestAlone) {
+TEST(Faults, NanLogitsFailOnlyTheirRequest) {
   Served clean, served(true);
   const Json good = "abcdefghijklmnopqrstuvwxyz", bad = Json::array({41, kPoison, 43});
-  // The poison is never chosen: it is in the prompt or nowhere. Log-probabilities show every bit.
+  // The poisoned token is never generated: it is in the prompt or absent. Log-probabilities expose every bit.
   std::vector<Json> ways = {{{"temperature", 0}},
                             {{"temperature", 1}, {"seed", 3}},
                             {{"use_beam_search", true}, {"best_of", 3}},

@@ -1,4 +1,4 @@
-// Files and batches of several owners: shares, turns, and what a process that was killed leaves behind.
+// Files and batches of several owners: shares, turns, recovery after a killed process.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(FileStore, OneOwnerDoesNotUseUpWhatOthersNeed) {
+TEST(FileStore, OneOwnerCannotExhaustTheShareOfOthers) {
   const ScratchFolder scratch;
   const std::string folder = scratch.path() + "/files";
   auto store = FileStore::open(folder, {.bytes = 1000, .files = 8, .all = 4000});
@@ -30,7 +30,7 @@ TEST(FileStore, OneOwnerDoesNotUseUpWhatOthersNeed) {
   EXPECT_EQ(add("c", 900), "");
 }
 
-TEST(FileStore, WithoutKeysOneOwnerHasAll) {
+TEST(FileStore, WithoutKeysTheOwnerHasTheWholeLimit) {
   const ScratchFolder scratch;
   auto store = FileStore::open(scratch.path() + "/files", {.bytes = 1000, .files = 4, .all = 4000});
   ASSERT_TRUE(store.ok());
@@ -38,7 +38,7 @@ TEST(FileStore, WithoutKeysOneOwnerHasAll) {
   EXPECT_FALSE((*store)->add("", "name", "batch", "x").ok());
 }
 
-TEST(BatchRecords, RemoveWhatAKilledProcessLeft) {
+TEST(BatchRecords, RemoveRemainsOfAKilledProcess) {
   const ScratchFolder scratch;
   const std::string folder = scratch.path() + "/files";
   std::string output;
@@ -61,7 +61,7 @@ TEST(BatchRecords, RemoveWhatAKilledProcessLeft) {
   EXPECT_FALSE(fs::exists(folder + "/file-1.data.tmp"));
 }
 
-TEST(BatchRecords, OwnersTakeTurnsAndHaveTheirOwnLimits) {
+TEST(BatchRecords, OwnersTakeTurnsWithSeparateLimits) {
   const ScratchFolder scratch;
   auto store = FileStore::open(scratch.path() + "/files", {});
   BatchRecords records(**store);

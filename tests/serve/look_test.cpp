@@ -1,4 +1,4 @@
-// Looking inside: the numbers are the model's, in every family that has them, and bounds hold.
+// Looks: the numbers are the model's, in every family, and limits are enforced.
 #include "serve/page/look.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace makar {
 namespace {
 
-// A byte is a token; the first 60 are the printable ones that the small models' vocabularies hold.
+// One token per byte; the first 60 are printable, as many as the small models' vocabularies have.
 Json tiny_tokenizer() {
   Json vocab = Json::object();
   for (int i = 0; i < 60; ++i) vocab[std::string(1, static_cast<char>('A' + i))] = i;
@@ -106,7 +106,7 @@ INSTANTIATE_TEST_SUITE_P(Families, LookTest,
                          testing::Values("gpt2", "llama", "mixtral", "gemma2", "bloom", "bert", "t5",
                                          "bart"));
 
-TEST_F(LookTest, NumbersAreTheEngines) {
+TEST_F(LookTest, NumbersEqualTheEngines) {
   load("llama");
   const auto found = look({{"prompt", "THEMAKER"}, {"what", {"next", "probabilities"}}, {"top", 4}});
   ASSERT_TRUE(found.ok()) << found.error().text();
@@ -121,7 +121,7 @@ TEST_F(LookTest, NumbersAreTheEngines) {
   ASSERT_FALSE(job->error);
   for (size_t i = 1; i + 1 < ids.size(); ++i)
     EXPECT_EQ((*found)["probabilities"][i]["logprob"].get<float>(), job->scores()[i - 1].chosen) << i;
-  // The whole distribution from the largest logits and the bins of the others.
+  // The whole distribution from the largest logits and the histogram of the others.
   const Json& next = (*found)["next"][0];
   const double max = next["logits"][0];
   double sum = 0;
@@ -139,7 +139,7 @@ TEST_F(LookTest, NumbersAreTheEngines) {
   EXPECT_TRUE((*all)["next"][0]["rest"].empty());
 }
 
-TEST_F(LookTest, LayersMayBeChosen) {
+TEST_F(LookTest, LayersCanBeSelected) {
   load("llama");
   const auto all = look({{"prompt", "ABCD"}, {"what", {"attention"}}});
   const auto one = look({{"prompt", "ABCD"}, {"what", {"attention"}}, {"layers", {1, 1}}});
@@ -148,7 +148,7 @@ TEST_F(LookTest, LayersMayBeChosen) {
   EXPECT_EQ((*one)["attention"]["data"][0], (*all)["attention"]["data"][1]);
 }
 
-TEST_F(LookTest, RefusesWhatIsOutOfBounds) {
+TEST_F(LookTest, RejectsValuesOutOfRange) {
   load("llama");
   EXPECT_EQ(refused({{"prompt", std::string(300, 'A')}}), "prompt");  // the model has 256 positions
   EXPECT_EQ(refused({{"prompt", std::string(1 << 17, 'A')}}), "prompt");
@@ -165,9 +165,9 @@ TEST_F(LookTest, RefusesWhatIsOutOfBounds) {
   EXPECT_EQ(refused({{"prompt", 5}}), "prompt");
 }
 
-// Looks run one after the other on a thread of their own; so many wait, the next is refused, and what nobody
-// waits for is dropped.
-TEST_F(LookTest, SomeWaitAndTheNextIsRefused) {
+// Looks run one at a time on a separate thread; when the queue is full, the next is rejected. Looks of
+// disconnected clients are dropped.
+TEST_F(LookTest, AFullQueueRejectsTheNext) {
   load("llama");
   LookRequest request;
   request.prompt = "ab", request.next = true, request.top = 1;

@@ -1,4 +1,4 @@
-// What the page keeps and reads, without a socket: conversations, preferences, runs, and hostile requests.
+// The data of the page without a socket: conversations, preferences, runs, hostile requests.
 #include "serve/page/page.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class PageTest : public testing::Test {
     request.method = method, request.path = target.substr(0, mark), request.body = body;
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
     auto response = page_.answer(request, owner_);
-    // The pieces of a long body, as the connection would ask for them.
+    // The pieces of a long body, requested as a connection does.
     if (response.ok() && response->more)
       for (bool more = true; more;)
         response->more([&](const std::optional<std::string>& piece) {
@@ -70,7 +70,7 @@ TEST_F(PageTest, EditsRemovesAndFindsMessages) {
   EXPECT_EQ(found("WORDS"), (Json::array({{{"id", id}, {"excerpt", "Better \\ words"}}})));
   EXPECT_EQ(found("\\ w").size(), 1U);
   for (const char* absent : {"%", "_", "100"}) EXPECT_TRUE(found(absent).empty()) << absent;
-  // Below the second answer everything is removed with it, and the first is shown.
+  // Removing the second answer removes everything below it, and the first is displayed.
   owner_ = "ben";
   EXPECT_TRUE(found("words").empty());
   EXPECT_EQ(bad("DELETE", message(two)), "not found");
@@ -85,7 +85,7 @@ TEST_F(PageTest, EditsRemovesAndFindsMessages) {
   EXPECT_TRUE(good("GET", at)["messages"].empty());
 }
 
-TEST_F(PageTest, ShowsEachOwnerItsOwnAlone) {
+TEST_F(PageTest, ShowsEachOwnerOnlyItsOwn) {
   owner_ = "anna";
   const int64_t id = good("POST", "/makar/conversations", {{"title", "mine"}})["id"];
   const int64_t user = say(id, 0, "user", "hello"), first = say(id, user, "assistant", "hi");
@@ -109,7 +109,7 @@ TEST_F(PageTest, ShowsEachOwnerItsOwnAlone) {
   EXPECT_NE(ask("GET", "/makar/preferences.jsonl")->body.find("good day"), std::string::npos);
 }
 
-TEST_F(PageTest, KeepsATreeOfMessages) {
+TEST_F(PageTest, StoresATreeOfMessages) {
   const int64_t id = good("POST", "/makar/conversations", {{"title", "One"}, {"system", "Be kind."}})["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id);
   const int64_t user = say(id, 0, "user", "hello"), first = say(id, user, "assistant", "hi");
@@ -132,7 +132,7 @@ TEST_F(PageTest, KeepsATreeOfMessages) {
   EXPECT_EQ(bad("DELETE", at), "not found");
 }
 
-TEST_F(PageTest, MakesPreferencesOfChoicesAndRatings) {
+TEST_F(PageTest, DerivesPreferencesFromChoicesAndRatings) {
   const int64_t id = good("POST", "/makar/conversations", {{"system", "S"}})["id"];
   const int64_t user = say(id, 0, "user", "Q"), a = say(id, user, "assistant", "A"),
                 b = say(id, user, "assistant", "B"), c = say(id, user, "assistant", "C");
@@ -152,7 +152,7 @@ TEST_F(PageTest, MakesPreferencesOfChoicesAndRatings) {
             Json::parse(R"([{"role":"system","content":"S"},{"role":"user","content":"Q"}])"));
   EXPECT_EQ(line["chosen"][0]["content"], "B");
   EXPECT_EQ(line["rejected"][0]["content"], "A");
-  // A change of mind replaces the choice; ratings make pairs of their own.
+  // A new choice replaces the old one; ratings make separate pairs.
   good("POST", "/makar/preferences", {{"chosen", a}, {"rejected", {b}}});
   ASSERT_EQ(lines().size(), 1u);
   EXPECT_EQ(lines()[0]["chosen"][0]["content"], "A");
@@ -202,7 +202,7 @@ PRAGMA user_version=1;
   EXPECT_EQ((*(*store)->conversation("anna", 1))["messages"].size(), 2U);
 }
 
-TEST_F(PageTest, RefusesWhatIsOutOfBounds) {
+TEST_F(PageTest, RejectsValuesOutOfRange) {
   const int64_t id = good("POST", "/makar/conversations", Json::object())["id"];
   const std::string at = "/makar/conversations/" + std::to_string(id), more = at + "/messages";
   const auto message = [](const std::string& content) {
@@ -222,17 +222,17 @@ TEST_F(PageTest, RefusesWhatIsOutOfBounds) {
   EXPECT_EQ(bad("GET", "/makar/conversations/99999999999999999999"), "invalid");
   for (const char* path : {"/makar/", "/makar/x", "/makar//", "/makar/conversations/1/2/3", "/makar/%zz"})
     EXPECT_EQ(bad("GET", path), "not found") << path;
-  // A conversation has an end.
+  // A conversation has a limited length.
   std::string last = "fine";
   for (int i = 0; i < 40 && last == "fine"; ++i) last = bad("POST", more, message(std::string(1 << 20, 'x')));
   EXPECT_EQ(last, "limit");
-  // Quotes and bytes of any kind come back as they were.
+  // Quotes and arbitrary bytes are returned unchanged.
   const std::string odd = "'\"; -- \xF0\x9F\x90\x91 \x01";
   const int64_t other = good("POST", "/makar/conversations", {{"title", odd}})["id"];
   EXPECT_EQ(good("GET", "/makar/conversations/" + std::to_string(other))["title"], odd);
 }
 
-TEST_F(PageTest, SurvivesAProcessThatEndsAndServesTwoAtOnce) {
+TEST_F(PageTest, SurvivesRestartsAndConcurrentUse) {
   const int64_t id = good("POST", "/makar/conversations", {{"title", "kept"}})["id"];
   Page other({folder_ / "deep/store.db", ""});
   HttpRequest request;
@@ -249,7 +249,7 @@ TEST_F(PageTest, SurvivesAProcessThatEndsAndServesTwoAtOnce) {
   EXPECT_FALSE(broken.answer(request, "").ok());
 }
 
-TEST_F(PageTest, ReadsRunsFromWhereItEnded) {
+TEST_F(PageTest, ReadsRunsIncrementally) {
   ASSERT_TRUE(make_folder(folder_ / "runs").ok());
   ASSERT_TRUE(make_folder(folder_ / "runs/a b").ok());
   ASSERT_TRUE(make_folder(folder_ / "runs/empty").ok());
@@ -284,7 +284,7 @@ TEST_F(PageTest, ReadsRunsFromWhereItEnded) {
   EXPECT_EQ(bad("GET", "/makar/runs/a%20b?offset=x"), "invalid");
 }
 
-TEST(PageFiles, AreCompressedTaggedAndStrict) {
+TEST(PageFiles, AreCompressedWithEtagAndStrictPolicy) {
   HttpRequest request;
   request.method = "GET", request.path = "/";
   const HttpResponse plain = page_file(request);

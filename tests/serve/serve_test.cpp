@@ -1,4 +1,4 @@
-// What a server is made of, without a socket: fields, dialects, calls of tools, admission.
+// The parts of a server without a socket: fields, dialects, admission.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -7,7 +7,6 @@
 #include "serve/api/generation_request.h"
 #include "serve/api/ranking.h"
 #include "serve/api/response_store.h"
-#include "serve/api/tool_calls.h"
 #include "serve/gate.h"
 #include "serve/http/body_pool.h"
 #include "serve/request_memory.h"
@@ -53,6 +52,11 @@ TEST(ServeApi, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user"}]})")), "messages[0].content");
   EXPECT_EQ(place_of(chat(R"({"messages":[{"role":"user","content":[{"type":"image_url"}]}]})")),
             "messages[0].content[0].type");
+  // Errors of the layers below name the fields of the request, not flags of the command line.
+  const auto request = completion(R"({"prompt":"a","min_tokens":8,"max_tokens":4})");
+  ASSERT_FALSE(request.ok());
+  EXPECT_EQ(ApiError::of(request.error()).message, "min_tokens: (8) exceeds max_tokens (4)");
+  EXPECT_EQ(place_of(completion(R"({"prompt":"a","min_tokens":8,"max_tokens":4})")), "min_tokens");
   EXPECT_EQ(place_of(completion("{}")), "prompt");
   EXPECT_EQ(place_of(completion(R"({"prompt":[[1],[-1]]})")), "prompt[1]");
   EXPECT_EQ(place_of(completion(R"({"prompt":"a","suffix":"b","echo":true})")), "echo");
@@ -75,7 +79,7 @@ TEST(ServeApi, ReadsConversationsForTemplates) {
   EXPECT_EQ(m[3]["tool_call_id"], "1");
 }
 
-TEST(ServeApi, TellsBytesThatAreNoTextAsJson) {
+TEST(ServeApi, WritesInvalidUtf8AsValidJson) {
   const auto request = chat(R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})");
   ASSERT_TRUE(request.ok());
   WholeAnswer answer;
@@ -88,47 +92,7 @@ TEST(ServeApi, TellsBytesThatAreNoTextAsJson) {
   EXPECT_EQ((*reply)["usage"]["total_tokens"], 5);
 }
 
-// However the text is cut, the same text and calls come out.
-void expect_calls(const std::string& text, const std::string& rest, const std::vector<std::string>& calls) {
-  for (const size_t step : {size_t{1}, size_t{3}, text.size()}) {
-    ToolCallReader reader({"f", "g"}, true);
-    std::string shown;
-    std::vector<std::string> got;
-    const auto take = [&](const AnswerPiece& piece) {
-      shown += piece.text;
-      for (const ToolCall& call : piece.calls) got.push_back(call.name + call.arguments);
-    };
-    for (size_t i = 0; i < text.size(); i += step) take(reader.push(text.substr(i, step)));
-    take(reader.finish());
-    EXPECT_EQ(shown, rest) << text << " by " << step;
-    EXPECT_EQ(got, calls) << text << " by " << step;
-  }
-}
-
-TEST(ToolCalls, AreFoundInTheStylesOfTemplates) {
-  expect_calls("plain <b>text</b> {", "plain <b>text</b> {", {});
-  expect_calls(
-      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>\n"
-      "<tool_call>{\"name\":\"g\"}</tool_call>",
-      "", {"f{\"a\":1}", "g{}"});
-  expect_calls("I look. <tool_call>{\"name\":\"f\",\"arguments\":\"{}\"}</tool_call> \nthen", "I look. then",
-               {"f{}"});
-  expect_calls("{\"name\": \"f\", \"parameters\": {\"a\": [2]}}", "", {"f{\"a\":[2]}"});
-  expect_calls("[TOOL_CALLS] [{\"name\":\"f\",\"arguments\":{}},{\"name\":\"g\",\"arguments\":{}}]", "",
-               {"f{}", "g{}"});
-  expect_calls("<function=g>{\"x\": true}</function>", "", {"g{\"x\":true}"});
-  expect_calls("<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1}}", "",
-               {"f{\"a\":1}"});  // cut off at the end
-}
-
-TEST(ToolCalls, OfUnknownToolsStayText) {
-  for (const std::string text :
-       {"<tool_call>{\"name\":\"h\"}</tool_call>", "{\"name\":\"h\",\"parameters\":{}}", "{\"answer\": 42}",
-        "<tool_call>{broken", "<function=f>[1]</function>", "[1, 2]", "[{"})
-    expect_calls(text, text, {});
-}
-
-TEST(Gate, LetsInAsManyAsItHasPlaces) {
+TEST(Gate, AdmitsUpToItsLimit) {
   Gate gate(2);
   auto a = gate.enter(), b = gate.enter();
   EXPECT_TRUE(a && b && gate.full());
@@ -141,7 +105,7 @@ TEST(Gate, LetsInAsManyAsItHasPlaces) {
   EXPECT_TRUE(gate.enter());
 }
 
-TEST(Workers, DoWhatIsPosted) {
+TEST(Workers, RunPostedItems) {
   std::atomic<int> done{0};
   {
     Workers workers(2);
@@ -151,7 +115,7 @@ TEST(Workers, DoWhatIsPosted) {
   EXPECT_EQ(done, 100);
 }
 
-TEST(FairQueue, CallersTakeTurnsAndSmallWorkGoesFirst) {
+TEST(FairQueue, CallersTakeTurnsAndSmallItemsGoFirst) {
   FairQueue<int> queue;
   const auto all = [](const std::string&) { return true; };
   for (int i = 0; i < 6; ++i) queue.push("greedy", 5 << 20, i);
@@ -159,8 +123,8 @@ TEST(FairQueue, CallersTakeTurnsAndSmallWorkGoesFirst) {
   queue.push("modest", 5 << 20, 200);
   std::vector<int> order;
   while (const auto next = queue.pop(all)) order.push_back(next->second);
-  // The small one before the large ones of its caller; the other caller second in line; the oldest in
-  // between.
+  // The small item goes before the large ones of its caller; the other caller is second; the oldest item is
+  // in between.
   EXPECT_EQ(order, (std::vector<int>{100, 200, 0, 1, 2, 3, 4, 5}));
   EXPECT_TRUE(queue.empty());
 
@@ -186,7 +150,7 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
   for (int i = 0; i < 10; ++i) workers.post({[&] { ++done; }, "a", 10});
   for (int i = 0; i < 5000 && done < 10; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(done, 10) << "short work waits behind long work";
-  // Of two long threads one is left for other callers.
+  // One of the two long threads is reserved for other callers.
   std::atomic<bool> other{false};
   workers.post({[&] { other = true; }, "b", 1 << 20, true});
   for (int i = 0; i < 5000 && !other; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -194,7 +158,7 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
   let_go = true;
 }
 
-TEST(Workers, DropWhatNobodyWaitsFor) {
+TEST(Workers, DropItemsOfDisconnectedClients) {
   const auto gone = std::make_shared<std::atomic<bool>>(true);
   std::atomic<int> ran{0}, kept{0};
   {
@@ -210,7 +174,7 @@ TEST(Workers, DropWhatNobodyWaitsFor) {
   EXPECT_EQ(kept, 1);
 }
 
-TEST(Moderations, FlagWhatALabelHoldsAgainstAText) {
+TEST(Moderations, FlagByLabelAndThreshold) {
   const auto flagged = [](std::vector<double> row, const std::vector<std::string>& labels, bool multi) {
     return moderation_json({std::move(row)}, labels, multi, "m", "1")["results"][0]["flagged"].get<bool>();
   };
@@ -229,7 +193,7 @@ Json kept_response(const std::string& id, const Json& previous) {
   return {{"id", id}, {"output", {{{"type", "message"}, {"text", id}}}}, {"previous_response_id", previous}};
 }
 
-TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
+TEST(ResponseStore, EvictsTheLeastRecentlyUsed) {
   ResponseStore store(8);  // two for each owner
   store.keep("me", kept_response("a", nullptr), Json::array({1}));
   store.keep("me", kept_response("b", "a"), Json::array({2}));
@@ -250,7 +214,7 @@ TEST(ResponseStore, ForgetsWhatWasNotUsedForLongest) {
   EXPECT_EQ(gap.error().place, "previous_response_id");
 }
 
-TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
+TEST(ResponseStore, LimitsItsBytes) {
   ResponseStore store(1000, 16000);  // 4000 bytes for each owner
   for (int i = 0; i < 100; ++i)
     store.keep("me", kept_response(std::to_string(i), nullptr), Json::array({std::string(100, 'x')}));
@@ -262,7 +226,7 @@ TEST(ResponseStore, HoldsNoMoreBytesThanItMay) {
   EXPECT_TRUE(store.response("me", "99").ok());
 }
 
-TEST(ResponseStore, OneOwnerDoesNotPushOutAnother) {
+TEST(ResponseStore, OneOwnerDoesNotEvictAnother) {
   ResponseStore store(8);
   store.keep("me", kept_response("mine", nullptr), Json::array({1}));
   for (int i = 0; i < 100; ++i)
@@ -282,10 +246,10 @@ TEST(ReadBody, IsLinearInTheNumberOfKeys) {
   EXPECT_EQ(dump(*few), R"({"b":1,"d":[null]})");
 }
 
-// Bytes that the allocator has handed out and not got back.
+// Bytes that are allocated and not freed.
 int64_t allocated() { return static_cast<int64_t>(::mallinfo2().uordblks + ::mallinfo2().hblkhd); }
 
-TEST(RequestMemory, TheEstimateOfJsonIsAnUpperBound) {
+TEST(RequestMemory, JsonEstimateIsAnUpperBound) {
   if (test::kSanitized) GTEST_SKIP() << "the sanitizer has its own allocator";
   const auto repeated = [](const char* piece, int count) {
     std::string out = "[";
@@ -309,7 +273,7 @@ TEST(RequestMemory, TheEstimateOfJsonIsAnUpperBound) {
   }
 }
 
-TEST(RequestMemory, RefusesWhatDoesNotFit) {
+TEST(RequestMemory, RejectsWhatDoesNotFit) {
   RequestMemory memory(1000);
   {
     RequestMemory::Share one(memory), two(memory);
@@ -329,7 +293,7 @@ TEST(RequestMemory, RefusesWhatDoesNotFit) {
   EXPECT_EQ(memory.held(), 0);
 }
 
-TEST(BodyPool, GivesEachCallerAShareAndEachConnectionAFewBytes) {
+TEST(BodyPool, LimitsCallersAndReservesBytesPerConnection) {
   using Full = BodyPool::Share::Full;
   BodyPool pool(1000);
   const size_t free = BodyPool::kFree;

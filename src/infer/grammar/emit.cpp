@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "base/utf8.h"
+
 namespace makar::grammar {
 namespace {
 
@@ -32,7 +34,7 @@ void utf8_sequences(uint32_t low, uint32_t high, std::vector<ByteSequence>& out)
         return utf8_sequences(high & ~mask, high, out);
       }
     }
-  const std::string from = utf8_of(low), to = utf8_of(high);
+  const std::string from = utf8(low), to = utf8(high);
   ByteSequence bytes;
   for (size_t i = 0; i < from.size(); ++i)
     bytes.push_back({static_cast<uint8_t>(from[i]), static_cast<uint8_t>(to[i])});

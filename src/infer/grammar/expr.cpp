@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace makar::grammar {
 
 CodePoints::CodePoints(std::initializer_list<Range> ranges) {
@@ -105,30 +107,12 @@ ExprPtr rule_of(int rule) {
   return make(std::move(e));
 }
 
-std::string utf8_of(uint32_t c) {
-  const auto byte = [](uint32_t x) { return static_cast<char>(x); };
-  const auto tail = [&](int shift) { return byte(0x80 | ((c >> shift) & 0x3F)); };
-  if (c < 0x80) return {byte(c)};
-  if (c < 0x800) return {byte(0xC0 | (c >> 6)), tail(0)};
-  if (c < 0x10000) return {byte(0xE0 | (c >> 12)), tail(6), tail(0)};
-  return {byte(0xF0 | (c >> 18)), tail(12), tail(6), tail(0)};
-}
-
 uint32_t next_code_point(std::string_view text, size_t& at) {
-  constexpr uint32_t kBad = 0xFFFFFFFF;
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<uint8_t>(text[i]) : 0u; };
-  const uint32_t lead = byte(at);
-  const size_t length = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || at + length > text.size()) return kBad;
-  uint32_t c = length == 1 ? lead : lead & (0x7Fu >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xC0) != 0x80) return kBad;
-    c = c << 6 | (byte(at + i) & 0x3F);
-  }
-  const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (c < least[length] || c > kMaxCodePoint || (c >= 0xD800 && c < 0xE000)) return kBad;
-  at += length;
-  return c;
+  if (at >= text.size()) return kNoCodePoint;
+  const CodePoint next = decode_utf8(text, at);
+  if (!next.ok) return kNoCodePoint;
+  at += next.size;
+  return next.code;
 }
 
 }  // namespace makar::grammar

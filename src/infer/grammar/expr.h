@@ -68,8 +68,8 @@ struct RuleSet {
   }
 };
 
-std::string utf8_of(uint32_t code_point);
-// Decodes the code point at `at` and advances `at`; returns 0xFFFFFFFF if the bytes are not UTF-8.
+constexpr uint32_t kNoCodePoint = 0xFFFFFFFF;
+// Decodes the code point at `at` and advances `at`; kNoCodePoint if the bytes are not UTF-8.
 uint32_t next_code_point(std::string_view text, size_t& at);
 
 }  // namespace makar::grammar

@@ -3,10 +3,13 @@
 #include <unordered_map>
 
 #include "base/nearest.h"
+#include "base/utf8.h"
 #include "infer/grammar/scanner.h"
 
 namespace makar::grammar {
 namespace {
+
+constexpr int kMostRepetitions = 8;  // operators after one term, as in a*+?
 
 bool in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -27,14 +30,14 @@ class Reader {
         std::vector<std::string> known;
         for (size_t j = 0; j < rules_.names.size(); ++j)
           if (rules_.bodies[j]) known.push_back(rules_.names[j]);
-        return error_at("grammar", "rule {} is used and never defined{}", quote(rules_.names[i]),
+        return error_at("grammar", "rule {} is used but not defined{}", quote(rules_.names[i]),
                         did_you_mean(rules_.names[i], known));
       }
     return std::move(rules_);
   }
 
  private:
-  // Blanks and comments; ends of lines too where `lines`.
+  // Skips blanks and comments; with `lines`, line ends too.
   void space(bool lines) {
     while (!s_.done()) {
       const char c = s_.peek();
@@ -61,13 +64,13 @@ class Reader {
   }
 
   Status rule() {
-    const std::string_view called = name();
-    if (called.empty()) return s_.error("expected the name of a rule, found '{}'", s_.peek());
+    const std::string_view rule_name = name();
+    if (rule_name.empty()) return s_.error("expected a rule name, found '{}'", s_.peek());
     space(false);
-    if (!s_.take("::=")) return s_.error("expected '::=' after {}", quote(called));
+    if (!s_.take("::=")) return s_.error("expected '::=' after {}", quote(rule_name));
     space(true);
-    const int id = rule_named(called);
-    if (rules_.bodies[static_cast<size_t>(id)]) return s_.error("rule {} is defined twice", quote(called));
+    const int id = rule_named(rule_name);
+    if (rules_.bodies[static_cast<size_t>(id)]) return s_.error("rule {} is defined twice", quote(rule_name));
     MAKAR_TRY(rules_.bodies[static_cast<size_t>(id)], alternatives(0));
     if (rules_.names.size() > limits_.nodes)
       return error_of(Error::Kind::kLimit, "grammar", "has more than {} rules", limits_.nodes);
@@ -106,11 +109,11 @@ class Reader {
         s_.skip();
         space(true);
         MAKAR_TRY(part, alternatives(depth + 1));
-        if (!s_.take(")")) return s_.error("a group has no ')'");
+        if (!s_.take(")")) return s_.error("a group has no closing ')'");
       } else if (in_name(c)) {
         part = rule_of(rule_named(name()));
       } else {
-        return s_.error("an unexpected '{}'; a rule is made of \"text\", [classes], names and groups", c);
+        return s_.error("unexpected '{}'; a rule consists of \"text\", [classes], rule names and groups", c);
       }
       space(depth > 0);
       MAKAR_TRY(part, repeated(std::move(part), depth));
@@ -121,7 +124,8 @@ class Reader {
 
   Result<ExprPtr> repeated(ExprPtr part, int depth) {
     for (int times = 0;; ++times) {
-      if (times > 8) return s_.error("too many repetitions of one thing");
+      if (times > kMostRepetitions)
+        return s_.error("more than {} repetition operators in a row", kMostRepetitions);
       if (s_.take("*"))
         part = repeat(std::move(part), 0, -1);
       else if (s_.take("+"))
@@ -144,7 +148,7 @@ class Reader {
     while (s_.peek() != '"') {
       if (s_.done()) return s_.error("a literal has no closing quote");
       MAKAR_TRY(const uint32_t point, one());
-      bytes += utf8_of(point);
+      append_utf8(bytes, point);
     }
     s_.skip();
     return literal(bytes);
@@ -155,7 +159,7 @@ class Reader {
     const bool inverted = s_.take("^");
     std::vector<CodePoints::Range> ranges;
     while (s_.peek() != ']') {
-      if (s_.done()) return s_.error("a class has no ']'");
+      if (s_.done()) return s_.error("a class has no closing ']'");
       if (!work_.spend()) return work_.error("grammar");
       MAKAR_TRY(const uint32_t low, one());
       uint32_t high = low;

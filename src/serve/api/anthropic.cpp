@@ -1,4 +1,5 @@
-// POST /v1/messages and /v1/messages/count_tokens
+// Anthropic's messages: POST /v1/messages and /v1/messages/count_tokens. Requests are converted to OpenAI's
+// format and read by its reader.
 #include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/api/generation_request.h"
@@ -15,7 +16,7 @@ Json stop_reason(const AnswerEnd& end) {
 
 Json stop_sequence(const AnswerEnd& end) { return end.stop_string.empty() ? Json() : Json(end.stop_string); }
 
-// Tokens from the cache stand beside the others, not among them. A stream knows of them at its end.
+// input_tokens excludes tokens found in the cache. In a stream, their number is known only at the end.
 Json told_usage(const Usage& usage) {
   return {{"input_tokens", usage.prompt - usage.cached},
           {"cache_creation_input_tokens", 0},
@@ -107,7 +108,7 @@ class MessageShape : public AnswerShape {
   AnswerEnd end_;
 };
 
-// A message of Anthropic's is one or more of OpenAI's: results of tools stand by themselves.
+// Appends one message in OpenAI's format. Tool results become messages of their own.
 Status read_blocks(const Json& message, const std::string& place, Json& out) {
   const std::string role = message["role"];
   const Json& content = message["content"];
@@ -137,7 +138,7 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
                          {"tool_call_id", block.value("tool_use_id", Json(""))},
                          {"content", std::move(result)}});
     } else if (type != "thinking" && type != "redacted_thinking") {
-      return error_of(Error::Kind::kUnsupported, where + ".type", "this model reads text alone, got {}",
+      return error_of(Error::Kind::kUnsupported, where + ".type", "only text is supported, got {}",
                       quote(type));
     }
   }
@@ -150,7 +151,7 @@ Status read_blocks(const Json& message, const std::string& place, Json& out) {
   return Done{};
 }
 
-// The body as OpenAI would have it: what follows is read there.
+// The body of the equivalent request to /v1/chat/completions.
 Result<Json> as_openai(const Json& body) {
   Json out = Json::object();
   Json messages = Json::array();

@@ -1,7 +1,6 @@
 #include "serve/api/api_error.h"
 
-#include <algorithm>
-
+#include "base/option_names.h"
 #include "serve/api/fields.h"
 
 namespace makar {
@@ -30,12 +29,8 @@ const char* anthropic_type(int status) {
 
 ApiError ApiError::of(const Error& error) {
   ApiError out;
-  std::string place = error.place;
-  if (place.starts_with("--")) {
-    place.erase(0, 2);
-    std::replace(place.begin(), place.end(), '-', '_');
-  }
-  out.message = place.empty() ? error.message : place + ": " + error.message;
+  const std::string place = options_as_fields(error.place), message = options_as_fields(error.message);
+  out.message = place.empty() ? message : place + ": " + message;
   if (!place.empty()) out.param = place.substr(0, place.find(": "));
   switch (error.kind) {
     case Error::Kind::kInvalid:
@@ -60,7 +55,7 @@ ApiError ApiError::of(const Error& error) {
     case Error::Kind::kIo:
       out.status = 500, out.type = "server_error", out.code = "internal_error", out.param.reset();
       // File paths and source locations go only to the log.
-      if (place.find('/') != place.npos) out.message = error.message;
+      if (place.find('/') != place.npos) out.message = message;
       if (error.message.starts_with("internal error")) out.message = "internal error";
       break;
   }

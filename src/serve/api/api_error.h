@@ -14,7 +14,7 @@ struct ApiError {
   std::optional<std::string> param = {}, code = {};
   int retry_after = 0;  // seconds; 0: no Retry-After header
 
-  // Maps Error::place to the request field: "--best-of" becomes best_of.
+  // Options are named as fields of the request (base/option_names.h).
   static ApiError of(const Error& error);
 };
 

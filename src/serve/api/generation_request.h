@@ -7,21 +7,15 @@
 #include <variant>
 #include <vector>
 
+#include "llm/tool_calls.h"
 #include "llm/write.h"
 #include "serve/api/api_error.h"
 
 namespace makar {
 
-struct ToolCall {
-  std::string id, name, arguments;  // arguments: the text of a JSON object
-};
-
 // A delta of one answer, or the whole answer.
-struct AnswerPiece {
-  std::string text;
+struct AnswerPiece : TextWithCalls {
   std::vector<GeneratedToken> tokens;  // only with log-probabilities; rank -1: none
-  std::vector<ToolCall> calls;
-  size_t first_call = 0;             // index of calls[0] in the answer
   std::vector<size_t> text_offsets;  // per token: characters of text before it
 };
 

@@ -1,4 +1,4 @@
-// POST /api/chat and /api/generate: a JSON object a line, streamed unless asked otherwise.
+// POST /api/chat and /api/generate: one JSON object per line; streamed by default.
 #include <chrono>
 
 #include "serve/api/fields.h"
@@ -54,7 +54,7 @@ class OllamaShape : public AnswerShape {
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// What all of Ollama's requests share, as OpenAI would have it.
+// The fields that all requests of this API share, converted to OpenAI's.
 Result<Json> shared_keys(const Json& body) {
   Json out = Json::object();
   MAKAR_TRY(const Json options, object_field(body, "options"));
@@ -63,7 +63,7 @@ Result<Json> shared_keys(const Json& body) {
       if (key != "num_ctx" && key != "num_predict" && key != "n" && key != "best_of") out[key] = value;
   if (options.is_object() && options.contains("num_predict")) {
     MAKAR_TRY(const int64_t most, whole_field(options, "num_predict", -2, 1 << 20, -1));
-    if (most > 0) out["max_tokens"] = most;  // below: no bound
+    if (most > 0) out["max_tokens"] = most;  // 0 or less: no limit
   }
   out["model"] = body.value("model", Json(""));
   MAKAR_TRY(const bool stream, flag_field(body, "stream", true));
@@ -86,7 +86,7 @@ Result<GenerationRequest> read_ollama_chat(const Json& body, const RequestContex
   MAKAR_TRY(Json form, shared_keys(body));
   for (const char* key : {"messages", "tools"})
     if (body.contains(key)) form[key] = body[key];
-  // Calls have arguments but no type of their own.
+  // A message with tool calls may have no content.
   if (form.contains("messages") && form["messages"].is_array())
     for (Json& message : form["messages"])
       if (message.is_object() && !message.contains("content")) message["content"] = "";
@@ -104,7 +104,7 @@ Result<GenerationRequest> read_ollama_generate(const Json& body, const RequestCo
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
   const auto read = [&]() -> Result<GenerationRequest> {
     if (!suffix.empty()) form["suffix"] = suffix;
-    if (raw || !suffix.empty()) {  // no template has a place for what follows
+    if (raw || !suffix.empty()) {  // chat templates support no suffix
       form["prompt"] = prompt;
       if (!form.contains("max_tokens")) form["max_tokens"] = context.defaults.max_new_tokens;
       return read_completion(form, context);

@@ -12,8 +12,8 @@
 namespace makar {
 namespace {
 
-constexpr std::chrono::seconds kPause{1};  // before a line that the server has refused is tried again
-constexpr std::chrono::seconds kTurn{5};   // of an owner, while others wait
+constexpr std::chrono::seconds kPause{1};  // before a refused line is sent again
+constexpr std::chrono::seconds kTurn{5};   // time slice of an owner while others wait
 
 int64_t now() { return std::time(nullptr); }
 
@@ -65,10 +65,10 @@ void BatchRunner::run() {
 
 // Runs one batch to its end, or until its owner's turn is over and others wait.
 void BatchRunner::work(const BatchRecord& record) {
-  ++round_;  // late answers of other batches are not meant for this one
+  ++round_;  // late answers to lines of other batches are ignored
   Work work;
   work.id = record.batch["id"], work.record = record;
-  const auto through = [&]() -> Status {
+  const auto run_lines = [&]() -> Status {
     MAKAR_CHECK_OK(begin(work));
     for (;;) {
       MAKAR_TRY(const Json batch, records_.find(work.record.owner, work.id));
@@ -78,7 +78,7 @@ void BatchRunner::work(const BatchRecord& record) {
       const bool turn_over =
           std::chrono::steady_clock::now() >= work.turn_ends && records_.others_wait(work.record.owner);
       if (turn_over && work.in_flight.empty() && !work.todo.empty())
-        return Done{};  // it continues with the owner's next turn
+        return Done{};  // resumes in the owner's next turn
       if (!turn_over) send_lines(work);
       MAKAR_CHECK_OK(take_answers(work));
       if (work.todo.empty() && work.in_flight.empty()) return finish(work, "completed");
@@ -86,7 +86,7 @@ void BatchRunner::work(const BatchRecord& record) {
   };
   Status done = Done{};
   try {
-    done = through();
+    done = run_lines();
   } catch (const std::exception& e) {
     done = error_of(Error::Kind::kIo, "batch", "internal error: {}", e.what());
   }
@@ -99,12 +99,11 @@ void BatchRunner::work(const BatchRecord& record) {
   const Json fields = {{"status", "failed"},
                        {"failed_at", now()},
                        {"errors", {{"object", "list"}, {"data", Json::array({error})}}}};
-  if (const Status told = records_.change(work.id, fields); !told.ok()) {
-    records_.note(work.id, fields);  // the disk takes nothing; the batch is not tried again
-  }
+  if (const Status saved = records_.change(work.id, fields); !saved.ok())
+    records_.note(work.id, fields);  // in memory only: the disk cannot be written; the batch is not retried
 }
 
-// Reads the lines, and what an earlier process answered of them.
+// Reads the lines, and the answers that an earlier process has written.
 Status BatchRunner::begin(Work& work) {
   const Json& batch = work.record.batch;
   MAKAR_TRY(const std::string path,
@@ -118,7 +117,7 @@ Status BatchRunner::begin(Work& work) {
   std::set<std::string> completed, failed;
   const auto open = [&](const std::string& id, std::set<std::string>& ids,
                         std::optional<LineFile>& file) -> Status {
-    if (files_.find(work.record.owner, id).ok()) {  // it was complete, and the process ended just then
+    if (files_.find(work.record.owner, id).ok()) {  // the process ended after completing it
       MAKAR_TRY(const std::string whole, files_.path(work.record.owner, id));
       return recover_answers(whole, ids);
     }
@@ -148,7 +147,7 @@ void BatchRunner::send_lines(Work& work) {
     const auto body = work.input.body(work.input.lines[line]);
     Error error = body.ok() ? Error{} : body.error();
     if (body.ok() && body->value("stream", Json()) == Json(true))
-      error = error_at("stream", "lines of a batch are not streamed");
+      error = error_at("stream", "must not be set in a batch line");
     if (!error.message.empty())
       reply->send(error_response(Dialect::kOpenAi, ApiError::of(error)));
     else
@@ -176,7 +175,7 @@ Status BatchRunner::take_answers(Work& work) {
       continue;
     }
     const bool fine = answer.status >= 200 && answer.status < 300;
-    const ApiError dropped{500, "the request was given up", "server_error"};
+    const ApiError dropped{500, "the request was dropped", "server_error"};
     const std::string text =
         batch_answer(work.input.lines[answer.line].custom_id, answer.status == 0 ? 500 : answer.status,
                      answer.status == 0 ? error_body(Dialect::kOpenAi, dropped) : answer.body);
@@ -185,7 +184,7 @@ Status BatchRunner::take_answers(Work& work) {
     (fine ? to_output : to_errors) = true;
   }
   if (taken.empty()) return Done{};
-  // An answer that is counted is on disk: a machine that stops loses none of them.
+  // Sync before counting: a counted answer survives a crash of the machine.
   if (to_output) MAKAR_CHECK_OK(work.output->sync());
   if (to_errors) MAKAR_CHECK_OK(work.errors->sync());
   records_.note(work.id, {{"request_counts", counts(work)}});
@@ -200,11 +199,11 @@ void BatchRunner::cancel_lines(Work& work) {
   work.in_flight.clear();
 }
 
-// Answers become files; what has no answer is told so where the batch expired.
+// Turns the answers into files. If the batch expired, unanswered lines get an error.
 Status BatchRunner::finish(Work& work, const char* status) {
   const bool expired = status == std::string_view("expired");
   if (expired) {
-    const ApiError late{408, "the batch expired before this request was begun", "timeout_error", std::nullopt,
+    const ApiError late{408, "the batch expired before this request started", "timeout_error", std::nullopt,
                         "batch_expired"};
     for (const size_t line : work.todo) {
       MAKAR_CHECK_OK(work.errors->append(

@@ -74,8 +74,8 @@ Status FileStore::lock() {
   if (lock_ < 0) return io_error(path, "open");
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return Done{};
   ::close(std::exchange(lock_, -1));
-  return error_of(Error::Kind::kLimit, "--files",
-                  "another server keeps its files there; give each a folder of its own");
+  return error_of(Error::Kind::kLimit, "`files`",
+                  "another server uses this folder; give each server its own");
 }
 
 // Metadata is written first and deleted last, so metadata without data is an interrupted upload: delete it.

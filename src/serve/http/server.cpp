@@ -54,7 +54,7 @@ class BeastServer : public HttpServer {
     }
     Code code;
     const auto address = net::ip::make_address(o.host == "localhost" ? "127.0.0.1" : o.host, code);
-    if (code) return error_at("--host", "expected an address such as 127.0.0.1 or 0.0.0.0, got '{}'", o.host);
+    if (code) return error_at("`host`", "expected an address such as 127.0.0.1 or 0.0.0.0, got '{}'", o.host);
     const net::ip::tcp::endpoint end(address, o.port);
     acceptor_.open(end.protocol(), code);
     if (!code) acceptor_.set_option(net::socket_base::reuse_address(true), code);
@@ -62,7 +62,7 @@ class BeastServer : public HttpServer {
     if (!code) acceptor_.listen(net::socket_base::max_listen_connections, code);
     if (code)
       return error_of(Error::Kind::kIo, fmt::format("{}:{}", o.host, o.port),
-                      "cannot listen there ({}); another --port may be free", code.message());
+                      "cannot listen there ({}); another `port` may be free", code.message());
     signals_.add(SIGINT, code), signals_.add(SIGTERM, code);
     return Done{};
   }

@@ -93,18 +93,18 @@ class OpenSslTls : public Tls {
     SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(native, choose_protocol, nullptr);
-    check(SSL_CTX_set_cipher_list(native, kCiphers) == 1, "OpenSSL knows these ciphers");
+    const bool known = SSL_CTX_set_cipher_list(native, kCiphers) == 1;
+    check(known, "OpenSSL knows these ciphers");
     // Never prompt for a passphrase on the terminal.
     SSL_CTX_set_default_passwd_cb(native, [](char*, int, int, void*) { return 0; });
     Transport::Code code;
     context_.use_certificate_chain_file(certificate, code);
     if (code)
-      return error_at("--tls-cert", "{} is no certificate in PEM form that can be read ({})", certificate,
-                      code.message());
+      return error_at("`tls_cert`", "{} is not a readable PEM certificate ({})", certificate, code.message());
     context_.use_private_key_file(key, ssl::context::pem, code);
     if (code)
-      return error_at("--tls-key", "{} is no private key in PEM form, without a pass phrase, of {} ({})", key,
-                      certificate, code.message());
+      return error_at("`tls_key`", "{} is not an unencrypted PEM private key for {} ({})", key, certificate,
+                      code.message());
     return Done{};
   }
   std::unique_ptr<Transport> wrap(Transport::Socket socket) override {

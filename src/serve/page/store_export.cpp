@@ -82,9 +82,9 @@ Result<std::shared_ptr<PreferenceExport>> PreferenceExport::of(Store& store, con
 }
 
 Result<std::string> PreferenceExport::next() {
-  constexpr size_t kPiece = size_t{256} << 10;
+  constexpr size_t kExportPiece = size_t{256} << 10;
   std::string out;
-  while (at_ < all_.size() && out.size() < kPiece) {
+  while (at_ < all_.size() && out.size() < kExportPiece) {
     MAKAR_TRY(const std::string line, store_.preference_line(owner_, all_[at_++]));
     out += line;
   }

@@ -11,7 +11,7 @@
 namespace makar::routes {
 namespace {
 
-constexpr size_t kPiece = size_t{256} << 10;
+constexpr size_t kContentPiece = size_t{256} << 10;
 
 // A response that streams the file from disk.
 Result<HttpResponse> content_of(const std::string& path, size_t bytes) {
@@ -21,7 +21,7 @@ Result<HttpResponse> content_of(const std::string& path, size_t bytes) {
   HttpResponse response;
   response.type = "application/octet-stream", response.more_bytes = bytes;
   response.more = [held, fd](const GivePiece& give) {
-    std::string piece(kPiece, '\0');
+    std::string piece(kContentPiece, '\0');
     const ssize_t n = ::read(fd, piece.data(), piece.size());
     if (n < 0) return give(std::nullopt);
     piece.resize(static_cast<size_t>(n));

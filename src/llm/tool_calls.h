@@ -1,7 +1,7 @@
 // Parses tool calls in generated text, in the formats of chat templates:
 //   <tool_call>{"name": ..., "arguments": {...}}</tool_call>     Hermes, Qwen, MiniMind
 //   <function=NAME>{...}</function>                              Llama 3.1
-//   [TOOL_CALLS] [{"name": ..., "arguments": {...}}, ...]        Mistral, its mark shown or not
+//   [TOOL_CALLS] [{"name": ..., "arguments": {...}}, ...]        Mistral, with or without its mark
 //   {"name": ..., "parameters": {...}}                           Llama 3, as the whole answer
 // Text that may be the start of a call is held back until that is decided; anything that is not a call of a
 // known tool stays text.
@@ -10,9 +10,20 @@
 #include <string>
 #include <vector>
 
-#include "serve/api/generation_request.h"
+#include "base/json.h"
 
 namespace makar {
+
+struct ToolCall {
+  std::string id, name, arguments;  // arguments: the text of a JSON object
+};
+
+// Generated text and the tool calls that were found in it.
+struct TextWithCalls {
+  std::string text;
+  std::vector<ToolCall> calls;
+  size_t first_call = 0;  // index of calls[0] in the answer
+};
 
 class ToolCallReader {
  public:
@@ -21,15 +32,15 @@ class ToolCallReader {
       : names_(std::move(names)), parallel_(parallel) {}
 
   // Returns text and calls that are already decided.
-  AnswerPiece push(const std::string& text);
-  AnswerPiece finish();
+  TextWithCalls push(const std::string& text);
+  TextWithCalls finish();
   size_t calls() const { return calls_; }
 
  private:
-  void read(bool all, AnswerPiece& out);
-  bool take_calls(const std::string& json, AnswerPiece& out);
+  void read(bool all, TextWithCalls& out);
+  bool take_calls(const std::string& json, TextWithCalls& out);
   bool take_call(const Json& call, std::vector<ToolCall>& out) const;
-  void say(const std::string& text, AnswerPiece& out);
+  void add_text(const std::string& text, TextWithCalls& out);
 
   std::set<std::string> names_;
   bool parallel_;

@@ -1,8 +1,8 @@
-#include "serve/api/tool_calls.h"
+#include "llm/tool_calls.h"
+
+#include <fmt/format.h>
 
 #include <random>
-
-#include "serve/api/fields.h"
 
 namespace makar {
 namespace {
@@ -38,6 +38,9 @@ bool may_be_whole(const std::string& text) {
   return false;
 }
 
+// Bytes of a model may be no valid UTF-8; those are replaced.
+std::string compact(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
 std::string call_id() {
   static thread_local std::mt19937_64 random(std::random_device{}());
   return fmt::format("call_{:016x}", random());
@@ -45,7 +48,7 @@ std::string call_id() {
 
 }  // namespace
 
-void ToolCallReader::say(const std::string& text, AnswerPiece& out) {
+void ToolCallReader::add_text(const std::string& text, TextWithCalls& out) {
   // Skip whitespace after a call.
   const size_t from = !begun_ && calls_ > 0 ? std::min(text.find_first_not_of(kBlanks), text.size()) : 0;
   if (from < text.size()) begun_ = true;
@@ -65,11 +68,11 @@ bool ToolCallReader::take_call(const Json& call, std::vector<ToolCall>& out) con
     arguments = *parsed;
   }
   if (!arguments.is_object()) return false;
-  out.push_back({call_id(), name, dump(arguments)});
+  out.push_back({call_id(), name, compact(arguments)});
   return true;
 }
 
-bool ToolCallReader::take_calls(const std::string& json, AnswerPiece& out) {
+bool ToolCallReader::take_calls(const std::string& json, TextWithCalls& out) {
   const auto parsed = parse_json(trimmed(json), "call");
   if (!parsed.ok()) return false;
   std::vector<ToolCall> calls;
@@ -88,7 +91,7 @@ bool ToolCallReader::take_calls(const std::string& json, AnswerPiece& out) {
   return true;
 }
 
-void ToolCallReader::read(bool all, AnswerPiece& out) {
+void ToolCallReader::read(bool all, TextWithCalls& out) {
   for (;;) {
     if (!begun_ && calls_ == 0 && may_be_whole(held_)) {
       if (!all) return;
@@ -100,7 +103,7 @@ void ToolCallReader::read(bool all, AnswerPiece& out) {
     const size_t call = held_.find(kOpen), function = held_.find(kFunction);
     const size_t at = std::min(call, function);
     if (at == std::string::npos) break;
-    say(held_.substr(0, at), out);
+    add_text(held_.substr(0, at), out);
     held_.erase(0, at);
     const std::string_view close = call < function ? kClose : kFunctionClose;
     const size_t end = held_.find(close);
@@ -110,24 +113,24 @@ void ToolCallReader::read(bool all, AnswerPiece& out) {
       inside = held_.substr(kOpen.size(), end == std::string::npos ? end : end - kOpen.size());
     } else if (const size_t head = held_.find('>'); head < end) {
       inside = fmt::format("{{\"name\":{},\"arguments\":{}}}",
-                           dump(held_.substr(kFunction.size(), head - kFunction.size())),
+                           compact(held_.substr(kFunction.size(), head - kFunction.size())),
                            held_.substr(head + 1, end == std::string::npos ? end : end - head - 1));
     }
     const size_t taken = end == std::string::npos ? held_.size() : end + close.size();
     if (take_calls(inside, out))
       begun_ = false;  // skip whitespace after the call
     else
-      say(held_.substr(0, taken), out);
+      add_text(held_.substr(0, taken), out);
     held_.erase(0, taken);
   }
   size_t kept = 0;
   if (!all) kept = std::max(begins_at_end(held_, kOpen), begins_at_end(held_, kFunction));
-  say(held_.substr(0, held_.size() - kept), out);
+  add_text(held_.substr(0, held_.size() - kept), out);
   held_.erase(0, held_.size() - kept);
 }
 
-AnswerPiece ToolCallReader::push(const std::string& text) {
-  AnswerPiece out;
+TextWithCalls ToolCallReader::push(const std::string& text) {
+  TextWithCalls out;
   if (names_.empty()) return out.text = text, out;
   out.first_call = calls_;
   held_ += text;
@@ -135,8 +138,8 @@ AnswerPiece ToolCallReader::push(const std::string& text) {
   return out;
 }
 
-AnswerPiece ToolCallReader::finish() {
-  AnswerPiece out;
+TextWithCalls ToolCallReader::finish() {
+  TextWithCalls out;
   out.first_call = calls_;
   if (!held_.empty()) read(true, out);
   return out;
@@ -154,7 +157,7 @@ std::string call_schema(const Json& tools, const std::string& name) {
                    {"required", {"name", "arguments"}},
                    {"additionalProperties", false}});
   }
-  return dump(any.size() == 1 ? any[0] : Json{{"anyOf", any}});
+  return compact(any.size() == 1 ? any[0] : Json{{"anyOf", any}});
 }
 
 }  // namespace makar
