@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kOpen = "<tool_call>", kClose = "</tool_call>";
 constexpr std::string_view kFunction = "<function=", kFunctionClose = "</function>";
-constexpr std::string_view kMarks[] = {"[TOOL_CALLS]", "<|python_tag|>"};
+constexpr std::string_view kCallMarks[] = {"[TOOL_CALLS]", "<|python_tag|>"};
 constexpr std::string_view kBlanks = " \t\r\n";
 
 std::string trimmed(std::string_view text) {
@@ -33,7 +33,7 @@ bool may_be_whole(const std::string& text) {
     const std::string inside = trimmed(head.substr(1));
     if (inside.empty() || inside[0] == '{') return true;
   }
-  for (const std::string_view mark : kMarks)
+  for (const std::string_view mark : kCallMarks)
     if (head.starts_with(mark) || mark.starts_with(head)) return true;
   return false;
 }
@@ -96,7 +96,7 @@ void ToolCallReader::read(bool all, TextWithCalls& out) {
     if (!begun_ && calls_ == 0 && may_be_whole(held_)) {
       if (!all) return;
       std::string json = trimmed(held_);
-      for (const std::string_view mark : kMarks)
+      for (const std::string_view mark : kCallMarks)
         if (json.starts_with(mark)) json.erase(0, mark.size());
       if (take_calls(json, out)) return held_.clear();
     }
