@@ -41,7 +41,7 @@ constexpr const char *kGet = "Get a model", *kData = "Prepare data", *kTrain = "
 constexpr Command kCommands[] = {
     {"pull", "download a model or a dataset", run_pull, kGet},
     {"list", "list the downloaded models", run_list, kGet},
-    {"data", "count and tokenize datasets", run_data, kData},
+    {"data", "generate, count and tokenize datasets", run_data, kData},
     {"tokenizer", "train, run, inspect and convert tokenizers", run_tokenizer, kData},
     {"template", "render chat templates", run_template, kData},
     {"pretrain", "train a language model on text", run_pretrain, kTrain},

@@ -1,4 +1,4 @@
-// makar data: inspects datasets and prepares them for training.
+// makar data: inspects datasets and prepares them for training; data_world.cpp generates them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +15,9 @@
 #include "train/recipe.h"
 
 namespace makar {
+
+int run_data_world(const std::vector<std::string>&);
+
 namespace {
 
 // Parses "PATH,text=review" from each argument.
@@ -213,9 +216,11 @@ int run_data(const std::vector<std::string>& arguments) {
   constexpr Command kDataCommands[] = {
       {"prepare", "tokenize datasets into shards for training", run_prepare},
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
+      {"world", "generate stories, questions and preferences of a small world; check answers",
+       run_data_world},
   };
-  return run_subcommand("data", "Count datasets and prepare them for training.", "makar data stats books/",
-                        kDataCommands, arguments);
+  return run_subcommand("data", "Generate datasets, count them and prepare them for training.",
+                        "makar data stats books/", kDataCommands, arguments);
 }
 
 }  // namespace makar

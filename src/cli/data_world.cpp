@@ -1,0 +1,153 @@
+// makar data world: stories, questions and preferences of a small simulated world, and the checker of
+// answers.
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "base/file.h"
+#include "base/file_writer.h"
+#include "base/nearest.h"
+#include "base/progress.h"
+#include "cli/command.h"
+#include "cli/run.h"
+#include "world/check.h"
+
+namespace makar {
+namespace {
+
+// Options that select records, shared by the generator and the checker.
+struct WorldRecords {
+  std::string split = "train";
+  int64_t seed = 1, events = world::WorldOptions{}.events, first = 0;
+  world::WorldOptions options;
+
+  void declare(Options& o) {
+    o.add("--split", &split,
+          "train; test: people who never meet in train; names: people whose names are not in train", "NAME");
+    o.add("--seed", &seed, "seed of the world", "N");
+    o.add("--events", &events, "about this many events per story, 3 to 40", "N");
+    o.add("--first", &first, "number of the first record", "N");
+  }
+  Status read() {
+    const auto known = world::split_named(split);
+    if (!known)
+      return error_at("--split", "expected {}, got '{}'{}", fmt::join(world::split_names(), ", "), split,
+                      did_you_mean(split, world::split_names()));
+    if (seed < 0 || first < 0) return error_at(seed < 0 ? "--seed" : "--first", "expected 0 or more");
+    if (events < world::WorldOptions::kLeastEvents || events > world::WorldOptions::kMostEvents)
+      return error_at("--events", "expected {} to {}, got {}", world::WorldOptions::kLeastEvents,
+                      world::WorldOptions::kMostEvents, events);
+    options = {static_cast<uint64_t>(seed), *known, static_cast<int>(events)};
+    return Done{};
+  }
+};
+
+Status write_records(world::Form form, const WorldRecords& records, uint64_t count, const std::string& path,
+                     bool quiet) {
+  std::optional<FileWriter> file;
+  if (!path.empty()) {
+    if (const size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0)
+      MAKAR_CHECK_OK(make_folder(path.substr(0, slash)));
+    MAKAR_TRY(FileWriter opened, FileWriter::open(path));
+    file.emplace(std::move(opened));
+  }
+  Progress progress(quiet || path.empty());
+  std::string block;
+  for (uint64_t i = 0; i < count; ++i) {
+    block +=
+        world::make_record(form, records.options, static_cast<uint64_t>(records.first) + i).dump() + "\n";
+    if (block.size() < (size_t{1} << 16) && i + 1 < count) continue;
+    if (file) {
+      MAKAR_CHECK_OK(file->write(block));
+      progress.show("records", i + 1, count, "");
+    } else if (std::fwrite(block.data(), 1, block.size(), stdout) != block.size()) {
+      return error_of(Error::Kind::kIo, "standard output", "cannot be written");
+    }
+    block.clear();
+  }
+  if (file) return file->commit();
+  return Done{};
+}
+
+int run_world_check(const std::vector<std::string>& arguments) {
+  WorldRecords records;
+  std::string path;
+  bool json = false;
+  Options options(
+      "data world check",
+      "Check answers to questions of the world: exact and normalized matches per kind of question.",
+      "makar data world check --answers answers.jsonl --split test");
+  options
+      .add("--answers", &path,
+           "JSONL of {\"id\", \"answer\"}; or the output of makar generate --jsonl for --form prompts, whose "
+           "line i answers record i of these options",
+           "FILE")
+      .required = true;
+  records.declare(options);
+  options.add("--json", &json, "print the counts as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status s = records.read(); !s.ok()) return report(s.error()), 2;
+  const auto found = world::check_answers(path, records.options, static_cast<uint64_t>(records.first));
+  if (!found.ok()) return report(found.error());
+  const auto percent = [](uint64_t n, uint64_t of) {
+    return of > 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(of) : 0.0;
+  };
+  if (json) {
+    const auto counts = [](const world::Score& s) {
+      return Json{{"answers", s.answers}, {"exact", s.exact}, {"normalized", s.normalized}};
+    };
+    Json out = counts(found->all), kinds = Json::object();
+    for (const auto& [kind, score] : found->kinds) kinds[kind] = counts(score);
+    out["kinds"] = std::move(kinds), out["bad_records"] = found->bad.count;
+    fmt::print("{}\n", out.dump());
+  } else {
+    const auto row = [&](const std::string& name, const world::Score& s) {
+      fmt::print("{:<14} {:>8} {:>8.1f} % {:>8.1f} %\n", name, s.answers, percent(s.exact, s.answers),
+                 percent(s.normalized, s.answers));
+    };
+    fmt::print("{:<14} {:>8} {:>10} {:>10}\n", "question", "answers", "exact", "normalized");
+    for (const auto& [kind, score] : found->kinds) row(kind, score);
+    row("all", found->all);
+    if (found->bad.count > 0) fmt::print("{} lines could not be used:\n", found->bad.count);
+    for (const std::string& line : found->bad.reported) fmt::print("  {}\n", line);
+  }
+  return found->all.answers > 0 ? 0 : report(error_at(path, "holds no answer that can be checked"));
+}
+
+}  // namespace
+
+int run_data_world(const std::vector<std::string>& arguments) {
+  if (!arguments.empty() && arguments[0] == "check")
+    return run_world_check({arguments.begin() + 1, arguments.end()});
+  WorldRecords records;
+  std::string form = "text", output;
+  int64_t count = 1000;
+  bool quiet = false;
+  Options options(
+      "data world",
+      "Generate data from a small simulated world: stories, questions whose answers follow from them, "
+      "conversations, preferences. The same options give the same bytes on every machine. "
+      "`makar data world check --answers FILE` checks answers.",
+      "makar data world --form instructions -n 20000 --seed 1 -o train.jsonl");
+  options.add(
+      "--form", &form,
+      "text, instructions (messages), preferences (chosen, rejected), ranked (4 to 9 answers), rewards "
+      "(prompt, answer), questions (the story as data), or prompts (for makar generate --jsonl)",
+      "NAME");
+  options.add("-n --count", &count, "number of records", "N");
+  records.declare(options);
+  options.add("-o --output --out", &output, "JSONL file to write; standard output if not set", "FILE");
+  options.add("-q --quiet", &quiet, "print no progress");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto wanted = world::form_named(form);
+  if (!wanted)
+    return report(error_at("--form", "expected {}, got '{}'{}", fmt::join(world::form_names(), ", "), form,
+                           did_you_mean(form, world::form_names()))),
+           2;
+  if (const Status s = records.read(); !s.ok()) return report(s.error()), 2;
+  if (count < 1) return report(error_at("-n", "expected 1 or more, got {}", count)), 2;
+  const Status done = write_records(*wanted, records, static_cast<uint64_t>(count), output, quiet);
+  return done.ok() ? 0 : report(done.error());
+}
+
+}  // namespace makar

@@ -1,0 +1,103 @@
+#include "world/check.h"
+
+#include <algorithm>
+
+#include "data/byte_stream.h"
+
+namespace makar::world {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+// {"answer"}, or {"answers": [{"text"}]} of makar generate.
+const std::string* answer_of(const Json& record) {
+  const auto text = [](const Json& from, const char* key) -> const std::string* {
+    const auto at = from.find(key);
+    return at != from.end() && at->is_string() ? at->get_ptr<const std::string*>() : nullptr;
+  };
+  if (const std::string* found = text(record, "answer")) return found;
+  const auto all = record.find("answers");
+  if (all == record.end() || !all->is_array() || all->empty() || !all->front().is_object()) return nullptr;
+  return text(all->front(), "text");
+}
+
+void add(Score& score, const Verdict& v) {
+  ++score.answers, score.exact += v.exact ? 1 : 0, score.normalized += v.normalized ? 1 : 0;
+}
+
+Result<Verdict> check_record(const DataRecord& r, const WorldOptions& o, uint64_t first) {
+  const std::string* answer = answer_of(r.value);
+  if (!answer) return error_at("", "expected \"answer\", or \"answers\" of makar generate --jsonl");
+  const auto id = r.value.find("id");
+  if (id == r.value.end()) return check_answer(o, first + r.line - 1, *answer);
+  if (!id->is_string()) return error_at("id", "expected a string");
+  return check_answer(id->get_ref<const std::string&>(), *answer);
+}
+
+}  // namespace
+
+std::string normalized(std::string_view text) {
+  std::string out, word;
+  const auto end_word = [&] {
+    if (!word.empty() && word.size() <= 2 && word.find_first_not_of("0123456789") == std::string::npos) {
+      word = number(std::stoi(word));
+      std::replace(word.begin(), word.end(), '-', ' ');
+    }
+    if (!word.empty() && word != "a" && word != "an" && word != "the") out += (out.empty() ? "" : " ") + word;
+    word.clear();
+  };
+  for (const char c : text) {
+    if (c >= 'A' && c <= 'Z')
+      word += static_cast<char>(c - 'A' + 'a');
+    else if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '\'' ||
+             static_cast<unsigned char>(c) >= 0x80)
+      word += c;
+    else
+      end_word();
+  }
+  end_word();
+  return out;
+}
+
+Verdict check_answer(const WorldOptions& o, uint64_t record, std::string_view answer) {
+  const Sample sample(o, record);
+  Verdict out{sample.question.kind, sample.answer()};
+  out.exact = trimmed(answer) == out.expected;
+  const std::string given = normalized(answer);
+  out.normalized =
+      given == normalized(sample.question.answer()) || given == normalized(sample.question.answer(true));
+  return out;
+}
+
+Result<Verdict> check_answer(const std::string& id, std::string_view answer) {
+  MAKAR_TRY(const RecordId parsed, parse_id(id));
+  return check_answer(parsed.options, parsed.record, answer);
+}
+
+Status check_records(FileReader& reader, const WorldOptions& o, uint64_t first, AnswersReport& report) {
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record, report.bad));
+    if (!found) return Done{};
+    const auto verdict = check_record(record, o, first);
+    if (!verdict.ok()) {
+      report.bad.add(record.place(), verdict.error().text());
+      continue;
+    }
+    add(report.all, *verdict);
+    add(report.kinds[verdict->kind], *verdict);
+  }
+}
+
+Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& o, uint64_t first) {
+  MAKAR_TRY(auto stream, ByteStream::open(path));
+  const auto reader = FileReader::make(std::move(stream), RecordFormat::kJsonl);
+  AnswersReport report;
+  MAKAR_CHECK_OK(check_records(*reader, o, first, report));
+  return report;
+}
+
+}  // namespace makar::world

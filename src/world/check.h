@@ -1,0 +1,36 @@
+// Checks answers to questions of the world: a reward that needs no model and no reference file.
+#pragma once
+#include <map>
+
+#include "data/record_reader.h"
+#include "world/record.h"
+
+namespace makar::world {
+
+// Lower case, without punctuation and articles, numbers as words, single spaces.
+std::string normalized(std::string_view text);
+
+struct Verdict {
+  std::string kind, expected;
+  bool exact = false;       // the expected text, apart from spaces around it
+  bool normalized = false;  // equal after normalized(), as a short answer or as a sentence
+};
+Verdict check_answer(const WorldOptions& options, uint64_t record, std::string_view answer);
+// By the id of a record. As a reward: verdict.exact or verdict.normalized.
+Result<Verdict> check_answer(const std::string& id, std::string_view answer);
+
+struct Score {
+  uint64_t answers = 0, exact = 0, normalized = 0;
+};
+struct AnswersReport {
+  Score all;
+  std::map<std::string, Score> kinds;
+  BadRecords bad;
+};
+// A file of {"id", "answer"}, or the output of makar generate --jsonl for --form prompts: then line i answers
+// record first + i - 1 of `options`.
+Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& options, uint64_t first);
+// The same for records that a reader gives.
+Status check_records(FileReader& reader, const WorldOptions& options, uint64_t first, AnswersReport& report);
+
+}  // namespace makar::world

@@ -1,0 +1,57 @@
+// Questions whose answers follow from a story, with wrong answers of the same kind.
+#pragma once
+#include "base/json.h"
+#include "world/tell.h"
+
+namespace makar::world {
+
+struct Question {
+  std::string kind;                     // "where_person"
+  Json query;                           // the question as data: {"ask": "where", "who": "Anna"}
+  std::string text;                     // "Where is Anna?"
+  std::string value;                    // "in the barn"
+  std::string pattern = {};             // "Anna is {}."; empty if the value is a sentence already
+  std::vector<std::string> wrong = {};  // values that are not the answer
+  bool needs_story = true;
+
+  std::string answer(bool in_sentence = false) const { return render(value, in_sentence); }
+  // A value as an answer: "In the barn." or "Anna is in the barn."
+  std::string render(const std::string& value, bool in_sentence) const;
+};
+
+// A story with what was told and where everything is in the end.
+struct Scene {
+  Scene(Story story, Draw& telling);
+  Story story;
+  std::vector<Sentence> sentences;
+  std::string text;
+  State end;
+
+  const Person& person(int i) const { return story.people[static_cast<size_t>(i)]; }
+  std::string name(int i) const { return std::string(person(i).name); }
+  std::string thing(int i) const { return full_name(story.things[static_cast<size_t>(i)]); }
+  std::string place(int i) const { return at_place(story.places[static_cast<size_t>(i)]); }
+  // The events that satisfy a condition, or of one kind.
+  template <class Condition>
+  std::vector<const Event*> events_where(Condition condition) const {
+    std::vector<const Event*> out;
+    for (const Event& e : story.events)
+      if (condition(e)) out.push_back(&e);
+    return out;
+  }
+  std::vector<const Event*> events_of(Kind kind) const {
+    return events_where([&](const Event& e) { return e.kind == kind; });
+  }
+  // What the person does, in order.
+  std::vector<const Event*> actions_of(int person) const;
+  std::vector<std::string> people_told() const;  // names in the order of their first mention
+};
+
+// The kinds of questions, in a fixed order.
+const std::vector<std::string>& question_kinds();
+// A question of a random kind among those that the story can answer.
+Question ask(const Scene& scene, Draw& draw);
+// Up to `most` different questions.
+std::vector<Question> ask_several(const Scene& scene, Draw& draw, int most);
+
+}  // namespace makar::world

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""makar data world through the program: forms, pieces that join, the checker with right, wrong and hostile answers, and one
+step of each recipe.
+
+usage: world.py MAKAR
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from checks import check, failures
+
+MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
+RECIPES = pathlib.Path(__file__).resolve().parents[2] / "recipes"
+
+
+def run(*words, cwd=None):
+    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=240, cwd=cwd)
+
+
+def records(*words):
+    done = run("data", "world", *words)
+    check(done.returncode == 0, f"data world {' '.join(map(str, words))}: {done.stderr}")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def forms(folder):
+    fields = {"text": "text", "instructions": "messages", "preferences": "rejected", "ranked": "ranks", "rewards": "answer",
+              "questions": "events", "prompts": "messages"}
+    for form, field in fields.items():
+        made = records("--form", form, "-n", 20, "--split", "test")
+        check(len(made) == 20 and all(field in r for r in made), f"{form}: 20 records with {field}")
+    whole = run("data", "world", "--form", "rewards", "-n", 30, "--seed", 4).stdout
+    parts = "".join(run("data", "world", "--form", "rewards", "-n", 10, "--first", at, "--seed", 4).stdout for at in (0, 10, 20))
+    check(whole == parts, "pieces of --first and -n are the whole")
+    path = folder / "new/folder/a.jsonl"
+    check(run("data", "world", "--form", "rewards", "-n", 30, "--seed", 4, "-o", path).returncode == 0, "writes a file")
+    check(path.read_text() == whole, "a file has the same bytes")
+    for words, part in ((["--form", "tex"], "did you mean 'text'"), (["--split", "dev"], "expected train, test, names"), (["-n", 0], "1 or more"),
+                        (["--events", 99], "3 to 40"), (["--seed", -1], "0 or more"), (["--form", "text", "extra"], "")):
+        done = run("data", "world", *words)
+        check(done.returncode == 2 and part in done.stderr, f"{words}: {done.returncode} {done.stderr}")
+
+
+def checker(folder):
+    made = records("--form", "rewards", "-n", 200, "--split", "test", "--seed", 4)
+    answers = folder / "answers.jsonl"
+
+    def score(lines, *words):
+        answers.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+        done = run("data", "world", "check", "--answers", answers, "--json", *words)
+        return json.loads(done.stdout) if done.stdout else {"answers": 0, "failed": done.stderr, "code": done.returncode}
+
+    got = score([{"id": r["id"], "answer": r["answer"]} for r in made])
+    check((got["answers"], got["exact"], got["normalized"]) == (200, 200, 200), f"right answers: {got}")
+    check(set(got["kinds"]) == {r["kind"] for r in made}, "kinds are counted")
+    got = score([{"id": r["id"], "answer": r["answer"].lower().rstrip(".")} for r in made])
+    check(got["exact"] == 0 and got["normalized"] == 200, f"normalized answers: {got}")
+    shifted = [{"id": r["id"], "answer": other["answer"]} for r, other in zip(made, made[1:])]
+    got = score(shifted)
+    check(got["normalized"] < 20, f"answers of other questions: {got}")
+    generated = [{"answers": [{"text": r["answer"], "ids": [1]}], "usage": {}} for r in made]
+    got = score(generated[10:], "--split", "test", "--seed", 4, "--first", 10)
+    check(got["exact"] == 190, f"answers of makar generate by line: {got}")
+    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world1-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
+               {"answer": None}, {"answers": [{}]}, {"id": "x" * 100000, "answer": "y"}, {"id": made[0]["id"], "answer": "x" * 1000000}]
+    got = score(hostile)
+    check(got["answers"] == 1 and got["exact"] == 0 and got["bad_records"] == 8, f"hostile lines: {got}")
+    got = score(["{\n"])
+    check(run("data", "world", "check", "--answers", answers).returncode == 1, f"a file without answers: {got}")
+    check(run("data", "world", "check", "--answers", folder / "absent").returncode == 1, "a file that is not there")
+    check(run("data", "world", "check").returncode == 2, "--answers is required")
+
+
+def recipes(folder):
+    """One step of each recipe, on a little data, then an answer for each prompt."""
+    for form, name, split in (("text", "text", "train"), ("text", "text-test", "test"), ("instructions", "chat", "train"), ("instructions", "chat-test", "test")):
+        records("--form", form, "-n", 60, "--split", split, "-o", folder / f"runs/world-data/{name}.jsonl")
+    small = ["layers=1", "width=32", "heads=2", "vocab_size=600"]
+    for command, recipe, extra in (("pretrain", "world.yaml", small), ("sft", "world-chat.yaml", [])):
+        done = run(command, RECIPES / recipe, "max_steps=1", "micro_batch_size=2", *extra, cwd=folder)
+        check(done.returncode == 0, f"{recipe}: {done.stderr[-600:]}")
+    prompts = folder / "prompts.jsonl"
+    records("--form", "prompts", "-n", 5, "--split", "test", "-o", prompts)
+    done = run("generate", "-m", folder / "runs/world-chat", "--jsonl", "-f", prompts, "-n", 8, "--temperature", 0)
+    check(done.returncode == 0 and len(done.stdout.splitlines()) == 5, f"five answers: {done.stderr}")
+    (folder / "answers.jsonl").write_text(done.stdout)
+    done = run("data", "world", "check", "--answers", folder / "answers.jsonl", "--split", "test")
+    check(done.returncode == 0 and "all                   5" in done.stdout, f"the answers are counted: {done.stdout}{done.stderr}")
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    forms(pathlib.Path(scratch))
+    checker(pathlib.Path(scratch))
+    recipes(pathlib.Path(scratch))
+sys.exit(f"world: {len(failures)} failures" if failures else 0)
