@@ -224,7 +224,7 @@ void AnswerWriter::text(size_t index, const std::string& text) {
   if (!files_intact()) return;
   AnswerState& state = answers_[index];
   state.text_bytes += text.size();
-  deliver(state, index, {state.reader.push(text)});
+  deliver(state, index, {state.reader.push(text), {}, {}});
 }
 
 void AnswerWriter::finished(size_t prompt, WriteResult result) {
@@ -241,7 +241,7 @@ void AnswerWriter::finished(size_t prompt, WriteResult result) {
       state.pending = std::move(answer.tokens);
       text(first + i, answer.text);
     }
-    deliver(state, first + i, {state.reader.finish()});
+    deliver(state, first + i, {state.reader.finish(), {}, {}});
     state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0};
     if (request_.stream) emit(request_.shape->end(first + i, state.whole.end));
   }

@@ -4,6 +4,7 @@
 
 #include <ctime>
 
+#include "base/utf8.h"
 #include "infer/grammar/expr.h"
 #include "infer/grammar/grammar.h"
 
@@ -20,7 +21,7 @@ std::string listed(int count, const char* separator, const Item& item) {
 }
 
 std::string falling_class(int count) {
-  return listed(count, "", [](int i) { return grammar::utf8_of(static_cast<uint32_t>(0x100000 - 2 * i)); });
+  return listed(count, "", [](int i) { return utf8(static_cast<uint32_t>(0x100000 - 2 * i)); });
 }
 
 struct Hostile {
@@ -53,9 +54,8 @@ const std::vector<Hostile>& hostile() {
            listed(80000, ",", [](int i) { return fmt::format(R"("p{}":{{}})", i); }) + "}}"},
       {"many properties of any kind", schema,
        R"({"type":"object","additionalProperties":true,"properties":{)" +
-           listed(
-               60000, ",",
-               [](int i) { return "\"" + grammar::utf8_of(static_cast<uint32_t>(0x10000 + i)) + "\":{}"; }) +
+           listed(60000, ",",
+                  [](int i) { return "\"" + utf8(static_cast<uint32_t>(0x10000 + i)) + "\":{}"; }) +
            "}}"},
       {"allOf of many properties", schema,
        R"({"allOf":[)" +

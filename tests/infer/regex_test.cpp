@@ -3,6 +3,7 @@
 
 #include <regex>
 
+#include "base/utf8.h"
 #include "infer/grammar_writer.h"
 
 namespace makar {
@@ -95,7 +96,7 @@ TEST(Regex, CharacterRangesIncludeTheirEnds) {
       for (uint32_t c = border - 3; c <= border + 3 && c <= grammar::kMaxCodePoint; ++c) {
         if (c >= 0xD800 && c < 0xE000) continue;
         GrammarState state(*grammar);
-        EXPECT_EQ(state.accept(grammar::utf8_of(c)) && state.may_end(), c >= low && c <= high) << c;
+        EXPECT_EQ(state.accept(utf8(c)) && state.may_end(), c >= low && c <= high) << c;
       }
   }
 }

@@ -51,9 +51,9 @@ struct Columns {
   // Type of the panels that get() returns.
   DType type() const { return in_place() ? packed->type() : DType::kF32; }
 
-  // Panels [first, first + count) restricted to k in [p, p + kc): in place, or written to `room`. `step`
+  // Panels [first, first + count) restricted to k in [p, p + kc): in place, or written to `scratch`. `step`
   // receives the bytes between panels.
-  const std::byte* get(int64_t first, int64_t count, int64_t p, int64_t kc, float* room,
+  const std::byte* get(int64_t first, int64_t count, int64_t p, int64_t kc, float* scratch,
                        int64_t* step) const {
     if (in_place()) {
       const auto row = t.nr * static_cast<int64_t>(size_of(packed->type()));
@@ -63,17 +63,17 @@ struct Columns {
     if (packed) {
       for (int64_t j = 0; j < count; ++j)
         t.widen(packed->type(), static_cast<const uint16_t*>(packed->panel(first + j)) + p * t.nr, kc * t.nr,
-                room + j * kc * t.nr);
+                scratch + j * kc * t.nr);
     } else {
       const int64_t row = first * t.nr, rows = std::min(n - row, count * t.nr);
       if (plain->type == DType::kF32)
-        t.pack_b(f32_at(*plain, row, p), plain->row_stride, plain->k_stride, rows, kc, room);
+        t.pack_b(f32_at(*plain, row, p), plain->row_stride, plain->k_stride, rows, kc, scratch);
       else
         t.pack_b_widen(plain->type, reinterpret_cast<const uint16_t*>(at(*plain, row, p)), plain->row_stride,
-                       plain->k_stride, rows, kc, room);
+                       plain->k_stride, rows, kc, scratch);
     }
     *step = kc * t.nr * static_cast<int64_t>(sizeof(float));
-    return reinterpret_cast<const std::byte*>(room);
+    return reinterpret_cast<const std::byte*>(scratch);
   }
 };
 
@@ -123,16 +123,16 @@ void column(const Table& t, DType type, const Rows& rows, int64_t k, const float
 // cache. Few rows finish all of k before the next columns (B is one stream, A stays in the L2 cache); many
 // rows process all columns of a k piece first.
 void block(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1, int64_t j0,
-           int64_t j1, const GemmOutput& out, float* room, int64_t room_panels) {
+           int64_t j1, const GemmOutput& out, float* scratch, int64_t scratch_panels) {
   const Table& t = b.t;
-  const int64_t kc = k_step(t, k), deep = (i1 - i0) * t.mr * k <= kDeep && room_panels == 1 ? 1 : j1 - j0;
+  const int64_t kc = k_step(t, k), deep = (i1 - i0) * t.mr * k <= kDeep && scratch_panels == 1 ? 1 : j1 - j0;
   for (int64_t jj = j0; jj < j1; jj += deep)
     for (int64_t p = 0; p == 0 || p < k; p += kc) {
       const int64_t now = std::min(kc, k - p), j_end = std::min(j1, jj + deep);
-      for (int64_t j = jj; j < j_end; j += room_panels) {
-        const int64_t group = std::min(room_panels, j_end - j);
+      for (int64_t j = jj; j < j_end; j += scratch_panels) {
+        const int64_t group = std::min(scratch_panels, j_end - j);
         int64_t step = 0;
-        const std::byte* panel = b.get(j, group, p, now, room, &step);
+        const std::byte* panel = b.get(j, group, p, now, scratch, &step);
         for (int64_t g = 0; g < group; ++g, panel += step) {
           const int64_t col = (j + g) * t.nr;
           const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
@@ -226,12 +226,13 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.in_place();
-  const int64_t room_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
+  const int64_t scratch_panels = in_place ? 1 : b.plain && b.plain->k_stride != 1 ? 4 : 1;
   pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
-    const Scratch room = Scratch::of_floats(in_place ? 0 : room_panels * t.nr * std::min<int64_t>(k, t.kc));
+    const Scratch scratch =
+        Scratch::of_floats(in_place ? 0 : scratch_panels * t.nr * std::min<int64_t>(k, t.kc));
     block(rows, packed_a.floats(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
-          std::min(panels, j + grid.col_step), out, room.floats(), room_panels);
+          std::min(panels, j + grid.col_step), out, scratch.floats(), scratch_panels);
   });
 }
 

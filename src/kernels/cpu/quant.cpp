@@ -48,13 +48,13 @@ struct Activations {
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
 
-// How many rows read a panel: in place or expanded, eight rows at a time or up to four.
-struct Way {
+// How a product reads the panels of B: in place or expanded, eight rows of A at a time or up to four.
+struct ProductPlan {
   const Table& table;
   bool few, as_is, eight;
   int form;  // form that the product reads
 
-  Way(const Activations& a, const QuantMatrix& b)
+  ProductPlan(const Activations& a, const QuantMatrix& b)
       : table(b.table()),
         few(a.m <= kAsIs),
         as_is(b.form() == kFormInt16 || (few && b.form() == kFormInt8) ||
@@ -66,7 +66,7 @@ struct Way {
   }
   bool scales() const { return as_is && eight; }  // scales are prepared first
   // Scratch bytes per block of an expanded panel, or of its scales.
-  int64_t room() const {
+  int64_t scratch_bytes() const {
     if (as_is) return scales() ? wide_scales(kQuantForms[form]) * int64_t{sizeof(float)} : 0;
     return group_bytes(kQuantForms[form]);
   }
@@ -84,26 +84,26 @@ void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, 
   add_bias(out, 0, a.m, j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
 }
 
-// Row panels [p0, p1) by panels [j0, j1): a few panels and a piece of k at a time, prepared in `room`.
-void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t p0, int64_t p1, int64_t j0,
-             int64_t j1, const GemmOutput& out, std::byte* room) {
+// Row panels [p0, p1) by panels [j0, j1): a few panels and a piece of k at a time, prepared in `scratch`.
+void blocked(const Activations& a, const QuantMatrix& b, const ProductPlan& plan, int64_t p0, int64_t p1,
+             int64_t j0, int64_t j1, const GemmOutput& out, std::byte* scratch) {
   const QuantForm& f = a.form;
-  const Table& t = way.table;
+  const Table& t = plan.table;
   const int64_t chunk =
       ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
   for (int64_t j = j0; j < j1; j += kPanels)
     for (int64_t k = 0; k < a.blocks; k += chunk) {
       const int64_t now = std::min(chunk, a.blocks - k), count = std::min(kPanels, j1 - j);
-      const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * way.room();
+      const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * plan.scratch_bytes();
       for (int64_t i = 0; i < count; ++i) {
-        if (way.scales())
-          t.quant_scales(way.form, now, b.panel(j + i) + from, reinterpret_cast<float*>(room + i * step));
-        else if (!way.as_is)
-          t.quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), room + i * step);
+        if (plan.scales())
+          t.quant_scales(plan.form, now, b.panel(j + i) + from, reinterpret_cast<float*>(scratch + i * step));
+        else if (!plan.as_is)
+          t.quant_expand(b.form(), now, b.panel(j + i) + from, b.book(), scratch + i * step);
       }
       QuantProduct q;
-      q.form = way.form, q.blocks = now, q.book = b.book();
-      q.b = way.as_is ? b.panel(j) + from : room, q.b_panel = way.as_is ? b.panel_bytes() : step;
+      q.form = plan.form, q.blocks = now, q.book = b.book();
+      q.b = plan.as_is ? b.panel(j) + from : scratch, q.b_panel = plan.as_is ? b.panel_bytes() : step;
       q.a_panel = a.panel_bytes(kQuantRows);
       q.scale_panel = step / int64_t{sizeof(float)};
       q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
@@ -115,9 +115,9 @@ void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t
       const int64_t ahead = group_bytes(f) / blocks_of(f) / (p1 - p0);  // prefetch bytes per panel of rows
       if (next) q.ahead_panel = b.panel_bytes();
       for (int64_t p = p0, taken; p < p1; p += taken) {
-        taken = way.eight && p + 1 < p1 && a.count(p + 1) == kQuantRows ? 2 : 1;
+        taken = plan.eight && p + 1 < p1 && a.count(p + 1) == kQuantRows ? 2 : 1;
         q.rows = taken == 2 ? 8 : a.count(p);
-        q.scales = way.scales() && taken == 2 ? reinterpret_cast<const float*>(room) : nullptr;
+        q.scales = plan.scales() && taken == 2 ? reinterpret_cast<const float*>(scratch) : nullptr;
         if (next) q.ahead_step = ahead * taken, q.ahead = next + (p - p0) * now * ahead;
         q.a = a.panel(p) + k * activation_bytes(f, a.count(p));
         q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
@@ -131,17 +131,17 @@ void blocked(const Activations& a, const QuantMatrix& b, const Way& way, int64_t
 }
 
 // Matrices of one form, with consecutively numbered panels.
-struct Part {
+struct GroupedMatrix {
   const QuantMatrix* b;
   GemmOutput out;
   int64_t panels() const { return ceil_div(b->n(), kQuantCols); }
 };
-using Parts = std::vector<Part>;
+using Parts = std::vector<GroupedMatrix>;
 
 // Visits panels [begin, end) over all parts; each part counts `unit` panels as one.
 template <class Body>
 void each_part(const Parts& parts, int64_t unit, int64_t begin, int64_t end, const Body& body) {
-  for (const Part& part : parts) {
+  for (const GroupedMatrix& part : parts) {
     const int64_t count = ceil_div(part.panels(), unit);
     if (begin < count && end > 0)
       body(part, std::max<int64_t>(begin, 0) * unit, std::min(part.panels(), std::min(end, count) * unit));
@@ -151,30 +151,32 @@ void each_part(const Parts& parts, int64_t unit, int64_t begin, int64_t end, con
 
 void few_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
   int64_t panels = 0, bytes = 0;
-  for (const Part& part : parts) panels += part.panels(), bytes += static_cast<int64_t>(part.b->bytes());
+  for (const GroupedMatrix& part : parts)
+    panels += part.panels(), bytes += static_cast<int64_t>(part.b->bytes());
   const int64_t tasks = std::min(panels, stream_tasks(pool, bytes));
   pool.run(tasks, [&](int64_t i) {
-    each_part(parts, 1, panels * i / tasks, panels * (i + 1) / tasks,
-              [&](const Part& part, int64_t j0, int64_t j1) { direct(a, *part.b, j0, j1, part.out); });
+    each_part(
+        parts, 1, panels * i / tasks, panels * (i + 1) / tasks,
+        [&](const GroupedMatrix& part, int64_t j0, int64_t j1) { direct(a, *part.b, j0, j1, part.out); });
   });
 }
 
 void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
   int64_t groups = 0;
-  for (const Part& part : parts) groups += ceil_div(part.panels(), kPanels);
+  for (const GroupedMatrix& part : parts) groups += ceil_div(part.panels(), kPanels);
   const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
   const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMostRows);
   const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
   const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
   const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);
-  const Way way(a, *parts[0].b);
+  const ProductPlan plan(a, *parts[0].b);
   pool.run(row_tasks * col_tasks, [&](int64_t task) {
     const int64_t p0 = task / col_tasks * rows, p1 = std::min(a.panels, p0 + rows);
     if (p0 >= p1) return;
-    const Scratch room(kPanels * kChunk * way.room());
+    const Scratch scratch(kPanels * kChunk * plan.scratch_bytes());
     const int64_t first = task % col_tasks * cols;
-    each_part(parts, kPanels, first, first + cols, [&](const Part& part, int64_t j0, int64_t j1) {
-      blocked(a, *part.b, way, p0, p1, j0, j1, part.out, room.get());
+    each_part(parts, kPanels, first, first + cols, [&](const GroupedMatrix& part, int64_t j0, int64_t j1) {
+      blocked(a, *part.b, plan, p0, p1, j0, j1, part.out, scratch.get());
     });
   });
 }
@@ -211,10 +213,12 @@ void quant_gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const P
     if (m > 0 && p.b->n() > 0) left.push_back({&static_cast<const PackedMatrix&>(*p.b).quant(), p.out});
   while (!left.empty()) {
     const QuantMatrix& b = *left[0].b;
-    const auto alike = [&](const Part& p) { return p.b->form() == b.form() && p.b->unit() == b.unit(); };
+    const auto alike = [&](const GroupedMatrix& p) {
+      return p.b->form() == b.form() && p.b->unit() == b.unit();
+    };
     const auto others = std::stable_partition(left.begin(), left.end(), alike);
     now.assign(left.begin(), others);
-    for (const Part& p : now) check(p.b->k() == b.k(), "products with one A have one k");
+    for (const GroupedMatrix& p : now) check(p.b->k() == b.k(), "products with one A have one k");
     products(pool, m, a, now);
     left.erase(left.begin(), others);
   }

@@ -61,11 +61,11 @@ void take_line(const std::string& text, Json& out) {
 }  // namespace
 
 Result<Json> list_runs(const std::string& folder) {
-  struct Run {
+  struct RunEntry {
     std::string name;
     int64_t bytes, changed;
   };
-  std::vector<Run> runs;
+  std::vector<RunEntry> runs;
   std::error_code code;
   size_t seen = 0;
   for (auto it = std::filesystem::directory_iterator(folder, code);
@@ -75,7 +75,7 @@ Result<Json> list_runs(const std::string& folder) {
     if (one_step_down(name) && ::stat(log_of(folder, name).c_str(), &about) == 0 && S_ISREG(about.st_mode))
       runs.push_back({name, about.st_size, about.st_mtime});
   }
-  std::sort(runs.begin(), runs.end(), [](const Run& a, const Run& b) {
+  std::sort(runs.begin(), runs.end(), [](const RunEntry& a, const RunEntry& b) {
     return a.changed != b.changed ? a.changed > b.changed : a.name < b.name;
   });
   Json out = Json::array();

@@ -127,7 +127,7 @@ void attention_forward(const AttentionHead& a, float* scratch) {
                 Weighed<std::decay_t<decltype(*v)>>{scores, kKeyTile, seen, v, v_stride, a.out, a.out_stride},
                 a.dim);
         };
-        v_type == DType::kF16 ? weighed(static_cast<const Half*>(values))
+        v_type == DType::kF16 ? weighed(static_cast<const F16*>(values))
                               : weighed(static_cast<const float*>(values));
         continue;
       }

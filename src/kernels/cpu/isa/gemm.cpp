@@ -44,7 +44,7 @@ constexpr std::array<TileFn, sizeof...(R)> tile_table(std::integer_sequence<int,
 }
 constexpr auto kEachTile = std::make_integer_sequence<int, kMr>();
 constexpr std::array<std::array<TileFn, kMr>, 3> kTiles = {
-    tile_table<float>(kEachTile), tile_table<Half>(kEachTile), tile_table<BFloat>(kEachTile)};
+    tile_table<float>(kEachTile), tile_table<F16>(kEachTile), tile_table<BF16>(kEachTile)};
 
 void tile(DType type, int64_t k, const float* a, const void* b, float* c, int64_t ldc, int rows, int cols,
           bool accumulate) {
@@ -86,7 +86,7 @@ constexpr std::array<RowsFn, sizeof...(M)> rows_table(std::integer_sequence<int,
 }
 constexpr auto kEach = std::make_integer_sequence<int, kRowsMax>();
 constexpr std::array<std::array<RowsFn, kRowsMax>, 3> kRows = {
-    rows_table<float>(kEach), rows_table<Half>(kEach), rows_table<BFloat>(kEach)};
+    rows_table<float>(kEach), rows_table<F16>(kEach), rows_table<BF16>(kEach)};
 
 void rows(DType type, int m, int64_t n, int64_t k, const float* a, int64_t lda, const void* panels,
           int64_t panel, float* c, int64_t ldc, bool accumulate) {

@@ -14,12 +14,12 @@ constexpr int kMr = 8, kNr = 12, kRowsMax = 7, kKc = 512;
 inline void load_row(const float* b, float32x4_t (&v)[3]) {
   v[0] = vld1q_f32(b), v[1] = vld1q_f32(b + 4), v[2] = vld1q_f32(b + 8);
 }
-inline void load_row(const Half* b, float32x4_t (&v)[3]) {
+inline void load_row(const F16* b, float32x4_t (&v)[3]) {
   const auto* h = reinterpret_cast<const __fp16*>(b);
   const float16x8_t x = vld1q_f16(h);
   v[0] = vcvt_f32_f16(vget_low_f16(x)), v[1] = vcvt_high_f32_f16(x), v[2] = vcvt_f32_f16(vld1_f16(h + 8));
 }
-inline void load_row(const BFloat* b, float32x4_t (&v)[3]) {
+inline void load_row(const BF16* b, float32x4_t (&v)[3]) {
   const auto* h = reinterpret_cast<const uint16_t*>(b);
   const uint16x8_t x = vld1q_u16(h);
   v[0] = vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(x), 16));

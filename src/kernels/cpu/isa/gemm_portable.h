@@ -10,8 +10,8 @@ namespace makar::kernels::MAKAR_ISA {
 constexpr int kMr = 4, kNr = 8, kRowsMax = 4, kKc = 512;
 
 inline float widen(float x) { return x; }
-inline float widen(BFloat x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
-inline float widen(Half x) {
+inline float widen(BF16 x) { return std::bit_cast<float>(uint32_t{x.bits} << 16); }
+inline float widen(F16 x) {
   const uint32_t sign = uint32_t{x.bits & 0x8000u} << 16, rest = x.bits & 0x7fffu;
   // Shift exponent and fraction into place; multiplying by 2^112 corrects the bias, for subnormals too.
   const float small = std::bit_cast<float>(rest << 13) * 0x1p112f;

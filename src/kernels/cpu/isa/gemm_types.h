@@ -4,10 +4,10 @@
 
 namespace makar::kernels::MAKAR_ISA {
 
-struct Half {
+struct F16 {
   uint16_t bits;
 };
-struct BFloat {
+struct BF16 {
   uint16_t bits;
 };
 

@@ -11,10 +11,10 @@ using Vec = __m512;
 constexpr int kVecLanes = 16, kMr = 14, kRowsMax = 8, kKc = 256;  // 28 accumulators, 2 registers of B
 inline Vec zero() { return _mm512_setzero_ps(); }
 inline Vec load(const float* x) { return _mm512_loadu_ps(x); }
-inline Vec load(const Half* x) {
+inline Vec load(const F16* x) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
 }
-inline Vec load(const BFloat* x) {
+inline Vec load(const BF16* x) {
   const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x));
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits), 16));
 }
@@ -26,10 +26,10 @@ using Vec = __m256;
 constexpr int kVecLanes = 8, kMr = 6, kRowsMax = 6, kKc = 384;  // 12 accumulators, 2 registers of B, 1 of A
 inline Vec zero() { return _mm256_setzero_ps(); }
 inline Vec load(const float* x) { return _mm256_loadu_ps(x); }
-inline Vec load(const Half* x) {
+inline Vec load(const F16* x) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
 }
-inline Vec load(const BFloat* x) {
+inline Vec load(const BF16* x) {
   const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(x));
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
 }

@@ -39,7 +39,7 @@ inline const float* read_values(const Table& t, DType type, const std::byte* til
     return out;
   }
   const int8_t* q = reinterpret_cast<const int8_t*>(tile);
-  const Half* scales = reinterpret_cast<const Half*>(tile + kKeyTile * dim);
+  const F16* scales = reinterpret_cast<const F16*>(tile + kKeyTile * dim);
   float* to = out;
   for (int64_t j = 0; j < seen; ++j)
     for (int64_t d = 0; d < dim; d += kQuantKeyBlock, ++scales) {

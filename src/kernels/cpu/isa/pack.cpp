@@ -147,9 +147,9 @@ void pack_b16(const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t r
 void pack_b_widen(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows,
                   int64_t k, float* out) {
   if (type == DType::kF16)
-    pack<kNr>(reinterpret_cast<const Half*>(x), row_stride, k_stride, rows, k, out);
+    pack<kNr>(reinterpret_cast<const F16*>(x), row_stride, k_stride, rows, k, out);
   else
-    pack<kNr>(reinterpret_cast<const BFloat*>(x), row_stride, k_stride, rows, k, out);
+    pack<kNr>(reinterpret_cast<const BF16*>(x), row_stride, k_stride, rows, k, out);
 }
 
 template <class T>
@@ -161,9 +161,9 @@ void widen_as(const T* x, int64_t count, float* out) {
 
 void widen_row(DType type, const uint16_t* x, int64_t count, float* out) {
   if (type == DType::kF16)
-    widen_as(reinterpret_cast<const Half*>(x), count, out);
+    widen_as(reinterpret_cast<const F16*>(x), count, out);
   else
-    widen_as(reinterpret_cast<const BFloat*>(x), count, out);
+    widen_as(reinterpret_cast<const BF16*>(x), count, out);
 }
 
 }  // namespace

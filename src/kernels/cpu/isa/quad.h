@@ -10,8 +10,8 @@ namespace makar::kernels::MAKAR_ISA {
 using Quad = float32x4_t;
 inline Quad quad_zero() { return vdupq_n_f32(0); }
 inline Quad quad_load(const float* x) { return vld1q_f32(x); }
-inline Quad quad_load(const Half* x) { return vcvt_f32_f16(vld1_f16(reinterpret_cast<const __fp16*>(x))); }
-inline Quad quad_load(const BFloat* x) {
+inline Quad quad_load(const F16* x) { return vcvt_f32_f16(vld1_f16(reinterpret_cast<const __fp16*>(x))); }
+inline Quad quad_load(const BF16* x) {
   return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(reinterpret_cast<const uint16_t*>(x)), 16));
 }
 inline void quad_store(float* x, Quad v) { vst1q_f32(x, v); }
@@ -30,10 +30,10 @@ inline void quad_transpose(Quad (&v)[4]) {
 using Quad = __m128;
 inline Quad quad_zero() { return _mm_setzero_ps(); }
 inline Quad quad_load(const float* x) { return _mm_loadu_ps(x); }
-inline Quad quad_load(const Half* x) {
+inline Quad quad_load(const F16* x) {
   return _mm_cvtph_ps(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x)));
 }
-inline Quad quad_load(const BFloat* x) {
+inline Quad quad_load(const BF16* x) {
   const __m128i bits = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(x));
   return _mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(bits), 16));
 }

@@ -117,7 +117,7 @@ inline Floats fma(Floats a, float b, Floats c) {
 inline Floats load_halves(const std::byte* p) {
   uint16_t bits[4];
   std::memcpy(bits, p, 8);
-  return each_float([&](int i) { return widen(Half{bits[i]}); });
+  return each_float([&](int i) { return widen(F16{bits[i]}); });
 }
 
 struct TwoFloats {
