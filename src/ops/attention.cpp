@@ -56,7 +56,7 @@ void add_bias_rows(Context& ctx, AttentionBatch& batch, int64_t heads, const Dis
       {ctx.f32(bias.table), ctx.i64(batch.bias_bucket), ctx.f32(batch.bias), heads, width});
 }
 
-const SequenceRows* sequences_of(Context& ctx, const AttentionBatch& batch) {
+const SequenceRows* sequences_of(const Context& ctx, const AttentionBatch& batch) {
   return reinterpret_cast<const SequenceRows*>(ctx.address(batch.sequences));
 }
 
@@ -90,7 +90,7 @@ kernels::AttentionShape shape_of(Context& ctx, const AttentionBatch& batch, cons
 }
 
 // `shape`: from the forward pass; the batch keeps its addresses alive.
-void backward(Context& ctx, const AttentionBatch& batch, const kernels::AttentionShape& shape,
+void backward(const Context& ctx, const AttentionBatch& batch, const kernels::AttentionShape& shape,
               const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
               const Tensor& dy) {
   const Tensor dq = ctx.zeros(q.shape()), dk = ctx.zeros(k.shape()), dv = ctx.zeros(v.shape());
@@ -144,7 +144,7 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
                                     ctx.f32(weights->back()), &s - batch.rows.data()});
     }
   if (ctx.any_needs(q, k, v, batch.bias_table))
-    ctx.tape->record(out, [&ctx, batch, shape, q, k, v, out, lse](const Tensor& dy) {
+    ctx.tape->record(out, [ctx, batch, shape, q, k, v, out, lse](const Tensor& dy) {
       backward(ctx, batch, shape, q, k, v, out, lse, dy);
     });
   return out;
