@@ -73,8 +73,8 @@ Json answer_json(const WriteResult& result, const LanguageModel& language, bool 
 
 // One request per line: {"prompt"} or {"messages"}, with max_tokens, stop and the sampler's keys.
 Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& engine,
-                                               const LanguageModel& language, const GenerateCommand& c,
-                                               bool& logprobs) {
+                                            const LanguageModel& language, const GenerateCommand& c,
+                                            bool& logprobs) {
   MAKAR_TRY(const Json request, parse_json(line, "request"));
   if (!request.is_object()) return error_at("request", "expected an object with \"prompt\" or \"messages\"");
   WriteOptions o = c.writing.write;
@@ -95,17 +95,12 @@ Result<std::unique_ptr<Writing>> begin_line(const std::string& line, Engine& eng
       }
     } else if (key == "early_stopping") {
       MAKAR_TRY(o.early, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
-    } else if (key == "ignore_eos" && value.is_boolean()) {
-      o.ignore_eos = value.get<bool>();
     } else if (key == "mbr_metric" && value.is_string()) {
       MAKAR_CHECK_OK(read_mbr_metric(value.get<std::string>(), key, o));
     } else if (key == "mbr" && value.is_number_integer()) {
       o.mbr = value.get<int64_t>();
     } else {
-      MAKAR_TRY(bool known, read_number_option<Decoding>(o, decoding_options(), key, value));
-      if (!known) {
-        MAKAR_TRY(known, read_sampler_option(o.sampler, key, value));
-      }
+      MAKAR_TRY(const bool known, read_decoding_option(o, key, value));
       if (!known)
         return error_at(key, "is not a known key of a request, or has the wrong type: {}", value.dump());
     }
