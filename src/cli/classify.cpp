@@ -35,48 +35,6 @@ void declare(Options& o, Classify& c) {
   o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");
 }
 
-void say_data(const Classify& c, const std::string& path, const LabelledData& d) {
-  say(c.common, fmt::format("{}: {} examples (schema: {}{})", path, d.train.size() + d.validation.size(),
-                            d.schema, d.names.empty() ? "" : fmt::format(", {} labels", d.names.size())));
-  say_bad_records(c.common, d.bad);
-  const size_t examples = d.train.size() + d.validation.size();
-  if (d.kind == LabelKind::kClass && d.names.size() > 20 && d.names.size() * 2 > examples)
-    say(c.common,
-        fmt::format(
-            "warning: {} labels for {} examples; where the columns are swapped, name them: --datasets "
-            "PATH,text=NAME,label=NAME (by number in a file without a header: text=2,label=1), and "
-            "numbers to be predicted take --regression",
-            d.names.size(), examples));
-}
-
-// Training and validation data. Without validation files, a share of the training data is held out.
-Result<LabelledData> read_data(const Classify& c, const Tokenizer& tokenizer, Json& identity) {
-  LabelledOptions o{c.max_length, c.stride, c.regression, 0, c.common.loop.output_dir};
-  if (c.common.datasets.size() > 1 || c.common.val_datasets.size() > 1)
-    return error_at("datasets", "classify takes one file or folder to train on and one to validate on");
-  MAKAR_TRY(const DatasetSpec spec, parse_dataset(c.common.datasets[0]));
-  if (c.common.val_datasets.empty()) o.validation = c.common.val_set_size;
-  MAKAR_TRY(LabelledData data, read_labelled(spec.data(), tokenizer, o));
-  say_data(c, spec.path, data);
-  if (!c.common.val_datasets.empty()) {
-    MAKAR_TRY(const DatasetSpec held, parse_dataset(c.common.val_datasets[0]));
-    MAKAR_TRY(const LabelledData validation, read_labelled(held.data(), tokenizer, o, data.names));
-    say_data(c, held.path, validation);
-    if (validation.kind != data.kind)
-      return error_at(held.path, "holds another kind of labels than the training data");
-    data.validation = validation.train;
-  }
-  Sha256 sum;
-  for (const auto* texts : {&data.train, &data.validation})
-    for (size_t i = 0; i < texts->size(); ++i) {
-      MAKAR_TRY(const LabelledText t, texts->read(i));
-      sum.add(std::as_bytes(std::span(t.ids))), sum.add(std::as_bytes(std::span(t.tags)));
-      sum.add(fmt::format("{} {} {} {}\n", t.label, t.number, t.start, t.end));
-    }
-  identity["data"] = sum.hex();
-  return data;
-}
-
 int train_texts(Classify& c, const std::string& command) {
   const auto compute = open_compute(c.common.device, c.common.threads);
   if (!compute.ok()) return report(compute.error());
@@ -88,7 +46,8 @@ int train_texts(Classify& c, const std::string& command) {
                    {"max_length", c.max_length},
                    {"freeze_layers", c.freeze_layers},
                    {"freeze_body", c.freeze_body}};
-  const auto data = read_data(c, *tokenizer, identity);
+  const auto data =
+      open_labelled(dataset_options(c.common), *tokenizer, {c.max_length, c.stride, c.regression}, identity);
   if (!data.ok()) return report(data.error());
   const char* head = data->kind == LabelKind::kTags     ? "ForTokenClassification"
                      : data->kind == LabelKind::kAnswer ? "ForQuestionAnswering"

@@ -9,10 +9,9 @@
 #include "base/progress.h"
 #include "cli/command.h"
 #include "cli/run.h"
-#include "data/prepare.h"
+#include "data/datasets.h"
 #include "text/hash.h"
 #include "text/unicode.h"
-#include "train/recipe.h"
 
 namespace makar {
 

@@ -95,17 +95,12 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
       }
     } else if (key == "early_stopping") {
       MAKAR_TRY(o.early, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
-    } else if (key == "ignore_eos" && value.is_boolean()) {
-      o.ignore_eos = value.get<bool>();
     } else if (key == "mbr_metric" && value.is_string()) {
       MAKAR_CHECK_OK(read_mbr_metric(value.get<std::string>(), key, o));
     } else if (key == "mbr" && value.is_number_integer()) {
       o.mbr = value.get<int64_t>();
     } else {
-      MAKAR_TRY(bool known, read_number_option<Decoding>(o, decoding_options(), key, value));
-      if (!known) {
-        MAKAR_TRY(known, read_sampler_option(o.sampler, key, value));
-      }
+      MAKAR_TRY(const bool known, read_decoding_option(o, key, value));
       if (!known)
         return error_at(key, "is not a known key of a request, or has the wrong type: {}", value.dump());
     }

@@ -115,10 +115,9 @@ int64_t SpeculationOptions::cache_page_bytes() const {
 }
 
 void WritingOptions::declare(Options& options) {
-  add_number_options<Decoding>(options, write, decoding_options());
+  declare_table<Decoding>(options, write, decoding_options());
   options.group("Output");
   options.add("--stop", &write.stop, "end the answer at this text; may be repeated", "TEXT");
-  options.add("--ignore-eos", &write.ignore_eos, "do not end the answer at the model's end tokens");
   options.add("-j --json-schema", &json_schema,
               "constrain the answer to JSON of this schema; @FILE reads a file", "SCHEMA");
   options.add("--grammar", &grammar, "constrain the answer to this GBNF grammar; @FILE reads a file", "GBNF");

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "base/sha256.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
 #include "data/train_tokenizer.h"
 #include "infer/generate.h"
 #include "train/denoise.h"
+#include "train/pairs.h"
 #include "train/shapes.h"
 #include "train/token_roles.h"
 
@@ -153,51 +153,30 @@ Status check_fits(const Model& model, const Tokenizer& tokenizer, int64_t contex
 }
 
 // A task and its tokens per step.
-struct Made {
+struct PretrainTask {
   std::unique_ptr<Task> task;
   int64_t tokens_per_step = 0;
 };
 
-Result<Made> pair_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos, Json& identity) {
+Result<PretrainTask> pair_task(const Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos,
+                               Json& identity) {
   if (!model.spec().encoder || !model.spec().decoder)
     return error_of(Error::Kind::kUnsupported, "objective", "needs an encoder-decoder; a {} is not one",
                     model.spec().architecture);
   if (eos < 0) return error_at("tokenizer", "has no end token");
-  PairData all(p.common.loop.output_dir);
-  const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
-    const size_t train = all.train.size(), validation = all.validation.size();
-    MAKAR_CHECK_OK(read_pairs(spec.data(), tokenizer, eos, p.sequence_len, split, all));
-    say(p.common, fmt::format("{}: {} pairs for training, {} for validation (schema: source-target)",
-                              spec.path, all.train.size() - train, all.validation.size() - validation));
-    say_bad_records(p.common, all.bad);
-    return Done{};
-  };
-  const auto restart = [&]() -> Status {
-    all = PairData(p.common.loop.output_dir);
-    return Done{};
-  };
-  MAKAR_CHECK_OK(read_datasets(p.common, add, restart));
-  if (all.train.empty()) return error_at("datasets", "there is no pair of source and target to learn from");
-  Sha256 sum;
-  int64_t tokens = 0;
-  for (size_t i = 0; i < all.train.size(); ++i) {
-    MAKAR_TRY(const TokenPair pair, all.train.read(i));
-    sum.add(std::as_bytes(std::span(pair.source))), sum.add(std::as_bytes(std::span(pair.target)));
-    tokens += static_cast<int64_t>(pair.source.size() + pair.target.size());
-  }
-  identity["data"] = sum.hex();
+  MAKAR_TRY(PairData data, open_pairs(dataset_options(p.common), tokenizer, eos, p.sequence_len, identity));
   const LoopSettings& loop = p.common.loop;
-  Made made;
-  made.tokens_per_step = tokens / static_cast<int64_t>(all.train.size()) * loop.micro_batch_size *
-                         loop.gradient_accumulation_steps;
-  made.task =
-      std::make_unique<PairTask>(model, std::move(all), loop.micro_batch_size,
+  MAKAR_TRY(const int64_t tokens, mean_tokens(data));
+  PretrainTask out;
+  out.tokens_per_step = tokens * loop.micro_batch_size * loop.gradient_accumulation_steps;
+  out.task =
+      std::make_unique<PairTask>(model, std::move(data), loop.micro_batch_size,
                                  static_cast<uint64_t>(loop.seed), static_cast<float>(loop.label_smoothing));
-  return made;
+  return out;
 }
 
-Result<Made> text_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos, ThreadPool& pool,
-                       Json& identity) {
+Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer& tokenizer, int64_t eos,
+                               ThreadPool& pool, Json& identity) {
   const LoopSettings& loop = p.common.loop;
   const bool causal = model.spec().head.kind == HeadKind::kCausalLm && !model.spec().encoder;
   const SpecialIds special = SpecialIds::of(tokenizer);
@@ -206,20 +185,19 @@ Result<Made> text_task(Pretrain& p, Model& model, const Tokenizer& tokenizer, in
     MAKAR_TRY(hiding, DenoiseTask::hiding_of(model.spec(), special));
     if (p.sequence_len < 8) return error_at("sequence_len", "expected 8 or more, got {}", p.sequence_len);
   }
-  std::vector<Source> sources;
-  std::vector<TokenStore> validation;
-  MAKAR_CHECK_OK(open_sources(p.common, tokenizer, causal ? eos : -1, pool, sources, validation, identity));
+  MAKAR_TRY(TokenDatasets data,
+            open_token_datasets(dataset_options(p.common), tokenizer, causal ? eos : -1, pool, identity));
   const CausalOptions o{p.sequence_len, loop.micro_batch_size, static_cast<uint64_t>(loop.seed),
                         static_cast<float>(loop.label_smoothing)};
-  Made made;
-  made.tokens_per_step = o.context * o.batch * loop.gradient_accumulation_steps;
+  PretrainTask out;
+  out.tokens_per_step = o.context * o.batch * loop.gradient_accumulation_steps;
   if (causal)
-    made.task = std::make_unique<CausalTask>(model, std::move(sources), std::move(validation), o,
-                                             sampler(model, tokenizer, p));
+    out.task = std::make_unique<CausalTask>(model, std::move(data.train), std::move(data.validation), o,
+                                            sampler(model, tokenizer, p));
   else
-    made.task =
-        std::make_unique<DenoiseTask>(model, std::move(sources), std::move(validation), o, special, hiding);
-  return made;
+    out.task = std::make_unique<DenoiseTask>(model, std::move(data.train), std::move(data.validation), o,
+                                             special, hiding);
+  return out;
 }
 
 int train(Pretrain& p, const std::string& command) {
@@ -241,20 +219,20 @@ int train(Pretrain& p, const std::string& command) {
                    {"base_model", p.base_model},
                    {"sequence_len", p.sequence_len},
                    {"objective", p.objective}};
-  auto made = p.objective == "seq2seq" ? pair_task(p, model, words->tokenizer, eos, identity)
+  auto task = p.objective == "seq2seq" ? pair_task(p, model, words->tokenizer, eos, identity)
                                        : text_task(p, model, words->tokenizer, eos, pool, identity);
-  if (!made.ok()) return report(made.error());
+  if (!task.ok()) return report(task.error());
   LoopSettings& loop = p.common.loop;
   const int64_t count = model.parameters().count();
   if (p.depth > 0 && loop.max_steps == 0)
-    loop.max_steps = std::max<int64_t>(1, optimal_tokens(count) / made->tokens_per_step);
-  const uint64_t epoch = made->task->batches_per_epoch();
+    loop.max_steps = std::max<int64_t>(1, optimal_tokens(count) / task->tokens_per_step);
+  const uint64_t epoch = task->task->batches_per_epoch();
   const auto accumulation = static_cast<uint64_t>(loop.gradient_accumulation_steps);
   say(p.common,
       fmt::format("{} of {} parameters; {} of about {} tokens; an epoch is {}", model.spec().architecture,
                   count, counted(static_cast<uint64_t>(total_steps(loop, epoch)), "step"),
-                  made->tokens_per_step, counted((epoch + accumulation - 1) / accumulation, "step")));
-  TrainJob job{p.common,      *loaded,      *made->task, device,   nullptr,      &words->tokenizer,
+                  task->tokens_per_step, counted((epoch + accumulation - 1) / accumulation, "step")));
+  TrainJob job{p.common,      *loaded,      *task->task, device,   nullptr,      &words->tokenizer,
                words->folder, "pretrained", command,     identity, p.base_model, roles.to_json()};
   return run_job(job);
 }

@@ -1,6 +1,4 @@
 // makar score and makar perplexity: log-probabilities of texts.
-#include "llm/score.h"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -10,6 +8,7 @@
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "llm/loglikelihood.h"
 
 namespace makar {
 namespace {
@@ -25,29 +24,39 @@ struct ScoreCommand {
 
 constexpr size_t kShortText = 1000;  // shorter texts get no progress line
 
-Json totals_json(const ScoreTotals& totals) {
+Json totals_json(const Loglikelihood& totals) {
   return {{"logprob", totals.logprob},
           {"tokens", totals.tokens},
-          {"perplexity", std::exp(-totals.logprob / static_cast<double>(totals.tokens))},
-          {"is_greedy", totals.greedy},
+          {"perplexity", totals.perplexity()},
+          {"is_greedy", totals.is_greedy},
           {"windows", totals.windows}};
 }
 
-Result<Json> score_pair(Engine& engine, const LanguageModel& language, const std::string& prompt,
-                        const std::string& completion, const ScoreCommand& c) {
-  MAKAR_TRY(const ScoredText text, encode_scored(language, prompt, completion));
-  Progress progress(c.jsonl || text.tokens.size() < kShortText);
-  Json tokens = Json::array();
-  const auto total = static_cast<uint64_t>(text.tokens.size()) - static_cast<uint64_t>(text.from);
+// Scores texts in one batch; the results as JSON, in order.
+std::vector<Result<Json>> score_all(Engine& engine, const LanguageModel& language,
+                                    const std::vector<ContextAndContinuation>& texts, const ScoreCommand& c) {
+  size_t bytes = 0;
+  for (const auto& text : texts) bytes += text.continuation.size();
+  Progress progress(c.jsonl || bytes < kShortText);
+  std::vector<Json> tokens(texts.size(), Json::array());
   uint64_t done = 0;
-  ScoreOptions o{c.stride, c.top, [&](int64_t id, const Logprobs& score) {
-                   if (!c.summary) tokens.push_back(written_json({id, score}, language.tokenizer()));
-                   progress.show("scoring", ++done, total);
-                   return true;
-                 }};
-  MAKAR_TRY(const ScoreTotals totals, score_text(engine, language, text, o));
-  Json out = totals_json(totals);
-  if (!c.summary) out["token_logprobs"] = std::move(tokens);
+  LoglikelihoodOptions o{c.stride, c.top, [&](size_t text, int64_t id, const Logprobs& score) {
+                           if (!c.summary)
+                             tokens[text].push_back(written_json({id, score}, language.tokenizer()));
+                           progress.show("scoring", ++done, 0);
+                           return true;
+                         }};
+  std::vector<Result<Json>> out;
+  for (const auto& totals : loglikelihood(engine, language, texts, o)) {
+    const size_t i = out.size();
+    if (!totals.ok()) {
+      out.emplace_back(totals.error());
+      continue;
+    }
+    Json json = totals_json(*totals);
+    if (!c.summary) json["token_logprobs"] = std::move(tokens[i]);
+    out.emplace_back(std::move(json));
+  }
   return out;
 }
 
@@ -76,11 +85,11 @@ int print_scores(Engine& engine, const LanguageModel& language, const ScoreComma
     // Token lines on the terminal already show progress.
     Progress progress(text->tokens.size() < kShortText || (!c.summary && isatty(STDOUT_FILENO)));
     uint64_t done = 0;
-    ScoreOptions o{c.stride, c.top, [&](int64_t id, const Logprobs& score) {
-                     progress.show("scoring", ++done, total);
-                     return c.summary || print_out(token_line({id, score}, language.tokenizer()));
-                   }};
-    return score_text(engine, language, *text, o);
+    LoglikelihoodOptions o{c.stride, c.top, [&](size_t, int64_t id, const Logprobs& score) {
+                             progress.show("scoring", ++done, total);
+                             return c.summary || print_out(token_line({id, score}, language.tokenizer()));
+                           }};
+    return loglikelihood(engine, language, std::span(&*text, 1), o)[0];
   }();
   if (!totals.ok()) return report(totals.error());
   const Json json = totals_json(*totals);
@@ -92,8 +101,7 @@ int print_scores(Engine& engine, const LanguageModel& language, const ScoreComma
              : 1;
 }
 
-Result<Json> score_line(const std::string& line, Engine& engine, const LanguageModel& language,
-                        const ScoreCommand& c) {
+Result<ContextAndContinuation> read_line(const std::string& line) {
   MAKAR_TRY(const Json request, parse_json(line, "request"));
   if (!request.is_object()) return error_at("request", "expected {{\"prompt\", \"completion\"}}");
   const auto text = [&](const char* key) -> Result<std::string> {
@@ -101,9 +109,32 @@ Result<Json> score_line(const std::string& line, Engine& engine, const LanguageM
     if (!request[key].is_string()) return error_at(key, "expected a string, found {}", request[key].dump());
     return request[key].get<std::string>();
   };
-  MAKAR_TRY(const std::string prompt, text("prompt"));
-  MAKAR_TRY(const std::string completion, text("completion"));
-  return score_pair(engine, language, prompt, completion, c);
+  ContextAndContinuation out;
+  MAKAR_TRY(out.context, text("prompt"));
+  MAKAR_TRY(out.continuation, text("completion"));
+  return out;
+}
+
+// Scores the lines of a batch together; prints one result or error per line. False: the output is closed.
+bool score_lines(Engine& engine, const LanguageModel& language, const std::vector<std::string_view>& lines,
+                 size_t first, const ScoreCommand& c) {
+  std::vector<ContextAndContinuation> texts;
+  std::vector<Result<size_t>> index;  // in `texts`
+  for (const std::string_view line : lines) {
+    auto text = read_line(std::string(line));
+    if (text.ok()) {
+      index.emplace_back(texts.size());
+      texts.push_back(std::move(*text));
+    } else {
+      index.emplace_back(text.error());
+    }
+  }
+  const auto scored = score_all(engine, language, texts, c);
+  for (size_t i = 0; i < index.size(); ++i) {
+    const Result<Json> result = index[i].ok() ? scored[*index[i]] : Result<Json>(index[i].error());
+    if (!print_out(result.ok() ? result->dump() + "\n" : error_line(result.error(), first + i))) return false;
+  }
+  return true;
 }
 
 int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::string>& arguments) {
@@ -158,12 +189,7 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
   Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) {
     const Status status = each_lines(c.files, [&](const std::vector<std::string_view>& lines, size_t first) {
-      for (size_t i = 0; i < lines.size(); ++i) {
-        const auto answer = score_line(std::string(lines[i]), engine, *language, c);
-        if (!print_out(answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i)))
-          return false;
-      }
-      return true;
+      return score_lines(engine, *language, lines, first, c);
     });
     return status.ok() ? 0 : report(status.error());
   }
@@ -173,7 +199,7 @@ int run_scores(ScoreCommand& c, const std::string& name, const std::vector<std::
     c.completion = *text;
   }
   if (!c.json) return print_scores(engine, *language, c);
-  const auto result = score_pair(engine, *language, c.prompt, c.completion, c);
+  const auto result = score_all(engine, *language, {{c.prompt, c.completion}}, c)[0];
   if (!result.ok()) return report(result.error());
   return print_out(result->dump() + "\n"), 0;
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/file.h"
-#include "base/sha256.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
 #include "llm/language_model.h"
@@ -103,19 +102,22 @@ double mebibytes(const Model& model) {
 }
 
 // Loads the model to train. A frozen base is mapped in its files' types, or quantized.
-Result<LoadedModel> load_base(Sft& s, ThreadPool& pool) {
+Result<LanguageModel> load_base(Sft& s, Device& device, ThreadPool& pool) {
   const bool frozen = !s.adapter.empty() || !s.lora_model_dir.empty();
-  MAKAR_TRY(LoadedModel loaded, load_model(s.base_model, {!frozen}));
-  const auto& all = loaded.model->parameters().all();
+  LanguageModelOptions options;
+  options.weights = frozen ? WeightUse::kMapped : WeightUse::kTrained;
+  MAKAR_TRY(LanguageModel language, LanguageModel::open(s.base_model, device, options));
+  Model& model = *language.loaded().model;
+  const auto& all = model.parameters().all();
   const bool small =
       std::any_of(all.begin(), all.end(), [](const auto& p) { return is_block(p->value.dtype()); });
   if (s.adapter == "qlora" && s.quantize_base.empty() && !small) s.quantize_base = "q4_k";
-  if (s.quantize_base.empty()) return loaded;
-  const double before = mebibytes(*loaded.model);
-  MAKAR_CHECK_OK(quantize_in_memory(*loaded.model, s.quantize_base, pool));
-  say(s.common, fmt::format("base model: {:.1f} MiB as {}, {:.1f} MiB in its files", mebibytes(*loaded.model),
+  if (s.quantize_base.empty()) return language;
+  const double before = mebibytes(model);
+  MAKAR_CHECK_OK(quantize_in_memory(model, s.quantize_base, pool));
+  say(s.common, fmt::format("base model: {:.1f} MiB as {}, {:.1f} MiB in its files", mebibytes(model),
                             s.quantize_base, before));
-  return loaded;
+  return language;
 }
 
 // Rejects options that contradict the adapter being continued.
@@ -153,92 +155,26 @@ Result<std::optional<AdapterConfig>> put_adapter(const Sft& s, const LoadedModel
 
 // The chat template to train with. If it is not the base's own, it is kept in used_template and saved with
 // the model.
-Result<ChatTemplate> find_template(Sft& s, const Tokenizer& tokenizer, const ModelSpec& spec) {
+Result<ChatTemplate> find_template(Sft& s, const LanguageModel& language) {
   if (!s.chat_template.empty()) {
     MAKAR_TRY(s.used_template, read_file(s.chat_template, size_t{1} << 20));
     return ChatTemplate::parse(s.used_template, s.chat_template);
   }
-  MAKAR_TRY(const ModelSource source, ModelSource::open(s.base_model));
-  auto own = chat_template_of(source, tokenizer);
-  if (own.ok() || own.error().kind != Error::Kind::kNotFound) return own;
+  if (language.chat_template()) return *language.chat_template();
   std::string end;
-  if (!spec.eos.empty()) end = tokenizer.token(static_cast<uint32_t>(spec.eos[0])).value_or("");
+  if (const auto& eos = language.spec().eos; !eos.empty())
+    end = language.tokenizer().token(static_cast<uint32_t>(eos[0])).value_or("");
   say(s.common,
       "the model has no chat template: '### Instruction' and '### Response' are used, and saved with it");
   s.used_template = ConversationEncoder::plain_template(end);
   return ChatTemplate::parse(s.used_template, "built-in template");
 }
 
-struct ConversationStores {
-  TokenStore train, validation;
-};
-
-// Reads all conversations of the datasets into token shards in the run folder.
-Result<ConversationStores> read_all_conversations(const Sft& s, const ConversationEncoder& encoder,
-                                                  int64_t vocab, Json& identity) {
-  const std::string folder = s.common.loop.output_dir + "/data/conversations";
-  MAKAR_CHECK_OK(make_folder(folder));
-  std::optional<ConversationWriter> writer;
-  writer.emplace(folder, vocab);
-  const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
-    const uint64_t train = writer->train(), validation = writer->validation();
-    MAKAR_TRY(const auto read, read_conversations(spec.data(), spec.type, encoder, split, *writer));
-    say(s.common,
-        fmt::format("{}: {} for training, {} for validation (schema: {})", spec.path,
-                    counted(writer->train() - train, "conversation"), writer->validation() - validation,
-                    read.schema.empty() ? "unknown" : read.schema));
-    say_bad_records(s.common, read.bad);
-    return Done{};
-  };
-  const auto restart = [&]() -> Status {
-    writer.emplace(folder, vocab);
-    return Done{};
-  };
-  MAKAR_CHECK_OK(read_datasets(s.common, add, restart));
-  if (writer->train() == 0) return error_at("datasets", "there is no conversation to learn from");
-  MAKAR_CHECK_OK(writer->finish());
-  ConversationStores out;
-  MAKAR_TRY(out.train, TokenStore::open(folder, "train"));
-  MAKAR_TRY(out.validation, TokenStore::open(folder, "validation"));
-  Sha256 sum;
-  for (const TokenStore* store : {&out.train, &out.validation})
-    for (int64_t d = 0; d < store->documents(); ++d) {
-      const auto ids = store->read(store->document(d));
-      const auto learnt = store->mask(store->document(d));
-      sum.add(std::as_bytes(std::span(ids))), sum.add(std::as_bytes(std::span(learnt)));
-    }
-  identity["data"] = sum.hex();
-  return out;
-}
-
-// Reads all examples of the datasets. Validation examples come from val_datasets, or are a share of the
-// training data.
-template <class Data, class Read>
-Result<Data> read_split(const Sft& s, const char* what, Json& identity, const Read& read) {
-  Data data(s.common.loop.output_dir);
-  const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
-    const size_t train = data.train.size(), validation = data.validation.size();
-    MAKAR_CHECK_OK(read(spec.data(), split, data));
-    say(s.common, fmt::format("{}: {} {} for training, {} for validation", spec.path,
-                              data.train.size() - train, what, data.validation.size() - validation));
-    say_bad_records(s.common, data.bad);
-    MAKAR_TRY(const std::string sum,
-              is_folder(spec.path) ? Result<std::string>(spec.path) : sha256_of_file(spec.path));
-    identity["data"].push_back(sum);
-    for (const auto& [ours, theirs] : spec.columns) identity["data"].push_back(ours + "=" + theirs);
-    return Done{};
-  };
-  const auto restart = [&]() -> Status {
-    data = Data(s.common.loop.output_dir);
-    return Done{};
-  };
-  MAKAR_CHECK_OK(read_datasets(s.common, add, restart));
-  if (data.train.empty()) return error_at("datasets", "there are no {} to learn from", what);
-  return data;
-}
-
-Result<std::unique_ptr<Task>> make_task(Sft& s, Model& model, const Tokenizer& tokenizer, Json& identity) {
+Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& identity) {
+  Model& model = *language.loaded().model;
   const ModelSpec& spec = model.spec();
+  const Tokenizer& tokenizer = language.tokenizer();
+  const DatasetOptions datasets = dataset_options(s.common);
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
@@ -246,11 +182,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, Model& model, const Tokenizer& t
     return error_of(Error::Kind::kUnsupported, "sample_packing",
                     "packs conversations; a {} does not learn them", spec.architecture);
   if (spec.head.kind == HeadKind::kNone && spec.encoder && !spec.decoder) {
-    MAKAR_TRY(auto data,
-              read_split<TripletData>(s, "anchors with positives", identity,
-                                      [&](const DataPath& path, ValidationSplit& split, TripletData& out) {
-                                        return read_triplets(path, tokenizer, s.sequence_len, split, out);
-                                      }));
+    MAKAR_TRY(auto data, open_triplets(datasets, tokenizer, s.sequence_len, identity));
     return std::unique_ptr<Task>(new ContrastiveTask(model, std::move(data), batch, seed));
   }
   if (spec.head.kind != HeadKind::kCausalLm)
@@ -258,16 +190,12 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, Model& model, const Tokenizer& t
                     "a {} neither writes nor embeds; makar classify trains it", spec.architecture);
   if (spec.encoder) {
     if (spec.eos.empty()) return error_at(s.base_model, "config.json names no eos_token_id");
-    MAKAR_TRY(auto data, read_split<PairData>(
-                             s, "pairs of source and target", identity,
-                             [&](const DataPath& path, ValidationSplit& split, PairData& out) {
-                               return read_pairs(path, tokenizer, spec.eos[0], s.sequence_len, split, out);
-                             }));
+    MAKAR_TRY(auto data, open_pairs(datasets, tokenizer, spec.eos[0], s.sequence_len, identity));
     return std::unique_ptr<Task>(new PairTask(model, std::move(data), batch, seed, smoothing));
   }
-  MAKAR_TRY(ChatTemplate chat, find_template(s, tokenizer, spec));
+  MAKAR_TRY(ChatTemplate chat, find_template(s, language));
   const ConversationEncoder encoder(tokenizer, std::move(chat), {s.sequence_len, s.train_on_inputs});
-  MAKAR_TRY(auto data, read_all_conversations(s, encoder, spec.vocab, identity));
+  MAKAR_TRY(auto data, open_conversations(datasets, encoder, spec.vocab, identity));
   const int64_t conversations = data.train.documents();
   auto task =
       std::make_unique<ConversationTask>(model, std::move(data.train), std::move(data.validation), batch,
@@ -294,32 +222,32 @@ int train(Sft& s, const std::string& command) {
   const auto compute = open_compute(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  const auto loaded = load_base(s, pool);
-  if (!loaded.ok()) return report(loaded.error());
-  const auto adapter = put_adapter(s, *loaded, device);
+  auto language = load_base(s, device, pool);
+  if (!language.ok()) return report(language.error());
+  const LoadedModel& loaded = language->loaded();
+  const auto adapter = put_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
-  say_trained_parameters(s.common, *loaded->model);
+  say_trained_parameters(s.common, *loaded.model);
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
   const AdapterConfig* saved = adapter->has_value() ? &**adapter : nullptr;
   if (s.common.datasets[0].ends_with(".safetensors")) {
-    auto task = GivenBatchTask::open(*loaded->model, s.common.datasets[0],
+    auto task = GivenBatchTask::open(*loaded.model, s.common.datasets[0],
                                      static_cast<float>(s.common.loop.label_smoothing));
     if (!task.ok()) return report(task.error());
-    return run_job({s.common, *loaded, *task, device, saved, nullptr, "", "fine-tuned", command, identity});
+    return run_job({s.common, loaded, *task, device, saved, nullptr, "", "fine-tuned", command, identity});
   }
-  const ModelSpec& spec = loaded->model->spec();
+  const ModelSpec& spec = loaded.model->spec();
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
-  const auto tokenizer = Tokenizer::load(s.base_model);
-  if (!tokenizer.ok()) return report(tokenizer.error());
-  if (static_cast<int64_t>(tokenizer->vocab_size()) > spec.vocab)
-    return report(error_at(s.base_model, "the tokenizer has {} tokens, the model {}", tokenizer->vocab_size(),
-                           spec.vocab));
-  const auto task = make_task(s, *loaded->model, *tokenizer, identity);
+  if (!language->has_tokenizer())
+    return report(
+        error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; fine-tuning on text needs it"));
+  const auto task = make_task(s, *language, identity);
   if (!task.ok()) return report(task.error());
-  return run_job({s.common, *loaded, **task, device, saved, &*tokenizer, s.base_model, "fine-tuned", command,
-                  identity, s.base_model, tokenizer_config(s.base_model, *tokenizer), s.used_template});
+  const Tokenizer& tokenizer = language->tokenizer();
+  return run_job({s.common, loaded, **task, device, saved, &tokenizer, s.base_model, "fine-tuned", command,
+                  identity, s.base_model, tokenizer_config(s.base_model, tokenizer), s.used_template});
 }
 
 }  // namespace

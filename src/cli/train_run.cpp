@@ -24,12 +24,14 @@ void on_signal(int) {
 
 }  // namespace
 
-std::string counted(uint64_t count, const char* what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 void say(const TrainCommon& common, const std::string& text) {
   if (!common.quiet) fmt::print(stderr, "{}\n", text);
+}
+
+DatasetOptions dataset_options(const TrainCommon& common) {
+  return {common.datasets,        common.val_datasets,
+          common.val_set_size,    common.val_split == "tail",
+          common.loop.output_dir, [&common](const std::string& text) { say(common, text); }};
 }
 
 void say_trained_parameters(const TrainCommon& common, const Model& model) {

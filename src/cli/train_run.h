@@ -1,5 +1,5 @@
-// Shared by the training commands: options and recipes, signals, the run itself; progress
-// (train_progress.cpp) and datasets (train_data.cpp).
+// Shared by the training commands: options and recipes, signals, the run itself, and progress
+// (train_progress.cpp).
 #pragma once
 #include <atomic>
 #include <functional>
@@ -9,9 +9,8 @@
 
 #include "base/options.h"
 #include "base/thread_pool.h"
-#include "data/prepare.h"
+#include "data/datasets.h"
 #include "kernels/cpu_device.h"
-#include "train/causal.h"
 #include "train/finish.h"
 #include "train/loop.h"
 #include "train/recipe.h"
@@ -45,22 +44,10 @@ LoopEvents printed_events(const TrainCommon& common, double peak, std::function<
 // Measured peak in FLOP/s: the best of a few matrix products.
 double measure_peak(Device& device);
 
-// Opens the tokens of the datasets; prepares them under output_dir/data first if needed. `validation`
-// receives the validation split.
-Status open_sources(const TrainCommon& common, const Tokenizer& tokenizer, int64_t end_of_document,
-                    ThreadPool& pool, std::vector<Source>& sources, std::vector<TokenStore>& validation,
-                    Json& identity);
-// Calls `read` for every dataset, then for those of val_datasets (all of their examples are for validation).
-// If the hash selects no validation example, calls `restart` and reads each dataset again with its last
-// examples held out.
-Status read_datasets(const TrainCommon& common,
-                     const std::function<Status(const DatasetSpec&, ValidationSplit&)>& read,
-                     const std::function<Status()>& restart);
-void say_bad_records(const TrainCommon& common, const BadRecords& bad);
-void say_prepared(const TrainCommon& common, const std::string& path, const Prepared& prepared);
+// The datasets as given by the options; messages are printed unless --quiet. `common` must outlive the
+// result.
+DatasetOptions dataset_options(const TrainCommon& common);
 void say(const TrainCommon& common, const std::string& text);
-// "1 step", "2 steps"
-std::string counted(uint64_t count, const char* what);
 // "training 147456 of 26080512 parameters (0.57 %)"
 void say_trained_parameters(const TrainCommon& common, const Model& model);
 

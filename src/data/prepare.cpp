@@ -25,7 +25,7 @@ std::string all_texts(const Json& record, Schema schema) {
   return out;
 }
 
-struct Piece {
+struct TextPiece {
   std::string text;
   bool ends = false, validation = false;
 };
@@ -42,7 +42,7 @@ class Writer {
         train_(o.folder, "train", wide_, false),
         validation_(o.folder, "validation", wide_, false) {}
 
-  Status add(Piece piece) {
+  Status add(TextPiece piece) {
     counts_.bytes += piece.text.size();
     held_ += piece.text.size();
     pieces_.push_back(std::move(piece));
@@ -51,7 +51,7 @@ class Writer {
 
   Status flush() {
     std::vector<std::string_view> texts;
-    for (const Piece& p : pieces_) texts.push_back(p.text);
+    for (const TextPiece& p : pieces_) texts.push_back(p.text);
     EncodeOptions encode;
     encode.offsets = false;
     auto encoded = tokenizer_.encode_batch(texts, encode, pool_);
@@ -93,7 +93,7 @@ class Writer {
   Prepared& counts_;
   bool wide_, open_ = false;
   TokenWriter train_, validation_;
-  std::vector<Piece> pieces_;
+  std::vector<TextPiece> pieces_;
   size_t held_ = 0;
 };
 
@@ -144,7 +144,8 @@ bool ValidationSplit::takes(std::string_view content) {
 }
 
 std::optional<ValidationSplit> ValidationSplit::tail() const {
-  if (!(share_ > 0) || from_ != kNever || taken_ > 0 || seen_ < 2) return std::nullopt;
+  const bool divided = taken_ > 0 && taken_ < seen_;
+  if (!(share_ > 0) || from_ != kNever || divided || seen_ < 2) return std::nullopt;
   const auto last = static_cast<uint64_t>(std::llround(share_ * static_cast<double>(seen_)));
   return ValidationSplit(share_, seen_ - std::clamp<uint64_t>(last, 1, seen_ - 1));
 }
@@ -154,7 +155,7 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
   MAKAR_CHECK_OK(make_folder(options.folder));
   Prepared counts;
   Writer writer(tokenizer, pool, options, counts);
-  Piece piece;
+  TextPiece piece;
   bool any = false;
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
@@ -184,6 +185,14 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
   }
   MAKAR_TRY(Json splits, writer.finish());
   counts.bad = reader.bad();
+  const bool one_part = (counts.tokens == 0) != (counts.validation_tokens == 0);
+  if (one_part && options.validation > 0 && !options.validation_at_end) {
+    PrepareOptions at_end = options;
+    at_end.validation_at_end = true;
+    MAKAR_TRY(counts, prepare_tokens(tokenizer, pool, at_end));
+    counts.split_at_end = true;
+    return counts;
+  }
   if (counts.tokens == 0)
     return error_at(options.paths.front().path,
                     "there is no text to train on ({} records could not be used{})", counts.bad.count,

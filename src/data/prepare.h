@@ -27,11 +27,13 @@ struct PrepareOptions {
 struct Prepared {
   uint64_t documents = 0, tokens = 0, validation_documents = 0, validation_tokens = 0, bytes = 0;
   BadRecords bad;
-  std::string schema;  // of the first record
+  std::string schema;         // of the first record
+  bool split_at_end = false;  // by hash, one part would have been empty: the last tokens are for validation
 };
 
 // Reads records of any schema that contains text: {"text"} and similar fields directly, other records as
-// their texts concatenated. Writes the tokenizer next to the shards.
+// their texts concatenated. Writes the tokenizer next to the shards. If the hash puts all documents into one
+// part, splits off the last tokens instead.
 Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& options);
 
 // Whether a document belongs to validation; depends only on its content.
@@ -43,8 +45,8 @@ class ValidationSplit {
   explicit ValidationSplit(double share, uint64_t from = kNever) : share_(share), from_(from) {}
   bool takes(std::string_view content);
   uint64_t seen() const { return seen_; }
-  // If no example was selected: a split that selects the last ones. nullopt if no validation is requested or
-  // there is only one example.
+  // If no example was selected, or all were: a split that selects the last ones. nullopt if no validation is
+  // requested or there is only one example.
   std::optional<ValidationSplit> tail() const;
 
  private:

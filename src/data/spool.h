@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/sha256.h"
 
 namespace makar {
 
@@ -85,6 +86,14 @@ class SpoolOf {
   }
   size_t size() const { return spool_.size(); }
   bool empty() const { return size() == 0; }
+  // Adds the bytes of all items to a hash.
+  Status add_to(Sha256& sum) const {
+    for (size_t i = 0; i < size(); ++i) {
+      MAKAR_TRY(const std::string bytes, spool_.read(i));
+      sum.add(bytes);
+    }
+    return Done{};
+  }
 
  private:
   Spool spool_;

@@ -17,6 +17,7 @@ constexpr DecodingOption kOptions[] = {
     {"--answers n num_return_sequences", &O::answers, 1, 1024, "N", "number of answers to generate", kOutput},
     {"logprobs", &O::logprobs, -1, 100, "N",
      "print the log-probability of each token and of this many alternatives; -1 for none", kOutput},
+    {"ignore_eos", &O::ignore_eos, 0, 0, "", "do not end the answer at the model's end tokens", kOutput},
     {"beams num_beams", &O::beams, 1, 256, "N", "beam search with this many beams; 1 for none", kSearch},
     {"beam_groups num_beam_groups", &O::beam_groups, 1, 256, "N",
      "diverse beam search: split the beams into this many groups", kSearch},
@@ -36,8 +37,14 @@ constexpr DecodingOption kOptions[] = {
 
 std::span<const DecodingOption> decoding_options() { return kOptions; }
 
+Result<bool> read_decoding_option(Decoding& target, const std::string& key, const Json& value) {
+  MAKAR_TRY(const bool known, read_table(target, decoding_options(), key, value));
+  if (known) return true;
+  return read_sampler_option(target.sampler, key, value);
+}
+
 Status check_decoding(const Decoding& o) {
-  MAKAR_CHECK_OK(check_number_options(o, decoding_options()));
+  MAKAR_CHECK_OK(check_table(o, decoding_options()));
   MAKAR_CHECK_OK(check_sampler(o.sampler));
   if (o.min_new_tokens > o.max_new_tokens)
     return error_at("`min_tokens`", "({}) exceeds `max_tokens` ({})", o.min_new_tokens, o.max_new_tokens);

@@ -4,9 +4,9 @@
 #include <functional>
 #include <memory>
 
+#include "base/option_table.h"
 #include "infer/beam_job.h"
 #include "infer/context.h"
-#include "infer/number_options.h"
 #include "infer/sample_job.h"
 
 namespace makar {
@@ -27,8 +27,10 @@ struct Decoding {
   double stop_below = 0;     // a token of lower probability ends the answer
 };
 
-using DecodingOption = NumberOption<Decoding>;
+using DecodingOption = TableOption<Decoding>;
 std::span<const DecodingOption> decoding_options();
+// Reads one key of a request into the options or those of the sampler. False: no option has that name.
+Result<bool> read_decoding_option(Decoding& target, const std::string& key, const Json& value);
 
 // Checks the bounds of every field and conflicting options; the error names the option.
 Status check_decoding(const Decoding& decoding);

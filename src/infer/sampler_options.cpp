@@ -72,7 +72,7 @@ Status read_bias(O& o, const Json& value) {
 std::span<const SamplerOption> sampler_options() { return kOptions; }
 
 void add_sampler_options(Options& options, SamplerOptions& target) {
-  add_number_options(options, target, sampler_options());
+  declare_table(options, target, sampler_options());
 }
 
 Result<bool> read_sampler_option(SamplerOptions& target, const std::string& key, const Json& value) {
@@ -80,11 +80,11 @@ Result<bool> read_sampler_option(SamplerOptions& target, const std::string& key,
     MAKAR_CHECK_OK(read_bias(target, value));
     return true;
   }
-  return read_number_option(target, sampler_options(), key, value);
+  return read_table(target, sampler_options(), key, value);
 }
 
 Status check_sampler(const SamplerOptions& options) {
-  MAKAR_CHECK_OK(check_number_options(options, sampler_options()));
+  MAKAR_CHECK_OK(check_table(options, sampler_options()));
   for (const auto& [id, bias] : options.logit_bias)
     if (!(std::fabs(bias) <= 1e6))
       return error_at("`logit_bias`", "of token {} must be within 1e6, got {}", id, bias);

@@ -1,12 +1,12 @@
 // The options of the sampling chain, declared once for command-line flags, keys of JSON requests and
 // documentation.
 #pragma once
-#include "infer/number_options.h"
+#include "base/option_table.h"
 #include "infer/sampler.h"
 
 namespace makar {
 
-using SamplerOption = NumberOption<SamplerOptions>;
+using SamplerOption = TableOption<SamplerOptions>;
 std::span<const SamplerOption> sampler_options();
 
 // Declares one flag per option; `target` must outlive `options`. Check the bounds with check_sampler() after

@@ -1,31 +1,89 @@
 #include "infer/score_job.h"
 
+#include <algorithm>
+
 namespace makar {
+namespace {
+
+std::vector<int64_t> slice(const std::vector<int64_t>& tokens, int64_t begin, int64_t end) {
+  check(0 <= begin && begin <= end && end <= static_cast<int64_t>(tokens.size()),
+        "the first scored token is one of the tokens");
+  return {tokens.begin() + begin, tokens.begin() + end};
+}
+
+}  // namespace
 
 ScoreJob::ScoreJob(std::vector<int64_t> tokens, int64_t from, int64_t top)
-    : tokens_(std::move(tokens)), top_(top) {
-  check(from >= 1 && from <= static_cast<int64_t>(tokens_.size()), "the first token has nothing before it");
-  if (from == static_cast<int64_t>(tokens_.size())) return;
+    : ScoreJob(slice(tokens, 0, from), {slice(tokens, from, static_cast<int64_t>(tokens.size()))}, top) {}
+
+ScoreJob::ScoreJob(std::vector<int64_t> prefix, std::vector<std::vector<int64_t>> continuations, int64_t top)
+    : prefix_(static_cast<int64_t>(prefix.size())),
+      continuations_(std::move(continuations)),
+      top_(top),
+      scores_(continuations_.size()) {
+  check(prefix_ >= 1, "the first token has nothing before it");
+  const auto scored =
+      std::count_if(continuations_.begin(), continuations_.end(), [](const auto& c) { return !c.empty(); });
+  if (scored == 0) return;
   Branch branch;
-  branch.tokens.assign(tokens_.begin(), tokens_.end() - 1);  // the last token predicts nothing
-  branch.want = from - 1;
+  branch.tokens = std::move(prefix);
+  shared_ = scored > 1;
+  if (!shared_) {
+    const auto only =
+        std::find_if(continuations_.begin(), continuations_.end(), [](const auto& c) { return !c.empty(); });
+    owner_ = {static_cast<size_t>(only - continuations_.begin())};
+    branch = branch_of(std::move(branch), owner_[0]);
+  }
+  branch.want = prefix_ - 1;
   branches.push_back(std::move(branch));
 }
 
-void ScoreJob::row(size_t, int64_t index, std::span<const float> logits) {
-  if (error) return;
-  auto known = logprobs(logits, tokens_[static_cast<size_t>(index + 1)], top_);
-  if (!known.ok()) {
-    error = known.error();
-    return;
-  }
-  scores_.push_back(std::move(*known));
+// The prefix and its continuation, without the last token, which predicts nothing.
+Branch ScoreJob::branch_of(Branch prefix, size_t continuation) const {
+  const std::vector<int64_t>& more = continuations_[continuation];
+  prefix.tokens.insert(prefix.tokens.end(), more.begin(), more.end() - 1);
+  return prefix;
 }
 
-double ScoreJob::total() const {
-  double sum = 0;
-  for (const Logprobs& score : scores_) sum += static_cast<double>(score.chosen);
-  return sum;
+void ScoreJob::score(size_t continuation, size_t at, std::span<const float> logits) {
+  auto known = logprobs(logits, continuations_[continuation][at], top_);
+  if (known.ok())
+    scores_[continuation].push_back(std::move(*known));
+  else
+    error = known.error();
+}
+
+void ScoreJob::row(size_t branch, int64_t index, std::span<const float> logits) {
+  if (error) return;
+  if (!shared_) return score(owner_[branch], static_cast<size_t>(index + 1 - prefix_), logits);
+  for (size_t i = 0; i < continuations_.size() && !error; ++i)
+    if (!continuations_[i].empty()) score(i, 0, logits);
+}
+
+void ScoreJob::advance(KvCache& cache) {
+  if (shared_) {  // the prefix is computed: the continuations fork from it
+    shared_ = false;
+    std::vector<Branch> forks;
+    for (size_t i = 0; i < continuations_.size(); ++i) {
+      if (continuations_[i].size() < 2) continue;
+      forks.push_back(branch_of(fork(cache, branches[0]), i));
+      forks.back().want = prefix_;
+      owner_.push_back(i);
+    }
+    drop(cache, branches[0]);
+    branches = std::move(forks);
+    return;
+  }
+  size_t kept = 0;
+  for (size_t i = 0; i < branches.size(); ++i) {
+    if (branches[i].left() == 0) {
+      drop(cache, branches[i]);
+      continue;
+    }
+    if (kept != i) branches[kept] = std::move(branches[i]), owner_[kept] = owner_[i];
+    ++kept;
+  }
+  branches.resize(kept), owner_.resize(kept);
 }
 
 }  // namespace makar

@@ -52,11 +52,12 @@ Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
   return made;
 }
 
-}  // namespace
-
+// The template of a folder or of a GGUF file; kNotFound if there is none.
 Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer& tokenizer) {
   return source.gguf ? template_of(*source.gguf, tokenizer) : ChatTemplate::load(source.path);
 }
+
+}  // namespace
 
 // A model without a tokenizer still serves token ids; a broken tokenizer is an error.
 Status LanguageModel::open_text(const ModelSource& source) {
@@ -83,7 +84,7 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
                                           const LanguageModelOptions& options) {
   LanguageModel out;
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
-  MAKAR_TRY(out.loaded_, load_model(source));
+  MAKAR_TRY(out.loaded_, load_model(source, {options.weights == WeightUse::kTrained}));
   AdapterSet offered(out.loaded_, device);
   for (const std::string& folder : options.offered) MAKAR_CHECK_OK(offered.load(folder));
   offered.offer();
@@ -93,7 +94,7 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
   MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
   MAKAR_CHECK_OK(out.open_text(source));
   MAKAR_CHECK_OK(admit_model(*out.loaded_.model, path, options.memory));
-  out.loaded_.model->pack(device, true);
+  if (options.weights == WeightUse::kPacked) out.loaded_.model->pack(device, true);
   return out;
 }
 

@@ -15,22 +15,26 @@ namespace makar {
 
 struct ModelSource;
 
+// How the weights are held: packed for the kernels and frozen, the copies in packed form only; mapped in the
+// types of the files; or as f32 copies that this process trains. An engine runs on any of them, with the same
+// results.
+enum class WeightUse { kPacked, kMapped, kTrained };
+
 struct LanguageModelOptions {
   std::vector<std::string> adapters = {};  // "FOLDER" or "FOLDER:WEIGHT", applied to all requests
   MemoryBudget memory = {};               // a model that does not fit is rejected before its weights are read
   std::vector<std::string> offered = {};  // adapter folders that requests select by index
+  WeightUse weights = WeightUse::kPacked;
 };
-
-// The template of a folder or of a GGUF file; kNotFound if there is none.
-Result<ChatTemplate> chat_template_of(const ModelSource& source, const Tokenizer& tokenizer);
 
 class LanguageModel {
  public:
-  // Packs the weights for the kernels and freezes them.
   static Result<LanguageModel> open(const std::string& path, Device& device,
                                     const LanguageModelOptions& options = {});
 
   const Model& model() const { return *loaded_.model; }
+  // For training: the model and its family.
+  LoadedModel& loaded() { return loaded_; }
   const ModelSpec& spec() const { return loaded_.model->spec(); }
   const Tokenizer& tokenizer() const { return *tokenizer_; }
   bool has_tokenizer() const { return tokenizer_.has_value(); }

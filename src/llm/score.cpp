@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "infer/decoding.h"
-#include "infer/score_job.h"
 
 namespace makar {
 
@@ -42,44 +41,6 @@ std::vector<ScoreWindow> score_windows(int64_t count, int64_t from, int64_t size
     if (end <= scored) continue;  // the window holds only prompt tokens
     out.push_back({begin, end, std::max(scored, begin + 1)});
     scored = end;
-  }
-  return out;
-}
-
-Result<ScoreTotals> score_text(Engine& engine, const LanguageModel& language, const ScoredText& text,
-                               const ScoreOptions& options) {
-  const ContextOptions& context = engine.options().context;
-  const int64_t size = context.policy == ContextPolicy::kSinks ? 0 : context_size(language.spec(), context);
-  const int64_t stride = options.stride > 0 ? options.stride : std::max<int64_t>(1, size / 2);
-  const auto count = static_cast<int64_t>(text.tokens.size());
-  if (size > 0 && count > size && (size < 2 || stride >= size))
-    return error_at("stride", "must be less than the context of {} tokens, got {}", size, stride);
-  ScoreTotals out;
-  for (const ScoreWindow& window : score_windows(count, text.from, size, stride)) {
-    std::vector<int64_t> tokens(text.tokens.begin() + window.begin, text.tokens.begin() + window.end);
-    Decoding one;
-    one.max_new_tokens = 1;
-    MAKAR_CHECK_OK(fit_request(language.model(), context, tokens, one));
-    const auto job = std::make_shared<ScoreJob>(std::move(tokens), window.from - window.begin, options.top);
-    engine.submit(job);
-    size_t reported = 0;
-    bool more = true;
-    do {
-      more = engine.step();
-      for (; reported < job->scores().size(); ++reported) {
-        const Logprobs& score = job->scores()[reported];
-        out.logprob += static_cast<double>(score.chosen);
-        out.greedy = out.greedy && score.rank == 0;
-        ++out.tokens;
-        const auto at = static_cast<size_t>(window.from) + reported;
-        if (options.on_token && !options.on_token(text.tokens[at], score)) {
-          engine.cancel(*job);
-          return out;
-        }
-      }
-    } while (more && !job->done());
-    if (job->error) return *job->error;
-    ++out.windows;
   }
   return out;
 }

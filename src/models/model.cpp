@@ -123,6 +123,13 @@ Tensor Model::next_sentence_logits(Context& ctx, const Tensor& hidden, const Bat
   return second_(ctx, pooled(ctx, hidden, batch));
 }
 
+Tensor Model::row_scores(Context& ctx, const Tensor& hidden) const {
+  check(spec_.head.kind == HeadKind::kSequenceClass && spec_.head.pool == PoolKind::kLast &&
+            !classifier_dense_.defined(),
+        "row_scores needs a classifier on the last token");
+  return classifier_(ctx, hidden);
+}
+
 std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const {
   const HeadSpec& h = spec_.head;
   switch (h.kind) {

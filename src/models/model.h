@@ -43,6 +43,9 @@ class Model {
   // Dense + tanh on the first row of each sequence. [sequences, width]
   Tensor pooled(Context& ctx, const Tensor& hidden, const Batch& batch) const;
   Tensor next_sentence_logits(Context& ctx, const Tensor& hidden, const Batch& batch) const;
+  // The classifier of a model that classifies by its last token, on every row: a reward model's head as a
+  // value head. [N, labels]
+  Tensor row_scores(Context& ctx, const Tensor& hidden) const;
   // All outputs of the head, by their names in transformers ("logits", "start_logits", ...): one row per
   // token or one row per sequence.
   std::map<std::string, Tensor> outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const;

@@ -56,7 +56,7 @@ Tensor Linear::with_offered(Context& ctx, const Tensor& x, Tensor y) const {
 
 Tensor Linear::with_attached(Context& ctx, const Tensor& x) const {
   const Tensor bias = bias_ ? bias_->value : Tensor();
-  if (!adapter_) return ops::linear(ctx, x, weight_->value, bias, packed_.get());
+  if (!adapter_ || ctx.without_adapters) return ops::linear(ctx, x, weight_->value, bias, packed_.get());
   if (adapter_->magnitude) return with_magnitude(ctx, x);
   const Tensor base = ops::linear(ctx, x, weight_->value, bias, packed_.get());
   const Tensor low = ops::linear(ctx, ops::dropout(ctx, x, adapter_->dropout), adapter_->a->value);

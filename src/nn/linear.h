@@ -43,8 +43,10 @@ class Linear {
   // W with the adapter merged: W + scale B A, rows rescaled for DoRA.
   Tensor merged(Context& ctx) const;
 
-  // Packs the weight for the device's kernels once; for frozen weights only.
+  // Packs the weight for the device's kernels. The copy does not follow later updates of the weight: unpack()
+  // before one.
   void pack(Device& device);
+  bool packed() const { return packed_ != nullptr; }
   // Frees a packed weight that has no other user, unless it is a view of a mapped file, which costs nothing.
   void release();
   void unpack() { packed_ = nullptr; }

@@ -33,7 +33,7 @@ float alibi(const DistanceBias& bias, int64_t head, int64_t at) {
   return rounded(rounded(slope) * rounded(static_cast<float>(at))) * bias.factor;
 }
 
-const SequenceRows* sequences_of(Context& ctx, const AttentionBatch& batch) {
+const SequenceRows* sequences_of(const Context& ctx, const AttentionBatch& batch) {
   return reinterpret_cast<const SequenceRows*>(ctx.address(batch.sequences));
 }
 
@@ -67,7 +67,7 @@ kernels::AttentionShape shape_of(Context& ctx, const AttentionBatch& batch, cons
 }
 
 // `shape`: from the forward pass; the batch keeps its addresses alive.
-void backward(Context& ctx, const AttentionBatch& batch, const kernels::AttentionShape& shape,
+void backward(const Context& ctx, const AttentionBatch& batch, const kernels::AttentionShape& shape,
               const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
               const Tensor& dy) {
   const Tensor dq = ctx.zeros(q.shape()), dk = ctx.zeros(k.shape()), dv = ctx.zeros(v.shape());
@@ -142,7 +142,7 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
                                     ctx.f32(weights->back()), &s - batch.rows.data()});
     }
   if (ctx.any_needs(q, k, v, batch.bias_table))
-    ctx.tape->record(out, [&ctx, batch, shape, q, k, v, out, lse](const Tensor& dy) {
+    ctx.tape->record(out, [ctx, batch, shape, q, k, v, out, lse](const Tensor& dy) {
       backward(ctx, batch, shape, q, k, v, out, lse, dy);
     });
   return out;

@@ -12,7 +12,7 @@ Tensor checkpoint(Context& ctx, const std::vector<Tensor>& inputs,
   ctx.stream = plain.stream;
   // Give the output its own identity: the body may return an input unchanged.
   Tensor output = result.reshape(result.shape());
-  ctx.tape->record(output, [&ctx, inputs, body, stream](const Tensor& dy) {
+  ctx.tape->record(output, [ctx, inputs, body, stream](const Tensor& dy) {
     Tape again(ctx.tape);
     std::vector<Tensor> leaves;
     std::vector<size_t> fresh;  // inputs without a gradient so far

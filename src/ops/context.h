@@ -14,7 +14,8 @@ struct LinearObserver {
   virtual void see(const Tensor& w, const Tensor& x) = 0;
 };
 
-// With a tape, the context must outlive the backward pass: recorded gradients refer to it.
+// Recorded gradients hold a copy of the context, so it may end before the backward pass. The device and the
+// parameters must outlive the tape.
 struct Context {
   Device& device;
   Tape* tape = nullptr;
@@ -24,6 +25,7 @@ struct Context {
   LinearObserver* observer = nullptr;
   // Adapter index per row, -1 for none; empty: no adapters. Code that gathers rows must gather these too.
   std::span<const int32_t> row_adapters = {};
+  bool without_adapters = false;  // layers ignore attached adapters: the base model
 
   bool needs(const Key& t) const { return tape && tape->needs(t); }
   template <class... T>

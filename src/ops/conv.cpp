@@ -16,7 +16,7 @@ Tensor unfold(Context& ctx, const Tensor& x, int64_t kernel, int64_t stride, int
   ctx.device.unfold(
       {ctx.f32(x), ctx.f32(y), batch, channels, height, width, kernel, stride, padding, out_h, out_w});
   if (ctx.needs(x))
-    ctx.tape->record(y, [=, &ctx, to = Key(x)](const Tensor& dy) {
+    ctx.tape->record(y, [=, to = Key(x)](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) ctx.device.memory().zero(t.buffer.address(), t.buffer.bytes());
       ctx.device.unfold_backward({ctx.f32(dy), ctx.f32(t.buffer), batch, channels, height, width, kernel,

@@ -13,7 +13,7 @@ bool is_suffix(const Shape& a, const Shape& b) {
 }
 
 // Gradient of an addend: factor * dy, for an operand of the same shape or one broadcast over rows.
-void pass_term(Context& ctx, const Key& to, const Tensor& dy, float factor) {
+void pass_term(const Context& ctx, const Key& to, const Tensor& dy, float factor) {
   if (!ctx.needs(to)) return;
   if (factor == 1.0f && to.shape == dy.shape()) return ctx.tape->pass(to, dy);
   const auto t = ctx.tape->target(to);
@@ -30,7 +30,7 @@ Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, bool subtrac
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
   ctx.device.add({ctx.f32(a), ctx.f32(b), ctx.f32(y), rows, n, subtract});
   if (ctx.any_needs(a, b))
-    ctx.tape->record(y, [&ctx, to_a = Key(a), to_b = Key(b), subtract](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to_a = Key(a), to_b = Key(b), subtract](const Tensor& dy) {
       pass_term(ctx, to_a, dy, 1.0f);
       pass_term(ctx, to_b, dy, subtract ? -1.0f : 1.0f);
     });
@@ -44,7 +44,7 @@ Tensor pairwise(Context& ctx, const Tensor& a, const Tensor& b, PairKind kind, f
   Tensor y = ctx.empty(a.shape());
   ctx.device.pair({kind, ctx.f32(a), ctx.f32(b), ctx.f32(y), y.count(), low, high});
   if (!ctx.any_needs(a, b)) return y;
-  ctx.tape->record(y, [&ctx, a, b, kind, low, high](const Tensor& dy) {
+  ctx.tape->record(y, [ctx, a, b, kind, low, high](const Tensor& dy) {
     Tensor da = ctx.empty(a.shape()), db = ctx.empty(b.shape());
     ctx.device.pair_backward(
         {kind, ctx.f32(a), ctx.f32(b), ctx.f32(dy), ctx.f32(da), ctx.f32(db), dy.count(), low, high});
@@ -65,7 +65,7 @@ Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
   ctx.device.multiply({ctx.f32(a), ctx.f32(b), ctx.f32(y), rows, n, false});
   if (!ctx.any_needs(a, b)) return y;
-  ctx.tape->record(y, [&ctx, a, b, n, rows](const Tensor& dy) {
+  ctx.tape->record(y, [ctx, a, b, n, rows](const Tensor& dy) {
     if (ctx.needs(a)) {
       const auto t = ctx.tape->target(a);
       ctx.device.multiply({ctx.f32(dy), ctx.f32(b), ctx.f32(t.buffer), rows, n, t.accumulate});
@@ -95,14 +95,14 @@ Tensor scale(Context& ctx, const Tensor& x, float factor) {
   Tensor y = ctx.empty(x.shape());
   ctx.device.scale({ctx.f32(x), ctx.f32(y), x.count(), factor, false});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), factor](const Tensor& dy) { pass_term(ctx, to, dy, factor); });
+    ctx.tape->record(y, [ctx, to = Key(x), factor](const Tensor& dy) { pass_term(ctx, to, dy, factor); });
   return y;
 }
 
 Tensor shift(Context& ctx, const Tensor& x, float constant) {
   Tensor y = ctx.empty(x.shape());
   ctx.device.shift({ctx.f32(x), ctx.f32(y), x.count(), constant});
-  if (ctx.needs(x)) ctx.tape->record(y, [&ctx, to = Key(x)](const Tensor& dy) { ctx.tape->pass(to, dy); });
+  if (ctx.needs(x)) ctx.tape->record(y, [ctx, to = Key(x)](const Tensor& dy) { ctx.tape->pass(to, dy); });
   return y;
 }
 
@@ -110,7 +110,7 @@ Tensor activate(Context& ctx, const Tensor& x, Activation kind) {
   Tensor y = ctx.empty(x.shape());
   ctx.device.activate({kind, ctx.f32(x), ctx.f32(y), x.count()});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, kind, x](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, kind, x](const Tensor& dy) {
       const auto t = ctx.tape->target(x);
       ctx.device.activate_backward(
           {kind, ctx.f32(x), ctx.f32(dy), ctx.f32(t.buffer), x.count(), t.accumulate});
@@ -123,7 +123,7 @@ Tensor gated(Context& ctx, const Tensor& gate, const Tensor& up, Activation kind
   Tensor y = ctx.empty(gate.shape());
   ctx.device.gated({kind, ctx.f32(gate), ctx.f32(up), ctx.f32(y), y.count()});
   if (ctx.any_needs(gate, up))
-    ctx.tape->record(y, [&ctx, kind, gate, up](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, kind, gate, up](const Tensor& dy) {
       Tensor dgate = ctx.empty(gate.shape()), dup = ctx.empty(up.shape());
       ctx.device.gated_backward(
           {kind, ctx.f32(gate), ctx.f32(up), ctx.f32(dy), ctx.f32(dgate), ctx.f32(dup), dy.count()});
@@ -144,7 +144,7 @@ Tensor dropout(Context& ctx, const Tensor& x, float rate) {
   draw.x = ctx.f32(x), draw.y = ctx.f32(y);
   ctx.device.dropout(draw);
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), draw](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), draw](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) ctx.device.memory().zero(t.buffer.address(), t.buffer.bytes());
       kernels::Dropout again = draw;

@@ -11,7 +11,7 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
   const Tensor y = ctx.empty({rows, width}), on_device = ctx.upload(ids);
   ctx.device.embed({ctx.address(table), table.dtype(), ctx.i64(on_device), ctx.f32(y), rows, width});
   if (ctx.needs(table))
-    ctx.tape->record(y, [&ctx, to = Key(table), on_device, rows, width, padding](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(table), on_device, rows, width, padding](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       ctx.device.embed_backward({ctx.f32(dy), ctx.i64(on_device), ctx.f32(t.buffer), rows, width, to.shape[0],
                                  padding, t.accumulate});

@@ -71,7 +71,7 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
   // Keep the input only if dW needs it.
   const Tensor kept = need_w ? x : Tensor();
   ctx.tape->record(
-      y, [&ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
+      y, [ctx, to_x = Key(x), to_b = Key(b), kept, w, m, in, out, need_x, need_w, need_b](const Tensor& dy) {
         Device& on = ctx.device;
         if (need_w) {  // dW[out, in] = dY^T X, tokens in sequence
           const auto t = ctx.tape->target(w);
@@ -125,7 +125,7 @@ Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) 
                transpose_b ? along_columns(device, b, k) : along_rows(device, b, n),
                {ctx.f32(y), n}});
   if (!ctx.any_needs(a, b)) return y;
-  ctx.tape->record(y, [&ctx, a, b, m, n, k, transpose_b](const Tensor& dy) {
+  ctx.tape->record(y, [ctx, a, b, m, n, k, transpose_b](const Tensor& dy) {
     Device& on = ctx.device;
     if (ctx.needs(a)) {  // dA[m, k] = dY B^T: reduce over n
       const auto t = ctx.tape->target(a);

@@ -51,7 +51,7 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
   }
   device.total_loss({ctx.f32(losses), ctx.f32(y), rows, mean ? static_cast<double>(counted) : 1.0});
   if (need)
-    ctx.tape->record(y, [&ctx, to_x = Key(x), to_w = Key(w), to_b = Key(b), dx, dw, db](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to_x = Key(x), to_w = Key(w), to_b = Key(b), dx, dw, db](const Tensor& dy) {
       const auto pass = [&](const Key& to, const Tensor& d) {
         if (!d.defined()) return;
         ctx.device.scale_by({ctx.f32(d), ctx.f32(dy), ctx.f32(d), d.count(), false});

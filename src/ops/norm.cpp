@@ -12,7 +12,7 @@ Tensor norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, flo
   ctx.device.norm(
       {rms, ctx.f32(x), ctx.f32(w), ctx.f32(b), ctx.f32(y), ctx.f32(stats), rows, cols, eps, offset});
   if (!ctx.any_needs(x, w, b)) return y;
-  ctx.tape->record(y, [&ctx, x, w, to_b = Key(b), stats, rows, cols, offset, rms](const Tensor& dy) {
+  ctx.tape->record(y, [ctx, x, w, to_b = Key(b), stats, rows, cols, offset, rms](const Tensor& dy) {
     const auto target = [&](const Key& key) {
       return ctx.needs(key) ? ctx.tape->target(key) : Tape::Target{};
     };
@@ -45,7 +45,7 @@ Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& 
                          ctx.f32(state.running_mean), ctx.f32(state.running_var), rows, cols, eps,
                          state.momentum, batch});
   if (!ctx.any_needs(x, w, b)) return y;
-  ctx.tape->record(y, [&ctx, x, w, to_b = Key(b), mean, rstd, rows, cols, batch](const Tensor& dy) {
+  ctx.tape->record(y, [ctx, x, w, to_b = Key(b), mean, rstd, rows, cols, batch](const Tensor& dy) {
     const Tensor dx = ctx.empty(x.shape()), dw = ctx.empty(w.shape()), db = ctx.empty(to_b.shape);
     ctx.device.batch_norm_backward({ctx.f32(x), ctx.f32(w), ctx.f32(dy), ctx.f32(mean), ctx.f32(rstd),
                                     ctx.f32(dx), ctx.f32(dw), ctx.f32(db), rows, cols, batch});

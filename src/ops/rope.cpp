@@ -90,14 +90,14 @@ Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& opt
             options.rotary <= width / heads,
         "rope: shapes disagree");
   const auto turn = [=, rotary = options.rotary, interleaved = options.interleaved](
-                        Context& c, const Tensor& from, const Tensor& to, float sign) {
+                        const Context& c, const Tensor& from, const Tensor& to, float sign) {
     c.device.rope({c.f32(from), c.f32(table.cos), c.f32(table.sin), c.f32(to), rows, heads, width / heads,
                    rotary, interleaved, sign});
   };
   Tensor y = ctx.empty(x.shape());
   turn(ctx, x, y, 1.0f);
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), turn](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), turn](const Tensor& dy) {
       Tensor dx = ctx.empty(to.shape);
       turn(ctx, dy, dx, -1.0f);
       ctx.tape->pass(to, dx);

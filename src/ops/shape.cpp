@@ -25,20 +25,20 @@ Cut cut_of(const std::vector<Shape>& parts, int axis) {
 
 // Copies between columns [at, at + width) of `whole` [outer, total] and `part` [outer, width], in either
 // direction.
-void copy_part(Context& ctx, const Cut& cut, const Tensor& from, int64_t from_at, int64_t from_stride,
+void copy_part(const Context& ctx, const Cut& cut, const Tensor& from, int64_t from_at, int64_t from_stride,
                const Tensor& to, int64_t to_at, int64_t to_stride, int64_t width, bool accumulate) {
   ctx.device.copy_columns(
       {ctx.f32(from) + from_at, from_stride, ctx.f32(to) + to_at, to_stride, cut.outer, width, accumulate});
 }
 
-void zero(Context& ctx, const Tensor& t) { ctx.device.memory().zero(t.address(), t.bytes()); }
+void zero(const Context& ctx, const Tensor& t) { ctx.device.memory().zero(t.address(), t.bytes()); }
 
 }  // namespace
 
 Tensor reshape(Context& ctx, const Tensor& x, const Shape& shape) {
   Tensor y = x.reshape(shape);
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x)](const Tensor& dy) { ctx.tape->pass(to, dy.reshape(to.shape)); });
+    ctx.tape->record(y, [ctx, to = Key(x)](const Tensor& dy) { ctx.tape->pass(to, dy.reshape(to.shape)); });
   return y;
 }
 
@@ -63,7 +63,7 @@ Tensor concat(Context& ctx, const std::vector<Tensor>& parts, int axis) {
   bool any = false;
   for (const Tensor& p : parts) any = any || ctx.needs(p);
   if (any)
-    ctx.tape->record(y, [&ctx, keys = std::vector<Key>(parts.begin(), parts.end()), cut](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, keys = std::vector<Key>(parts.begin(), parts.end()), cut](const Tensor& dy) {
       int64_t from = 0;
       for (size_t p = 0; p < keys.size(); from += cut.widths[p], ++p) {
         if (!ctx.needs(keys[p])) continue;
@@ -89,7 +89,7 @@ std::vector<Tensor> split(Context& ctx, const Tensor& x, const std::vector<int64
     copy_part(ctx, cut, x, at, cut.total, parts[p], 0, cut.widths[p], cut.widths[p], false);
   }
   if (ctx.needs(x))
-    ctx.tape->record(parts, [&ctx, to = Key(x), cut](std::span<const Tensor> g) {
+    ctx.tape->record(parts, [ctx, to = Key(x), cut](std::span<const Tensor> g) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) zero(ctx, t.buffer);
       int64_t at = 0;
@@ -106,7 +106,7 @@ Tensor transpose(Context& ctx, const Tensor& x) {
   Tensor y = ctx.empty({cols, rows});
   ctx.device.transpose({ctx.f32(x), ctx.f32(y), rows, cols});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), rows, cols](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), rows, cols](const Tensor& dy) {
       Tensor dx = ctx.empty({rows, cols});
       ctx.device.transpose({ctx.f32(dy), ctx.f32(dx), cols, rows});
       ctx.tape->pass(to, dx);
@@ -128,7 +128,7 @@ Tensor gather_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& in
   const Tensor y = ctx.empty(shape), at = ctx.upload(index);
   ctx.device.gather_rows({ctx.f32(x), ctx.i64(at), ctx.f32(y), count, width, false});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), at, count, width](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), at, count, width](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) zero(ctx, t.buffer);
       ctx.device.scatter_rows({ctx.f32(dy), ctx.i64(at), ctx.f32(t.buffer), count, width, true});
@@ -145,7 +145,7 @@ Tensor scatter_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& i
   const Tensor y = ctx.zeros(shape), at = ctx.upload(index);
   ctx.device.scatter_rows({ctx.f32(x), ctx.i64(at), ctx.f32(y), count, width, true});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), at, count, width](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), at, count, width](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       ctx.device.gather_rows({ctx.f32(dy), ctx.i64(at), ctx.f32(t.buffer), count, width, t.accumulate});
     });
@@ -168,7 +168,7 @@ Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
   const Tensor y = ctx.empty({rows}), at = ctx.upload(index);
   ctx.device.pick({ctx.f32(x), ctx.i64(at), ctx.f32(y), rows, cols});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), at, rows, cols](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), at, rows, cols](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       if (!t.accumulate) zero(ctx, t.buffer);
       ctx.device.pick_backward({ctx.f32(dy), ctx.i64(at), ctx.f32(t.buffer), rows, cols});
@@ -182,7 +182,7 @@ Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w) {
   Tensor y = ctx.empty(x.shape());
   ctx.device.scale_rows({ctx.f32(x), ctx.f32(w), ctx.f32(y), rows, width, false});
   if (!ctx.any_needs(x, w)) return y;
-  ctx.tape->record(y, [&ctx, x, w, rows, width](const Tensor& dy) {
+  ctx.tape->record(y, [ctx, x, w, rows, width](const Tensor& dy) {
     if (ctx.needs(x)) {
       const auto t = ctx.tape->target(x);
       ctx.device.scale_rows({ctx.f32(dy), ctx.f32(w), ctx.f32(t.buffer), rows, width, t.accumulate});
@@ -207,7 +207,7 @@ Tensor total(Context& ctx, const Tensor& x, double factor) {
   const Tensor y = ctx.empty({});
   ctx.device.sum({ctx.f32(x), ctx.f32(y), x.count(), factor});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), factor](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), factor](const Tensor& dy) {
       const Tensor dx = ctx.empty(to.shape);
       ctx.device.fill_from({ctx.f32(dy), ctx.f32(dx), dx.count(), factor});
       ctx.tape->pass(to, dx);

@@ -13,7 +13,7 @@ Tensor rowwise(Context& ctx, const Tensor& x, bool log) {
   Tensor y = ctx.empty(x.shape());
   ctx.device.softmax({log, ctx.f32(x), ctx.f32(y), rows, cols});
   if (ctx.needs(x))
-    ctx.tape->record(y, [&ctx, to = Key(x), y, rows, cols, log](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), y, rows, cols, log](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       ctx.device.softmax_backward(
           {log, ctx.f32(y), ctx.f32(dy), ctx.f32(t.buffer), rows, cols, t.accumulate});
@@ -47,7 +47,7 @@ Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> tar
                             options.smoothing, mean ? 1.0f / static_cast<float>(counted) : 1.0f, 0.0f});
   ctx.device.total_loss({ctx.f32(losses), ctx.f32(y), rows, mean ? static_cast<double>(counted) : 1.0});
   if (need)
-    ctx.tape->record(y, [&ctx, to = Key(x), dx](const Tensor& dy) {
+    ctx.tape->record(y, [ctx, to = Key(x), dx](const Tensor& dy) {
       const auto t = ctx.tape->target(to);
       ctx.device.scale_by({ctx.f32(dx), ctx.f32(dy), ctx.f32(t.buffer), dx.count(), t.accumulate});
     });

@@ -43,8 +43,9 @@ class Tape {
     return gradients_.contains(t.id) || (parent_ && parent_->has_gradient(t));
   }
 
-  // `backward` receives the gradients of `outputs`, in order; undefined for outputs without a gradient. It is
-  // not called if all of them are undefined.
+  // A closure captures by value (tests/structure/device.py): it runs after the op's caller has returned, and
+  // may not refer to the caller's Context or tensors. `backward` receives the gradients of `outputs`, in
+  // order; undefined for outputs without a gradient. It is not called if all of them are undefined.
   using Backward = std::function<void(std::span<const Tensor> gradients)>;
   void record(std::span<const Tensor> outputs, Backward backward);
   void record(const Tensor& output, std::function<void(const Tensor& gradient)> backward);

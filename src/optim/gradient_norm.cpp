@@ -5,16 +5,20 @@
 
 namespace makar {
 
-// Sums of squares of fixed chunks on the device, added in order in double on the host.
 double gradient_norm(Device& device, const ParameterSet& parameters) {
+  std::vector<Tensor> gradients;
+  for (const auto& p : parameters.all())
+    if (p->trainable && !p->buffer && p->grad.defined()) gradients.push_back(p->grad);
+  return gradient_norm(device, gradients);
+}
+
+// Sums of squares of fixed chunks on the device, added in order in double on the host.
+double gradient_norm(Device& device, std::span<const Tensor> gradients) {
   const auto chunks = [](const Tensor& t) {
     return (t.count() + kernels::kSquaresChunk - 1) / kernels::kSquaresChunk;
   };
-  std::vector<Tensor> gradients;
   int64_t count = 0;
-  for (const auto& p : parameters.all())
-    if (p->trainable && !p->buffer && p->grad.defined())
-      gradients.push_back(p->grad), count += chunks(p->grad);
+  for (const Tensor& g : gradients) count += chunks(g);
   const Tensor sums = Tensor::empty({count}, DType::kF32, device.memory());
   float* to = f32_on(device, sums);
   for (const Tensor& g : gradients) {

@@ -8,9 +8,9 @@
 namespace makar {
 namespace {
 
-std::vector<double> weights_of(const std::vector<Source>& sources) {
+std::vector<double> weights_of(const std::vector<TokenSource>& sources) {
   std::vector<double> out;
-  for (const Source& s : sources)
+  for (const TokenSource& s : sources)
     out.push_back(s.weight > 0 ? s.weight : static_cast<double>(std::max<int64_t>(1, s.store.tokens())));
   return out;
 }
@@ -38,7 +38,7 @@ void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batc
   }
 }
 
-CausalTask::CausalTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
+CausalTask::CausalTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
                        CausalOptions options, Sampler sampler)
     : model_(model),
       sources_(std::move(sources)),
@@ -61,11 +61,11 @@ MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targ
   return out;
 }
 
-Mixture mixture_of(const std::vector<Source>& sources, uint64_t seed) {
+Mixture mixture_of(const std::vector<TokenSource>& sources, uint64_t seed) {
   return Mixture(weights_of(sources), seed);
 }
 
-WindowPlace window_at(const std::vector<Source>& sources, const Mixture& mixture, int64_t context,
+WindowPlace window_at(const std::vector<TokenSource>& sources, const Mixture& mixture, int64_t context,
                       uint64_t seed, uint64_t i) {
   const auto draw = mixture(i);
   const TokenStore& store = sources[draw.source].store;
@@ -91,7 +91,7 @@ Result<MicroBatch> CausalTask::train_batch(uint64_t index) {
 
 uint64_t CausalTask::batches_per_epoch() const {
   uint64_t windows = 0;
-  for (const Source& s : sources_) windows += window_count(s.store, o_.context) + 1;
+  for (const TokenSource& s : sources_) windows += window_count(s.store, o_.context) + 1;
   return std::max<uint64_t>(1, windows / static_cast<uint64_t>(o_.batch));
 }
 

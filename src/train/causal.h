@@ -1,17 +1,11 @@
 // Next-token prediction on token stores: windows of `context` tokens, split at document boundaries, so that
 // attention stays inside each document.
 #pragma once
+#include "data/datasets.h"
 #include "data/mixture.h"
-#include "data/token_store.h"
 #include "train/task.h"
 
 namespace makar {
-
-struct Source {
-  std::string name;
-  TokenStore store;
-  double weight = 0;  // 0: its number of tokens
-};
 
 struct CausalOptions {
   int64_t context = 256, batch = 8;
@@ -30,7 +24,7 @@ MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targ
 class CausalTask : public Task {
  public:
   using Sampler = std::function<Result<std::string>(Device&, int64_t step)>;
-  CausalTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
+  CausalTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
              CausalOptions options, Sampler sampler = {});
   Result<MicroBatch> train_batch(uint64_t index) override;
   uint64_t batches_per_epoch() const override;
@@ -40,7 +34,7 @@ class CausalTask : public Task {
 
  private:
   Model& model_;
-  std::vector<Source> sources_;
+  std::vector<TokenSource> sources_;
   std::vector<TokenStore> validation_;
   CausalOptions o_;
   Mixture mixture_;
@@ -53,10 +47,10 @@ struct WindowPlace {
   const TokenStore* store;
   int64_t begin;
 };
-WindowPlace window_at(const std::vector<Source>& sources, const Mixture& mixture, int64_t context,
+WindowPlace window_at(const std::vector<TokenSource>& sources, const Mixture& mixture, int64_t context,
                       uint64_t seed, uint64_t i);
 // The mixture of the sources by weight.
-Mixture mixture_of(const std::vector<Source>& sources, uint64_t seed);
+Mixture mixture_of(const std::vector<TokenSource>& sources, uint64_t seed);
 
 // Number of windows that fit at any offset below the context. If the store is smaller than a window, the only
 // one is shorter.

@@ -39,9 +39,11 @@ int64_t number_of(const std::string& name) {
 }
 
 Json state_json(const RunState& s) {
-  return {{"step", s.step},        {"skipped", s.skipped},       {"bad_steps", s.bad_steps},
-          {"best", s.best},        {"since_best", s.since_best}, {"validations", s.validations},
-          {"settings", s.settings}};
+  Json out = {{"step", s.step},        {"skipped", s.skipped},       {"bad_steps", s.bad_steps},
+              {"best", s.best},        {"since_best", s.since_best}, {"validations", s.validations},
+              {"settings", s.settings}};
+  if (!s.task.values.is_null()) out["task"] = s.task.values;
+  return out;
 }
 
 Result<RunState> read_state(const std::string& folder) {
@@ -56,6 +58,7 @@ Result<RunState> read_state(const std::string& folder) {
   MAKAR_TRY(s.validations, c.integer("validations", 0, kMost));
   MAKAR_TRY(const Config settings, c.object("settings"));
   s.settings = settings.json();
+  s.task.values = c.json().value("task", Json());
   return s;
 }
 
@@ -80,18 +83,29 @@ Status take(const Safetensors& file, const std::string& name, Tensor& into) {
   return Done{};
 }
 
-Status restore(const std::string& folder, Model& model, Optimizer& optimizer, Averages& averages) {
-  MAKAR_TRY(const auto file, Safetensors::open(folder + "/state.safetensors"));
-  for (const auto& p : model.parameters().all())
-    if (p->trainable && !p->buffer) MAKAR_CHECK_OK(take(*file, "parameter." + p->name, p->value));
-  for (auto& average : averages) MAKAR_CHECK_OK(take(*file, "average." + average.first, average.second));
-  std::map<std::string, Tensor> moments;
-  for (const auto& name : file->names())
-    if (name.starts_with("optimizer.")) {
-      MAKAR_TRY(const Tensor t, file->tensor(name));
-      moments[name.substr(10)] = t.clone();
+// Copies of the tensors whose names have this prefix, without it.
+Result<std::map<std::string, Tensor>> tensors_under(const Safetensors& file, const std::string& prefix) {
+  std::map<std::string, Tensor> out;
+  for (const auto& name : file.names())
+    if (name.starts_with(prefix)) {
+      MAKAR_TRY(const Tensor t, file.tensor(name));
+      out[name.substr(prefix.size())] = t.clone();
     }
-  return optimizer.restore(moments);
+  return out;
+}
+
+Status restore(const std::string& folder, const TrainedModels& models, Optimizers& optimizers,
+               Averages& averages, TaskState& task) {
+  MAKAR_TRY(const auto file, Safetensors::open(folder + "/state.safetensors"));
+  Status taken = Done{};
+  models.each_parameter([&](const std::string& name, Parameter& p) {
+    if (taken.ok()) taken = take(*file, "parameter." + name, p.value);
+  });
+  MAKAR_CHECK_OK(std::move(taken));
+  for (auto& average : averages) MAKAR_CHECK_OK(take(*file, "average." + average.first, average.second));
+  MAKAR_TRY(const auto moments, tensors_under(*file, "optimizer."));
+  MAKAR_TRY(task.tensors, tensors_under(*file, "task."));
+  return optimizers.restore(moments);
 }
 
 }  // namespace
@@ -109,16 +123,17 @@ std::vector<std::string> checkpoints(const std::string& run) {
   return out;
 }
 
-Snapshot take_snapshot(const RunState& state, const Model& model, const Optimizer& optimizer,
+Snapshot take_snapshot(const RunState& state, const TrainedModels& models, const Optimizers& optimizers,
                        const Averages& averages, bool copied) {
   Snapshot out{state, {}};
   const auto add = [&](const std::string& name, const Tensor& t) {
     out.tensors.push_back({name, copied && t.memory().is_host() ? t.clone() : t.host()});
   };
-  for (const auto& p : model.parameters().all())
-    if (p->trainable && !p->buffer) add("parameter." + p->name, p->value);
-  for (const auto& [name, t] : optimizer.state()) add("optimizer." + name, t);
+  models.each_parameter(
+      [&](const std::string& name, const Parameter& p) { add("parameter." + name, p.value); });
+  for (const auto& [name, t] : optimizers.state()) add("optimizer." + name, t);
   for (const auto& [name, t] : averages) add("average." + name, t);
+  for (const auto& [name, t] : state.task.tensors) add("task." + name, t);
   return out;
 }
 
@@ -188,16 +203,17 @@ void remove_incomplete_checkpoints(const std::string& run) {
   for (const std::string& folder : found) fs::remove_all(folder, code);
 }
 
-Result<std::optional<RunState>> load_checkpoint(const std::string& run, Model& model, Optimizer& optimizer,
-                                                Averages& averages, std::vector<std::string>& skipped) {
+Result<std::optional<RunState>> load_checkpoint(const std::string& run, const TrainedModels& models,
+                                                Optimizers& optimizers, Averages& averages,
+                                                std::vector<std::string>& skipped) {
   for (const std::string& folder : checkpoints(run)) {
     const Status sums = check_sums(folder);
     if (!sums.ok()) {
       skipped.push_back(sums.error().text() + "; the checkpoint before it is used");
       continue;
     }
-    MAKAR_TRY(const RunState state, read_state(folder));
-    MAKAR_CHECK_OK(restore(folder, model, optimizer, averages));
+    MAKAR_TRY(RunState state, read_state(folder));
+    MAKAR_CHECK_OK(restore(folder, models, optimizers, averages, state.task));
     return std::optional<RunState>(state);
   }
   return std::optional<RunState>();

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/prepare.h"
 #include "data/schema.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
@@ -45,6 +44,14 @@ Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t m
   }
   out.bad = reader.bad();
   return Done{};
+}
+
+Result<TripletData> open_triplets(const DatasetOptions& options, const Tokenizer& tokenizer,
+                                  int64_t max_length, Json& identity) {
+  return read_examples<TripletData>(options, "anchors with positives", identity,
+                                    [&](const DatasetSpec& spec, ValidationSplit& split, TripletData& out) {
+                                      return read_triplets(spec.data(), tokenizer, max_length, split, out);
+                                    });
 }
 
 Tensor sentence_embeddings(ForwardContext& f, const Model& model, const Batch& batch) {

@@ -2,7 +2,7 @@
 // in the batch, and against its own negative if there is one (InfoNCE; van den Oord et al., 2018). An
 // embedding is the mean of the last hidden states, normalised to length 1.
 #pragma once
-#include "data/prepare.h"
+#include "data/datasets.h"
 #include "data/spool.h"
 #include "text/tokenizer.h"
 #include "train/examples.h"
@@ -24,6 +24,10 @@ struct TripletData {
 // Adds the {"anchor", "positive", "negative"} records of a file or folder.
 Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t max_length,
                      ValidationSplit& split, TripletData& out);
+
+// Reads the triplets of all datasets.
+Result<TripletData> open_triplets(const DatasetOptions& options, const Tokenizer& tokenizer,
+                                  int64_t max_length, Json& identity);
 
 // [sequences, width], rows of length 1.
 Tensor sentence_embeddings(ForwardContext& f, const Model& model, const Batch& batch);

@@ -5,7 +5,7 @@
 
 #include "base/file.h"
 #include "base/nearest.h"
-#include "data/prepare.h"
+#include "base/sha256.h"
 #include "ops/softmax.h"
 
 namespace makar {
@@ -135,6 +135,44 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
     MAKAR_CHECK_OK(to.add(*encoded, held_out));
   }
   out.bad = reader.bad();
+  return out;
+}
+
+Result<ConversationStores> open_conversations(const DatasetOptions& options,
+                                              const ConversationEncoder& encoder, int64_t vocab,
+                                              Json& identity) {
+  const std::string folder = options.folder + "/data/conversations";
+  MAKAR_CHECK_OK(make_folder(folder));
+  std::optional<ConversationWriter> writer;
+  writer.emplace(folder, vocab);
+  const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
+    const uint64_t train = writer->train(), validation = writer->validation();
+    MAKAR_TRY(const auto read, read_conversations(spec.data(), spec.type, encoder, split, *writer));
+    options.say(fmt::format("{}: {} for training, {} for validation (schema: {})", spec.path,
+                            counted(writer->train() - train, "conversation"),
+                            writer->validation() - validation,
+                            read.schema.empty() ? "unknown" : read.schema));
+    say_bad_records(options, read.bad);
+    return Done{};
+  };
+  const auto restart = [&]() -> Status {
+    writer.emplace(folder, vocab);
+    return Done{};
+  };
+  MAKAR_CHECK_OK(read_datasets(options, add, restart));
+  if (writer->train() == 0) return error_at("datasets", "there is no conversation to learn from");
+  MAKAR_CHECK_OK(writer->finish());
+  ConversationStores out;
+  MAKAR_TRY(out.train, TokenStore::open(folder, "train"));
+  MAKAR_TRY(out.validation, TokenStore::open(folder, "validation"));
+  Sha256 sum;
+  for (const TokenStore* store : {&out.train, &out.validation})
+    for (int64_t d = 0; d < store->documents(); ++d) {
+      const auto ids = store->read(store->document(d));
+      const auto learnt = store->mask(store->document(d));
+      sum.add(std::as_bytes(std::span(ids))), sum.add(std::as_bytes(std::span(learnt)));
+    }
+  identity["data"] = sum.hex();
   return out;
 }
 

@@ -63,6 +63,15 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
                                              const ConversationEncoder& encoder, ValidationSplit& split,
                                              ConversationWriter& out);
 
+struct ConversationStores {
+  TokenStore train, validation;
+};
+// Reads all conversations of the datasets into token shards below the run folder. Adds the hash of the tokens
+// to `identity`.
+Result<ConversationStores> open_conversations(const DatasetOptions& options,
+                                              const ConversationEncoder& encoder, int64_t vocab,
+                                              Json& identity);
+
 // Groups of documents; each group is one training example.
 using Packs = std::vector<std::vector<int64_t>>;
 // Packs documents into groups of at most `capacity` tokens: longest first, each into the fullest pack with

@@ -112,7 +112,7 @@ TokenPair infill(const std::vector<int64_t>& ids, const SpecialIds& s, Draws& dr
   return out;
 }
 
-DenoiseTask::DenoiseTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
+DenoiseTask::DenoiseTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
                          CausalOptions options, SpecialIds special, Hiding hiding)
     : model_(model),
       sources_(std::move(sources)),
@@ -235,7 +235,7 @@ Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
 
 uint64_t DenoiseTask::batches_per_epoch() const {
   uint64_t windows = 0;
-  for (const Source& s : sources_) windows += window_count(s.store, o_.context - 3) + 1;
+  for (const TokenSource& s : sources_) windows += window_count(s.store, o_.context - 3) + 1;
   return std::max<uint64_t>(1, windows / static_cast<uint64_t>(o_.batch));
 }
 

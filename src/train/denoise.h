@@ -39,7 +39,7 @@ enum class Hiding { kMasked, kSpans, kInfill };
 
 class DenoiseTask : public Task {
  public:
-  DenoiseTask(Model& model, std::vector<Source> sources, std::vector<TokenStore> validation,
+  DenoiseTask(Model& model, std::vector<TokenSource> sources, std::vector<TokenStore> validation,
               CausalOptions options, SpecialIds special, Hiding hiding);
   Result<MicroBatch> train_batch(uint64_t index) override;
   uint64_t batches_per_epoch() const override;
@@ -63,7 +63,7 @@ class DenoiseTask : public Task {
   MicroBatch masked(Masked examples);
   bool pairs() const { return model_.spec().head.kind == HeadKind::kPretraining; }
   Model& model_;
-  std::vector<Source> sources_;
+  std::vector<TokenSource> sources_;
   std::vector<TokenStore> validation_;
   CausalOptions o_;
   SpecialIds special_;

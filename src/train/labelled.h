@@ -1,7 +1,7 @@
 // Labelled texts: sequences with a class or a number, tokens with tags, questions with answers in their
 // context.
 #pragma once
-#include "data/record_reader.h"
+#include "data/datasets.h"
 #include "data/schema.h"
 #include "data/spool.h"
 #include "text/tokenizer.h"
@@ -67,6 +67,11 @@ struct LabelledOptions {
 Result<LabelledData> read_labelled(const DataPath& path, const Tokenizer& tokenizer,
                                    const LabelledOptions& options,
                                    const std::vector<std::string>& names = {});
+
+// Reads the training and the validation dataset of a run, with the labels of the first. Adds the hash of the
+// data to `identity`. `reading`: validation share and folder follow from `options`.
+Result<LabelledData> open_labelled(const DatasetOptions& options, const Tokenizer& tokenizer,
+                                   LabelledOptions reading, Json& identity);
 
 // A pre-split sentence as ids between the tokenizer's special tokens; `first` maps words to their first
 // token.

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <cmath>
 
-#include "ops/elementwise.h"
 #include "optim/gradient_norm.h"
 #include "train/background_save.h"
 #include "train/run_folder.h"
@@ -16,16 +15,16 @@ double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::
 
 class Trainer {
  public:
-  Trainer(const Loop& loop, Optimizer optimizer, Schedule schedule, int64_t total)
+  Trainer(const Loop& loop, Optimizers optimizers, Schedule schedule, int64_t total)
       : l_(loop),
         s_(loop.settings),
-        optimizer_(std::move(optimizer)),
+        optimizers_(std::move(optimizers)),
         schedule_(schedule),
         total_(total),
         log_(s_.output_dir) {
     if (s_.ema > 0)
-      for (const auto& p : l_.model.parameters().all())
-        if (p->trainable && !p->buffer) averages_[p->name] = p->value.clone();
+      l_.models.each_parameter(
+          [&](const std::string& name, const Parameter& p) { averages_[name] = p.value.clone(); });
     state_.settings = to_json(s_);
     state_.settings["identity"] = l_.identity;
     state_.settings["total_steps"] = total;
@@ -69,8 +68,7 @@ class Trainer {
     }
     MAKAR_CHECK_OK(saving_.wait());
     if (!averages_.empty())
-      for (const auto& p : l_.model.parameters().all())
-        if (const auto it = averages_.find(p->name); it != averages_.end()) p->value = it->second;
+      l_.models.each_parameter([&](const std::string& name, Parameter& p) { p.value = averages_.at(name); });
     if (last_validation_ != state_.step || !averages_.empty()) MAKAR_CHECK_OK(evaluate(false));
     MAKAR_CHECK_OK(show_sample());
     return result_;
@@ -105,18 +103,27 @@ class Trainer {
         differences);
   }
 
-  Status resume() {
+  // Restores the newest checkpoint, if it has this run's settings. The task gets its state back; the RunState
+  // returned is without it.
+  Result<std::optional<RunState>> restore() {
     std::vector<std::string> skipped;
-    remove_incomplete_checkpoints(s_.output_dir);
-    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, skipped));
+    MAKAR_TRY(auto found, load_checkpoint(s_.output_dir, l_.models, optimizers_, averages_, skipped));
     for (const std::string& line : skipped) say(line);
-    if (!found) return Done{};
+    if (!found) return found;
     const std::string differences = setting_differences(found->settings, state_.settings);
     if (!differences.empty())
       return error_at(
           s_.output_dir,
           "holds a run with other settings: {}; use another output_dir, or --overwrite to start again",
           differences);
+    MAKAR_CHECK_OK(l_.task.restore(std::exchange(found->task, {})));
+    return found;
+  }
+
+  Status resume() {
+    remove_incomplete_checkpoints(s_.output_dir);
+    MAKAR_TRY(const auto found, restore());
+    if (!found) return Done{};
     state_ = *found;
     say(fmt::format("resuming at step {} of {}", state_.step, total_));
     return Done{};
@@ -127,7 +134,7 @@ class Trainer {
     MAKAR_TRY(StepInfo info, step_gradients(l_, static_cast<uint64_t>(state_.step + state_.skipped)));
     info.lr = schedule_.at(state_.step);
     if (info.applied) {
-      optimizer_.step(l_.device, info.lr, clip_factor(info.norm, s_.max_grad_norm));
+      optimizers_.step(l_.device, info.lr, clip_factor(info.norm, s_.max_grad_norm));
       average();
     }
     info.step = ++state_.step, info.total = total_;
@@ -137,12 +144,10 @@ class Trainer {
   void average() {
     if (averages_.empty()) return;
     const auto keep = static_cast<float>(s_.ema);
-    for (const auto& p : l_.model.parameters().all()) {
-      const auto it = averages_.find(p->name);
-      if (it == averages_.end()) continue;
+    l_.models.each_parameter([&](const std::string& name, const Parameter& p) {
       l_.device.blend(
-          {f32_on(l_.device, p->value), f32_on(l_.device, it->second), p->value.count(), 1.0f - keep});
-    }
+          {f32_on(l_.device, p.value), f32_on(l_.device, averages_.at(name)), p.value.count(), 1.0f - keep});
+    });
   }
 
   // The step was not applied. After three in a row, roll back to the last checkpoint and skip the data since
@@ -155,9 +160,8 @@ class Trainer {
     if (bad_in_a_row_ < 3) return Done{};
     bad_in_a_row_ = 0;
     const RunState now = state_;
-    std::vector<std::string> skipped;
     MAKAR_CHECK_OK(saving_.wait());
-    MAKAR_TRY(const auto found, load_checkpoint(s_.output_dir, l_.model, optimizer_, averages_, skipped));
+    MAKAR_TRY(const auto found, restore());
     if (!found)
       return error_at("training",
                       "three steps in a row were not finite by step {} and there is no checkpoint to roll "
@@ -186,7 +190,7 @@ class Trainer {
 
   Status evaluate(bool watch) {
     if (l_.task.validation_batches() == 0) return Done{};
-    MAKAR_TRY(result_.validation, validate(l_.model, l_.task, l_.device));
+    MAKAR_TRY(result_.validation, validate(l_.task, l_.device));
     last_validation_ = state_.step;
     MAKAR_CHECK_OK(log_.validation(state_.step, result_.validation));
     if (l_.events.validation) l_.events.validation(state_.step, result_.validation);
@@ -217,16 +221,21 @@ class Trainer {
   }
 
   Status save() {
-    for (const auto& p : l_.model.parameters().all())
-      if (p->trainable && !p->buffer)
-        for (const Tensor on_host = p->value.host(); const float v : on_host.span())
-          if (!std::isfinite(v))
-            return error_at(
-                "training",
-                "parameter {} is not finite at step {}: no checkpoint is written; lower learning_rate",
-                p->name, state_.step);
+    std::string not_finite;
+    l_.models.each_parameter([&](const std::string& name, const Parameter& p) {
+      const Tensor on_host = p.value.host();
+      for (const float v : on_host.span())
+        if (!std::isfinite(v) && not_finite.empty()) not_finite = name;
+    });
+    if (!not_finite.empty())
+      return error_at("training",
+                      "parameter {} is not finite at step {}: no checkpoint is written; lower learning_rate",
+                      not_finite, state_.step);
     const bool behind = s_.save_in_background;
-    auto snapshot = take_snapshot(state_, l_.model, optimizer_, averages_, behind);
+    RunState now = state_;
+    now.task = l_.task.state();
+    auto snapshot = take_snapshot(now, l_.models, optimizers_, averages_, behind);
+    snapshot.state.task.tensors.clear();  // they are among snapshot.tensors
     if (!behind) return save_checkpoint(s_.output_dir, snapshot, s_.save_total_limit);
     return saving_.start([run = s_.output_dir, snapshot = std::move(snapshot), keep = s_.save_total_limit] {
       return save_checkpoint(run, snapshot, keep);
@@ -235,7 +244,7 @@ class Trainer {
 
   const Loop& l_;
   const LoopSettings& s_;
-  Optimizer optimizer_;
+  Optimizers optimizers_;
   Schedule schedule_;
   int64_t total_;
   RunLog log_;
@@ -249,83 +258,13 @@ class Trainer {
 
 }  // namespace
 
-double training_flops(const Model& model, const MicroBatch& batch) {
-  const ModelSpec& spec = model.spec();
-  double work = 0;  // FLOPs per token and weight: 2 forward, 2 for the input's gradient, 2 for the weight's
-                    // gradient if it is trained
-  for (const auto& p : model.parameters().all()) {
-    if (p->shape.rank() < 2 || p->buffer) continue;
-    const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
-                        (spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm);
-    if (p->name.find(".embed.") == std::string::npos || output)
-      work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4);
-  }
-  if (spec.encoder && spec.decoder) work /= 2;  // each token passes through one of the two stacks
-  double attention = 0;
-  for (const BlockSpec& b : spec.main().blocks)
-    attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) * batch.pairs *
-                 (b.attention.causal ? 0.5 : 1.0);
-  return work * static_cast<double>(batch.tokens) + attention;
-}
-
-Result<Metrics> validate(Model& model, Task& task, Device& device) {
-  MAKAR_TRY(Metrics out, task.metrics(device));
-  double sum = 0, weight = 0;
-  for (uint64_t i = 0; i < task.validation_batches(); ++i) {
-    MAKAR_TRY(const MicroBatch b, task.validation_batch(i));
-    if (b.weight == 0) continue;
-    Context ctx{device};
-    ForwardContext f{ctx};
-    MAKAR_TRY(const Tensor loss, b.loss(f));
-    sum += loss.host().f32()[0] * b.weight, weight += b.weight;
-  }
-  (void)model;
-  if (weight > 0) out["loss"] = sum / weight;
-  return out;
-}
-
-Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
-  const LoopSettings& s = l.settings;
-  const ParameterSet& parameters = l.model.parameters();
-  std::vector<MicroBatch> batches;
-  double weight = 0;
-  const auto micro = static_cast<uint64_t>(s.gradient_accumulation_steps);
-  for (uint64_t i = 0; i < micro; ++i) {
-    MAKAR_TRY(MicroBatch b, l.task.train_batch(number * micro + i));
-    weight += b.weight;
-    batches.push_back(std::move(b));
-  }
-  if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
-  StepInfo info;
-  parameters.clear_gradients();
-  for (size_t i = 0; i < batches.size(); ++i) {
-    if (batches[i].weight == 0) continue;
-    Tape tape(l.device);
-    parameters.watch(tape);
-    Context ctx{l.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), number * micro + i};
-    ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
-    MAKAR_TRY(Tensor loss, batches[i].loss(f));
-    const double share = batches[i].weight / weight;
-    info.loss += loss.host().f32()[0] * share;
-    if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
-    tape.backward(loss);
-    parameters.collect(tape);
-    info.tokens += batches[i].tokens, info.flops += training_flops(l.model, batches[i]);
-  }
-  info.norm = gradient_norm(l.device, parameters);
-  info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
-  info.tokens_are_targets = l.task.tokens_are_targets();
-  return info;
-}
-
 Result<LoopResult> run_loop(const Loop& loop) {
-  loop.model.parameters().to(loop.device.memory());
+  loop.models.to(loop.device.memory());
   MAKAR_CHECK_OK(check_loop(loop.settings));
   const int64_t total = total_steps(loop.settings, loop.task.batches_per_epoch());
   MAKAR_TRY(const Schedule schedule, schedule_of(loop.settings, total));
-  MAKAR_TRY(Optimizer optimizer,
-            Optimizer::make(loop.model.parameters(), optimizer_of(loop.settings, loop.model)));
-  return Trainer(loop, std::move(optimizer), schedule, total).run();
+  MAKAR_TRY(Optimizers optimizers, Optimizers::make(loop.models, loop.settings));
+  return Trainer(loop, std::move(optimizers), schedule, total).run();
 }
 
 }  // namespace makar

@@ -20,6 +20,7 @@ struct StepInfo {
   double eta = 0;    // seconds
   bool applied = true;
   bool tokens_are_targets = true;
+  Metrics metrics;  // of the task: Task::step_metrics()
 };
 
 struct LoopEvents {
@@ -42,7 +43,7 @@ struct LoopResult {
 };
 
 struct Loop {
-  Model& model;
+  TrainedModels models;
   Task& task;
   const LoopSettings& settings;
   Device& device;
@@ -53,17 +54,15 @@ struct Loop {
 };
 
 // Trains to the end or until stopped; resumes from the newest checkpoint in settings.output_dir if there is
-// one. A finished run in that folder is never replaced without settings.overwrite. With --ema the model holds
+// one. A finished run in that folder is never replaced without settings.overwrite. With --ema the models hold
 // the averaged weights at the end.
 Result<LoopResult> run_loop(const Loop& loop);
 
-// Runs forward and backward for the micro-batches of step `number`; leaves the gradients in the parameters.
+// Prepares the data of step `number` and runs forward and backward for its micro-batches; leaves the
+// gradients in the parameters.
 Result<StepInfo> step_gradients(const Loop& loop, uint64_t number);
 
 // The mean validation loss and the task's own metrics.
-Result<Metrics> validate(Model& model, Task& task, Device& device);
-
-// Approximate FLOPs of a forward and backward pass: matrix products and attention.
-double training_flops(const Model& model, const MicroBatch& batch);
+Result<Metrics> validate(Task& task, Device& device);
 
 }  // namespace makar

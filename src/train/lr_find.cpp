@@ -31,8 +31,8 @@ Result<RateFound> find_rate(const Loop& loop, const RateSearch& search) {
   MAKAR_CHECK_OK(check_loop(loop.settings));
   if (search.steps < 10 || search.steps > 100000)
     return error_at("lr_find_steps", "expected 10 to 100000, got {}", search.steps);
-  MAKAR_TRY(Optimizer optimizer,
-            Optimizer::make(loop.model.parameters(), optimizer_of(loop.settings, loop.model)));
+  MAKAR_TRY(Optimizers optimizers, Optimizers::make(loop.models, loop.settings));
+  loop.models.to(loop.device.memory());
   constexpr double kKeep = 0.9;  // decay of the smoothed loss
   RateFound found;
   double sum = 0, share = 0, spent = 0;
@@ -46,7 +46,7 @@ Result<RateFound> find_rate(const Loop& loop, const RateSearch& search) {
     info.step = i + 1, info.total = search.steps;
     sum = kKeep * sum + (1 - kKeep) * info.loss, share = kKeep * share + (1 - kKeep);
     found.rates.push_back(info.lr), found.losses.push_back(info.loss), found.smoothed.push_back(sum / share);
-    optimizer.step(loop.device, info.lr, clip_factor(info.norm, loop.settings.max_grad_norm));
+    optimizers.step(loop.device, info.lr, clip_factor(info.norm, loop.settings.max_grad_norm));
     info.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     spent += info.seconds;
     info.eta = spent / static_cast<double>(i + 1) * static_cast<double>(search.steps - i - 1);

@@ -48,7 +48,7 @@ Result<std::vector<int64_t>> token_targets(const Tensor& labels, const Batch& ba
 Result<std::vector<int64_t>> sequence_targets(const Tensor& labels, const std::string& name,
                                               const Batch& batch, int64_t classes) {
   if (labels.count() != static_cast<int64_t>(batch.sequences.size()))
-    return bad_labels(name, "must hold one label a sequence");
+    return bad_labels(name, "must hold one label per sequence");
   std::vector<int64_t> out(labels.i64(), labels.i64() + labels.count());
   for (const int64_t label : out)
     if (label != ops::kIgnore && (label < 0 || label >= classes))
@@ -141,7 +141,7 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       const auto it = labels.find("labels");
       if (it != labels.end() && is_float(it->second.dtype())) {  // regression
         if (it->second.count() != logits.count())
-          return bad_labels("labels", "must hold one number an output");
+          return bad_labels("labels", "must hold one number per output");
         return ops::mse_loss(ctx, logits, it->second.to(DType::kF32).reshape(logits.shape()));
       }
       MAKAR_TRY(const Tensor* given, need(labels, "labels"));
@@ -154,7 +154,7 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       MAKAR_TRY(const Tensor* end, need(labels, "end_positions"));
       for (const Tensor* t : {start, end})
         if (t->count() != static_cast<int64_t>(batch.sequences.size()))
-          return bad_labels("start_positions", "must hold one place a sequence");
+          return bad_labels("start_positions", "must hold one position per sequence");
       auto logits = model.outputs(ctx, hidden, batch);
       MAKAR_TRY(const Tensor a, place_loss(ctx, logits.at("start_logits"), *start, "start_positions", batch));
       MAKAR_TRY(const Tensor b, place_loss(ctx, logits.at("end_logits"), *end, "end_positions", batch));
@@ -171,14 +171,14 @@ Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected)
   return ops::scale(ctx, ops::mean(ctx, margin), -1.0f);
 }
 
-Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
-                                  const std::vector<float>& mask) {
+ScoredTokens token_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
+                                     const std::vector<float>& mask) {
   Context& ctx = f.ops;
-  check(mask.size() == batch.tokens.size(), "one mask value a token");
+  check(mask.size() == batch.tokens.size(), "one mask value per token");
   Inputs inputs;
   inputs.source = batch;
   const Tensor hidden = model.hidden(f, inputs);
-  // Rows that predict a token with mask 1, in order, and where those of each sequence start.
+  // Rows that predict a token with mask 1, in order.
   std::vector<int64_t> rows, next, starts = {0};
   for (const Sequence& s : batch.sequences) {
     for (int64_t i = 1; i < s.length; ++i)
@@ -189,8 +189,15 @@ Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const B
     starts.push_back(static_cast<int64_t>(rows.size()));
   }
   const Tensor logits = model.lm_logits(ctx, ops::gather_rows(ctx, hidden, rows));
-  const Tensor picked = ops::pick(ctx, ops::log_softmax(ctx, logits), next);
-  const Tensor sums = ops::segment_sum(ctx, ops::reshape(ctx, picked, {picked.count(), 1}), starts);
+  return {ops::pick(ctx, ops::log_softmax(ctx, logits), next), std::move(starts)};
+}
+
+Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
+                                  const std::vector<float>& mask) {
+  Context& ctx = f.ops;
+  const ScoredTokens scored = token_log_probabilities(f, model, batch, mask);
+  const Tensor sums =
+      ops::segment_sum(ctx, ops::reshape(ctx, scored.values, {scored.values.count(), 1}), scored.starts);
   return ops::reshape(ctx, sums, {sums.dim(0)});
 }
 

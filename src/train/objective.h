@@ -29,8 +29,16 @@ Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs
 // Mean over pairs of -log sigmoid(chosen - rejected) (Ouyang et al., 2022): scores [pairs] each.
 Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected);
 
-// Summed log-probability of the tokens with mask 1, per sequence: [sequences]. mask has one value per token
-// of the batch; a token is scored from the row before it.
+// Log-probabilities of the tokens with mask 1, in the order of the batch: values [scored tokens]; those of
+// sequence s are [starts[s], starts[s + 1]). mask has one value per token of the batch; a token is scored
+// from the row before it.
+struct ScoredTokens {
+  Tensor values;
+  std::vector<int64_t> starts;
+};
+ScoredTokens token_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
+                                     const std::vector<float>& mask);
+// Their sums per sequence: [sequences].
 Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
                                   const std::vector<float>& mask);
 

@@ -1,6 +1,7 @@
 #include "train/pairs.h"
 
-#include "data/prepare.h"
+#include <algorithm>
+
 #include "data/schema.h"
 #include "train/objective.h"
 
@@ -59,6 +60,23 @@ Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos,
   }
   out.bad = reader.bad();
   return Done{};
+}
+
+Result<PairData> open_pairs(const DatasetOptions& options, const Tokenizer& tokenizer, int64_t eos,
+                            int64_t max_length, Json& identity) {
+  return read_examples<PairData>(options, "pairs of source and target", identity,
+                                 [&](const DatasetSpec& spec, ValidationSplit& split, PairData& out) {
+                                   return read_pairs(spec.data(), tokenizer, eos, max_length, split, out);
+                                 });
+}
+
+Result<int64_t> mean_tokens(const PairData& data) {
+  int64_t tokens = 0;
+  for (size_t i = 0; i < data.train.size(); ++i) {
+    MAKAR_TRY(const TokenPair pair, data.train.read(i));
+    tokens += static_cast<int64_t>(pair.source.size() + pair.target.size());
+  }
+  return tokens / std::max<int64_t>(1, static_cast<int64_t>(data.train.size()));
 }
 
 Result<MicroBatch> PairTask::make(std::span<const size_t> which, bool validation, uint64_t) {

@@ -1,6 +1,6 @@
 // Sequence to sequence: the encoder reads the source, the decoder is trained on the target.
 #pragma once
-#include "data/prepare.h"
+#include "data/datasets.h"
 #include "data/spool.h"
 #include "text/tokenizer.h"
 #include "train/examples.h"
@@ -24,6 +24,12 @@ struct PairData {
 // Adds the {"source", "target"} records of a file or folder.
 Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos, int64_t max_length,
                   ValidationSplit& split, PairData& out);
+
+// Reads the pairs of all datasets.
+Result<PairData> open_pairs(const DatasetOptions& options, const Tokenizer& tokenizer, int64_t eos,
+                            int64_t max_length, Json& identity);
+// Mean number of tokens of a training pair.
+Result<int64_t> mean_tokens(const PairData& data);
 
 class PairTask : public ExampleTask {
  public:

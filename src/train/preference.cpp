@@ -44,7 +44,7 @@ Tensor ipo_loss(Context& ctx, const PreferencePairs& pairs, float beta) {
 Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
                                   const std::vector<int64_t>& starts, double gamma, double lambda) {
   check(rewards.shape() == values.shape() && !starts.empty() && starts.back() == rewards.count(),
-        "advantages: one reward and one value a token");
+        "advantages: one reward and one value per token");
   Advantages out{Tensor::zeros(rewards.shape()), Tensor::zeros(rewards.shape())};
   for (size_t s = 0; s + 1 < starts.size(); ++s) {
     double next_value = 0, running = 0;

@@ -247,38 +247,4 @@ Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& a
   return out;
 }
 
-Result<DatasetSpec> parse_dataset(const std::string& text) {
-  DatasetSpec out;
-  out.path = text;
-  for (;;) {
-    const size_t comma = out.path.rfind(',');
-    if (comma == std::string::npos) break;
-    const std::string last = out.path.substr(comma + 1);
-    if (last.starts_with("type=")) {
-      out.type = last.substr(5);
-    } else if (last.starts_with("weight=")) {
-      const char *begin = last.data() + 7, *end = last.data() + last.size();
-      const auto [stop, code] = std::from_chars(begin, end, out.weight);
-      if (code != std::errc() || stop != end || !(out.weight > 0 && out.weight < 1e12))
-        return error_at("datasets", "expected a weight above 0, got {}", quote(last));
-    } else {
-      const size_t equals = last.find('=');
-      if (equals == std::string::npos || equals == 0 || is_there(out.path)) break;
-      std::string field = last.substr(0, equals);
-      if (field.starts_with("field_")) field.erase(0, 6);  // Axolotl's spelling
-      if (!is_field_name(field))
-        return error_at(
-            "datasets",
-            "unknown setting {} of a dataset: expected type, weight, or the name of a field (text, "
-            "label, prompt, completion, ...)",
-            quote(field));
-      if (equals + 1 == last.size()) return error_at("datasets", "'{}=' needs the name of a column", field);
-      out.columns.emplace(out.columns.begin(), field, last.substr(equals + 1));
-    }
-    out.path.resize(comma);
-  }
-  if (out.path.empty()) return error_at("datasets", "a dataset needs a path, got {}", quote(text));
-  return out;
-}
-
 }  // namespace makar

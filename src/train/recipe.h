@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/options.h"
-#include "data/record_reader.h"
 
 namespace makar {
 
@@ -24,14 +23,5 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
 // Replaces FILE.yaml and key=value arguments by options. Underscores in option names are read as dashes.
 Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& arguments,
                                                const Options& options);
-
-// "PATH,type=alpaca,weight=2,text=review" of --datasets; the remaining NAME=FIELD parts are column names.
-struct DatasetSpec {
-  std::string path, type;
-  double weight = 0;
-  Columns columns;
-  DataPath data() const { return {path, columns}; }
-};
-Result<DatasetSpec> parse_dataset(const std::string& text);
 
 }  // namespace makar

@@ -60,15 +60,14 @@ Status RunLog::line(const Json& json) {
 }
 
 Status RunLog::step(const StepInfo& i) {
-  MAKAR_CHECK_OK(line({{"step", i.step},
-                       {"total", i.total},
-                       {"loss", number(i.loss)},
-                       {"norm", number(i.norm)},
-                       {"lr", i.lr},
-                       {"seconds", i.seconds},
-                       {"tokens", i.tokens},
-                       {"flops", i.flops},
-                       {"applied", i.applied}}));
+  Json out = {{"step", i.step},         {"total", i.total}, {"loss", number(i.loss)},
+              {"norm", number(i.norm)}, {"lr", i.lr},       {"seconds", i.seconds},
+              {"tokens", i.tokens},     {"flops", i.flops}, {"applied", i.applied}};
+  for (const auto& [name, value] : i.metrics) {
+    out["metrics"][name] = number(value);
+    MAKAR_CHECK_OK(events_->scalar("train/" + name, i.step, value));
+  }
+  MAKAR_CHECK_OK(line(out));
   MAKAR_CHECK_OK(events_->scalar("train/loss", i.step, i.loss));
   MAKAR_CHECK_OK(events_->scalar("train/grad_norm", i.step, i.norm));
   return events_->scalar("train/learning_rate", i.step, i.lr);

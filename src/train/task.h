@@ -1,5 +1,7 @@
-// The training loop's data source: micro-batches by index, each with its loss. A task is a pure function of
-// (seed, index) without a stored position, so the step number is enough to resume a run.
+// What the training loop trains: micro-batches by index, each with its loss. A micro-batch is a pure function
+// of (seed, index), so the step number is enough to resume a run. A task that makes data with the current
+// weights (rollouts) or adapts a coefficient has state besides: it changes only in prepare_step() and is
+// stored in checkpoints, so that such a run resumes exactly too.
 #pragma once
 #include <functional>
 #include <map>
@@ -20,12 +22,31 @@ struct MicroBatch {
 // Validation metrics; "loss" is always present.
 using Metrics = std::map<std::string, double>;
 
+// The part of a checkpoint that belongs to the task. Numbers and tensors are restored bit for bit.
+struct TaskState {
+  Json values;  // null if there is none
+  std::map<std::string, Tensor> tensors;
+  bool empty() const { return values.is_null() && tensors.empty(); }
+};
+
 class Task {
  public:
   virtual ~Task() = default;
+  // Called before the micro-batches of each step are requested. `step` counts steps of data: it is the loop's
+  // step plus the steps that rollbacks skipped. Data made here is a pure function of (seed, step, weights,
+  // state).
+  virtual Status prepare_step(uint64_t /*step*/, Device&) { return Done{}; }
   // The micro-batch at `index`, counted from the start of the run.
   virtual Result<MicroBatch> train_batch(uint64_t index) = 0;
   virtual uint64_t batches_per_epoch() const = 0;
+  // Numbers about the last step besides its loss (reward, KL divergence), for the log.
+  virtual Metrics step_metrics() const { return {}; }
+
+  // State for a checkpoint, and its restoration. restore() also receives the empty state of a checkpoint
+  // without one. A checkpoint is a file: restore() checks what it holds.
+  virtual TaskState state() const { return {}; }
+  virtual Status restore(const TaskState& state);
+
   // Number of validation micro-batches, in a fixed order; 0: no validation.
   virtual uint64_t validation_batches() const { return 0; }
   virtual Result<MicroBatch> validation_batch(uint64_t index);

@@ -39,7 +39,8 @@ std::vector<double> transcript(const Job& job) {
     said.insert(said.end(), states.span().begin(), states.span().end());
   }
   if (const auto* score = dynamic_cast<const ScoreJob*>(&job))
-    for (const auto& l : score->scores()) add(l);
+    for (size_t c = 0; c < score->continuations(); ++c)
+      for (const auto& l : score->scores(c)) add(l);
   return said;
 }
 
@@ -119,7 +120,14 @@ class EngineTrials : public testing::TestWithParam<const char*> {
 
   std::shared_ptr<Job> job_of(Dice& dice, int64_t kind, std::vector<int64_t> prompt, bool guesses) {
     const auto length = static_cast<int64_t>(prompt.size());
-    if (kind == 0 && length > 1) return std::make_shared<ScoreJob>(prompt, dice.roll(1, length - 1), 2);
+    if (kind == 0 && length > 1) {
+      const int64_t from = dice.roll(1, length - 1);
+      if (dice.chance(0.5)) return std::make_shared<ScoreJob>(prompt, from, 2);
+      const std::vector<int64_t> prefix(prompt.begin(), prompt.begin() + from),
+          rest(prompt.begin() + from, prompt.end());
+      return std::make_shared<ScoreJob>(
+          prefix, std::vector<std::vector<int64_t>>{rest, {rest.rbegin(), rest.rend()}, {rest[0]}, {}}, 2);
+    }
     if (kind == 1) return std::make_shared<ReadJob>(prompt);
     WriteRequest shared;
     shared.prompt = std::move(prompt), shared.stop = {5, 7}, shared.logprobs = 2;

@@ -4,17 +4,14 @@
 
 #include <filesystem>
 
-#include "base/file.h"
-#include "kernels/cpu_device.h"
 #include "llm/bayes_risk.h"
 #include "llm/constrain.h"
 #include "llm/embed.h"
+#include "llm/language_model_fixture.h"
 #include "llm/score.h"
 #include "llm/session.h"
 #include "llm/text_stream.h"
 #include "llm/write.h"
-#include "models/small_models.h"
-#include "scratch_folder.h"
 #include "tensor/block_pool.h"
 #include "text/unicode.h"
 
@@ -22,25 +19,6 @@ namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A byte is a token; three control tokens follow.
-Json byte_tokenizer() {
-  Json vocab = Json::object();
-  char32_t next = 256;
-  for (int b = 0; b < 256; ++b) {
-    const bool printable = (b >= '!' && b <= '~') || (b >= 0xA1 && b <= 0xAC) || b >= 0xAE;
-    vocab[utf8(printable ? static_cast<char32_t>(b) : next++)] = b;
-  }
-  Json added = Json::array();
-  int id = 256;
-  for (const char* content : {"<|end|>", "<|user|>", "<|assistant|>"})
-    added.push_back({{"id", id++}, {"content", content}, {"special", true}, {"normalized", false}});
-  return {{"version", "1.0"},
-          {"added_tokens", added},
-          {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", false}}},
-          {"decoder", {{"type", "ByteLevel"}}},
-          {"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", Json::array()}}}};
-}
 
 std::string push_all(TextStream& stream, const std::string& text) {
   std::string out;
@@ -120,30 +98,6 @@ TEST(Score, WindowsScoreEachTokenOnceAfterEnoughOthers) {
           ASSERT_EQ(next, count);
         }
 }
-
-class LanguageModelTest : public testing::Test {
- protected:
-  void SetUp() override {
-    Json config = small_config("llama");
-    config["vocab_size"] = 259, config["eos_token_id"] = 256;
-    const LoadedModel made = small_model(config);
-    ASSERT_TRUE(save_model(folder_.path(), *made.model, *made.family).ok());
-    ASSERT_TRUE(write_file(folder_.path() + "/tokenizer.json", byte_tokenizer().dump()).ok());
-    const Json chat = {{"chat_template",
-                        "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
-                        "{% if add_generation_prompt %}<|assistant|>{% endif %}"}};
-    ASSERT_TRUE(write_file(folder_.path() + "/tokenizer_config.json", chat.dump()).ok());
-    ASSERT_TRUE(
-        write_file(folder_.path() + "/generation_config.json", R"({"eos_token_id": [256, 257]})").ok());
-  }
-  LanguageModel open() {
-    auto language = LanguageModel::open(folder_.path(), device_);
-    check(language.ok(), language.ok() ? "" : language.error().text());
-    return std::move(*language);
-  }
-  ScratchFolder folder_;
-  CpuDevice device_{2};
-};
 
 TEST_F(LanguageModelTest, ReadsEndingIdsOfBothConfigs) {
   const LanguageModel language = open();

@@ -50,6 +50,29 @@ TEST_F(TapeTest, AddsToTheGivenBufferOverSeveralRuns) {
   for (const float g : sum.span()) EXPECT_EQ(g, 6.0f);
 }
 
+// The context ends, and its memory is overwritten, before the backward pass.
+TEST_F(TapeTest, RecordsOutliveTheContext) {
+  const Tensor x = random({4, 6}, 1), w = random({6, 6}, 2), g = random({6}, 3);
+  const auto gradient = [&](bool ended) {
+    Tape tape(device_);
+    tape.watch(x), tape.watch(w), tape.watch(g);
+    alignas(Context) std::byte place[sizeof(Context)];
+    auto* ctx = new (place) Context{device_, &tape, true, 5};
+    const auto body = [&](Context& c, const std::vector<Tensor>& t) {
+      return ops::dropout(c, ops::linear(c, ops::rms_norm(c, t[0], g, 1e-5f), w), 0.2f);
+    };
+    const Tensor y = ops::checkpoint(*ctx, {body(*ctx, {x})}, body);
+    const Tensor loss = ops::mean(*ctx, ops::multiply(*ctx, y, ops::log_softmax(*ctx, y)));
+    if (ended) {
+      ctx->~Context();
+      std::memset(place, 0xff, sizeof(place));
+    }
+    tape.backward(loss);
+    return tape.gradient(w);
+  };
+  EXPECT_TRUE(same_bits(gradient(true), gradient(false)));
+}
+
 // y = x + f(x) + x: the same gradient tensor goes three ways, and none of them may write into another's.
 TEST_F(TapeTest, SharedGradientsOfResidualsStayApart) {
   const Tensor x = random({2, 3}, 1), other = random({2, 3}, 2);

@@ -5,6 +5,7 @@
   files, make values on the host, or look at results through Tensor::host().
 - Addresses (.address(), .f32_address(), .i64_address()) only in the modules and files of ADDRESSES, for the arguments of
   kernels.
+- Closures recorded on the tape capture by value: they run when the caller of the op has returned.
 - No ThreadPool in the modules of NO_THREADS, and no header of kernels/cpu outside of kernels/.
 
 usage: device.py [ROOT]       check a tree, the one this file stands in by default
@@ -17,6 +18,8 @@ import tempfile
 
 POINTERS = re.compile(r"(?:\.|->)(?:f32|i64|raw|span)\(\)|(?:\.|->)data<\w+>\(\)")
 ADDRESS_CALLS = re.compile(r"(?:\.|->)(?:address|f32_address|i64_address)\(\)")
+
+RECORDED = re.compile(r"\brecord\([^\[;{]*\[([^\]]*)\]")
 
 HOST_FILES = {
     "files in and out": """
@@ -31,7 +34,7 @@ HOST_FILES = {
         cli/classify_run.cpp cli/embed.cpp infer/engine.cpp infer/model_drafter.cpp llm/bayes_risk.cpp llm/classify.cpp
         llm/embed.cpp llm/fill.cpp nn/feed_forward.cpp optim/gradient_norm.cpp serve/page/look.cpp
         serve/page/look_positions.cpp train/classify.cpp train/contrastive.cpp train/denoise.cpp train/loop.cpp
-        train/step.cpp""",
+        train/loop_gradients.cpp train/step.cpp""",
 }
 BELOW = {"base", "tensor", "kernels"}
 ADDRESSES = {"ops", "nn", "optim", "infer/memory_plan.cpp", "train/checkpoint.cpp", "serve/http/transport.cpp"}
@@ -48,7 +51,12 @@ def check(root):
         name = path.relative_to(root / "src").as_posix()
         module = name.split("/")[0]
         seen += 1
-        for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        text = path.read_text(errors="replace")
+        for found in RECORDED.finditer(text):
+            if "&" in found.group(1):
+                number = text.count("\n", 0, found.start()) + 1
+                errors.append(f"src/{name}:{number}: a closure on the tape captures '{found.group(1)}' by reference")
+        for number, line in enumerate(text.splitlines(), 1):
             code = line.split("//")[0]
             place = f"src/{name}:{number}"
             if module != "kernels" and re.search(r'#include "kernels/cpu/', code):
@@ -75,6 +83,7 @@ def self_test():
     files |= {
         "src/kernels/cpu/a.cpp": '#include "kernels/cpu/table.h"\nThreadPool pool; x.f32();\n',
         "src/ops/b.cpp": '#include "kernels/device.h"\nctx.device.add({ctx.f32(x), x.f32_address()});  // not x.f32()\n',
+        "src/ops/c.cpp": "ctx.tape->record(y, [ctx, x](const Tensor& dy) { f(dy, [&] {}); });\n",
         "src/quant/c.cpp": "void encode(ThreadPool& pool);\n",
     }
     faults = [
@@ -84,6 +93,8 @@ def self_test():
         ("src/train/d.cpp", "copy(t.address());\n", "src/train/d.cpp:1: the address"),
         ("src/infer/e.h", "ThreadPool& pool_;\n", "src/infer/e.h:1: a ThreadPool"),
         ("src/models/f.cpp", '#include "kernels/cpu/gemm.h"\n', "src/models/f.cpp:1: a private header"),
+        ("src/ops/b.cpp", "ctx.tape->record(\n    y, [&ctx, to = Key(x)](const Tensor& dy) {});\n",
+         "src/ops/b.cpp:1: a closure on the tape"),
         ("src/train/step.cpp", "int x;\n", "HOST_FILES names train/step.cpp"),
     ]
     for fault in [None, *faults]:

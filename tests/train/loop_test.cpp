@@ -208,12 +208,11 @@ TEST(Loop, ACompleteCheckpointIsNeverWrittenAgain) {
     EXPECT_EQ(result->steps, 12);
   }
   EXPECT_EQ(state_file(r, 12), before);
-  const auto optimizer =
-      Optimizer::make(r.loaded.model->parameters(), optimizer_of(r.settings, *r.loaded.model));
+  const auto optimizers = Optimizers::make(*r.loaded.model, r.settings);
   RunState state;
   state.step = 12;
   ASSERT_TRUE(
-      save_checkpoint(r.settings.output_dir, take_snapshot(state, *r.loaded.model, *optimizer, {}, false), 1)
+      save_checkpoint(r.settings.output_dir, take_snapshot(state, *r.loaded.model, *optimizers, {}, false), 1)
           .ok());
   EXPECT_EQ(state_file(r, 12), before);
 }

@@ -24,11 +24,8 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
   WriteOptions& o = request.write;
   for (const auto& [key, value] : body.items()) {
     if (value.is_null() || read_separately(key)) continue;
-    MAKAR_TRY(const bool known, read_number_option<Decoding>(o, decoding_options(), key, value));
-    if (!known) {
-      MAKAR_TRY(const bool sampler, read_sampler_option(o.sampler, key, value));
-      if (sampler && key == "seed") request.seed_given = true;
-    }
+    MAKAR_TRY(const bool known, read_decoding_option(o, key, value));
+    if (known && key == "seed") request.seed_given = true;
   }
   constexpr int64_t kMostTokens = 1 << 20;
   for (const char* key : {"max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"}) {
@@ -37,7 +34,6 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
     request.max_given = true;
   }
   if (o.max_new_tokens == 0) o.max_new_tokens = 1, request.only_score = true;
-  MAKAR_TRY(o.ignore_eos, flag_field(body, "ignore_eos", o.ignore_eos));
   MAKAR_TRY(o.answers, whole_field(body, "n", 1, kMostAnswers, 1));
   MAKAR_TRY(const int64_t best_of, whole_field(body, "best_of", 1, kMostAnswers, o.answers));
   MAKAR_TRY(const bool beams, flag_field(body, "use_beam_search"));

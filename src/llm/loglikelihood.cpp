@@ -1,0 +1,239 @@
+#include "llm/loglikelihood.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <map>
+
+#include "infer/decoding.h"
+#include "infer/score_job.h"
+
+namespace makar {
+namespace {
+
+using Tokens = std::vector<int64_t>;
+
+Tokens part(const Tokens& tokens, int64_t begin, int64_t end) {
+  return {tokens.begin() + begin, tokens.begin() + end};
+}
+
+// One window of one text, or the continuations of several texts after the same prefix.
+struct Work {
+  Tokens prefix;
+  std::vector<Tokens> continuations;
+  std::vector<size_t> texts;    // one per continuation
+  std::vector<size_t> waiting;  // works that start with this prefix's pages: submitted when this one is done
+  bool follows = false;         // another one submits it
+};
+
+class Scoring {
+ public:
+  Scoring(Engine& engine, const LanguageModel& language, std::span<const ScoredText> texts,
+          const LoglikelihoodOptions& options)
+      : engine_(engine), language_(language), texts_(texts), o_(options), errors_(texts.size()) {
+    sums_.resize(texts.size()), windows_.resize(texts.size()), next_.resize(texts.size());
+  }
+
+  std::vector<Result<Loglikelihood>> run() {
+    plan();
+    for (size_t i = 0; i < works_.size(); ++i)
+      if (!works_[i].follows) queue_.push_back(i);
+    while (!stopped_ && (!queue_.empty() || !running_.empty())) {
+      while (!queue_.empty() && static_cast<int64_t>(running_.size()) < engine_.options().max_branches)
+        submit();
+      const bool more = engine_.step();
+      for (size_t i = 0; i < running_.size() && !stopped_;) {
+        report(running_[i]);
+        if (!stopped_ && (!more || running_[i].job->done()))
+          finish(i);
+        else
+          ++i;
+      }
+    }
+    for (const Running& r : running_) engine_.cancel(*r.job);
+    std::vector<Result<Loglikelihood>> out;
+    for (size_t i = 0; i < texts_.size(); ++i)
+      if (errors_[i])
+        out.emplace_back(*errors_[i]);
+      else
+        out.emplace_back(sums_[i]);
+    return out;
+  }
+
+ private:
+  struct Running {
+    size_t work;
+    std::shared_ptr<ScoreJob> job;
+    std::vector<size_t> reported;  // scores reported per continuation
+  };
+
+  // The windows of every text; texts with one window and the same prefix are one work.
+  void plan() {
+    const ContextOptions& context = engine_.options().context;
+    const int64_t size =
+        context.policy == ContextPolicy::kSinks ? 0 : context_size(language_.spec(), context);
+    const int64_t stride = o_.stride > 0 ? o_.stride : std::max<int64_t>(1, size / 2);
+    std::map<Tokens, size_t> by_prefix;
+    for (size_t i = 0; i < texts_.size(); ++i) {
+      const ScoredText& text = texts_[i];
+      const auto count = static_cast<int64_t>(text.tokens.size());
+      if (size > 0 && count > size && (size < 2 || stride >= size)) {
+        errors_[i] = error_at("stride", "must be less than the context of {} tokens, got {}", size, stride);
+        continue;
+      }
+      windows_[i] = score_windows(count, text.from, size, stride);
+      Tokens first = part(text.tokens, windows_[i][0].begin, windows_[i][0].end);
+      Decoding one;
+      one.max_new_tokens = 1;
+      if (const Status fits = fit_request(language_.model(), context, first, one); !fits.ok()) {
+        errors_[i] = fits.error();
+        continue;
+      }
+      Tokens prefix = part(text.tokens, windows_[i][0].begin, windows_[i][0].from);
+      if (windows_[i].size() == 1) {
+        const auto [at, fresh] = by_prefix.try_emplace(prefix, works_.size());
+        if (!fresh) {
+          add(works_[at->second], i, windows_[i][0]);
+          continue;
+        }
+      }
+      works_.push_back({std::move(prefix), {}, {}, {}, false});
+      add(works_.back(), i, windows_[i][0]);
+    }
+    follow(by_prefix);
+  }
+
+  void add(Work& work, size_t text, const ScoreWindow& window) {
+    work.continuations.push_back(part(texts_[text].tokens, window.from, window.end));
+    work.texts.push_back(text);
+    next_[text] = 1;
+  }
+
+  // In the order of prefixes, a work that shares at least a page with the one before it waits for that one's
+  // leader.
+  void follow(const std::map<Tokens, size_t>& by_prefix) {
+    const Tokens* leader = nullptr;
+    size_t leading = 0;
+    for (const auto& [prefix, work] : by_prefix) {
+      const auto same =
+          leader ? std::mismatch(leader->begin(), leader->end(), prefix.begin(), prefix.end()).first -
+                       leader->begin()
+                 : 0;
+      if (same >= KvCache::kPageRows)
+        works_[leading].waiting.push_back(work), works_[work].follows = true;
+      else
+        leader = &prefix, leading = work;
+    }
+  }
+
+  void submit() {
+    const size_t at = queue_.front();
+    queue_.pop_front();
+    Work& work = works_[at];
+    auto job = std::make_shared<ScoreJob>(std::move(work.prefix), std::move(work.continuations), o_.top);
+    engine_.submit(job);
+    running_.push_back({at, std::move(job), std::vector<size_t>(work.texts.size(), 0)});
+  }
+
+  void report(Running& r) {
+    const Work& work = works_[r.work];
+    for (size_t c = 0; c < work.texts.size(); ++c) {
+      const size_t text = work.texts[c];
+      const auto from = static_cast<size_t>(windows_[text][next_[text] - 1].from);
+      for (size_t& at = r.reported[c]; at < r.job->scores(c).size(); ++at) {
+        const Logprobs& score = r.job->scores(c)[at];
+        sums_[text].add(score);
+        if (o_.on_token && !o_.on_token(text, texts_[text].tokens[from + at], score)) {
+          stopped_ = true;
+          return;
+        }
+      }
+    }
+  }
+
+  // The job is done: the next window of its text, and the works that waited for its pages.
+  void finish(size_t at) {
+    const Running done = std::move(running_[at]);
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
+    const Work& work = works_[done.work];
+    const std::vector<size_t> texts = work.texts;
+    queue_.insert(queue_.begin(), work.waiting.begin(), work.waiting.end());
+    for (const size_t text : texts) {
+      if (done.job->error) {
+        errors_[text] = *done.job->error;
+        continue;
+      }
+      ++sums_[text].windows;
+      if (next_[text] == windows_[text].size()) continue;
+      const ScoreWindow& window = windows_[text][next_[text]++];
+      works_.push_back({part(texts_[text].tokens, window.begin, window.from),
+                        {part(texts_[text].tokens, window.from, window.end)},
+                        {text},
+                        {},
+                        false});
+      queue_.push_front(works_.size() - 1);
+    }
+  }
+
+  Engine& engine_;
+  const LanguageModel& language_;
+  std::span<const ScoredText> texts_;
+  const LoglikelihoodOptions& o_;
+  std::vector<std::optional<Error>> errors_;
+  std::vector<Loglikelihood> sums_;
+  std::vector<std::vector<ScoreWindow>> windows_;
+  std::vector<size_t> next_;  // the next window of each text
+  std::deque<Work> works_;
+  std::deque<size_t> queue_;
+  std::vector<Running> running_;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+void Loglikelihood::add(const Logprobs& token) {
+  logprob += static_cast<double>(token.chosen);
+  is_greedy = is_greedy && token.rank == 0;
+  ++tokens;
+}
+
+double Loglikelihood::perplexity() const { return std::exp(-logprob / static_cast<double>(tokens)); }
+
+std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
+                                                 std::span<const ScoredText> texts,
+                                                 const LoglikelihoodOptions& options) {
+  return Scoring(engine, language, texts, options).run();
+}
+
+std::vector<Result<Loglikelihood>> loglikelihood(Engine& engine, const LanguageModel& language,
+                                                 std::span<const ContextAndContinuation> texts,
+                                                 const LoglikelihoodOptions& options) {
+  std::vector<ScoredText> encoded;
+  std::vector<Result<size_t>> at;  // its index in `encoded`
+  std::vector<size_t> text_of;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    auto text = encode_scored(language, texts[i].context, texts[i].continuation);
+    if (!text.ok()) {
+      at.emplace_back(text.error());
+      continue;
+    }
+    at.emplace_back(encoded.size());
+    encoded.push_back(std::move(*text));
+    text_of.push_back(i);
+  }
+  LoglikelihoodOptions o = options;
+  if (options.on_token)
+    o.on_token = [&](size_t text, int64_t token, const Logprobs& score) {
+      return options.on_token(text_of[text], token, score);
+    };
+  const auto scored = loglikelihood(engine, language, encoded, o);
+  std::vector<Result<Loglikelihood>> out;
+  for (const Result<size_t>& index : at)
+    if (index.ok())
+      out.push_back(scored[*index]);
+    else
+      out.emplace_back(index.error());
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,83 @@
+// The computing parts of the loop: gradients of a step, validation.
+#include <cmath>
+
+#include "ops/elementwise.h"
+#include "train/loop.h"
+
+namespace makar {
+namespace {
+
+// Approximate FLOPs of a forward and backward pass: matrix products and attention.
+double training_flops(const Model& model, const MicroBatch& batch) {
+  const ModelSpec& spec = model.spec();
+  double work = 0;  // FLOPs per token and weight: 2 forward, 2 for the input's gradient, 2 for the weight's
+                    // gradient if it is trained
+  for (const auto& p : model.parameters().all()) {
+    if (p->shape.rank() < 2 || p->buffer) continue;
+    const bool output = p->name.ends_with(".embed.tokens.weight") && spec.head.tied &&
+                        (spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm);
+    if (p->name.find(".embed.") == std::string::npos || output)
+      work += static_cast<double>(p->shape.count()) * (p->trainable ? 6 : 4);
+  }
+  if (spec.encoder && spec.decoder) work /= 2;  // each token passes through one of the two stacks
+  double attention = 0;
+  for (const BlockSpec& b : spec.main().blocks)
+    attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) * batch.pairs *
+                 (b.attention.causal ? 0.5 : 1.0);
+  return work * static_cast<double>(batch.tokens) + attention;
+}
+
+}  // namespace
+
+Result<Metrics> validate(Task& task, Device& device) {
+  MAKAR_TRY(Metrics out, task.metrics(device));
+  double sum = 0, weight = 0;
+  for (uint64_t i = 0; i < task.validation_batches(); ++i) {
+    MAKAR_TRY(const MicroBatch b, task.validation_batch(i));
+    if (b.weight == 0) continue;
+    Context ctx{device};
+    ForwardContext f{ctx};
+    MAKAR_TRY(const Tensor loss, b.loss(f));
+    sum += loss.host().f32()[0] * b.weight, weight += b.weight;
+  }
+  if (weight > 0) out["loss"] = sum / weight;
+  return out;
+}
+
+Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
+  const LoopSettings& s = l.settings;
+  MAKAR_CHECK_OK(l.task.prepare_step(number, l.device));
+  std::vector<MicroBatch> batches;
+  double weight = 0;
+  const auto micro = static_cast<uint64_t>(s.gradient_accumulation_steps);
+  for (uint64_t i = 0; i < micro; ++i) {
+    MAKAR_TRY(MicroBatch b, l.task.train_batch(number * micro + i));
+    weight += b.weight;
+    batches.push_back(std::move(b));
+  }
+  if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
+  StepInfo info;
+  l.models.clear_gradients();
+  for (size_t i = 0; i < batches.size(); ++i) {
+    if (batches[i].weight == 0) continue;
+    Tape tape(l.device);
+    l.models.watch(tape);
+    Context ctx{l.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), number * micro + i};
+    ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
+    MAKAR_TRY(Tensor loss, batches[i].loss(f));
+    const double share = batches[i].weight / weight;
+    info.loss += loss.host().f32()[0] * share;
+    if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
+    tape.backward(loss);
+    l.models.collect(tape);
+    info.tokens += batches[i].tokens;
+    for (const TrainedModel& m : l.models.all()) info.flops += training_flops(*m.model, batches[i]);
+  }
+  info.norm = l.models.gradient_norm(l.device);
+  info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
+  info.tokens_are_targets = l.task.tokens_are_targets();
+  info.metrics = l.task.step_metrics();
+  return info;
+}
+
+}  // namespace makar

@@ -1,0 +1,34 @@
+#include "train/reference.h"
+
+#include <unordered_set>
+
+namespace makar {
+
+Result<Reference> Reference::without_adapter(Model& model) {
+  std::unordered_set<const Parameter*> adapters;
+  model.each_linear([&](const std::string&, Linear& linear) {
+    if (const Adapter* a = linear.adapter()) adapters.insert({a->a, a->b, a->magnitude});
+  });
+  if (adapters.empty())
+    return error_at("reference", "the model has no adapter; load a second copy as the reference");
+  for (const auto& p : model.parameters().all())
+    if (p->trainable && !p->buffer && !adapters.contains(p.get()))
+      return error_at(
+          "reference",
+          "{} is trained outside of the adapter, so the base model changes; load a second copy as "
+          "the reference, or train the adapter only",
+          p->name);
+  Reference out(model);
+  out.without_adapters_ = true;
+  return out;
+}
+
+ScoredTokens Reference::log_probabilities(Device& device, const Batch& batch,
+                                          const std::vector<float>& mask) const {
+  Context ctx{device};
+  ctx.without_adapters = without_adapters_;
+  ForwardContext f{ctx};
+  return token_log_probabilities(f, model_, batch, mask);
+}
+
+}  // namespace makar

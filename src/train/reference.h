@@ -1,0 +1,24 @@
+// The frozen model that a task compares the trained one with (the reference of DPO and PPO): another model,
+// or the trained model without its adapter, which needs no second copy of the weights.
+#pragma once
+#include "train/objective.h"
+
+namespace makar {
+
+class Reference {
+ public:
+  // `model` is not trained, and outlives this.
+  explicit Reference(const Model& model) : model_(model) {}
+  // The base of a model with an adapter. Fails if the run trains weights outside of adapters
+  // (modules_to_save): the base changes then.
+  static Result<Reference> without_adapter(Model& model);
+
+  // token_log_probabilities() of the reference, without gradients or dropout.
+  ScoredTokens log_probabilities(Device& device, const Batch& batch, const std::vector<float>& mask) const;
+
+ private:
+  const Model& model_;
+  bool without_adapters_ = false;
+};
+
+}  // namespace makar

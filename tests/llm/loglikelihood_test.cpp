@@ -1,0 +1,189 @@
+// Log-likelihoods of many texts at once equal those of each alone, bit for bit, whatever they share.
+#include "llm/loglikelihood.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "infer/generate.h"
+#include "llm/language_model_fixture.h"
+#include "models/forward.h"
+#include "ops/softmax.h"
+#include "train/step.h"
+
+namespace makar {
+namespace {
+
+using Texts = std::vector<ContextAndContinuation>;
+
+class LoglikelihoodTest : public LanguageModelTest {
+ protected:
+  static EngineOptions options(int64_t step_tokens = 512, int64_t pages = 0) {
+    EngineOptions o;
+    o.step_tokens = step_tokens, o.max_pages = pages;
+    return o;
+  }
+};
+
+bool equal(const Loglikelihood& a, const Loglikelihood& b) {
+  return a.logprob == b.logprob && a.tokens == b.tokens && a.windows == b.windows &&
+         a.is_greedy == b.is_greedy;
+}
+
+Texts many_texts() {
+  std::string shots;
+  for (int i = 0; i < 7; ++i) shots += "question " + std::to_string(i) + " has an answer. ";
+  return {{"The sky is", " blue"},
+          {"The sky is", " green"},
+          {"The sky is", " b"},
+          {"", "a text without a context"},
+          {shots + "Which one?", " the first"},
+          {shots + "Which one?", " the second"},
+          {shots + "And then?", " nothing"},
+          {shots, "the end"},
+          {"", shots + shots + shots + shots}};
+}
+
+TEST_F(LoglikelihoodTest, ABatchEqualsEachTextAlone) {
+  const LanguageModel language = open();
+  const Texts texts = many_texts();
+  std::vector<Loglikelihood> alone;
+  for (const auto& text : texts) {
+    EngineOptions o = options();
+    o.share_prefixes = false;
+    Engine engine(language.model(), device_, o);
+    const auto one = loglikelihood(engine, language, std::span(&text, 1));
+    ASSERT_TRUE(one[0].ok()) << one[0].error().text();
+    alone.push_back(*one[0]);
+  }
+  for (const int64_t step_tokens : {512, 33})
+    for (const int64_t pages : {0, 12}) {
+      Engine engine(language.model(), device_, options(step_tokens, pages));
+      const auto all = loglikelihood(engine, language, texts);
+      ASSERT_EQ(all.size(), texts.size());
+      for (size_t i = 0; i < all.size(); ++i) {
+        ASSERT_TRUE(all[i].ok()) << all[i].error().text();
+        EXPECT_TRUE(equal(*all[i], alone[i])) << i << " with " << step_tokens << " and " << pages;
+      }
+    }
+}
+
+TEST_F(LoglikelihoodTest, IsTheSumOfTheTrainersLogProbabilities) {
+  const LanguageModel language = open();
+  Engine engine(language.model(), device_);
+  const auto text = encode_scored(language, "The sky is", " blue");
+  ASSERT_TRUE(text.ok());
+  Inputs in;
+  in.source.add(text->tokens);
+  Context ctx{device_};
+  ForwardContext f{ctx};
+  const Tensor want = ops::log_softmax(ctx, language.model().lm_logits(ctx, language.model().hidden(f, in)));
+  double sum = 0;
+  bool greedy = true;
+  for (auto i = text->from; i < static_cast<int64_t>(text->tokens.size()); ++i) {
+    const float* row = want.f32() + (i - 1) * want.dim(1);
+    const int64_t token = text->tokens[static_cast<size_t>(i)];
+    sum += static_cast<double>(row[token]);
+    greedy = greedy && std::max_element(row, row + want.dim(1)) - row == token;
+  }
+  const auto got = loglikelihood(engine, language, std::span(&*text, 1));
+  ASSERT_TRUE(got[0].ok());
+  EXPECT_EQ(got[0]->logprob, sum);
+  EXPECT_EQ(got[0]->is_greedy, greedy);
+  EXPECT_EQ(got[0]->perplexity(), std::exp(-sum / static_cast<double>(got[0]->tokens)));
+}
+
+TEST_F(LoglikelihoodTest, AGreedyContinuationIsGreedy) {
+  const LanguageModel language = open();
+  GenerateOptions o;
+  o.max_new_tokens = 5, o.ignore_eos = true;
+  const auto prompt = language.encode("The sky is");
+  const auto ids = generate(language.model(), device_, *prompt, o);
+  ASSERT_TRUE(ids.ok());
+  ScoredText greedy{*ids, static_cast<int64_t>(prompt->size())}, other = greedy;
+  other.tokens.back() = (other.tokens.back() + 1) % 256;
+  Engine engine(language.model(), device_);
+  const ScoredText both[] = {greedy, other};
+  const auto got = loglikelihood(engine, language, both);
+  EXPECT_TRUE(got[0]->is_greedy);
+  EXPECT_FALSE(got[1]->is_greedy);
+}
+
+// A shared context costs its rows once, and contexts that begin alike share pages.
+TEST_F(LoglikelihoodTest, SharedContextsAreComputedOnce) {
+  const LanguageModel language = open();
+  const std::string context(90, 'x');
+  Texts choices;
+  for (const char* choice : {" aa", " bb", " cc", " dd"}) choices.push_back({context, choice});
+  Engine engine(language.model(), device_);
+  for (const auto& r : loglikelihood(engine, language, choices)) ASSERT_TRUE(r.ok());
+  EXPECT_EQ(engine.stats().rows, 90 + 4 * 2);
+  const std::string shots(2 * KvCache::kPageRows, 'y');
+  Texts questions;
+  for (const char* question : {"one", "two", "six"}) questions.push_back({shots + question, " yes"});
+  Engine second(language.model(), device_);
+  for (const auto& r : loglikelihood(second, language, questions)) ASSERT_TRUE(r.ok()) << r.error().text();
+  EXPECT_EQ(second.stats().reused, 2 * 2 * KvCache::kPageRows);
+}
+
+TEST_F(LoglikelihoodTest, ErrorsBelongToTheirText) {
+  const LanguageModel language = open();
+  Engine engine(language.model(), device_);
+  const auto got = loglikelihood(engine, language, Texts{{"a", "b"}, {"only a context", ""}, {"c", "d"}});
+  EXPECT_TRUE(got[0].ok() && got[2].ok());
+  ASSERT_FALSE(got[1].ok());
+  EXPECT_NE(got[1].error().text().find("no tokens to score"), std::string::npos);
+  EXPECT_TRUE(loglikelihood(engine, language, Texts{}).empty());
+}
+
+TEST_F(LoglikelihoodTest, TokensAreReportedInOrderUntilStopped) {
+  const LanguageModel language = open();
+  Engine engine(language.model(), device_, options(16));
+  const Texts texts = many_texts();
+  std::vector<std::string> seen(texts.size());
+  LoglikelihoodOptions o;
+  o.on_token = [&](size_t text, int64_t token, const Logprobs&) {
+    seen[text] += static_cast<char>(token);
+    return true;
+  };
+  const auto all = loglikelihood(engine, language, texts, o);
+  EXPECT_EQ(seen[0], " blue");
+  EXPECT_EQ(seen[6], " nothing");
+  EXPECT_TRUE(texts[8].continuation.ends_with(seen[8])) << "every token once, in order";
+  EXPECT_EQ(static_cast<int64_t>(seen[8].size()), all[8]->tokens);
+  EXPECT_GT(all[8]->windows, 1);
+  int calls = 0;
+  o.on_token = [&](size_t, int64_t, const Logprobs&) { return ++calls < 3; };
+  (void)loglikelihood(engine, language, texts, o);
+  EXPECT_EQ(calls, 3);
+  EXPECT_EQ(engine.waiting(), 0) << "the jobs are cancelled";
+}
+
+// A model opened for training generates and scores with its current weights; a packed one has the same
+// results.
+TEST_F(LoglikelihoodTest, TrainedWeightsScoreAsPackedOnes) {
+  const LanguageModel packed = open();
+  LanguageModel trained = open(WeightUse::kTrained);
+  const Texts texts = {{"The sky is", " blue"}};
+  const auto score = [&](const LanguageModel& language) {
+    Engine engine(language.model(), device_);
+    return loglikelihood(engine, language, texts)[0]->logprob;
+  };
+  const double before = score(packed);
+  EXPECT_EQ(score(trained), before);
+  Model& model = *trained.loaded().model;
+  auto optimizer = Optimizer::make(model.parameters(), {});
+  Batch batch;
+  batch.add({'T', 'h', 'e', ' ', 's', 'k', 'y', ' ', 'i', 's', ' ', 'b', 'l', 'u', 'e'});
+  std::vector<int64_t> targets(batch.tokens.begin() + 1, batch.tokens.end());
+  targets.push_back(ops::kIgnore);
+  for (uint64_t i = 0; i < 20; ++i) {
+    StepOptions o;
+    o.lr = 1e-2, o.step = i;
+    train_step(model, *optimizer, device_, batch, targets, o);
+  }
+  EXPECT_GT(score(trained), before + 3);
+}
+
+}  // namespace
+}  // namespace makar
