@@ -71,7 +71,7 @@ TEST(OptionTable, ChecksBoundsAndNamesTheOption) {
   EXPECT_TRUE(check_table(s, table()).ok());
   for (const double wrong : {-0.1, 1.1, static_cast<double>(NAN)}) {
     s.rate = wrong;
-    EXPECT_EQ(check_table(s, table()).error().place, "rate") << wrong;
+    EXPECT_EQ(check_table(s, table()).error().place, "`rate`") << wrong;
   }
   s = {};
   s.steps = 101;
