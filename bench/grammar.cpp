@@ -21,7 +21,7 @@ using namespace makar;
 
 struct Case {
   const char* name;
-  Result<Grammar> (*make)(std::string_view, const GrammarLimits&);
+  Result<Grammar> (*make)(std::string_view, const GrammarLimits&, WorkBudget*);
   const char* text;
 };
 
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
              (bench::cpu_seconds() - begin) * 1e3);
   for (const Case& c : kCases) {
     const double start = bench::cpu_seconds();
-    const auto grammar = c.make(c.text, {});
+    const auto grammar = c.make(c.text, {}, nullptr);
     if (!grammar.ok()) return fmt::print(stderr, "{}\n", grammar.error().text()), 1;
     const double compiled = bench::cpu_seconds() - start;
     Run all;

@@ -61,7 +61,7 @@ FUZZ_TARGET(serve_api) {
     const TextWithCalls piece = cut.push(std::string(1, c));
     pieces += piece.text, calls += piece.calls.size();
   }
-  const AnswerPiece last = cut.finish();
+  const TextWithCalls last = cut.finish();
   if (pieces + last.text != one.text + rest.text) std::abort();
   if (calls + last.calls.size() != one.calls.size() + rest.calls.size()) std::abort();
   return 0;

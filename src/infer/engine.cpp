@@ -355,7 +355,7 @@ bool Engine::step() {
   if (scheduled.empty() && waits_only_) return true;
   waits_only_ = false;
   if (scheduled.empty()) {
-    check(jobs_.front()->done(), "a step computes something or finds that a job cannot go on");
+    check(jobs_.front()->done(), "a step schedules rows or fails a job");
     return true;
   }
   compute(scheduled);

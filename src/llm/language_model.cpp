@@ -37,7 +37,7 @@ Status read_generation_config(const std::string& folder, int64_t vocab, std::vec
 // The template of a GGUF file, with the special tokens it may reference.
 Result<ChatTemplate> template_of(const Gguf& file, const Tokenizer& tokenizer) {
   const auto text = file.fields().text("tokenizer.chat_template");
-  if (!text) return error_of(Error::Kind::kNotFound, file.place(), "holds no tokenizer.chat_template");
+  if (!text) return error_of(Error::Kind::kNotFound, file.place(), "contains no tokenizer.chat_template");
   MAKAR_TRY(ChatTemplate made, ChatTemplate::parse(*text, file.place() + ": tokenizer.chat_template"));
   constexpr std::pair<const char*, const char*> kTokens[] = {
       {"bos_token", "tokenizer.ggml.bos_token_id"},

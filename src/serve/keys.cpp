@@ -60,7 +60,7 @@ Result<KeyRing> KeyRing::read(const std::vector<std::string>& given, const std::
       return error_at(place, "expected a key, a name and optionally the word admin, found other words");
     MAKAR_CHECK_OK(ring.add(key, name, !admin.empty(), place));
   }
-  if (ring.keys_.size() == before) return error_at(file, "holds no key; expected one per line");
+  if (ring.keys_.size() == before) return error_at(file, "contains no key; expected one per line");
   return ring;
 }
 

@@ -272,7 +272,7 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
       while (engine.step()) ASSERT_NO_FATAL_FAILURE(check_pages(engine, {job}));
       ASSERT_FALSE(job->error.has_value()) << job->error->text();
       EXPECT_EQ(transcript(*job), want) << pages << " pages";
-      EXPECT_GT(engine.stats().preempted, 0) << "no answer was put off";
+      EXPECT_GT(engine.stats().preempted, 0) << "no answer was preempted";
     }
   EngineOptions o;
   o.max_pages = 1;

@@ -38,7 +38,7 @@ class PrefixCacheTest : public testing::Test {
     return pages;
   }
 
-  const LoadedModel made_ = subject("llama");
+  const LoadedModel made_ = subject("small/llama");
   KvCache cache_{*made_.model->spec().decoder};
   std::optional<PrefixCache> prefixes_{std::in_place, cache_};
 };

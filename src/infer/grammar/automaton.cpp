@@ -172,7 +172,7 @@ Result<Automaton> compile(const RuleSet& rules, const Limits& limits, WorkBudget
   const int32_t start = draft.starts[0];
   if (!can_end(nodes, true)[at(start)])
     return error_at("grammar",
-                    "no text satisfies rule '{}'; each path through it goes on for ever or needs a "
+                    "no text satisfies rule '{}'; each path through it never ends or needs a "
                     "character that is none",
                     rules.names[0]);
   drop_dead_ends(nodes);

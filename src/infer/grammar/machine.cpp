@@ -190,7 +190,7 @@ Error Machine::limit() const {
   return error_of(
       Error::Kind::kLimit, "grammar",
       "the text can be read in too many parses or is nested too deeply here (at most {} parses, {} rules "
-      "open, {} steps a token); make the grammar less ambiguous",
+      "open, {} steps per token); make the grammar less ambiguous",
       a_.limits.alternatives, a_.limits.depth, a_.limits.steps);
 }
 

@@ -182,7 +182,7 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
   }
   for (size_t i = 0; i < input.size(); ++i)
     MAKAR_CHECK_OK(read_item(input[i], fmt::format("input[{}]", i), messages));
-  if (messages.empty()) return error_at("input", "holds no message");
+  if (messages.empty()) return error_at("input", "contains no message");
   form["messages"] = std::move(messages);
   MAKAR_CHECK_OK(read_tools_of(body, form));
   MAKAR_CHECK_OK(read_text_format(body, form));
