@@ -20,6 +20,7 @@ int run_generate(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
+int run_metrics(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
@@ -60,6 +61,8 @@ constexpr Command kCommands[] = {
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},
     {"score", "log-probabilities of texts", run_score, kMeasure},
     {"perplexity", "perplexity of a text", run_perplexity, kMeasure},
+    {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, fairness, ...", run_metrics,
+     kMeasure},
     {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},
     {"forward", "run a model on the tensors of a file", run_forward, kMeasure},
     {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},

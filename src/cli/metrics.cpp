@@ -1,0 +1,108 @@
+// makar metrics: the table of metrics and their dispatch.
+#include "cli/metrics.h"
+
+#include <fmt/format.h>
+
+#include "base/nearest.h"
+#include "cli/command.h"
+#include "metrics/fairness.h"
+#include "metrics/rouge.h"
+
+namespace makar {
+namespace {
+
+constexpr const char *kText = "Texts against references (--hyp, --ref)", *kOwn = "Texts alone (--hyp)",
+                     *kModel = "With a model (-m)", *kLabels = "Labels (--hyp, --ref)",
+                     *kScores = "Probabilities and numbers", *kRetrieval = "Retrieval (--run, --qrels)",
+                     *kPrograms = "Programs", *kFairness = "Fairness (--hyp, --ref, --group)";
+constexpr MetricCommand kMetrics[] = {
+    {"bleu", "n-grams of words, as sacrebleu", run_text_metric, kText},
+    {"chrf", "n-grams of characters, as sacrebleu", run_text_metric, kText},
+    {"chrf++", "chrf with words", run_text_metric, kText},
+    {"ter", "translation edit rate, as sacrebleu", run_text_metric, kText},
+    {"rouge", "ROUGE-1, 2, L, Lsum, W, S and SU; one alone: rouge1 to rouge9, rougeL, ...", run_text_metric,
+     kText},
+    {"meteor", "words, stems and synonyms, as nltk", run_text_metric, kText},
+    {"wer", "word error rate", run_text_metric, kText},
+    {"cer", "character error rate", run_text_metric, kText},
+    {"eed", "extended edit distance", run_text_metric, kText},
+    {"squad", "F1 and exact match of answers, as SQuAD", run_text_metric, kText},
+    {"exact-match", "the same with exact match as the score", run_text_metric, kText},
+    {"distinct", "distinct n-grams", run_own_text_metric, kOwn},
+    {"self-bleu", "similarity of texts to each other", run_own_text_metric, kOwn},
+    {"repetition", "repeated n-grams inside of texts", run_own_text_metric, kOwn},
+    {"diversity", "lexical diversity: TTR, MATTR, MTLD", run_own_text_metric, kOwn},
+    {"bertscore", "cosine of token vectors of an encoder", run_bert_score, kModel},
+    {"perplexity", "perplexity, bits per byte and token accuracy", run_perplexity_metric, kModel},
+    {"accuracy", "share of equal labels", run_label_metric, kLabels},
+    {"f1", "F1 of labels: macro, micro or weighted", run_label_metric, kLabels},
+    {"mcc", "Matthews' correlation", run_label_metric, kLabels},
+    {"kappa", "Cohen's kappa of two raters", run_label_metric, kLabels},
+    {"fleiss", "Fleiss' kappa of several raters (--hyp for each)", run_agreement_metric, kLabels},
+    {"span-f1", "F1 of labelled spans in BIO tags", run_span_metric, kLabels},
+    {"auroc", "area under the ROC curve", run_probability_metric, kScores},
+    {"average-precision", "area under the precision-recall curve", run_probability_metric, kScores},
+    {"calibration", "expected calibration error, with its picture", run_probability_metric, kScores},
+    {"brier", "Brier score", run_probability_metric, kScores},
+    {"log-loss", "cross-entropy of probabilities", run_probability_metric, kScores},
+    {"pearson", "correlation of numbers", run_number_metric, kScores},
+    {"spearman", "correlation of ranks", run_number_metric, kScores},
+    {"kendall", "correlation of orders (tau-b)", run_number_metric, kScores},
+    {"ndcg", "normalised discounted cumulative gain; ndcg@10 cuts the list", run_ranking_metric, kRetrieval},
+    {"map", "mean average precision", run_ranking_metric, kRetrieval},
+    {"mrr", "mean reciprocal rank", run_ranking_metric, kRetrieval},
+    {"precision", "relevant share of the list; precision@5", run_ranking_metric, kRetrieval},
+    {"recall", "share of the relevant documents found; recall@100", run_ranking_metric, kRetrieval},
+    {"hit-rate", "share of queries with a relevant document; hit-rate@1", run_ranking_metric, kRetrieval},
+    {"pass", "probability that one of k samples passes; pass@10", run_pass_metric, kPrograms},
+    {"fairness", "demographic parity, equal opportunity, equalized odds", run_fairness_metric, kFairness},
+    {"representation", "how often each group occurs (--group alone)", run_representation_metric, kFairness},
+};
+
+void list_metrics(std::FILE* out) {
+  fmt::print(
+      out,
+      "Score texts, labels, rankings and decisions, with a signature and a confidence interval; two systems\n"
+      "(--hyp twice) are compared by paired tests.\n\nusage: makar metrics NAME [options]\n\n");
+  std::vector<Command> rows;
+  for (const MetricCommand& m : kMetrics) rows.push_back({m.name, m.summary, nullptr, m.group});
+  print_commands(out, rows);
+  fmt::print(out,
+             "\n`makar metrics NAME --help` lists the options of one.\n\n"
+             "example: makar metrics bleu --hyp output.de --ref reference.de --json\n");
+}
+
+// Other names of a metric: its row in the table.
+std::string table_name(const std::string& name) {
+  if (is_rouge_kind(name)) return "rouge";
+  for (const std::string& known : fairness_metrics())
+    if (name == known) return "fairness";
+  std::string base = name.substr(0, name.find('@'));
+  for (char& c : base)
+    if (c == '_') c = '-';
+  if (base == "exact-match" || base == "em") return "exact-match";
+  if (base == "classification" || base == "confusion") return "accuracy";
+  return base;
+}
+
+}  // namespace
+
+int run_metrics(const std::vector<std::string>& arguments) {
+  const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
+  if (arguments.empty() || help) return list_metrics(help ? stdout : stderr), help ? 0 : 2;
+  const std::string name = table_name(arguments[0]);
+  std::vector<std::string> known;
+  for (const MetricCommand& m : kMetrics) {
+    // A row with variants gets the name as it was given: rouge2, ndcg@10.
+    const bool variants = name == "rouge" || m.run == run_ranking_metric || m.run == run_pass_metric ||
+                          m.run == run_fairness_metric;
+    if (name == m.name)
+      return m.run(variants ? arguments[0] : name, {arguments.begin() + 1, arguments.end()});
+    known.emplace_back(m.name);
+  }
+  fmt::print(stderr, "makar metrics: unknown metric '{}'{}; `makar metrics --help` lists them\n",
+             arguments[0], did_you_mean(arguments[0], known));
+  return 2;
+}
+
+}  // namespace makar

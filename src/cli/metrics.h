@@ -1,0 +1,63 @@
+// makar metrics: one function for each kind of input, shared options, and how results are printed.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/options.h"
+#include "metrics/resample.h"
+
+namespace makar {
+
+struct MetricCommand {
+  const char* name;
+  const char* summary;
+  int (*run)(const std::string& name, const std::vector<std::string>& arguments);
+  const char* group;
+};
+
+int run_text_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_own_text_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_label_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_span_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_probability_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_number_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_agreement_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_pass_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_fairness_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_representation_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_ranking_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_bert_score(const std::string& name, const std::vector<std::string>& arguments);
+int run_perplexity_metric(const std::string& name, const std::vector<std::string>& arguments);
+
+// Options of every metric: resampling and output.
+struct MetricOutput {
+  ResampleOptions resample;
+  int64_t seed = 12345;
+  bool json = false, each = false;
+  void declare(Options& options);
+  Status check();  // bad usage
+};
+
+// Where the hypotheses are, one list per system, and the references.
+constexpr const char* kTruthHelp = "true labels, in the same order";
+struct MetricFiles {
+  std::vector<std::string> hyp, ref;
+  void declare(Options& options, const char* hyp_help, const char* ref_help);
+};
+
+// Declares the options of the output last and parses the arguments; returns an exit code if the command ends
+// here.
+std::optional<int> parse_metric(Options& options, MetricOutput& output,
+                                const std::vector<std::string>& arguments);
+
+// Evaluates hypotheses; called for each system, and for two systems one after the other to test their
+// difference.
+using Evaluate = std::function<Result<Evaluation>(const std::vector<std::string>& systems)>;
+
+// Prints the score with its interval. With several systems: each one, and tests of the difference to the
+// first.
+int report_metric(const std::vector<std::string>& systems, const Evaluate& evaluate,
+                  const MetricOutput& output);
+
+}  // namespace makar

@@ -1,0 +1,124 @@
+#include "metrics/diversity.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "metrics/ngrams.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kOrders = 4;
+constexpr double kMtldRatio = 0.72;
+
+// Runs of words in reading order, each as long as the ratio stays above kMtldRatio; the last counts in part.
+template <class Iterator>
+double mtld_one_way(Iterator begin, Iterator end) {
+  double runs = 0, length = 0, types = 0;
+  std::unordered_set<std::string> seen;
+  double words = 0;
+  for (; begin != end; ++begin) {
+    words += 1, length += 1;
+    if (seen.insert(*begin).second) types += 1;
+    if (types / length <= kMtldRatio) runs += 1, length = types = 0, seen.clear();
+  }
+  if (length > 0) runs += (1 - types / length) / (1 - kMtldRatio);
+  return runs > 0 ? words / runs : words;
+}
+
+WordList diversity_words(const std::string& text, WordSplit split) {
+  return split_words(split, lowered(text));
+}
+
+}  // namespace
+
+double type_token_ratio(const WordList& words) {
+  if (words.empty()) return 0;
+  return static_cast<double>(std::unordered_set<std::string>(words.begin(), words.end()).size()) /
+         static_cast<double>(words.size());
+}
+
+double moving_type_token_ratio(const WordList& words, size_t window) {
+  if (words.size() <= window) return type_token_ratio(words);
+  std::unordered_map<std::string, size_t> inside;
+  double sum = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    ++inside[words[i]];
+    if (i >= window)
+      if (const auto old = inside.find(words[i - window]); --old->second == 0) inside.erase(old);
+    if (i + 1 >= window) sum += static_cast<double>(inside.size()) / static_cast<double>(window);
+  }
+  return sum / static_cast<double>(words.size() - window + 1);
+}
+
+double mtld(const WordList& words) {
+  if (words.empty()) return 0;
+  return (mtld_one_way(words.begin(), words.end()) + mtld_one_way(words.rbegin(), words.rend())) / 2;
+}
+
+Evaluation evaluate_distinct(const std::vector<std::string>& texts, int64_t n, WordSplit split) {
+  std::vector<WordList> words;
+  for (const std::string& text : texts) words.push_back(split_words(split, text));
+  const auto all = std::make_shared<const std::vector<WordList>>(std::move(words));
+  const auto distinct = [all](Sample sample, size_t order) {
+    std::unordered_set<std::string> seen;
+    double total = 0;
+    for (const uint32_t i : sample)
+      for (const auto& [gram, times] : count_ngrams((*all)[i], order))
+        seen.insert(gram), total += static_cast<double>(times);
+    return total > 0 ? static_cast<double>(seen.size()) / total : 0;
+  };
+  Evaluation out;
+  out.name = fmt::format("distinct-{}", n);
+  out.signature = fmt::format("n:{}|case:mixed|tok:{}", n, name(split));
+  out.units = texts.size();
+  std::vector<uint32_t> every(texts.size());
+  for (size_t i = 0; i < every.size(); ++i) every[i] = static_cast<uint32_t>(i);
+  for (size_t order = 1; order <= kOrders; ++order)
+    out.details[fmt::format("distinct-{}", order)] = distinct(every, order);
+  const auto order = static_cast<size_t>(n);
+  out.score = distinct(every, order);
+  out.score_of = [distinct, order](Sample sample) { return distinct(sample, order); };
+  return out;
+}
+
+Evaluation evaluate_repetition(const std::vector<std::string>& texts, int64_t n, WordSplit split) {
+  std::vector<double> each;
+  std::vector<double> sums(kOrders);
+  for (const std::string& text : texts) {
+    const WordList words = split_words(split, text);
+    const auto repeated = [&](size_t order) {
+      const auto total = static_cast<double>(ngram_total(words.size(), order));
+      return total > 0 ? 1 - static_cast<double>(count_ngrams(words, order).size()) / total : 0;
+    };
+    for (size_t order = 1; order <= kOrders; ++order) sums[order - 1] += repeated(order);
+    each.push_back(repeated(static_cast<size_t>(n)));
+  }
+  Evaluation out = evaluation_of_mean(fmt::format("rep-{}", n),
+                                      fmt::format("n:{}|case:mixed|tok:{}", n, name(split)), std::move(each));
+  for (size_t order = 1; order <= kOrders; ++order)
+    out.details[fmt::format("rep-{}", order)] =
+        texts.empty() ? 0 : sums[order - 1] / static_cast<double>(texts.size());
+  out.lower_is_better = true;
+  return out;
+}
+
+Evaluation evaluate_lexical_diversity(const std::vector<std::string>& texts, int64_t window,
+                                      WordSplit split) {
+  std::vector<double> each;
+  double ratio = 0, moving = 0;
+  for (const std::string& text : texts) {
+    const WordList words = diversity_words(text, split);
+    ratio += type_token_ratio(words);
+    moving += moving_type_token_ratio(words, static_cast<size_t>(window));
+    each.push_back(mtld(words));
+  }
+  Evaluation out = evaluation_of_mean(
+      "MTLD", fmt::format("case:lc|tok:{}|threshold:{:g}|window:{}", name(split), kMtldRatio, window),
+      std::move(each));
+  const double count = texts.empty() ? 1 : static_cast<double>(texts.size());
+  out.details = {{"ttr", ratio / count}, {"mattr", moving / count}, {"mtld", out.score}};
+  return out;
+}
+
+}  // namespace makar
