@@ -72,6 +72,7 @@ Status write_records(world::Form form, const WorldRecords& records, uint64_t cou
 int run_world_check(const std::vector<std::string>& arguments) {
   WorldRecords records;
   std::string path;
+  int64_t show = 0;
   bool json = false;
   Options options(
       "data world check",
@@ -84,10 +85,13 @@ int run_world_check(const std::vector<std::string>& arguments) {
            "FILE")
       .required = true;
   records.declare(options);
+  options.add("--show", &show, "print the first N answers that do not match", "N");
   options.add("--json", &json, "print the counts as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status s = records.read(); !s.ok()) return report(s.error()), 2;
-  const auto found = world::check_answers(path, records.options, static_cast<uint64_t>(records.first));
+  if (show < 0 || show > 100000) return report(error_at("--show", "expected 0 to 100000, got {}", show)), 2;
+  const auto found = world::check_answers(path, records.options, static_cast<uint64_t>(records.first),
+                                          static_cast<size_t>(show));
   if (!found.ok()) return report(found.error());
   const auto percent = [](uint64_t n, uint64_t of) {
     return of > 0 ? 100.0 * static_cast<double>(n) / static_cast<double>(of) : 0.0;
@@ -99,6 +103,7 @@ int run_world_check(const std::vector<std::string>& arguments) {
     Json out = counts(found->all), kinds = Json::object();
     for (const auto& [kind, score] : found->kinds) kinds[kind] = counts(score);
     out["kinds"] = std::move(kinds), out["bad_records"] = found->bad.count;
+    if (show > 0) out["wrong"] = found->wrong;
     fmt::print("{}\n", out.dump());
   } else {
     const auto row = [&](const std::string& name, const world::Score& s) {
@@ -108,6 +113,7 @@ int run_world_check(const std::vector<std::string>& arguments) {
     fmt::print("{:<14} {:>8} {:>10} {:>10}\n", "question", "answers", "exact", "normalized");
     for (const auto& [kind, score] : found->kinds) row(kind, score);
     row("all", found->all);
+    for (const std::string& line : found->wrong) fmt::print("{}\n", line);
     if (found->bad.count > 0) fmt::print("{} lines could not be used:\n", found->bad.count);
     for (const std::string& line : found->bad.reported) fmt::print("  {}\n", line);
   }

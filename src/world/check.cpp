@@ -89,13 +89,18 @@ Status check_records(FileReader& reader, const WorldOptions& o, uint64_t first, 
     }
     add(report.all, *verdict);
     add(report.kinds[verdict->kind], *verdict);
+    if (!verdict->normalized && report.wrong.size() < report.show)
+      report.wrong.push_back(fmt::format("{}: {}: expected {}, got {}", record.place(), verdict->kind,
+                                         escaped(verdict->expected), escaped(*answer_of(record.value))));
   }
 }
 
-Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& o, uint64_t first) {
+Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& o, uint64_t first,
+                                    size_t show) {
   MAKAR_TRY(auto stream, ByteStream::open(path));
   const auto reader = FileReader::make(std::move(stream), RecordFormat::kJsonl);
   AnswersReport report;
+  report.show = show;
   MAKAR_CHECK_OK(check_records(*reader, o, first, report));
   return report;
 }

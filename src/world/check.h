@@ -26,10 +26,14 @@ struct AnswersReport {
   Score all;
   std::map<std::string, Score> kinds;
   BadRecords bad;
+  size_t show = 0;  // how many wrong answers to keep
+  std::vector<std::string>
+      wrong;  // the first answers without a normalized match: "file:line: kind: expected ..., got ..."
 };
 // A file of {"id", "answer"}, or the output of makar generate --jsonl for --form prompts: then line i answers
 // record first + i - 1 of `options`.
-Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& options, uint64_t first);
+Result<AnswersReport> check_answers(const std::string& path, const WorldOptions& options, uint64_t first,
+                                    size_t show = 0);
 // The same for records that a reader gives.
 Status check_records(FileReader& reader, const WorldOptions& options, uint64_t first, AnswersReport& report);
 

@@ -56,13 +56,11 @@ Json make_text(const WorldOptions& o, uint64_t record) {
   const Scene scene = make_scene(o, record);
   Draw d = draw_of(o, record, Stream::kDocument);
   std::string text = scene.text;
-  const int kind = d.below(8);  // 0 and 1: the story alone
-  const std::vector<Question> questions = ask_several(scene, d,
-                                                      kind < 2    ? 0
-                                                      : kind == 2 ? d.from(1, 3)
-                                                                  : d.from(3, 6));
+  const int kind = d.below(8);  // 0: the story alone; 1: with a dialogue; others: with questions and answers
+  const int most = kind == 0 ? 0 : kind == 1 ? d.from(1, 3) : d.from(3, 7);
+  const std::vector<Question> questions = ask_several(scene, d, most);
   for (const Question& q : questions) {
-    if (kind == 2) {
+    if (kind == 1) {
       if (q.text.back() == '?') text += " " + dialogue(q, scene.story.present, d);
     } else {
       const bool sentence = ask_sentence(q, d);
@@ -203,6 +201,12 @@ Json make_record(Form form, const WorldOptions& o, uint64_t record) {
           {"events", events_json(s.scene.story)}};
 }
 
+std::string escaped(const std::string& text) {
+  constexpr size_t kMost = 100;
+  const Json value = text.size() > kMost ? text.substr(0, kMost) + "..." : text;
+  return value.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
 std::string record_id(const WorldOptions& o, uint64_t record) {
   return fmt::format("{}-{}-{}-{}-{}", kVersion, split_names()[static_cast<size_t>(o.split)], o.seed,
                      o.events, record);
@@ -222,8 +226,8 @@ Result<RecordId> parse_id(const std::string& id) {
                     out.options.events >= WorldOptions::kLeastEvents &&
                     out.options.events <= WorldOptions::kMostEvents;
   if (!good)
-    return error_at("id", "expected an id of `makar data world`, such as {}-test-1-7-0, got '{}'", kVersion,
-                    id.size() > 60 ? id.substr(0, 60) + "..." : id);
+    return error_at("id", "expected an id of `makar data world`, such as {}-test-1-7-0, got {}", kVersion,
+                    escaped(id));
   out.options.split = *split;
   return out;
 }

@@ -38,6 +38,8 @@ struct RecordId {
   uint64_t record;
 };
 Result<RecordId> parse_id(const std::string& id);
+// Untrusted text as a JSON string in ASCII, cut after 100 bytes, for messages.
+std::string escaped(const std::string& text);
 
 // The events of a story as data, with the names that the text uses.
 Json events_json(const Story& story);

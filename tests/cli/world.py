@@ -15,6 +15,10 @@ from checks import check, failures
 MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
 RECIPES = pathlib.Path(__file__).resolve().parents[2] / "recipes"
 
+TURNS = [{"role": "user", "content": "Anna ran to the barn.\n\nWhere is Anna?"}, {"role": "assistant", "content": "In the barn."},
+         {"role": "user", "content": "Who ran?"}]
+RENDERED = "Anna ran to the barn.\n\nWhere is Anna?\nAnswer: In the barn.<|endoftext|>\n\nWho ran?\nAnswer:"
+
 
 def run(*words, cwd=None):
     return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=240, cwd=cwd)
@@ -59,8 +63,9 @@ def checker(folder):
     got = score([{"id": r["id"], "answer": r["answer"].lower().rstrip(".")} for r in made])
     check(got["exact"] == 0 and got["normalized"] == 200, f"normalized answers: {got}")
     shifted = [{"id": r["id"], "answer": other["answer"]} for r, other in zip(made, made[1:])]
-    got = score(shifted)
-    check(got["normalized"] < 20, f"answers of other questions: {got}")
+    got = score(shifted, "--show", 3)
+    check(got["normalized"] < 20 and len(got["wrong"]) == 3, f"answers of other questions: {got}")
+    check("expected " in got["wrong"][0] and "answers.jsonl:" in got["wrong"][0], f"wrong answers are shown: {got['wrong']}")
     generated = [{"answers": [{"text": r["answer"], "ids": [1]}], "usage": {}} for r in made]
     got = score(generated[10:], "--split", "test", "--seed", 4, "--first", 10)
     check(got["exact"] == 190, f"answers of makar generate by line: {got}")
@@ -79,11 +84,14 @@ def recipes(folder):
     for form, name, split in (("text", "text", "train"), ("text", "text-test", "test"), ("instructions", "chat", "train"), ("instructions", "chat-test", "test")):
         records("--form", form, "-n", 60, "--split", split, "-o", folder / f"runs/world-data/{name}.jsonl")
     small = ["layers=1", "width=32", "heads=2", "vocab_size=600"]
-    for command, recipe, extra in (("pretrain", "world.yaml", small), ("sft", "world-chat.yaml", [])):
+    for command, recipe, extra in (("pretrain", "world.yaml", small), ("sft", "world-chat.yaml", [f"chat_template={RECIPES}/configs/world_chat.jinja"])):
         done = run(command, RECIPES / recipe, "max_steps=1", "micro_batch_size=2", *extra, cwd=folder)
         check(done.returncode == 0, f"{recipe}: {done.stderr[-600:]}")
     prompts = folder / "prompts.jsonl"
     records("--form", "prompts", "-n", 5, "--split", "test", "-o", prompts)
+    (folder / "turns.json").write_text(json.dumps(TURNS))
+    rendered = run("template", "render", "-m", folder / "runs/world-chat", "--messages", folder / "turns.json", "--add-generation-prompt")
+    check(rendered.stdout.rstrip("\n") == RENDERED, f"the template of the recipe: {rendered.stdout!r} {rendered.stderr}")
     done = run("generate", "-m", folder / "runs/world-chat", "--jsonl", "-f", prompts, "-n", 8, "--temperature", 0)
     check(done.returncode == 0 and len(done.stdout.splitlines()) == 5, f"five answers: {done.stderr}")
     (folder / "answers.jsonl").write_text(done.stdout)
