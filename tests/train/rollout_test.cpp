@@ -5,10 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <filesystem>
 
-#include "infer/generate.h"
 #include "kernels/cpu_device.h"
+#include "kernels/fence_device.h"
 #include "models/adapter.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
@@ -46,7 +45,10 @@ std::vector<float> weights(const Model& model) {
   return out;
 }
 
-std::vector<float> values(const Tensor& t) { return {t.f32(), t.f32() + t.count()}; }
+std::vector<float> values(const Tensor& t) {
+  const Tensor host = t.host();
+  return {host.f32(), host.f32() + host.count()};
+}
 
 // The trainer's log-probabilities of the answers, with a tape as in a training step.
 std::vector<float> trained_log_probabilities(Model& model, Device& device,
@@ -89,17 +91,34 @@ TEST(Rollout, LogProbabilitiesHaveTheTrainersBits) {
   }
 }
 
+// After an update, sampling and training use the new weights, as a model that was never packed does.
 TEST(Rollout, FollowsEveryUpdateOfTheWeights) {
-  LoadedModel policy = tiny("gpt2", 3);
+  LoadedModel policy = tiny("gpt2", 3), fresh = tiny("gpt2", 3);
   CpuDevice device(1);
   const auto before = roll_out(*policy.model, device, kPrompts, options(0));
   ASSERT_TRUE(before.ok());
-  for (const auto& p : policy.model->parameters().all())
-    for (int64_t i = 0; i < p->value.count(); ++i) p->value.f32()[i] *= 1.25f;
-  EXPECT_NE(sampled_log_probabilities(*before), trained_log_probabilities(*policy.model, device, *before));
+  for (const LoadedModel* m : {&policy, &fresh})
+    for (const auto& p : m->model->parameters().all())
+      for (int64_t i = 0; i < p->value.count(); ++i) p->value.f32()[i] *= 1.25f;
+  const auto expected = trained_log_probabilities(*fresh.model, device, *before);
+  EXPECT_NE(sampled_log_probabilities(*before), expected);
+  EXPECT_EQ(trained_log_probabilities(*policy.model, device, *before), expected);
   const auto after = roll_out(*policy.model, device, kPrompts, options(0));
-  ASSERT_TRUE(after.ok());
-  EXPECT_EQ(sampled_log_probabilities(*after), trained_log_probabilities(*policy.model, device, *after));
+  const auto of_fresh = roll_out(*fresh.model, device, kPrompts, options(0));
+  ASSERT_TRUE(after.ok() && of_fresh.ok());
+  EXPECT_EQ(sampled_log_probabilities(*after), sampled_log_probabilities(*of_fresh));
+}
+
+// On a device whose memory the host cannot read.
+TEST(Rollout, AnotherDeviceGivesTheSameBits) {
+  CpuDevice cpu(1);
+  FenceDevice fence(1);  // outlives the tensors in its memory
+  LoadedModel policy = tiny("llama", 3), moved = tiny("llama", 3);
+  const auto expected = roll_out(*policy.model, cpu, kPrompts, options(0));
+  const auto got = roll_out(*moved.model, fence, kPrompts, options(0));
+  ASSERT_TRUE(expected.ok() && got.ok());
+  EXPECT_EQ(sampled_log_probabilities(*got), sampled_log_probabilities(*expected));
+  EXPECT_EQ(trained_log_probabilities(*moved.model, fence, *got), sampled_log_probabilities(*got));
 }
 
 TEST(Rollout, DependsOnSeedAndStepNotOnThreadsOrPages) {
