@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "base/utf8.h"
 #include "data/line_reader.h"
 #include "data/record_reader.h"
@@ -32,7 +32,7 @@ Result<std::string> cell_text(const Json& value, const std::string& place) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_number() || value.is_boolean()) return value.dump();
   if (value.is_null()) return std::string();
-  return error_at(place, "expected a text, a number or a list of these, found {}", shown(value.dump()));
+  return error_at(place, "expected a text, a number or a list of these, found {}", quote(value.dump()));
 }
 
 Result<std::vector<Cell>> read_column(const std::string& path, RecordFormat format,
@@ -88,7 +88,7 @@ Result<std::vector<double>> read_numbers(const std::string& source) {
     double number = 0;
     const auto [end, status] = std::from_chars(values[i].data(), values[i].data() + values[i].size(), number);
     if (status != std::errc() || end != values[i].data() + values[i].size() || !std::isfinite(number))
-      return error_at(source, "item {}: expected a number, found {}", i + 1, shown(values[i]));
+      return error_at(source, "item {}: expected a number, found {}", i + 1, quote(values[i]));
     out.push_back(number);
   }
   return out;
@@ -110,7 +110,7 @@ Result<std::vector<double>> numbers_of(const Cell& cell, const std::string& plac
       double number = 0;
       const auto [end, status] = std::from_chars(text.data() + begin, text.data() + at, number);
       if (status != std::errc() || end != text.data() + at || !std::isfinite(number))
-        return error_at(place, "expected a number, found {}", shown(text.substr(begin, at - begin)));
+        return error_at(place, "expected a number, found {}", quote(text.substr(begin, at - begin)));
       out.push_back(number);
     }
   if (out.empty()) return error_at(place, "expected a number, found nothing");

@@ -1,7 +1,7 @@
 // Metrics of labels, spans, numbers, raters and programs.
 #include <cmath>
 
-#include "base/shown.h"
+#include "base/quote.h"
 #include "cli/metrics.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
@@ -152,7 +152,7 @@ int run_pass_metric(const std::string& name, const std::vector<std::string>& arg
     for (size_t i = 0; i < problems.size(); ++i) {
       if (passed[i] != "true" && passed[i] != "false")
         return error_at(fmt::format("{} item {}", file, i + 1), "\"passed\" must be true or false, found {}",
-                        shown(passed[i]));
+                        quote(passed[i]));
       const auto [found, added] = index.emplace(problems[i], out.size());
       if (added) out.push_back({problems[i]});
       ++out[found->second].total, out[found->second].passed += passed[i] == "true" ? 1 : 0;

@@ -1,6 +1,6 @@
 // Metrics of probabilities against labels.
 #include "base/file.h"
-#include "base/shown.h"
+#include "base/quote.h"
 #include "cli/metrics.h"
 #include "cli/metrics_input.h"
 #include "cli/run.h"
@@ -47,7 +47,7 @@ Result<Probabilities> read_probabilities(const std::vector<std::string>& systems
   for (const std::string& label : out.labels) index.emplace(label, static_cast<uint32_t>(index.size()));
   for (const std::string& label : truth) {
     const auto found = index.find(label);
-    if (found == index.end()) return error_at(truth_file, "label {} is not in --labels", shown(label));
+    if (found == index.end()) return error_at(truth_file, "label {} is not in --labels", quote(label));
     out.truth.push_back(found->second);
   }
   return out;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <unordered_set>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -52,10 +52,10 @@ Result<std::vector<ScoredDocument>> read_columns(LineReader lines, TrecColumns c
     const std::string_view score = fields[columns.score];
     const auto [end, status] = std::from_chars(score.data(), score.data() + score.size(), one.score);
     if (status != std::errc() || end != score.data() + score.size() || !std::isfinite(one.score))
-      return error_at(place, "expected a number, found {}", shown(std::string(score)));
+      return error_at(place, "expected a number, found {}", quote(std::string(score)));
     if (!seen.insert(one.query + '\t' + one.document).second)
-      return error_at(place, "document {} is listed twice for query {}", shown(one.document),
-                      shown(one.query));
+      return error_at(place, "document {} is listed twice for query {}", quote(one.document),
+                      quote(one.query));
     out.push_back(std::move(one));
   }
 }
