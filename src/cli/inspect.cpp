@@ -30,7 +30,7 @@ std::string scaled(double value, double step, std::initializer_list<const char*>
 std::string bytes(double n) { return scaled(n, 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB"}); }
 std::string flops(double n) { return scaled(n, 1000, {"flop", "kflop", "Mflop", "Gflop", "Tflop", "Pflop"}); }
 
-struct Line {
+struct ModuleRow {
   std::string name, shape, count;
 };
 
@@ -58,7 +58,7 @@ std::string shape_text(const StructureNode& node) {
   return text;
 }
 
-void add_lines(const StructureNode& node, const std::string& indent, std::vector<Line>& lines) {
+void add_lines(const StructureNode& node, const std::string& indent, std::vector<ModuleRow>& lines) {
   for (size_t i = 0; i < node.children.size(); ++i) {
     const StructureNode& c = node.children[i];
     const bool last = i + 1 == node.children.size(), whole = c.tensor || is_module(c);
@@ -71,15 +71,15 @@ void add_lines(const StructureNode& node, const std::string& indent, std::vector
 }
 
 void print_tree(const StructureNode& root) {
-  std::vector<Line> lines = {{root.name, "", grouped(root.parameters)}};
+  std::vector<ModuleRow> lines = {{root.name, "", grouped(root.parameters)}};
   add_lines(root, "", lines);
   size_t name = 0, shape = 0, count = 0;
-  for (const Line& l : lines) {
+  for (const ModuleRow& l : lines) {
     name = std::max(name, count_code_points(l.name)), shape = std::max(shape, count_code_points(l.shape));
     count = std::max(count, l.count.find(' ') == l.count.npos ? l.count.size() : l.count.find(' '));
   }
   shape = std::min<size_t>(shape, 60);
-  for (const Line& l : lines) {
+  for (const ModuleRow& l : lines) {
     const size_t digits = std::min(l.count.find(' '), l.count.size());
     fmt::print("{}  {}  {}{}\n", padded(l.name, name), padded(l.shape, shape),
                std::string(count - digits, ' '), l.count);

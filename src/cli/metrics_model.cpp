@@ -7,7 +7,7 @@
 #include "cli/metrics_input.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "llm/score.h"
+#include "llm/loglikelihood.h"
 #include "llm/token_vectors.h"
 #include "metrics/words.h"
 
@@ -217,11 +217,13 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
       }
       if (!encoded.ok()) return report(encoded.error().in(segment_place(i)));
       double best = 0;
-      const auto totals =
-          score_text(engine, *language, *encoded, {stride, 0, [&](int64_t, const Logprobs& one) {
-                                                     best += one.rank == 0 ? 1 : 0;
-                                                     return true;
-                                                   }});
+      LoglikelihoodOptions scoring;
+      scoring.stride = stride;
+      scoring.on_token = [&](size_t, int64_t, const Logprobs& one) {
+        best += one.rank == 0 ? 1 : 0;
+        return true;
+      };
+      const auto totals = loglikelihood(engine, *language, std::span(&*encoded, 1), scoring).front();
       if (!totals.ok()) return report(totals.error().in(segment_place(i)));
       units.push_back({totals->logprob, static_cast<double>(totals->tokens),
                        static_cast<double>((*texts)[i].size()), best});

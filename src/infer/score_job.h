@@ -14,7 +14,7 @@ class ScoreJob : public Job {
   ScoreJob(std::vector<int64_t> prefix, std::vector<std::vector<int64_t>> continuations, int64_t top = 0);
   void row(size_t branch, int64_t index, std::span<const float> logits) override;
   void advance(KvCache& cache) override;
-  bool apart() const override { return true; }
+  bool independent_branches() const override { return true; }
 
   size_t continuations() const { return continuations_.size(); }
   // Of one continuation, in order; grows while the job runs.

@@ -21,9 +21,9 @@ Result<TokenEncoder> TokenEncoder::make(const LanguageModel& language, Device& d
   const StackSpec& stack = spec.encoder ? *spec.encoder : *spec.decoder;
   if (stack.embedding.vocab == 0)
     return error_of(Error::Kind::kUnsupported, "model", "{} reads images, not text", spec.architecture);
-  if (layer < -1 || layer > stack.layers)
-    return error_at("--layer", "the model has layers 0 to {}, got {}", stack.layers, layer);
-  return TokenEncoder(language, device, layer == -1 ? stack.layers : layer);
+  if (layer < -1 || layer > stack.layers())
+    return error_at("--layer", "the model has layers 0 to {}, got {}", stack.layers(), layer);
+  return TokenEncoder(language, device, layer == -1 ? stack.layers() : layer);
 }
 
 TokenVectors TokenEncoder::operator()(const TokenizedText& text) const {
