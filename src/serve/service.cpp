@@ -95,8 +95,10 @@ HttpResponse Service::broken(int status, const std::string& why) {
   return error_response(Dialect::kOpenAi, error);
 }
 
-ApiError Service::full() const {
-  ApiError error{429, fmt::format("{} requests are waiting; try again later", gate_.inside()),
+ApiError Service::full(const std::string& caller) const {
+  ApiError error{429,
+                 fmt::format("{} requests are waiting, {} of them yours; try again later", gate_.inside(),
+                             gate_.inside(caller)),
                  "rate_limit_error", std::nullopt, "queue_full"};
   error.retry_after = 1;
   return error;
@@ -120,8 +122,8 @@ std::optional<HttpResponse> Service::refuse(const HttpRequest& head) {
     if (draining_) {
       error = ApiError{503, "the server is stopping", "overloaded_error", std::nullopt, "stopping"};
       error->retry_after = 5;
-    } else if (gate_.full()) {
-      error = full();
+    } else if (!gate_.admits(caller)) {
+      error = full(caller);
     } else if (route->kind != Kind::kPage) {
       error = access_.limits().take(caller);
     }
@@ -159,8 +161,9 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   std::string owner = access_.owner(request);
   Call call{std::move(request), std::move(reply), {}, std::move(owner)};
   if (!route->admitted()) return (this->*route->handler)(call);
-  call.ticket = gate_.enter();
-  if (!call.ticket) return call.reply->send(error_response(route->dialect, full()));
+  const std::string caller = access_.caller(call.request);
+  call.ticket = gate_.enter(caller);
+  if (!call.ticket) return call.reply->send(error_response(route->dialect, full(caller)));
   auto shared = std::make_shared<Call>(std::move(call));
   shared->reply->on_gone([gone = shared->gone] { *gone = true; });
   post(*route, shared, shared->request.body.size(),

@@ -16,7 +16,7 @@ namespace makar {
 struct ServeOptions {
   AccessOptions access;
   int64_t parallel = 64;           // concurrent sequences in the engine
-  int64_t queue = 128;             // further requests that may wait
+  int64_t queue = 128;             // further requests of one caller that may wait
   std::chrono::seconds time{600};  // limit per request
   double hung_after = 60;          // seconds; a longer step makes /health fail
   WriteOptions defaults;           // for fields absent from a request
@@ -77,7 +77,7 @@ class Service : public HttpHandler {
   static const std::vector<Route>& routes();  // in service_routes.cpp
   static const Route* find(const HttpRequest& request, bool& path_known);
 
-  ApiError full() const;
+  ApiError full(const std::string& caller) const;
   // Runs `step` on a worker; `bytes` of input select the lane.
   void post(const Route& route, const std::shared_ptr<Call>& call, size_t bytes,
             std::function<void(Call&)> step);
