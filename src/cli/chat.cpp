@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <iostream>
 #include <optional>
 #include <random>
 
 #include "cli/chat_session.h"
+#include "cli/interrupts.h"
 #include "cli/line_editor.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
@@ -19,29 +18,12 @@
 namespace makar {
 namespace {
 
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-// Ctrl-C stops the answer that is being generated.
-class InterruptGuard {
- public:
-  InterruptGuard() {
-    interrupted = false;
-    struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted = true; };
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~InterruptGuard() { sigaction(SIGINT, &before_, nullptr); }
-
- private:
-  struct sigaction before_ = {};
-};
-
 // Messages from the terminal, or one per line from a pipe.
 class MessageReader {
  public:
-  explicit MessageReader(bool terminal) {
-    if (terminal) editor_.emplace();
+  // `interrupts`: of the terminal; null for a pipe.
+  explicit MessageReader(Interrupts* interrupts) {
+    if (interrupts) editor_.emplace(*interrupts);
   }
   // A line that ends in a backslash continues on the next one. nullopt at the end of input.
   std::optional<std::string> next() {
@@ -65,14 +47,15 @@ class MessageReader {
   std::optional<LineEditor> editor_;
 };
 
-// With `reasons`, prints the alternatives of each token after the answer.
-void answer(ChatSession& session, const LanguageModel& language, const std::string& message, bool terminal,
-            bool reasons) {
+// Ctrl-C stops the answer. With `reasons`, prints the alternatives of each token after the answer.
+void answer(ChatSession& session, const LanguageModel& language, const std::string& message,
+            Interrupts* terminal, bool reasons) {
   bool any = false;
-  const InterruptGuard guard;
+  std::optional<Interrupts> own;
+  Interrupts& interrupts = terminal ? *terminal : own.emplace();
   const Status status = session.say(message, [&](const std::string& text) {
     any = any || !text.empty();
-    return print_out(text) && !interrupted;
+    return print_out(text) && !interrupts.pending();
   });
   if (!status.ok()) {
     if (any) print_out("\n");
@@ -136,12 +119,15 @@ int run_chat(const std::vector<std::string>& arguments) {
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   if (terminal) print_welcome(model.model, *language, *engine_options);
   const bool reasons = writing.write.logprobs >= 0;
-  MessageReader reader(terminal);
+  std::optional<Interrupts> interrupts;
+  if (terminal) interrupts.emplace();
+  Interrupts* const at_terminal = interrupts ? &*interrupts : nullptr;
+  MessageReader reader(at_terminal);
   while (const auto line = reader.next()) {
     if (line->empty()) continue;
     if (*line == "/quit" || *line == "/exit") break;
     if (!line->starts_with('/')) {
-      answer(session, *language, *line, terminal, reasons);
+      answer(session, *language, *line, at_terminal, reasons);
       continue;
     }
     const auto output = session.command(*line);
@@ -151,7 +137,7 @@ int run_chat(const std::vector<std::string>& arguments) {
     }
     print_out(*output);
     if (const std::string waiting = *line == "/forget" ? session.take_waiting() : ""; !waiting.empty())
-      answer(session, *language, waiting, terminal, reasons);
+      answer(session, *language, waiting, at_terminal, reasons);
   }
   return 0;
 }

@@ -1,12 +1,15 @@
 #include "cli/line_editor.h"
 
 #include <histedit.h>
+#include <poll.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <clocale>
-#include <csignal>
 #include <cstdio>
 #include <cwchar>
+
+#include "cli/interrupts.h"
 
 namespace makar {
 namespace {
@@ -14,23 +17,6 @@ namespace {
 constexpr const char* kPasteStart = "\033[200~";
 constexpr const wchar_t* kPasteEnd = L"\033[201~";
 constexpr size_t kLongestPaste = size_t{1} << 20;
-
-volatile std::sig_atomic_t line_interrupted = 0;
-
-// Reads one character from the terminal; -1 on Ctrl-C, 0 at the end of input.
-int read_character(EditLine*, wchar_t* out) {
-  std::mbstate_t state = {};
-  while (true) {
-    char byte = 0;
-    const ssize_t got = ::read(STDIN_FILENO, &byte, 1);
-    if (got < 0 && errno == EINTR && !line_interrupted) continue;
-    if (got <= 0) return static_cast<int>(got);
-    const size_t used = std::mbrtowc(out, &byte, 1, &state);
-    if (used == static_cast<size_t>(-2)) continue;  // incomplete multibyte character
-    if (used == static_cast<size_t>(-1)) *out = static_cast<wchar_t>(static_cast<unsigned char>(byte));
-    return 1;
-  }
-}
 
 // Bound to kPasteStart: inserts everything up to kPasteEnd, line breaks included.
 unsigned char insert_paste(EditLine* line, wint_t) {
@@ -50,12 +36,45 @@ unsigned char insert_paste(EditLine* line, wint_t) {
 }  // namespace
 
 struct LineEditor::State {
+  Interrupts& interrupts;
   EditLine* line = nullptr;
   History* history = nullptr;
-  std::string prompt;
+  std::string prompt = {};
+
+  static State& of(EditLine* line) {
+    State* state = nullptr;
+    el_get(line, EL_CLIENTDATA, &state);
+    return *state;
+  }
+
+  // Waits for a byte from the terminal. -1 after Ctrl-C, also if it came before this call; 0 at the end of
+  // input.
+  int read_byte(char* out) const {
+    while (true) {
+      pollfd events[] = {{interrupts.fd(), POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}};
+      if (::poll(events, 2, -1) < 0 && errno != EINTR) return -1;
+      if (interrupts.pending()) return -1;
+      if (events[1].revents == 0) continue;
+      const ssize_t got = ::read(STDIN_FILENO, out, 1);
+      if (got >= 0 || errno != EINTR) return static_cast<int>(got);
+    }
+  }
+
+  // Reads one character; -1 and 0 as above.
+  static int read_character(EditLine* line, wchar_t* out) {
+    std::mbstate_t state = {};
+    while (true) {
+      char byte = 0;
+      if (const int got = of(line).read_byte(&byte); got <= 0) return got;
+      const size_t used = std::mbrtowc(out, &byte, 1, &state);
+      if (used == static_cast<size_t>(-2)) continue;  // incomplete multibyte character
+      if (used == static_cast<size_t>(-1)) *out = static_cast<wchar_t>(static_cast<unsigned char>(byte));
+      return 1;
+    }
+  }
 };
 
-LineEditor::LineEditor() : state_(std::make_unique<State>()) {
+LineEditor::LineEditor(Interrupts& interrupts) : state_(new State{interrupts}) {
   std::setlocale(LC_CTYPE, "");  // libedit decodes input by the locale
   state_->history = history_init();
   state_->line = el_init("makar", stdin, stdout, stderr);
@@ -68,14 +87,10 @@ LineEditor::LineEditor() : state_(std::make_unique<State>()) {
   }
   el_set(line, EL_CLIENTDATA, state_.get());
   el_set(
-      line, EL_PROMPT, +[](EditLine* one) -> char* {
-        State* state = nullptr;
-        el_get(one, EL_CLIENTDATA, &state);
-        return state->prompt.data();
-      });
+      line, EL_PROMPT, +[](EditLine* one) -> char* { return State::of(one).prompt.data(); });
   el_set(line, EL_EDITOR, "emacs");
   el_set(line, EL_SIGNAL, 0);
-  el_wset(line, EL_GETCFN, read_character);
+  el_wset(line, EL_GETCFN, State::read_character);
   el_wset(line, EL_ADDFN, L"insert-paste", L"insert a bracketed paste", insert_paste);
   el_set(line, EL_BIND, kPasteStart, "insert-paste", nullptr);
 }
@@ -88,18 +103,14 @@ LineEditor::~LineEditor() {
 std::optional<std::string> LineEditor::read(const std::string& prompt) {
   if (!state_->line) return std::nullopt;
   state_->prompt = prompt;
-  line_interrupted = 0;
-  struct sigaction action = {}, before = {};
-  action.sa_handler = [](int) { line_interrupted = 1; };
-  sigaction(SIGINT, &action, &before);
+  state_->interrupts.take();          // one that came after the end of an answer
   std::fputs("\033[?2004h", stdout);  // enable bracketed paste
   std::fflush(stdout);
   int count = 0;
   const char* text = el_gets(state_->line, &count);
   std::fputs("\033[?2004l", stdout);
   std::fflush(stdout);
-  sigaction(SIGINT, &before, nullptr);
-  if (line_interrupted) {
+  if (state_->interrupts.take()) {
     el_reset(state_->line);
     std::fputs("\n", stdout);
     return "";

@@ -6,9 +6,11 @@
 
 namespace makar {
 
+class Interrupts;
+
 class LineEditor {
  public:
-  LineEditor();
+  explicit LineEditor(Interrupts& interrupts);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
   LineEditor& operator=(const LineEditor&) = delete;

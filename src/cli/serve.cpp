@@ -155,7 +155,7 @@ int run_serve(const std::vector<std::string>& arguments) {
               "tokens of an answer when a chat request sets no limit", "N");
   options.add("--parallel --max-num-seqs -np", &c.models.parallel, "maximum number of sequences per step",
               "N");
-  options.add("--queue", &c.queue, "maximum number of waiting requests; more get status 429", "N");
+  options.add("--queue", &c.queue, "maximum number of waiting requests per key; more get status 429", "N");
   options.add("--timeout", &c.timeout, "seconds that a request may take", "N");
   options.add("--client-time", &c.client,
               "seconds that a client may take to send headers (twice that for a body) or to read a response",

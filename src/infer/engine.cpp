@@ -8,7 +8,13 @@
 namespace makar {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr int64_t kLogitRows = 64;  // maximum rows of logits held at once
+
+double seconds_between(Clock::time_point from, Clock::time_point to) {
+  return std::chrono::duration<double>(to - from).count();
+}
 
 // The widest attention window of all layers; 0 if any layer attends to the full context.
 int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
@@ -28,9 +34,11 @@ bool decodes(const Branch& branch) {
   return branch.slot && branch.cached > 0 && branch.cached >= branch.want && branch.left() <= kMostGuessed;
 }
 
-bool has_place(const Job& job) {
-  return std::any_of(job.branches.begin(), job.branches.end(),
-                     [](const Branch& branch) { return branch.slot.has_value(); });
+// How many of the remaining rows of a branch come before the first one whose logits are needed.
+int64_t plain_rows(const Job& job, size_t index) {
+  const Branch& branch = job.branches[index];
+  const int64_t first = std::max(branch.want, branch.cached);
+  return job.wants_logits(index, first) ? first - branch.cached : branch.left();
 }
 
 // True if the branch holds a page that no other branch uses (the prefix cache may still reference it).
@@ -74,9 +82,8 @@ std::string Engine::salt(const Job& job) { return fmt::format("{}:{}", job.adapt
 
 void Engine::submit(std::shared_ptr<Job> job) {
   if (job->done()) return;
-  const auto after = std::find_if(jobs_.begin(), jobs_.end(),
-                                  [&](const auto& other) { return other->priority < job->priority; });
-  jobs_.insert(after, std::move(job));
+  const auto place = order_.place(jobs_, *job);
+  jobs_.insert(place, std::move(job));
 }
 
 void Engine::cancel(const Job& job) {
@@ -98,6 +105,7 @@ bool Engine::make_room(Job& job, const Branch& branch, std::vector<ScheduledRows
 // Assigns a cache slot to the branch and adopts the pages of a cached prefix, if any.
 bool Engine::place(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled) {
   branch.cached = 0;
+  order_.started(job);
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
     const auto pages = prefixes_.find(salt(job), std::span(branch.tokens).first(static_cast<size_t>(useful)));
@@ -161,21 +169,20 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Scheduled
   return false;
 }
 
-void Engine::plan_branch(Job& job, size_t index, int64_t& budget, std::vector<ScheduledRows>& scheduled) {
+void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget, std::vector<ScheduledRows>& scheduled) {
   Branch& branch = job.branches[index];
-  if (branch.left() == 0 || budget == 0) return;
+  if (branch.left() == 0 || budget.empty()) return;
   int64_t count = 0;
   const auto fits = [&] {
     if (!branch.slot && !place(job, branch, scheduled)) return false;
-    count = std::min(branch.left(), budget);
-    return make_room(job, branch, scheduled,
-                     [&] { return cache_.grow(*branch.slot, branch.cached + count); });
+    count = pacer_.rows_within(budget, branch.left(), plain_rows(job, index));
+    return make_room(job, branch, scheduled, [&] { return cache_.grow(*branch.slot, branch.cached + count); });
   };
   const bool reads_source = !job.source.empty() && !has_place(job);
   if (fits()) {
     scheduled.push_back({&job, index, count});
-    budget -= count + (reads_source ? static_cast<int64_t>(job.source.size()) : 0);
-    budget = std::max<int64_t>(budget, 0);
+    const int64_t source = reads_source ? static_cast<int64_t>(job.source.size()) : 0;
+    pacer_.take(budget, count + source, std::max<int64_t>(count - plain_rows(job, index), 0));
   } else if (&job == jobs_.front().get() && (index == 0 || !job.independent_branches())) {
     // The first job in the queue could use every page, and that was not enough.
     const int64_t tokens = branch.length() + static_cast<int64_t>(job.source.size());
@@ -204,9 +211,9 @@ void Engine::make_places(int64_t& placed) {
   }
 }
 
-int64_t Engine::prompt_rows(int64_t budget, bool decoding) const {
+StepPacer::Budget Engine::prefill_budget(int64_t rows, bool decoding) const {
   const double seconds = decoding ? options_.decode_step_seconds : options_.prompt_step_seconds;
-  return seconds > 0 ? std::min(budget, pacer_.rows_within(seconds)) : budget;
+  return seconds > 0 ? pacer_.budget(rows, seconds) : StepPacer::Budget{rows};
 }
 
 // Decoding sequences are scheduled first; prefill gets the rest of the step. With pacing, up to half of the
@@ -214,42 +221,51 @@ int64_t Engine::prompt_rows(int64_t budget, bool decoding) const {
 std::vector<Engine::ScheduledRows> Engine::plan() {
   std::vector<ScheduledRows> scheduled;
   waits_only_ = false;
-  int64_t budget = options_.step_tokens, placed = 0;
+  StepPacer::Budget budget{options_.step_tokens};
+  int64_t placed = 0;
   for (const auto& job : jobs_)
     for (const Branch& branch : job->branches) placed += branch.slot ? 1 : 0;
   make_places(placed);
-  const auto plan_if = [&](int64_t& rows, const auto& wanted) {
+  const auto plan_if = [&](StepPacer::Budget& from, const auto& wanted) {
     for (const auto& job : jobs_) {
       // A job that holds a slot may exceed max_branches with its other branches: it may need all of them to
       // advance.
       if (placed >= options_.max_branches && !has_place(*job)) continue;
       for (size_t b = 0; b < job->branches.size(); ++b) {
-        if (!wanted(*job, job->branches[b])) continue;
+        if (!wanted(*job, b)) continue;
         if (job->waits(b)) {
           waits_only_ = true;
           continue;
         }
         placed += job->branches[b].slot ? 0 : 1;
-        plan_branch(*job, b, rows, scheduled);
+        plan_branch(*job, b, from, scheduled);
       }
     }
   };
-  plan_if(budget, [](const Job&, const Branch& branch) { return decodes(branch); });
-  budget = prompt_rows(budget, !scheduled.empty());
+  plan_if(budget, [](const Job& job, size_t b) { return decodes(job.branches[b]); });
+  budget = prefill_budget(budget.rows, !scheduled.empty());
   const bool paced = options_.decode_step_seconds > 0;
   std::vector<const Branch*> finished;  // branches scheduled ahead of their turn; this step finishes them
   if (paced && jobs_.size() > 1) {
-    int64_t share = budget / 2;
-    plan_if(share, [&](const Job& job, const Branch& branch) {
+    const StepPacer::Budget half{budget.rows / 2, budget.seconds / 2};
+    StepPacer::Budget share = half;
+    int64_t free = options_.max_branches - placed;  // slots, in the order of the jobs
+    const Job* last = nullptr;
+    bool admitted = false;
+    plan_if(share, [&](const Job& job, size_t b) {
       const Job& first = *jobs_.front();
-      const bool ahead =
-          &job != &first && job.priority >= first.priority && !decodes(branch) && branch.left() <= share;
+      const Branch& branch = job.branches[b];
+      if (&job != last) last = &job, admitted = has_place(job) || free-- > 0;
+      const bool ahead = admitted && &job != &first && job.priority >= first.priority && !decodes(branch) &&
+                         !share.empty() &&
+                         pacer_.rows_within(share, branch.left(), plain_rows(job, b)) == branch.left();
       if (ahead) finished.push_back(&branch);
       return ahead;
     });
-    budget -= budget / 2 - share;
+    budget = {budget.rows - half.rows + share.rows, half.seconds + share.seconds};
   }
-  plan_if(budget, [&](const Job&, const Branch& branch) {
+  plan_if(budget, [&](const Job& job, size_t b) {
+    const Branch& branch = job.branches[b];
     return !decodes(branch) && std::find(finished.begin(), finished.end(), &branch) == finished.end();
   });
   return scheduled;
@@ -258,18 +274,21 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
 // Schedules as many whole texts as fit; the first one is scheduled whatever its length.
 std::vector<Engine::ScheduledRows> Engine::plan_whole() {
   std::vector<ScheduledRows> scheduled;
-  int64_t budget = prompt_rows(options_.step_tokens, true);
+  StepPacer::Budget budget = prefill_budget(options_.step_tokens, true);
   for (const auto& job : jobs_)
     for (size_t b = 0; b < job->branches.size(); ++b) {
       const int64_t count = job->branches[b].left();
-      if (!scheduled.empty() && count > budget) return scheduled;
+      if (!scheduled.empty() && (budget.empty() || pacer_.rows_within(budget, count, count) < count))
+        return scheduled;
       scheduled.push_back({job.get(), b, count});
-      budget -= count;
+      order_.started(*job);
+      pacer_.take(budget, count, 0);
     }
   return scheduled;
 }
 
 void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
+  const auto start = Clock::now();
   Batch batch;
   const bool typed = std::any_of(scheduled.begin(), scheduled.end(), [](const ScheduledRows& chunk) {
     return !chunk.job->branches[chunk.branch].types.empty();
@@ -309,6 +328,9 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
         w.job->state(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));
   }
   std::erase_if(wanted, [](const Wanted& w) { return !w.job->wants_logits(w.branch, w.index); });
+  if (options_.decode_step_seconds > 0)
+    device_.finish();  // so that the time of the rows is not counted below
+  const auto logits_start = Clock::now();
   for (size_t from = 0; from < wanted.size(); from += kLogitRows) {
     const size_t to = std::min(wanted.size(), from + kLogitRows);
     std::vector<int64_t> rows;
@@ -324,6 +346,9 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
       wanted[i].job->row(wanted[i].branch, wanted[i].index, logits.span().subspan((i - from) * vocab, vocab));
   }
   stats_.rows += batch.rows();
+  const auto end = Clock::now();
+  pacer_.computed(batch.rows(), seconds_between(start, logits_start), static_cast<int64_t>(wanted.size()),
+                  seconds_between(logits_start, end));
 }
 
 void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
@@ -348,9 +373,6 @@ void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
 bool Engine::step() {
   std::erase_if(jobs_, [](const auto& job) { return job->done(); });
   if (jobs_.empty()) return false;
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  const int64_t rows_before = stats_.rows;
   const std::vector<ScheduledRows> scheduled = whole_ ? plan_whole() : plan();
   if (scheduled.empty() && waits_only_) return true;
   waits_only_ = false;
@@ -360,7 +382,6 @@ bool Engine::step() {
   }
   compute(scheduled);
   finish_step(scheduled);
-  pacer_.computed(stats_.rows - rows_before, std::chrono::duration<double>(Clock::now() - start).count());
   ++stats_.steps;
   return true;
 }

@@ -10,6 +10,7 @@
 #include "infer/job.h"
 #include "infer/prefix_cache.h"
 #include "infer/step_pacer.h"
+#include "infer/turn_order.h"
 #include "models/model.h"
 
 namespace makar {
@@ -72,10 +73,10 @@ class Engine {
   template <class Grow>
   bool make_room(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled, const Grow& grow);
   bool preempt_after(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled);
-  void plan_branch(Job& job, size_t branch, int64_t& budget, std::vector<ScheduledRows>& scheduled);
+  void plan_branch(Job& job, size_t branch, StepPacer::Budget& budget, std::vector<ScheduledRows>& scheduled);
   void make_places(int64_t& placed);
-  // Number of prefill rows in this step, at most `budget`.
-  int64_t prompt_rows(int64_t budget, bool decoding) const;
+  // What this step may prefill, at most `rows` rows.
+  StepPacer::Budget prefill_budget(int64_t rows, bool decoding) const;
   std::vector<ScheduledRows> plan();
   std::vector<ScheduledRows> plan_whole();
   void compute(const std::vector<ScheduledRows>& scheduled);
@@ -87,11 +88,12 @@ class Engine {
   EngineOptions options_;
   KvCache cache_;
   PrefixCache prefixes_;
-  std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then by arrival
+  std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then by turn
   bool whole_;                              // encoder: no cache, no chunked prefill
   SinkWindow stream_;                       // attention sinks and window for unbounded contexts
   int64_t window_ = 0;
   StepPacer pacer_;
+  TurnOrder order_;
   bool waits_only_ = false;  // all sequences were blocked in the last step
   EngineStats stats_;
 };

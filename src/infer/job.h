@@ -1,5 +1,6 @@
 // A job is one request in the engine: sequences to compute, and what to do with their logits.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,9 +54,10 @@ class Job {
 
   std::vector<Branch> branches;
   std::vector<int64_t> source;    // input of the encoder in an encoder-decoder model
-  std::string salt;               // jobs with different salts share no pages
+  std::string salt;               // the caller: jobs with different salts share no pages and take turns
   int32_t adapter = -1;           // index of the adapter; -1: none
   int64_t priority = 0;           // higher values are scheduled first
+  int64_t turn = 0;               // set by the engine: order among jobs of the same priority
   std::optional<int64_t> reused;  // prefix tokens found in the cache at first placement
   std::optional<Error> error;
 
@@ -64,5 +66,11 @@ class Job {
   Branch fork(KvCache& cache, const Branch& from) const;
   static void drop(KvCache& cache, Branch& branch);
 };
+
+// Whether the job holds a slot of the cache: it has been started.
+inline bool has_place(const Job& job) {
+  return std::any_of(job.branches.begin(), job.branches.end(),
+                     [](const Branch& branch) { return branch.slot.has_value(); });
+}
 
 }  // namespace makar

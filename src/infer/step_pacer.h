@@ -1,9 +1,12 @@
 // Limits the prefill rows of a step so that the step meets its target duration: decoding sequences wait no
-// longer than that for their next token. The cost of a row is measured, because it depends on the model, the
-// machine, the context and other load. The number of rows does not change a bit of any result.
+// longer than that for their next token. The costs of a row and of its logits are measured, because they
+// depend on the model, the machine, the context and other load. The number of rows does not change a bit of
+// any result.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 
 namespace makar {
 
@@ -12,21 +15,48 @@ class StepPacer {
   static constexpr int64_t kFirstRows = 32;  // before the first measurement
   static constexpr int64_t kLeastRows = 8;   // fewer rows do not amortise reading the weights
 
-  int64_t rows_within(double seconds) const {
-    if (row_seconds_ <= 0) return kFirstRows;
-    const double rows = seconds / row_seconds_;
-    return rows >= 1e9 ? int64_t{1'000'000'000} : std::max(static_cast<int64_t>(rows), kLeastRows);
+  // What is left for the prefill of a step.
+  struct Budget {
+    int64_t rows = 0;
+    double seconds = std::numeric_limits<double>::infinity();
+    bool empty() const { return rows <= 0 || seconds <= 0; }
+  };
+
+  // At most `rows` rows within `seconds`, but at least kLeastRows.
+  Budget budget(int64_t rows, double seconds) const {
+    if (row_seconds_ <= 0) rows = std::min(rows, kFirstRows);
+    return {rows, std::max(seconds, static_cast<double>(kLeastRows) * row_seconds_)};
   }
-  // Records a step of `rows` rows. A slower measurement counts in full, a faster one only half: one overlong
-  // step stalls every stream.
-  void computed(int64_t rows, double seconds) {
-    if (rows < kLeastRows) return;
-    const double now = seconds / static_cast<double>(rows);
-    row_seconds_ = now >= row_seconds_ ? now : (row_seconds_ + now) / 2;
+  // How many of `count` rows fit. The first `plain` ones need no logits.
+  int64_t rows_within(const Budget& budget, int64_t count, int64_t plain) const {
+    count = std::min(count, budget.rows);
+    plain = std::min(plain, count);
+    if (std::isinf(budget.seconds)) return count;
+    if (logit_seconds_ <= 0) count = std::min(count, plain + kFirstRows);
+    const double fit = row_seconds_ > 0 ? budget.seconds / row_seconds_ : 1e9;
+    if (fit < static_cast<double>(plain)) return std::max<int64_t>(static_cast<int64_t>(fit), 1);
+    const double with_logits = row_seconds_ + logit_seconds_;
+    if (with_logits <= 0) return count;
+    const double left = budget.seconds - static_cast<double>(plain) * row_seconds_;
+    return std::min(count, plain + static_cast<int64_t>(std::min(std::ceil(left / with_logits), 1e9)));
+  }
+  void take(Budget& budget, int64_t rows, int64_t logit_rows) const {
+    budget.rows -= rows;
+    budget.seconds -=
+        static_cast<double>(rows) * row_seconds_ + static_cast<double>(logit_rows) * logit_seconds_;
+  }
+
+  // Records a step: the time of its rows, and of the logits of some of them.
+  void computed(int64_t rows, double seconds, int64_t logit_rows, double logit_seconds) {
+    if (rows >= kLeastRows) learn(row_seconds_, seconds / static_cast<double>(rows));
+    if (logit_rows > 0) learn(logit_seconds_, logit_seconds / static_cast<double>(logit_rows));
   }
 
  private:
-  double row_seconds_ = 0;
+  // A slower measurement counts in full, a faster one only half: one overlong step stalls every stream.
+  static void learn(double& known, double now) { known = now >= known ? now : (known + now) / 2; }
+
+  double row_seconds_ = 0, logit_seconds_ = 0;  // 0: not measured yet
 };
 
 }  // namespace makar

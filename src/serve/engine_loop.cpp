@@ -113,6 +113,7 @@ void EngineLoop::take_new() {
     if (*task->cancelled) continue;
     Status begun = Done{};
     try {
+      tasks_.reserve(tasks_.size() + 1);  // before the engine knows the task
       if (engine_)
         begun = task->begin(*engine_);
       else

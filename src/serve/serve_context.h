@@ -14,7 +14,7 @@ namespace makar {
 struct ServeOptions {
   AccessOptions access;
   int64_t parallel = 64;           // concurrent sequences in the engine
-  int64_t queue = 128;             // further requests that may wait
+  int64_t queue = 128;             // further requests of one caller that may wait
   std::chrono::seconds time{600};  // limit per request
   double hung_after = 60;          // seconds; a longer step makes /health fail
   WriteOptions defaults;           // for fields absent from a request

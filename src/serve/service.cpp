@@ -16,8 +16,10 @@ Dialect dialect_of(std::string_view path) {
   return path.starts_with("/v1/messages") ? Dialect::kAnthropic : Dialect::kOpenAi;
 }
 
-ApiError queue_full(const Gate& gate) {
-  ApiError error{429, fmt::format("{} requests are waiting; try again later", gate.inside()),
+ApiError queue_full(const Gate& gate, const std::string& caller) {
+  ApiError error{429,
+                 fmt::format("{} requests are waiting, {} of them yours; try again later", gate.inside(),
+                             gate.inside(caller)),
                  "rate_limit_error", std::nullopt, "queue_full"};
   error.retry_after = 1;
   return error;
@@ -42,9 +44,10 @@ std::optional<ApiError> refusal(ServeContext& server, const HttpRequest& head, c
     error.retry_after = 5;
     return error;
   }
-  if (server.gate.full()) return queue_full(server.gate);
+  const std::string caller = server.access.caller(head);
+  if (!server.gate.admits(caller)) return queue_full(server.gate, caller);
   if (route->kind == RouteKind::kPage) return std::nullopt;
-  return server.access.limits().take(server.access.caller(head));
+  return server.access.limits().take(caller);
 }
 
 }  // namespace
@@ -101,8 +104,9 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   std::string owner = access.owner(request);
   Call call{std::move(request), route, std::move(reply), std::move(owner)};
   if (!route->admitted()) return route->handler(context_, call);
-  call.ticket = context_.gate.enter();
-  if (!call.ticket) return call.reply->send(error_response(route->dialect, queue_full(context_.gate)));
+  const std::string caller = access.caller(call.request);
+  call.ticket = context_.gate.enter(caller);
+  if (!call.ticket) return call.reply->send(error_response(route->dialect, queue_full(context_.gate, caller)));
   const auto shared = std::make_shared<Call>(std::move(call));
   shared->reply->on_gone([gone = shared->gone] { *gone = true; });
   dispatch(context_, shared);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Signals and kills at random moments of a training that saves at every step: complete checkpoints are never lost.
+"""Signals and kills at random moments of a training run that saves at every step: complete checkpoints are never lost.
 
 A run is started, stopped and started again, with every limit of kept checkpoints, saving in the foreground and in the
 background, by one signal, two, or a signal and a kill. After each stop the complete checkpoints (complete.json with the
@@ -59,7 +59,7 @@ def stop(process, run, signals, rng):
         if process.poll() is None:
             process.send_signal(what)
     try:
-        process.wait(timeout=120)
+        process.wait(timeout=600)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -76,7 +76,7 @@ def trials(makar, scratch, count, rng):
         before = complete(run)
         process = subprocess.Popen([*map(str, words), f"save_total_limit={limit}", *(["--save-in-background"] if behind else []), "-o", str(run)],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        end = time.monotonic() + 60  # the run is under way when it has written a checkpoint of its own
+        end = time.monotonic() + 600  # until the run has written its first checkpoint
         while process.poll() is None and time.monotonic() < end:
             newest = [int(p.name.split("-")[1]) for p in run.glob("checkpoint-*") if p.name.split("-")[1].isdigit()]
             if newest and max(newest) > max(before, default=0):
@@ -101,7 +101,7 @@ def same_step_again(makar, scratch):
     run = scratch / "same"
 
     def go():
-        done = subprocess.run([makar, *map(str, words), "-o", str(run)], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([makar, *map(str, words), "-o", str(run)], capture_output=True, text=True, timeout=600)
         check(done.returncode == 0, done.stderr)
 
     go()
@@ -122,11 +122,11 @@ def two_at_once(makar, scratch):
     """A second training in the same folder is refused while the first is running."""
     words = [makar, "sft", "-m", MODEL, "-d", MODEL / "golden.safetensors", "max_steps=1000000", "save_steps=1", "-t", "1", "-q", "-o", scratch / "both"]
     first = subprocess.Popen(list(map(str, words)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.monotonic() + 60
+    end = time.monotonic() + 600
     while not (scratch / "both/log.jsonl").is_file() and time.monotonic() < end:
         time.sleep(0.005)
     try:
-        second = subprocess.run(["timeout", "20", *map(str, words)], capture_output=True, text=True)
+        second = subprocess.run(["timeout", "300", *map(str, words)], capture_output=True, text=True)
     finally:
         first.kill()
         first.wait()

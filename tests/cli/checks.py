@@ -1,4 +1,4 @@
-"""What the tests of commands share: claims that are counted when they fail."""
+"""check() for all tests in Python: records and prints what failed."""
 
 failures = []
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every command as a person types it: help, bad usage, and generation against the golden fixtures.
+"""Commands as users type them: help, bad usage, and generation compared with the golden fixtures.
 
 usage: commands.py MAKAR GOLDEN_FOLDER
 """
@@ -15,7 +15,7 @@ failures = []
 
 
 def run(*arguments, text=None):
-    done = subprocess.run([MAKAR, *arguments], input=text, capture_output=True, text=True, timeout=120)
+    done = subprocess.run([MAKAR, *arguments], input=text, capture_output=True, text=True, timeout=600)
     return done.returncode, done.stdout, done.stderr
 
 
@@ -109,9 +109,9 @@ def check_ways_of_writing():
 
 
 def with_memory(*arguments):
-    """What a command writes, and the most memory it held, in bytes."""
+    """The output of a command and its peak memory in bytes."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        # A build with AddressSanitizer holds on to what was freed; here as little as it can.
+        # AddressSanitizer keeps freed memory; here as little as possible.
         environment = dict(os.environ, ASAN_OPTIONS="quarantine_size_mb=1:thread_local_quarantine_size_kb=16")
         child = subprocess.Popen([MAKAR, *arguments], stdout=out, stderr=err, env=environment)
         _, status, usage = os.wait4(child.pid, 0)
@@ -132,7 +132,7 @@ def check_memory_budget():
     code, held, err, peak = with_memory(*ask, "--mem-budget", str(budget))
     expect("the smallest budget is enough", code == 0, err[:300])
     expect("--mem-budget changes no answer", held == free, held[:200])
-    # What a sanitizer holds for itself comes on top.
+    # A sanitizer needs memory itself.
     slack = 1.25 if os.environ.get("MAKAR_SANITIZE") else 1
     expect("--mem-budget is held", peak <= budget * 1e6 * slack < most, (peak, budget, most))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""--device: what a command computes on another device has the bytes it has on the CPU. The fence device (CPU kernels on memory
+"""--device: results of a command on another device have the same bytes as on the CPU. The fence device (CPU kernels on memory
 that the host cannot read) runs everywhere; cuda runs where there is a GPU.
 
 usage: devices.py MAKAR
@@ -20,7 +20,7 @@ def run(*args):
 
 
 def produce(folder, device):
-    """Every result that a device gives: name -> bytes."""
+    """All results of a device: name -> bytes."""
     out = {}
     here = folder / device
     here.mkdir()

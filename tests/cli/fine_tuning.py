@@ -134,7 +134,7 @@ def adapter_names(makar, folder):
     llama = json.loads((folder / "names-llama/adapter_config.json").read_text())
     check(sorted(llama["target_modules"]) == ["down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"], f"llama: {llama['target_modules']}")
     check(llama["task_type"] == "CAUSAL_LM" and llama["lora_alpha"] == 16 and isinstance(llama["lora_alpha"], int), f"llama: {llama}")
-    # What is written is read again.
+    # The written adapter can be loaded.
     model = GOLDEN / "models/llama"
     done = good(makar, "sft", "-m", model, "-d", model / "golden.safetensors", "--lora-model-dir", folder / "names-llama", "--max-steps", 1, "-o", folder / "names-again")
     check("training " in done.stderr, done.stderr)
@@ -142,7 +142,7 @@ def adapter_names(makar, folder):
 
 
 def adapter_options(makar, folder, base, chats):
-    """Options of adapters: without one they are refused; the learning rate that adapters need is the default."""
+    """Adapter options are refused without an adapter; the default learning rate of adapters is higher."""
     common = ["sft", "-m", base, "-d", chats, "--val-set-size", 0, "--max-steps", 2, "--lr-scheduler", "constant", "-t", 2]
     refused(makar, "lora_r: has no effect without an adapter: add --adapter lora", *common, "--lora-r", 4, "-o", folder / "no")
     refused(makar, "lora_alpha, use_dora have no effect", *common, "lora_alpha=4", "--use-dora", "-o", folder / "no")
@@ -161,7 +161,7 @@ def adapter_options(makar, folder, base, chats):
 
 
 def packing(makar, folder, base):
-    """--sample-packing: several conversations in one example of up to sequence_len tokens; the same tokens are learnt."""
+    """--sample-packing: several conversations in one example of up to sequence_len tokens; the same tokens are trained."""
     chats, runs = folder / "short-chats.jsonl", {}
     with open(chats, "w") as f:
         for i in range(60):
@@ -217,7 +217,7 @@ def encoders(makar, folder):
     config = json.loads((bert / "config.json").read_text())
     check(config["architectures"] == ["BertForPreTraining"], f"both heads: {config['architectures']}")
     share = json.loads(done.stdout)["validation"]["next_sentence_accuracy"]
-    # There are two kinds of texts, and half of the exchanged ones come from the same kind: 0.75 is what can be told.
+    # There are two kinds of texts, and half of the exchanged ones are of the same kind: the best accuracy is 0.75.
     check(share > 0.65, f"next sentences are told apart: {share}")
     numbers = folder / "numbers.jsonl"
     with open(numbers, "w") as f:

@@ -34,7 +34,7 @@ SIZES = {"vocab_size": 1024, "max_position_embeddings": 64, "n_positions": 64, "
 
 
 def run(makar, *words):
-    return subprocess.run([makar, *map(str, words)], capture_output=True, text=True, timeout=300)
+    return subprocess.run([makar, *map(str, words)], capture_output=True, text=True, timeout=900)
 
 
 def good(makar, name, *words):
@@ -44,7 +44,7 @@ def good(makar, name, *words):
 
 
 def answers(makar, name, model, kind):
-    """What the model says: ids, text, or the vector of a text (GGUF's bert has no head for masked tokens)."""
+    """The output of a model: ids, text, or an embedding (bert in GGUF has no head for masked tokens)."""
     if kind == "masked":
         done = good(makar, name, "embed", "-m", model, "the river and the hill")
         return done and done.stdout

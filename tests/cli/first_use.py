@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a new user meets on the command line: names of options, help, warnings, short contexts, empty answers, scores of
-long texts, speculative decoding.
+"""The command line for new users: names of options, help, warnings, short contexts, empty answers, scores of long texts,
+speculative decoding.
 
 usage: first_use.py MAKAR
 """
@@ -20,7 +20,7 @@ MAKAR = sys.argv[1]
 
 
 def run(*arguments, text="", **environment):
-    done = subprocess.run([MAKAR, *map(str, arguments)], input=text, capture_output=True, text=True, timeout=300,
+    done = subprocess.run([MAKAR, *map(str, arguments)], input=text, capture_output=True, text=True, timeout=900,
                           env=dict(os.environ, **environment))
     return done.returncode, done.stdout, done.stderr
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Data that is broken, absurd or lies: located errors, bounded memory, and a full disk that costs nothing but the save.
+"""Broken and malicious data: errors with file and line, bounded memory; on a full disk only the new checkpoint is lost.
 
 usage: hostile_data.py MAKAR
 """
@@ -15,9 +15,9 @@ from checks import check, failures
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 
-# A build with AddressSanitizer holds on to what was freed; here as little as it can.
+# AddressSanitizer keeps freed memory; here as little as possible.
 os.environ.setdefault("ASAN_OPTIONS", "quarantine_size_mb=1:thread_local_quarantine_size_kb=16")
-# Runs the program and says what it was, with the most memory it held in MiB.
+# Runs the program; prints its peak memory in MiB and returns its exit code.
 MEASURE = ("import resource, subprocess, sys\n"
            "code = subprocess.run(sys.argv[1:]).returncode\n"
            "print('most memory', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024, file=sys.stderr)\n"
@@ -39,7 +39,7 @@ def said(done, *parts):
 
 
 def records(makar, folder, base, bert):
-    """Each file beside what must be said of it; a good record among bad ones is still learnt."""
+    """Files with a bad record and the location that the warning must name; the good record is still trained on."""
     good = json.dumps({"messages": [{"role": "user", "content": "a b"}, {"role": "assistant", "content": "b a"}]}) + "\n"
     cases = {
         "nul.jsonl": (b"\x00\x00\x00\n" + good.encode(), "nul.jsonl:1"),
@@ -58,7 +58,7 @@ def records(makar, folder, base, bert):
         (folder / name).write_bytes(data)
         done = run(makar, "sft", "-m", base, "-d", folder / name, "--max-steps", 1, "-o", folder / "no")
         check(done.returncode == 1 and said(done, part), f"{name}: {done.returncode} {done.stderr[-400:]}")
-    # Labels: a word among numbers, a class the held-out part alone has.
+    # Labels: a class that only the validation data has; labels of other types.
     (folder / "labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": i % 2}) + "\n" for i in range(20)))
     (folder / "held.jsonl").write_text(json.dumps({"text": "a b", "label": 7}) + "\n" + json.dumps({"text": "a b", "label": 1}) + "\n")
     done = run(makar, "classify", "train", "-m", bert, "-d", folder / "labels.jsonl", "--val-datasets", folder / "held.jsonl", "--max-steps", 1, "-o", folder / "run-labels")
@@ -66,12 +66,12 @@ def records(makar, folder, base, bert):
     (folder / "bad-labels.jsonl").write_text("".join(json.dumps({"text": "a b", "label": v}) + "\n" for v in ([1], {"x": 2}, None)))
     done = run(makar, "classify", "train", "-m", bert, "-d", folder / "bad-labels.jsonl", "--max-steps", 1, "-o", folder / "no")
     check(done.returncode == 1 and said(done, "bad-labels.jsonl"), f"labels that are none: {done.returncode} {done.stderr[-400:]}")
-    print("records: bad ones told with file and line")
+    print("records: warnings with file and line")
 
 
 def long_line(makar, folder, base):
     path = folder / "long.jsonl"
-    with open(path, "wb") as f:  # 1 GiB in one line; the file has holes, so it takes no room
+    with open(path, "wb") as f:  # 1 GiB in one line; the file is sparse
         f.write(b'{"text": "')
         f.truncate(1 << 30)
     with open(path, "ab") as f:
@@ -86,7 +86,7 @@ def long_line(makar, folder, base):
 
 
 def growing(makar, folder, base, bert):
-    """Twenty times the examples of each kind: about the same memory."""
+    """Twenty times as many examples need about the same memory."""
     question = "a b " * 60
     kinds = {
         "conversations": (["sft", "-m", base, "--sequence-len", 256],
@@ -111,7 +111,7 @@ def growing(makar, folder, base, bert):
 
 
 def small_disk(makar, folder):
-    """A disk of a few hundred KiB, where mounting one is allowed."""
+    """A disk of a few hundred KiB, if mounting is allowed."""
     model, disk = GOLDEN / "models/gpt2", folder / "disk"
     disk.mkdir()
     words = [makar, "sft", "-m", model, "-d", model / "golden.safetensors", "learning_rate=1e-3", "save_steps=2", "max_steps=40", "save_total_limit=40", "-t", "1",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A newcomer follows the documents: every command of README.md and of docs/ that needs nothing but the repository runs, in
-order, in a fresh copy of it; and the example of every --help names options that exist.
+"""The documentation as a new user follows it: every command of README.md and docs/ that needs only the repository runs, in
+order, in a fresh copy of it; the example of every --help uses options that exist.
 
-A command is run where it begins with build/makar. Files below /tmp go to a folder of the test.
+The commands that begin with build/makar are run. Files below /tmp go to a folder of the test.
 
 usage: newcomer.py MAKAR
 """
@@ -18,11 +18,10 @@ from checks import check, failures
 
 MAKAR = pathlib.Path(sys.argv[1]).resolve()
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SLOW = float(os.environ.get("MAKAR_PATIENCE", "1"))
 
 
 def copy_of_repository(target):
-    """The files that git knows, as a clone has them."""
+    """Copies the files of the repository, as a clone has them."""
     listed = subprocess.run(["git", "-C", str(ROOT), "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
     names = listed.stdout.splitlines() if listed.returncode == 0 else [
         str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file() and not p.relative_to(ROOT).parts[0].startswith("build")]
@@ -36,7 +35,7 @@ def copy_of_repository(target):
 
 
 def commands_of(document):
-    """The lines of the sh blocks, continued ones joined."""
+    """The commands in the sh blocks of a document, with continued lines joined."""
     text = document.read_text()
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
@@ -50,7 +49,7 @@ def follow(document, clone, scratch):
         command = line.replace("/tmp/", f"{scratch}/")
         environment = dict(os.environ, HOME=str(scratch), XDG_DATA_HOME=str(scratch / "data"))
         done = subprocess.run(["bash", "-euo", "pipefail", "-c", command], cwd=clone, capture_output=True, text=True,
-                              timeout=300 * SLOW, env=environment, stdin=subprocess.DEVNULL)
+                              timeout=1800, env=environment, stdin=subprocess.DEVNULL)
         check(done.returncode == 0, f"{document.relative_to(clone)}: {line}\n  exit {done.returncode}: {done.stderr[-400:]}")
         check("internal error" not in done.stderr and "no effect" not in done.stderr, f"{line}: {done.stderr[-400:]}")
         count += 1
@@ -58,9 +57,9 @@ def follow(document, clone, scratch):
 
 
 def check_install(clone, scratch):
-    """make install, with the program that is built already."""
+    """make install, without building again."""
     done = subprocess.run(["make", "-o", "build", "install", f"DESTDIR={scratch}/root", "PREFIX=/usr"], cwd=clone,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=600)
     program = scratch / "root/usr/bin/makar"
     check(done.returncode == 0 and program.is_file(), f"make install: {done.stderr}")
     out = subprocess.run([str(program), "version"], capture_output=True, text=True, cwd=scratch).stdout
@@ -70,7 +69,7 @@ def check_install(clone, scratch):
 def check_examples():
     """Examples of --help use options that the same text lists."""
     def help_of(*words):
-        return subprocess.run([str(MAKAR), *words, "--help"], capture_output=True, text=True, timeout=60).stdout
+        return subprocess.run([str(MAKAR), *words, "--help"], capture_output=True, text=True, timeout=600).stdout
 
     names = re.findall(r"^  ([a-z]+) {2,}", help_of(), re.M)
     check(len(names) > 20, f"commands: {names}")

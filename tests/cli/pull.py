@@ -25,7 +25,7 @@ def git_sha1(data):
 
 
 class Hub(http.server.ThreadingHTTPServer):
-    """Repositories of files in memory; large ones are served by a second address, as the real hub does."""
+    """Repositories of files in memory; large files are redirected to a second address, as on the real hub."""
     daemon_threads = True
 
     def __init__(self, files):
@@ -119,7 +119,7 @@ def check_model(root, hub, files):
     code, out, _ = pull(store, hub, "pull", "someone/tiny@main")
     check(code == 0 and "1 file downloaded" in out and (folder / "config.json").read_bytes() == files["config.json"],
           f"a changed file is downloaded again: {out}")
-    # What an interrupted program leaves.
+    # A partial file of an interrupted run.
     (folder / "model.safetensors").rename(folder / "model.safetensors.part")
     with open(folder / "model.safetensors.part", "r+b") as f:
         f.truncate(7000)

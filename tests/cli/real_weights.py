@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real weights through the commands: what they write is what was recorded with them. Skips where they are absent.
+"""Commands with real weights: the output is compared with recorded results. Skipped without the weights.
 
 usage: real_weights.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given)
 """
@@ -113,7 +113,7 @@ def minilm():
 
 
 def ranks(values):
-    """Places in ascending order, ties at their mean."""
+    """Ranks in ascending order; ties get their mean."""
     order = sorted(range(len(values)), key=lambda i: values[i])
     out = [0.0] * len(values)
     at = 0
@@ -154,7 +154,7 @@ def stsb(folder):
 
 
 def with_memory(*arguments):
-    """What a command writes, and the most memory it held, in megabytes."""
+    """The output of a command and its peak memory in megabytes."""
     with tempfile.TemporaryFile() as out:
         child = subprocess.Popen([MAKAR, *arguments], stdout=out, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)

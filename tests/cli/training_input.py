@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a user gives to training and reads from it: column names, schemas, recipes with mistakes, the recipes of the
-repository, progress and reports.
+"""Input and output of training commands: column names, schemas, recipes with mistakes, the recipes of the repository,
+progress and reports.
 
 usage: training_input.py MAKAR
 """
@@ -23,7 +23,7 @@ TINY = ["--layers", 1, "--width", 32, "--heads", 2, "--sequence-len", 48, "--mic
 
 
 def run(makar, *words, **more):
-    return subprocess.run([makar, *map(str, words)], capture_output=True, text=True, timeout=600, **more)
+    return subprocess.run([makar, *map(str, words)], capture_output=True, text=True, timeout=1800, **more)
 
 
 def good(makar, *words, **more):
@@ -126,7 +126,7 @@ def recipes_of_the_repository(makar, folder):
 
 
 def reporting(makar, folder):
-    """A line of its own after the progress bar, one step, ticks at whole steps, at most 100 % of the peak, the default folder."""
+    """A line break after the progress bar, "1 step", ticks at whole steps, at most 100 % of the peak, the default folder."""
     model = GOLDEN / "models/gpt2"
     words = [makar, "sft", "-m", model, "-d", model / "golden.safetensors", "learning_rate=1e-3", "-t", "1"]
     done = subprocess.run([*map(str, words), "max_steps=1"], capture_output=True, text=True, cwd=folder)
@@ -140,7 +140,7 @@ def reporting(makar, folder):
     master, slave = pty.openpty()
     process = subprocess.Popen([*map(str, words), "max_steps=1000000", "-o", str(folder / "bar")], stdout=subprocess.DEVNULL, stderr=slave)
     os.close(slave)
-    shown, end = b"", time.monotonic() + 60
+    shown, end = b"", time.monotonic() + 600
     while b"eta" not in shown and time.monotonic() < end:
         shown += os.read(master, 4096)
     process.send_signal(signal.SIGINT)
@@ -149,7 +149,7 @@ def reporting(makar, folder):
             shown += chunk
     except OSError:
         pass
-    process.wait(timeout=60)
+    process.wait(timeout=600)
     os.close(master)
     check(re.search(rb"\n(\r)?stopped at step \d+; the same command resumes", shown), f"after the bar: {shown[-300:]!r}")
     print("reporting: lines, steps, ticks, shares")

@@ -403,17 +403,141 @@ TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
 
 TEST(StepPacer, FindsTheRowsThatFitATimeLimit) {
   StepPacer pacer;
-  EXPECT_EQ(pacer.rows_within(0.1), StepPacer::kFirstRows);
+  const auto rows = [&] { return pacer.rows_within(pacer.budget(512, 0.1), 10000, 10000); };
+  EXPECT_EQ(rows(), StepPacer::kFirstRows);
   // A machine that takes 2 ms per row and 10 ms per step.
-  const auto seconds = [](int64_t rows) { return 0.010 + 0.002 * static_cast<double>(rows); };
-  for (int i = 0; i < 20; ++i) pacer.computed(pacer.rows_within(0.1), seconds(pacer.rows_within(0.1)));
-  EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
-  pacer.computed(45, 4.5);  // 50 times as slow, all at once
-  EXPECT_EQ(pacer.rows_within(0.1), StepPacer::kLeastRows);
-  for (int i = 0; i < 30; ++i) pacer.computed(pacer.rows_within(0.1), seconds(pacer.rows_within(0.1)));
-  EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
-  pacer.computed(1, 100);  // a step of single tokens says nothing about rows of prompts
-  EXPECT_NEAR(static_cast<double>(pacer.rows_within(0.1)), 45, 3);
+  const auto seconds = [](int64_t count) { return 0.010 + 0.002 * static_cast<double>(count); };
+  for (int i = 0; i < 20; ++i) pacer.computed(rows(), seconds(rows()), 0, 0);
+  EXPECT_NEAR(static_cast<double>(rows()), 45, 3);
+  pacer.computed(45, 4.5, 0, 0);  // 50 times as slow, all at once
+  EXPECT_EQ(rows(), StepPacer::kLeastRows);
+  for (int i = 0; i < 30; ++i) pacer.computed(rows(), seconds(rows()), 0, 0);
+  EXPECT_NEAR(static_cast<double>(rows()), 45, 3);
+  pacer.computed(1, 100, 0, 0);  // a step of single tokens does not measure rows of prompts
+  EXPECT_NEAR(static_cast<double>(rows()), 45, 3);
+}
+
+TEST(StepPacer, CountsTheTimeOfLogits) {
+  StepPacer pacer;
+  const auto rows = [&](int64_t plain) { return pacer.rows_within(pacer.budget(512, 0.0955), 10000, plain); };
+  pacer.computed(100, 0.1, 0, 0);  // 1 ms per row
+  EXPECT_EQ(rows(10000), 95);
+  EXPECT_EQ(rows(0), StepPacer::kFirstRows) << "logits are not measured yet";
+  pacer.computed(100, 0.1, 10, 0.09);  // 9 ms for the logits of a row
+  EXPECT_EQ(rows(10000), 95);
+  EXPECT_EQ(rows(0), 10);
+  EXPECT_EQ(rows(50), 55);
+  EXPECT_EQ(pacer.rows_within(pacer.budget(7, 0.1), 10000, 0), 7) << "no more rows than allowed";
+  EXPECT_EQ(pacer.rows_within({512}, 10000, 0), 512) << "without a time limit";
+  StepPacer::Budget budget = pacer.budget(512, 0.0955);
+  pacer.take(budget, 5, 5);
+  EXPECT_EQ(pacer.rows_within(budget, 10000, 0), 5);
+  pacer.take(budget, 5, 5);
+  pacer.take(budget, 1, 0);
+  EXPECT_TRUE(budget.empty());
+}
+
+double processor_seconds() {  // of this thread: other programs do not count
+  timespec now = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// A vocabulary whose logits cost many times as much as the layers. After prompts, whose rows need no logits,
+// a text to score must not get as many rows per step: a stream beside it would pause.
+TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
+  Json config = small_config("llama");
+  config["vocab_size"] = 60000;
+  const LoadedModel loaded = small_model(config);
+  const Model& model = *loaded.model;
+  const ModelSpec& spec = model.spec();
+  CpuDevice device(1);
+  const auto score = [&] { return std::make_shared<ScoreJob>(random_ids(spec, 190, 2), 1); };
+  const auto sample = [&](std::vector<int64_t> prompt, int64_t tokens) {
+    SampleRequest r;
+    r.prompt = std::move(prompt), r.max_new_tokens = tokens;
+    return std::make_shared<SampleJob>(r);
+  };
+  Engine whole(model, device);
+  whole.submit(score());
+  const double start = processor_seconds();
+  whole.run();
+  const double all = processor_seconds() - start;  // in one step
+
+  EngineOptions o;
+  o.decode_step_seconds = o.prompt_step_seconds = all / 20;
+  Engine engine(model, device, o);
+  for (int i = 0; i < 5; ++i) {
+    engine.submit(sample(random_ids(spec, 180, static_cast<uint64_t>(10 + i)), 1));
+    engine.run();
+  }
+  engine.submit(sample({4, 9, 6}, 200));
+  for (int i = 0; i < 5; ++i) engine.step();
+  const auto scored = score();
+  engine.submit(scored);
+  double longest = 0;
+  while (!scored->done()) {
+    const double before = processor_seconds();
+    engine.step();
+    longest = std::max(longest, processor_seconds() - before);
+  }
+  EXPECT_LT(longest, all / 3);
+}
+
+// With pacing, short prompts finish before long ones, but do not take the slot of a job that is before them.
+TEST_F(EngineTest, AShortPromptDoesNotTakeTheOnlySlot) {
+  EngineOptions o;
+  o.max_branches = 1, o.decode_step_seconds = o.prompt_step_seconds = 100;
+  Engine engine(model_, device_, o);
+  const auto submit = [&](int64_t length) {
+    SampleRequest r;
+    r.prompt = random_ids(model_.spec(), length, 1), r.max_new_tokens = 3;
+    const auto job = std::make_shared<SampleJob>(r);
+    engine.submit(job);
+    return job;
+  };
+  const auto long_one = submit(150), short_one = submit(3);
+  while (!long_one->done()) ASSERT_TRUE(engine.step());
+  EXPECT_FALSE(short_one->done());
+  engine.run();
+  EXPECT_TRUE(short_one->done());
+}
+
+// One caller has many requests waiting: another caller's first request is next, and a caller that sends one
+// request after the other does not keep the rest waiting.
+TEST_F(EngineTest, CallersTakeTurns) {
+  EngineOptions o;
+  o.max_branches = 1;
+  Engine engine(model_, device_, o);
+  std::vector<std::pair<std::string, std::shared_ptr<SampleJob>>> jobs;
+  const auto submit = [&](const std::string& caller) {
+    SampleRequest r;
+    r.prompt = {4, 9, 6}, r.max_new_tokens = 3;
+    jobs.emplace_back(caller, std::make_shared<SampleJob>(r));
+    jobs.back().second->salt = caller;
+    engine.submit(jobs.back().second);
+  };
+  std::string order;
+  const auto run = [&](bool b_again) {
+    while (engine.step())
+      for (size_t i = 0; i < jobs.size(); ++i) {
+        if (!jobs[i].second->done() || order.size() > 20) continue;
+        const std::string caller = jobs[i].first;
+        order += caller;
+        jobs.erase(jobs.begin() + static_cast<int64_t>(i--));
+        if (b_again && caller == "b" && order.size() < 8) submit("b");
+      }
+  };
+  for (int i = 0; i < 4; ++i) submit("a");
+  engine.step();  // the first one holds the only slot
+  for (int i = 0; i < 2; ++i) submit("b");
+  run(false);
+  EXPECT_EQ(order, "ababaa");
+  order.clear();
+  for (int i = 0; i < 3; ++i) submit("a");
+  submit("b");
+  run(true);
+  EXPECT_EQ(order.substr(0, 6), "ababab");
 }
 
 TEST_F(EngineTest, DraftsSaveStepsAndChangeNothing) {

@@ -1,5 +1,4 @@
-"""Ways to misuse a server, for abuse.py and soak.py. Each attacks one server for as long as it is let, and complains with
-check() where an answer is not what it should be."""
+"""Attacks on a server, for abuse.py, overload.py and soak.py. Each reports unexpected answers with check()."""
 import contextlib
 import http.client
 import json
@@ -10,12 +9,12 @@ import select
 import socket
 import time
 
-from serving import check, failures
+from serving import PATIENCE, check, failures
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 USER = [{"role": "user", "content": "hello"}]
 NO_END = {"logit_bias": {"256": -1000}}
-# A good body for each route that takes one.
+# A valid body for each route that takes one.
 GOOD = {CHAT: {"messages": USER, "max_tokens": 1}, TEXT: {"prompt": "a", "max_tokens": 1},
         "/v1/responses": {"input": "a", "max_output_tokens": 1}, "/v1/embeddings": {"input": "a"},
         "/v1/messages": {"messages": USER, "max_tokens": 1}, "/v1/messages/count_tokens": {"messages": USER},
@@ -35,7 +34,7 @@ WRONG = ["null", "true", '""', '"x"', "[]", "{}", "[[]]", "[null]", '[{"a":[]}]'
 
 
 def body_with(route, key, raw):
-    """The good body of a route with one key set to JSON as it is written; inside of Ollama's options, too."""
+    """The valid body of a route with one key set to raw JSON; for Ollama's routes, inside of its options."""
     good = dict(GOOD[route])
     options = dict(good.get("options", {}), **{key: "@"}) if "options" in good and key in NUMBERS else None
     text = json.dumps(dict(good, options=options) if options else dict(good, **{key: "@"}))
@@ -43,7 +42,7 @@ def body_with(route, key, raw):
 
 
 def bad_body(chance):
-    """-> (route, bytes): JSON with something odd in it, or no JSON at all."""
+    """-> (route, bytes): JSON with an unusual value, or invalid JSON."""
     route = chance.choice(list(GOOD))
     kind = chance.randrange(10)
     if kind < 4:
@@ -61,7 +60,7 @@ def bad_body(chance):
 
 
 def bad_framing(chance):
-    """-> (bytes, codes that may come back; None: closed without a word)"""
+    """-> (bytes, allowed status codes; None: closed without an answer)"""
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     body = b'{"prompt":"a","max_tokens":1}'
     sized, te = b"Content-Length: %d\r\n" % len(body), b"Transfer-Encoding: chunked\r\n"
@@ -101,14 +100,14 @@ def code_of(answer):
 
 
 def malformed(s, count, seed, pause=0.0):
-    """So many broken requests; what came back, by code."""
+    """Sends `count` broken requests; returns the number of answers by status code."""
     chance, counts = random.Random(seed), {}
-    link = http.client.HTTPConnection(s.host, s.port, timeout=60)
+    link = http.client.HTTPConnection(s.host, s.port, timeout=300 * PATIENCE)
     for i in range(count):
         time.sleep(pause)
         if i % 3 == 0:
             data, codes = bad_framing(chance)
-            code = code_of(s.raw(data, timeout=60, half_close=True))
+            code = code_of(s.raw(data, timeout=300 * PATIENCE, half_close=True))
             check(code in codes | {429}, f"framing {data[:200]!r} gave {code}, not {codes}")
         else:
             route, body = bad_body(chance)
@@ -129,7 +128,7 @@ def malformed(s, count, seed, pause=0.0):
 
 
 def slow(s, seconds, headers=540, bodies=40):
-    """Clients who send a byte now and then: headers that do not end, bodies of 8 MiB that do not come."""
+    """Clients that send one byte at a time: headers that do not end, bodies of 8 MiB that do not arrive."""
     links, end = [], time.monotonic() + seconds
     def open_one(i):
         link = socket.create_connection((s.host, s.port), timeout=5)
@@ -158,7 +157,7 @@ def slow(s, seconds, headers=540, bodies=40):
 
 
 def deaf(s, count):
-    """Streams that are never read; the links, still open."""
+    """Streams that are never read; returns their connections, still open."""
     body = json.dumps({"prompt": "a", "max_tokens": 1500, "stream": True, "logprobs": 5, **NO_END}).encode()
     links = []
     for _ in range(count):
@@ -171,7 +170,7 @@ def deaf(s, count):
 
 
 def leaving(s, count, seed, pause=0.0):
-    """Clients who leave: in their headers, their body, the queue, while their prompt is read, while they are answered."""
+    """Clients that disconnect: during their headers, their body, in the queue, during prefill, during the answer."""
     chance = random.Random(seed)
     for i in range(count):
         time.sleep(pause)
@@ -180,7 +179,7 @@ def leaving(s, count, seed, pause=0.0):
         body = json.dumps({"prompt": prompt, "max_tokens": 100 if stage == 3 else 1500, "stream": stage != 2, "n": 1 + i % 2, "seed": i, **NO_END}).encode()
         head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
         data = {0: head[:chance.randrange(len(head))], 1: head + body[:chance.randrange(len(body))]}.get(stage, head + body)
-        with socket.create_connection((s.host, s.port), timeout=60) as link:
+        with socket.create_connection((s.host, s.port), timeout=300 * PATIENCE) as link:
             link.sendall(data)
             if stage == 4:
                 with contextlib.suppress(ConnectionError):
@@ -193,7 +192,7 @@ def leaving(s, count, seed, pause=0.0):
 
 @contextlib.contextmanager
 def elsewhere(attack, *args):
-    """Runs an attack in a process of its own, with less right to the cores, until it ends or is ended."""
+    """Runs an attack in another process at a lower priority; ends it with the block."""
     def run():
         os.nice(10)
         failures.clear()
@@ -209,7 +208,7 @@ def elsewhere(attack, *args):
 
 
 def again(attack, seconds, seed):
-    """One attack after the other for so long."""
+    """Repeats an attack for some seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         attack(seed)
@@ -217,7 +216,7 @@ def again(attack, seconds, seed):
 
 
 def good_rate(s, seconds, clients=2):
-    """Requests a second of clients who do nothing wrong, one after the other each; every one must be answered."""
+    """Requests per second of well-behaved clients, each of which sends one after the other; all must be answered."""
     import threading
     done, start = [], time.monotonic()
     end = start + seconds

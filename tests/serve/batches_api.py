@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Files and batches: uploads good and bad, every kind of line, cancelling, and servers that end in the middle.
+"""Files and batches: valid and invalid uploads, every kind of line, cancelling, and servers that end during a batch.
 
 usage: batches_api.py MAKAR
 """
@@ -12,13 +12,13 @@ import tempfile
 import threading
 import time
 
-from serving import Server, check, failures, metric
+from serving import PATIENCE, Server, check, failures, metric, quiet, wait_until
 
 EDGE = "edge-of-the-form"
 
 
 def form(*parts, edge=EDGE, end="--\r\n"):
-    """(name, filename or None, data) -> the body of a form"""
+    """The body of a form with the parts (name, filename or None, data)."""
     out = b""
     for name, filename, data in parts:
         head = f'Content-Disposition: form-data; name="{name}"' + (f'; filename="{filename}"' if filename is not None else "")
@@ -61,15 +61,11 @@ def start(s, text, endpoint="/v1/chat/completions", **more):
                                   "completion_window": "24h", **more})[1]
 
 
-def wait(s, batch, *statuses, seconds=60):
-    end = time.time() + seconds
-    while time.time() < end:
-        _, batch = get(s, "/v1/batches/" + batch["id"])
-        if batch["status"] in (statuses or ("completed", "failed", "cancelled", "expired")):
-            return batch
-        time.sleep(0.02)
-    check(False, f"a batch that does not end: {batch}")
-    return batch
+def wait(s, batch, *statuses):
+    """The batch, as soon as it has one of these statuses or has ended."""
+    path, ended = "/v1/batches/" + batch["id"], ("completed", "failed", "cancelled", "expired")
+    check(wait_until(lambda: get(s, path)[1]["status"] in (statuses or ended), 300 * PATIENCE, 0.02), f"a batch that does not end: {batch}")
+    return get(s, path)[1]
 
 
 def check_files(s):
@@ -180,7 +176,7 @@ def check_batches(s):
 
 
 def check_behind(s):
-    """Lines of a batch wait for requests, and requests do not wait for them."""
+    """Requests have priority over the lines of a batch."""
     long = "\n".join(line(str(i), chat("y" * 20, max_tokens=1500, logit_bias={"256": -100})) for i in range(40))
     batch = start(s, long)
     wait(s, batch, "in_progress")
@@ -190,7 +186,6 @@ def check_behind(s):
     answered = []
     many = [threading.Thread(target=lambda: answered.append(s.post("/v1/chat/completions", chat(max_tokens=8))[0]))
             for _ in range(6)]
-    began = time.time()
     for one in many:
         one.start()
     for one in many:
@@ -198,25 +193,18 @@ def check_behind(s):
     _, now = get(s, "/v1/batches/" + batch["id"])
     check(answered == [200] * 6 and now["status"] == "in_progress", f"requests overtake a batch: {answered} {now}")
     check(now["request_counts"]["completed"] < 40, "before it is done")
-    end = time.time() + 5  # what was just answered may still be on its way out
-    while metric(s, "num_requests_inside") and time.time() < end:
-        time.sleep(0.01)
-    check(metric(s, "num_requests_inside") == 0, "lines take nobody's place in the queue")
-    check(get(s, "/v1/batches/" + batch["id"])[1]["status"] == "in_progress", "while there are some")
+    check(quiet(s), "lines of a batch take no place in the queue")
+    check(get(s, "/v1/batches/" + batch["id"])[1]["status"] == "in_progress", "while the batch runs")
     _, cancelled = s.post(f"/v1/batches/{batch['id']}/cancel", {})
     check(cancelled["status"] == "cancelling", f"cancelling: {cancelled}")
     done = wait(s, batch)
     check(done["status"] == "cancelled" and len(lines_of(s, done["output_file_id"])) == done["request_counts"]["completed"],
           f"cancelled: {done}")
-    end = time.time() + 10
-    while metric(s, "num_requests_running") and time.time() < end:
-        time.sleep(0.05)
-    check(metric(s, "num_requests_running") == 0, "its lines are let go")
-    return time.time() - began
+    check(wait_until(lambda: metric(s, "num_requests_running") == 0), "its lines end")
 
 
 def check_restart(makar, root):
-    """However a server ends, the next one goes on: every line is answered once."""
+    """A server that is stopped or killed during a batch: the next one continues, and each line is answered once."""
     count = 60
     # Long enough that some lines are still open when the server ends.
     text = "\n".join(line(f"line-{i}", chat(f"say {i}", max_tokens=120, logit_bias={"256": -100})) for i in range(count))
@@ -227,15 +215,13 @@ def check_restart(makar, root):
     interrupted = 0
     for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
         before = get(s, "/v1/batches/" + batch["id"])[1]["request_counts"]["completed"]
-        end = time.time() + 30
-        while get(s, "/v1/batches/" + batch["id"])[1]["request_counts"]["completed"] < before + 5 and time.time() < end:
-            time.sleep(0.005)
+        wait_until(lambda: get(s, "/v1/batches/" + batch["id"])[1]["request_counts"]["completed"] >= before + 5, pause=0.005)
         s.process.send_signal(how)
-        s.process.wait(30)
+        s.process.wait(120 * PATIENCE)
         model = s.model
         parts = list((root / "kept").glob("*.part"))
         interrupted += bool(parts)
-        for part in parts:  # half a line, as a machine that lost its power leaves it
+        for part in parts:  # half a line, as after a power failure
             with open(part, "ab") as out:
                 out.write(b'{"id":"batch_req_1","custom_id":"line-5')
         s.process.stdout.close()
@@ -250,7 +236,7 @@ def check_restart(makar, root):
           f"after restarts: {done}")
     check(sorted(a["custom_id"] for a in answers) == sorted(f"line-{i}" for i in range(count)), "each line once")
     seventh = next(a for a in answers if a["custom_id"] == "line-7")
-    check(seventh["response"]["body"]["choices"] == want, "with the text it would have had")
+    check(seventh["response"]["body"]["choices"] == want, "with the text that an undisturbed request gets")
     check(get(s, "/v1/files/" + batch["input_file_id"])[0] == 200, "files are kept")
     # Two servers do not share a folder.
     try:
@@ -258,12 +244,12 @@ def check_restart(makar, root):
         check(False, "two servers in one folder")
     except RuntimeError as e:
         check("another server" in str(e), f"two servers in one folder: {e}")
-    check(s.stop() == 0, "SIGTERM ends it well")
+    check(s.stop() == 0, "SIGTERM ends it with 0")
     return s
 
 
 def check_expired(makar, root):
-    """A batch whose time is over when a server comes back is told so."""
+    """A batch that expired while no server ran."""
     flags = ("-t", "1", "--files", str(root / "late"))
     with Server(makar, *flags) as s:
         batch = start(s, "\n".join(line(str(i), chat(max_tokens=1500, logit_bias={"256": -100})) for i in range(30)))
@@ -274,7 +260,7 @@ def check_expired(makar, root):
         record = json.loads(path.read_text())
         record["batch"]["expires_at"] = 1
         path.write_text(json.dumps(record))
-        (root / "late" / "batch_x.json").write_text('{"batch":{"id":"batch_x"}}')  # not ours, or not whole
+        (root / "late" / "batch_x.json").write_text('{"batch":{"id":"batch_x"}}')  # incomplete records
         (root / "late" / "file-x.json").write_text('{"id":"file-x"}')
         with Server(makar, *flags, model=s.model) as again:
             done = wait(again, batch)
@@ -286,7 +272,7 @@ def check_expired(makar, root):
 
 
 def check_owners(makar, root):
-    """What one key uploads, asks and is answered is nobody else's."""
+    """Files, batches and responses of one key are not visible to another."""
     with Server(makar, "-t", "1", "--files", str(root / "owned"), "--api-key", "first-key,second-key") as s:
         def ask(key, method, path, body=None, kind="application/json"):
             status, _, text = s.request(method, path, body, {"authorization": "Bearer " + key, "content-type": kind})
@@ -297,9 +283,9 @@ def check_owners(makar, root):
         order = {"input_file_id": facts["id"], "endpoint": "/v1/responses"}
         check(ask("second-key", "POST", "/v1/batches", order)[0] == 404, "a batch of another's file")
         _, batch = ask("first-key", "POST", "/v1/batches", order)
-        end = time.time() + 30
-        while batch["status"] != "completed" and time.time() < end:
-            batch = ask("first-key", "GET", "/v1/batches/" + batch["id"])[1]
+        path = "/v1/batches/" + batch["id"]
+        wait_until(lambda: ask("first-key", "GET", path)[1]["status"] == "completed")
+        batch = ask("first-key", "GET", path)[1]
         check(batch["status"] == "completed", f"a batch with a key: {batch}")
         answer = json.loads(ask("first-key", "GET", f"/v1/files/{batch['output_file_id']}/content")[1])
         response = answer["response"]["body"]["id"]
@@ -321,7 +307,7 @@ def main():
         root = pathlib.Path(folder)
         with Server(makar, "-t", "1", "--files", str(root / "files"), "--max-file-size", "5") as s:
             check_files(s)
-            check(oct(os.stat(root / "files").st_mode)[-3:] == "700", "the folder is the owner's")
+            check(oct(os.stat(root / "files").st_mode)[-3:] == "700", "only the owner may read the folder")
         with Server(makar, "-t", "1", "--files", str(root / "small"), "--max-file-size", "1.02") as s:
             upload(s, "x")
             s.request("DELETE", "/v1/files/" + get(s, "/v1/files")[1]["data"][0]["id"])
@@ -329,7 +315,7 @@ def main():
         with Server(makar, "-t", "1", "-np", "4", "--files", str(root / "batches")) as s:
             check_batches(s)
             check_behind(s)
-            check(s.stop() == 0, "SIGTERM ends it well")
+            check(s.stop() == 0, "SIGTERM ends it with 0")
         with Server(makar, "-t", "1", "--files", "none") as s:
             for status, error in (upload(s, "x"), get(s, "/v1/files"), get(s, "/v1/batches"), s.post("/v1/batches", {})):
                 check(status == 400 and "--files none" in error["error"]["message"], f"no files: {error}")

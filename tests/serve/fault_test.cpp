@@ -1,4 +1,5 @@
-// Injected faults: a step that hangs, a step that throws, weights that are NaN.
+// Injected faults: a step that hangs, a step that throws, no memory for an engine, weights that are not
+// numbers.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -77,6 +78,17 @@ class HeldReply : public HttpReply {
   std::optional<HttpResponse> response_;
 };
 
+// A CPU whose memory cannot be used for a while.
+class FailingDevice : public CpuDevice {
+ public:
+  using CpuDevice::CpuDevice;
+  Memory& memory() override {
+    if (fails) throw std::bad_alloc();
+    return CpuDevice::memory();
+  }
+  std::atomic<bool> fails{false};
+};
+
 // A server without a socket.
 class Served {
  public:
@@ -89,6 +101,7 @@ class Served {
     service_.emplace(registry_, std::move(o));
   }
 
+  FailingDevice& device() { return device_; }
   EngineLoop& loop() { return registry_.list().front().active->loop; }
   std::shared_ptr<HeldReply> ask(const std::string& method, const std::string& path, std::string body = "") {
     HttpRequest request{method, path, "", {{"host", "localhost"}}, std::move(body), "127.0.0.1"};
@@ -115,7 +128,7 @@ class Served {
     };
   }
   TinyModel model_;
-  CpuDevice device_{2};
+  FailingDevice device_{2};
   Turns turns_;
   ModelRegistry registry_;
   std::optional<Service> service_;
@@ -143,7 +156,7 @@ class ThrowingTask : public EngineTask {
   std::shared_ptr<HttpReply> reply_;
 };
 
-// Reads one token and calls a function in the middle of the step.
+// Computes one token and calls a function in the middle of the step.
 class RogueJob : public Job {
  public:
   explicit RogueJob(std::function<void()> act) : act_(std::move(act)) {
@@ -197,7 +210,7 @@ TEST(Faults, HangingStepMakesHealthFail) {
   EXPECT_EQ(until(503), 503);
   go_on = true;
   EXPECT_EQ(until(200), 200);
-  EXPECT_NE(text_of(waiting->wait()), "");  // who came meanwhile is served
+  EXPECT_NE(text_of(waiting->wait()), "");  // a request that arrived meanwhile is answered
 }
 
 TEST(Faults, ThrowingStepFailsOnlyItsRequests) {
@@ -223,6 +236,27 @@ TEST(Faults, ThrowingStepFailsOnlyItsRequests) {
     EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
     EXPECT_TRUE(rogue->failed);
     EXPECT_EQ(served.health(), 200);
+  }
+}
+
+TEST(Faults, AnEngineThatCannotBeMadeIsTriedAgain) {
+  Served served;
+  const std::string alone = text_of(served.write("abc")->wait());
+  for (int i = 0; i < 3; ++i) {
+    const auto rogue = std::make_shared<RogueTask>([&] {
+      served.device().fails = true;  // so that there is no new engine after this step
+      throw std::runtime_error("a broken contract");
+    });
+    served.loop().submit(rogue);
+    while (!rogue->failed) std::this_thread::sleep_for(1ms);
+    for (int j = 0; j < 2; ++j) {
+      const HttpResponse response = served.write("abc")->wait();
+      EXPECT_EQ(response.status, 503) << response.body;
+      EXPECT_NE(response.body.find("try again later"), std::string::npos) << response.body;
+      EXPECT_EQ(served.health(), 200);
+    }
+    served.device().fails = false;
+    EXPECT_EQ(text_of(served.write("abc")->wait()), alone);
   }
 }
 

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Several keys, what each may ask for a minute, and pages of other origins.
+"""Several keys: their rate limits, their shares of the queue, their caches; and pages of other origins.
 
 usage: keys_and_limits.py MAKAR
 """
+import concurrent.futures
 import json
 import pathlib
 import re
+import select
+import socket
 import subprocess
 import sys
 import tempfile
 
-from serving import Server, check, failures
+from serving import PATIENCE, Server, check, failures, make_model, wait_until
 
 CHAT, TEXT = "/v1/chat/completions", "/v1/completions"
 ASK = {"prompt": "abcd", "max_tokens": 4, "temperature": 0, "logit_bias": {"256": -1000}}
@@ -22,7 +25,7 @@ def bearer(key):
 
 def several_keys(makar, folder):
     names = folder / "keys"
-    names.write_text("# who may come in\nsecret-of-anna anna\n\nsecret-of-ben\n")
+    names.write_text("# keys\nsecret-of-anna anna\n\nsecret-of-ben\n")
     with Server(makar, "-t", "1", "--api-key", "secret-one,secret-two", "--api-key", "secret-three", "--api-key-file", str(names)) as s:
         for key in ("secret-one", "secret-two", "secret-three", "secret-of-anna", "secret-of-ben"):
             check(s.request("POST", TEXT, ASK, bearer(key))[0] == 200, f"{key} is known")
@@ -36,16 +39,43 @@ def several_keys(makar, folder):
         check("anna" in callers and sum(c.startswith("key-") and len(c) == 12 for c in callers) == 4, f"callers: {callers}")
     for content, word in (("a b c\n", ":1"), ("", "no key"), ("x\nx\n", "already"), ("x" * 2000 + "\n", "1024"), ("\xe4\n", ":1")):
         names.write_text(content)
-        done = subprocess.run([makar, "serve", "-m", str(folder), "--api-key-file", str(names)], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([makar, "serve", "-m", str(folder), "--api-key-file", str(names)], capture_output=True, text=True, timeout=300 * PATIENCE)
         check(done.returncode == 2 and word in done.stderr, f"key file {content[:10]!r}: {done.returncode} {done.stderr}")
+
+
+def number(s, key, name):
+    text = s.request("GET", "/metrics", headers=bearer(key))[2]
+    return int(re.search(rf"^makar:{name} (\d+)$", text, re.M)[1])
+
+
+def queue_share(makar, folder):
+    """One key fills its part of the queue: the other key is admitted, and is next in the engine."""
+    model = make_model(folder / "long", positions=100_000)  # answers that do not end during the test
+    body = json.dumps(dict(ASK, max_tokens=90_000, stream=True)).encode()
+    head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer one\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with Server(makar, "-t", "1", "-np", "2", "--queue", "6", "--api-key", "one,two", model=model) as s, concurrent.futures.ThreadPoolExecutor(1) as other:
+        links = [socket.create_connection((s.host, s.port), timeout=300 * PATIENCE) for _ in range(8)]
+        for link in links:
+            link.sendall(head + body)
+        check(wait_until(lambda: number(s, "one", "num_requests_inside") == 8), "one key holds all of its places")
+        status, headers, text = s.request("POST", TEXT, ASK, bearer("one"))
+        check(status == 429 and json.loads(text)["error"]["code"] == "queue_full" and "8 of them yours" in text and "retry-after" in headers,
+              f"it gets no more: {status} {text}")
+        answer = other.submit(s.request, "POST", TEXT, ASK, bearer("two"))
+        check(wait_until(lambda: number(s, "one", "num_requests_inside") == 9), "the other key is admitted")
+        def streaming():  # more than the events that begin a stream
+            return next((link for link in select.select(links, [], [], 1)[0] if link.recv(100_000).count(b"data: ") > 5), None)
+        wait_until(streaming).close()  # six requests of the first key wait for this slot
+        check(wait_until(answer.done) and answer.result()[0] == 200, "the other key gets the next free slot")
+        for link in links:
+            link.close()
 
 
 def caches_apart(makar):
     with Server(makar, "-t", "1", "--api-key", "one,two") as s:
 
         def reused(key):
-            text = s.request("GET", "/metrics", headers=bearer(key))[2]
-            return int(re.search(r"^makar:prefix_cache_tokens_total (\d+)$", text, re.M)[1])
+            return number(s, key, "prefix_cache_tokens_total")
 
         ask = dict(ASK, prompt="a prompt of some length " * 20)
         counts, told = [], []
@@ -54,10 +84,10 @@ def caches_apart(makar):
             check(status == 200, "answered")
             counts.append(reused(key)), told.append(json.loads(text)["usage"]["prompt_tokens_details"]["cached_tokens"])
         check(counts[0] == 0 and counts[1] > 0 and counts[2] == counts[1] and counts[3] > counts[2],
-              f"a key's prompts are found again by that key alone: {counts}")
-        check(told == [0, counts[1], 0, counts[1]], f"and a request is told how much: {told}")
+              f"a key reuses only its own prompts: {counts}")
+        check(told == [0, counts[1], 0, counts[1]], f"and the answer says how many tokens: {told}")
         echo = json.loads(s.request("POST", TEXT, dict(ask, echo=True, logprobs=0), bearer("one"))[2])["usage"]
-        check(echo["prompt_tokens_details"]["cached_tokens"] == 0, f"a prompt that is scored is read anew: {echo}")
+        check(echo["prompt_tokens_details"]["cached_tokens"] == 0, f"a prompt that is scored is not reused: {echo}")
 
 
 def request_limit(makar):
@@ -74,9 +104,9 @@ def request_limit(makar):
         big = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer one\r\nContent-Length: 8000000\r\n\r\n"
         check(s.raw(big).startswith(b"HTTP/1.1 429"), "refused before the body")
         check(s.request("POST", "/v1/messages", {}, bearer("one"))[0] == 429, "on every route")
-        check(s.request("GET", "/v1/models", headers=bearer("one"))[0] == 200, "what costs nothing is not counted")
+        check(s.request("GET", "/v1/models", headers=bearer("one"))[0] == 200, "a request that needs no model is not counted")
         check(s.request("POST", TEXT, ASK, bearer("two"))[0] == 200, "another key has its own")
-        check(s.request("POST", TEXT, ASK, bearer("no"))[0] == 401, "no key, no limit")
+        check(s.request("POST", TEXT, ASK, bearer("no"))[0] == 401, "without a key it is refused, not counted")
 
 
 def token_limit(makar):
@@ -87,7 +117,7 @@ def token_limit(makar):
         check(codes[:1] == [200] and codes[-1] == 429, f"tokens are counted: {codes}")
         status, headers, text = s.request("POST", CHAT, {"messages": [{"role": "user", "content": "a"}]})
         check(status == 429 and json.loads(text)["error"]["type"] == "tokens" and headers["x-ratelimit-remaining-tokens"] == "0", text)
-        check(int(headers["retry-after"]) >= 1, "and when to come back")
+        check(int(headers["retry-after"]) >= 1, "with Retry-After")
 
 
 def origins(makar):
@@ -103,7 +133,7 @@ def origins(makar):
         check(status == 401 and "access-control-allow-origin" in headers, "an error, too")
         other = dict(ask, Origin="https://other.example")
         status, headers, _ = s.request("OPTIONS", CHAT, headers=other)
-        check(status == 401 and "access-control-allow-origin" not in headers, "another origin is not asked in")
+        check(status == 401 and "access-control-allow-origin" not in headers, "another origin gets no access")
     with Server(makar, "-t", "1") as s:
         status, headers, _ = s.request("OPTIONS", CHAT, headers=ask)
         check(status == 403 and "access-control-allow-origin" not in headers, f"off by default: {status}")
@@ -113,6 +143,7 @@ def main():
     makar = sys.argv[1]
     with tempfile.TemporaryDirectory() as name:
         several_keys(makar, pathlib.Path(name))
+        queue_share(makar, pathlib.Path(name))
     caches_apart(makar)
     request_limit(makar)
     token_limit(makar)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the OpenAI routes answer: whole and streamed, alone and among others, with every option.
+"""The OpenAI routes: answers whole and streamed, alone and beside other requests, with every option.
 
 usage: openai_api.py MAKAR
 """
@@ -168,7 +168,7 @@ def check_conversations(s):
 
 
 def check_counters(s):
-    """Tokens are counted as they come, and of those who leave, too."""
+    """Tokens are counted as they are generated, also those of clients that disconnect."""
     names = ("prompt_tokens_total", "generation_tokens_total")
     before = [metric(s, n) for n in names]
     body = json.dumps({"prompt": "x" * 50, "max_tokens": 1900, "stream": True, "logit_bias": {"256": -1000}})
@@ -195,7 +195,7 @@ def main():
         for test in (check_basics, check_chat, check_sampling, check_completions, check_formats, check_conversations,
                      check_counters):
             test(s)
-        check(quiet(s), "nobody is left inside")
+        check(quiet(s), "no request is left")
         check(all("status" in line and "id" in line for line in s.lines()), "the log has a line a request")
         check(s.stop() == 0, "SIGTERM ends it well")
     print("FAILED" if failures else "ok", len(failures))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Anthropic's and Ollama's routes, tokens, vectors and scores.
+"""The routes of Anthropic and Ollama; tokens, embeddings and scores.
 
 usage: other_dialects.py MAKAR
 """
@@ -132,7 +132,7 @@ def main():
     with Server(sys.argv[1], "-t", "1") as s:
         for test in (check_anthropic, check_ollama, check_reading):
             test(s)
-        check(quiet(s), "nobody is left inside")
+        check(quiet(s), "no request is left")
         check(s.stop() == 0, "SIGTERM ends it well")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0

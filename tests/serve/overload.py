@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Requests that cost much: while they are processed, others' /tokenize is answered within 0.5 s and no stream pauses for 1 s.
+"""Expensive requests: while they are processed, /tokenize of other clients is answered within 0.5 s and no stream pauses for
+1 s. To both limits the delays of this machine are added: what the same requests take without the attack, and what a
+sleeping thread measures during it.
 
-usage: overload.py MAKAR [CASE...]      MAKAR_SLOW=1: longer windows, no second chances
+usage: overload.py MAKAR [CASE...]      MAKAR_SLOW=1: the full sizes, one trial
 """
 import array
 import json
@@ -18,16 +20,16 @@ import time
 
 import attacks
 from attacks import CHAT, NO_END, TEXT, USER
-from serving import PATIENCE, TEMPLATE, Server, byte_tokenizer, check, failures, metric
+from serving import PATIENCE, TEMPLATE, Server, Stalls, byte_tokenizer, check, failures, metric, processor_seconds, quiet, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
-TOKENIZE, GAP = 0.5 * PATIENCE, 1.0 * PATIENCE  # seconds
-COPIES = 4 if SLOW else 2  # of each request at once: as many as there are long workers for one caller
-TRIALS = 1 if SLOW else 3  # other work on the machine may spoil one; a server that stalls fails all
+TOKENIZE, GAP = 0.5, 1.0  # seconds
+COPIES = 4 if SLOW else 2  # of each request at once: as many as one caller may occupy long workers
+TRIALS = 1 if SLOW else 4  # a server that stalls fails all of them
 
 
 def make_slow_model(folder, positions=9000):
-    """A llama of random weights that takes milliseconds a row: large enough for a long prompt to stall a stream."""
+    """A llama with random weights that takes milliseconds per row: large enough for a long prompt to stall a stream."""
     folder.mkdir(parents=True)
     width, inner, layers, heads, vocab = 320, 1024, 8, 8, 320
     config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": width, "intermediate_size": inner,
@@ -35,7 +37,7 @@ def make_slow_model(folder, positions=9000):
               "vocab_size": vocab, "max_position_embeddings": positions, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
               "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 256, "torch_dtype": "float32"}
     chance = random.Random(7)
-    noise = array.array("f", (chance.gauss(0, 0.05) for _ in range(4099))).tobytes()  # a prime: rows differ
+    noise = array.array("f", (chance.gauss(0, 0.05) for _ in range(4099))).tobytes()  # a prime number, so that rows differ
     shapes = {"model.embed_tokens.weight": (vocab, width), "model.norm.weight": (width,), "lm_head.weight": (vocab, width)}
     for i in range(layers):
         block = f"model.layers.{i}."
@@ -63,10 +65,10 @@ def request_bytes(path, body):
 
 
 def post_all(s, requests, read=True, hold=0.0):
-    """Sends all at once, each from a client of its own; waits for the beginnings of their answers, or for `hold` seconds."""
+    """Sends all requests at once, each on its own connection; waits for the first bytes of each answer, or for `hold` seconds."""
     def one(data):
         try:
-            with socket.create_connection((s.host, s.port), timeout=60 * PATIENCE) as link:
+            with socket.create_connection((s.host, s.port), timeout=300 * PATIENCE) as link:
                 if not read:
                     link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024)
                 link.sendall(data)
@@ -77,7 +79,7 @@ def post_all(s, requests, read=True, hold=0.0):
                 else:
                     time.sleep(hold)
         except OSError:
-            pass  # refused, or cut when the window ends
+            pass  # refused, or closed by the server
     threads = [threading.Thread(target=one, args=(data,), daemon=True) for data in requests]
     for t in threads:
         t.start()
@@ -86,7 +88,7 @@ def post_all(s, requests, read=True, hold=0.0):
 
 
 class Others:
-    """What well-behaved clients see meanwhile: the longest /tokenize, and the longest pause between tokens of a stream."""
+    """Well-behaved clients: the longest time of /tokenize, and the longest pause between tokens of a stream."""
 
     def __init__(self, s, stream=True):
         self.s, self.stop = s, threading.Event()
@@ -97,20 +99,24 @@ class Others:
     def __enter__(self):
         for t in self.threads:
             t.start()
-        end = time.monotonic() + 20 * PATIENCE
-        while len(self.threads) > 1 and self.tokens < 3 and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_until(lambda: len(self.threads) == 1 or self.tokens >= 3)
         self.tokenize = self.gap = 0.0
         time.sleep(0.7)
-        # What the machine's other work costs them without any attack is allowed on top.
-        self.noise = self.tokenize, self.gap
+        self.before = self.tokenize, self.gap  # without the attack
         self.tokenize = self.gap = 0.0
+        self.stalls = Stalls().__enter__()
         return self
 
     def __exit__(self, *_):
         self.stop.set()
         for t in self.threads:
             t.join()
+        self.stalls.__exit__()
+
+    def excess(self):
+        """How much the two times exceed their limits; negative: within."""
+        return (self.tokenize - self.stalls.allowed(TOKENIZE) - 2 * self.before[0],
+                self.gap - self.stalls.allowed(GAP) - 2 * self.before[1])
 
     def ask(self):
         while not self.stop.is_set():
@@ -123,7 +129,7 @@ class Others:
     def listen(self):
         while not self.stop.is_set():
             body = request_bytes(TEXT, {"prompt": "a", "max_tokens": 1500, "temperature": 0, "stream": True, **NO_END})
-            with socket.create_connection((self.s.host, self.s.port), timeout=120 * PATIENCE) as link:
+            with socket.create_connection((self.s.host, self.s.port), timeout=300 * PATIENCE) as link:
                 link.sendall(body)
                 last, seen = time.monotonic(), b""
                 while not self.stop.is_set():
@@ -136,26 +142,23 @@ class Others:
                         break
 
 
-def survives(s, what, attack, stream=True, quiet_after=60):
-    """The attack, in a process of its own, again where another's work may have spoiled the figures."""
-    tokenize = gap = float("inf")
+def survives(s, what, attack, stream=True):
+    """Runs the attack in another process, again if the limits were exceeded: other load of the machine may be the cause."""
+    worst = []
     for trial in range(TRIALS):
         with Others(s, stream) as others:
             with attacks.elsewhere(attack) as process:
-                process.join(60 * PATIENCE)
+                process.join(600 * PATIENCE)
             time.sleep(0.2)
+        worst.append(others.excess())
         print(f"{what}: /tokenize within {others.tokenize:.2f} s" + (f", streams paused {others.gap:.2f} s" if stream else "") +
-              f" ({others.noise[0]:.2f} and {others.noise[1]:.2f} s before)", flush=True)
-        tokenize, gap = min(tokenize, others.tokenize - 2 * others.noise[0]), min(gap, others.gap - 2 * others.noise[1])
-        if tokenize < TOKENIZE and gap < GAP:
+              f" ({others.before[0]:.2f} and {others.before[1]:.2f} s before, the machine stalled {others.stalls.longest:.2f} s)", flush=True)
+        if max(worst[-1]) < 0:
             break
-    check(tokenize < TOKENIZE, f"{what}: /tokenize took {tokenize:.2f} s")
-    check(gap < GAP, f"{what}: a stream paused for {gap:.2f} s")
-    check(s.process.poll() is None, f"{what}: the server is there")
-    end = time.monotonic() + quiet_after * PATIENCE
-    while metric(s, "num_requests_inside") and time.monotonic() < end:
-        time.sleep(0.02)
-    check(metric(s, "num_requests_inside") == 0, f"{what}: {metric(s, 'num_requests_inside')} requests are still inside")
+    for name, values in zip(("/tokenize", "a pause of a stream"), zip(*worst)):
+        check(min(values) < 0, f"{what}: {name} took {min(values):.2f} s more than allowed")
+    check(s.process.poll() is None, f"{what}: the server runs")
+    check(quiet(s, 600 * PATIENCE), f"{what}: {metric(s, 'num_requests_inside')} requests are still in the server")
 
 
 def falling(count):
@@ -163,7 +166,7 @@ def falling(count):
 
 
 def grammars(makar):
-    """Grammars and schemas that are large or were quadratic to compile."""
+    """Grammars and schemas that are large, or that take quadratic time in a simple compiler."""
     chain = "root ::= r0\n" + "".join(f"r{i} ::= r{i + 1}\n" for i in range(40000)) + 'r40000 ::= "a"\n'
     properties = {"type": "object", "properties": {f"p{i}": {} for i in range(80000)}}
     merged = {"allOf": [{"properties": {f"a{i}": {}}} for i in range(20000)]}
@@ -181,7 +184,7 @@ def grammars(makar):
 
 
 def patterns(makar):
-    """60 regular expressions of 1,900 alternatives; and short ones that stand for large automata."""
+    """60 regular expressions of 1,900 alternatives, and short expressions that describe large automata."""
     chance = random.Random(1)
     def alternatives(i):
         return "|".join("".join(chance.choice("abcdefghij") for _ in range(5)) + str(i) for _ in range(1900))
@@ -204,38 +207,35 @@ def texts(makar):
 
 
 def deaf(makar):
-    """120 clients that ask for long answers and read none of them."""
+    """120 clients that request long answers and do not read them."""
     data = request_bytes("/tokenize", {"content": "a b c " * 50000})
     with Server(makar, "-t", "2", "--client-time", "2") as s:
         survives(s, "120 clients that do not read", lambda: post_all(s, [data] * 120, read=False, hold=2.0))
 
 
 def leaving(makar):
-    """Work ends when its client leaves: nothing of it is left soon after."""
+    """Work ends when its client disconnects: the server spends little processor time on it afterwards."""
     blanks = request_bytes("/tokenize", {"content": "é " * 2_000_000})
     schema = request_bytes(CHAT, {"messages": USER, "response_format": {"type": "json_schema", "json_schema": {
         "name": "n", "schema": {"allOf": [{"properties": {f"a{i}": {}}} for i in range(20000)]}}}})
     with Server(makar, "-t", "2") as s:
         links = []
         for data in [blanks, schema] * 20:
-            link = socket.create_connection((s.host, s.port), timeout=60)
+            link = socket.create_connection((s.host, s.port), timeout=300 * PATIENCE)
             link.sendall(data)
             links.append(link)
-        end = time.monotonic() + 20 * PATIENCE
-        while metric(s, "num_requests_inside") == 0 and time.monotonic() < end:
-            time.sleep(0.01)
+        wait_until(lambda: metric(s, "num_requests_inside") > 0)
         for link in links:
             link.close()
-        start = time.monotonic()
-        while metric(s, "num_requests_inside") and time.monotonic() < start + 30 * PATIENCE:
-            time.sleep(0.02)
-        took = time.monotonic() - start
-        print(f"leaving: nobody was inside {took:.2f} s after 40 clients left", flush=True)
-        check(took < 5 * PATIENCE, f"work for clients that left took {took:.1f} s more")
+        before = processor_seconds(s.process.pid)
+        check(quiet(s), "the requests of clients that disconnected end")
+        used = processor_seconds(s.process.pid) - before
+        print(f"leaving: {used:.2f} s of processor time after 40 clients disconnected", flush=True)
+        check(used < 5 * PATIENCE, f"work for clients that disconnected took {used:.1f} s more of processor time")
 
 
 def engine(makar):
-    """Long prompts, texts to embed and to score, and looks inside, beside a stream of the same model."""
+    """Long prompts, long texts to embed and to score, and looks inside, beside a stream of the same model."""
     with tempfile.TemporaryDirectory() as folder:
         model = make_slow_model(pathlib.Path(folder) / "slow")
         with Server(makar, "-t", "2", "-np", "16", model=model) as s:
@@ -246,16 +246,18 @@ def engine(makar):
             survives(s, f"two prompts of {count} tokens", lambda: post_all(s, [request_bytes(TEXT, {"prompt": mark + long, "max_tokens": 2}) for mark in "xy"]))
             survives(s, f"an embedding of {count} tokens", lambda: post_all(s, [request_bytes("/v1/embeddings", {"input": "z" + long})]))
             survives(s, f"a score of {count} tokens", lambda: post_all(s, [request_bytes("/score", {"prompt": "w", "completion": long})]))
+            echo = {"prompt": "v" + long, "echo": True, "logprobs": 3, "max_tokens": 1}
+            survives(s, f"an echo of {count} tokens with log-probabilities", lambda: post_all(s, [request_bytes(TEXT, echo)]))
             def look(i):
                 return {"prompt": str(i) + long[:400 if SLOW else 250], "what": ["next", "probabilities", "attention"], "top": 10, "layers": [0]}
             status, body = s.post("/makar/look", look(0))
             check(status == 200 and body["attention"]["rows"] > 200, f"a look inside: {status} {str(body)[:200]}")
             looks = [request_bytes("/makar/look", look(i)) for i in range(1, 101 if SLOW else 7)]
-            survives(s, f"{len(looks)} looks inside", lambda: post_all(s, looks), quiet_after=240)
+            survives(s, f"{len(looks)} looks inside", lambda: post_all(s, looks))
 
 
 def templates(makar):
-    """A chat template whose macros and expressions recurse: an error for each request, and no crash."""
+    """A chat template whose macros and expressions recurse: each request gets an error, and the server continues."""
     with tempfile.TemporaryDirectory() as folder:
         hostile = pathlib.Path(folder) / "hostile.jinja"
         hostile.write_text("{% macro m() %}{{ m()" + "+''" * 290 + " }}{% endmacro %}{{ m() }}")
@@ -263,7 +265,7 @@ def templates(makar):
             for _ in range(3):
                 status, body = s.post(CHAT, {"messages": USER, "max_tokens": 1})
                 check(status == 400 and "stack" in body["error"]["message"], f"a template that recurses: {status} {str(body)[:200]}")
-            check(s.post(TEXT, {"prompt": "a", "max_tokens": 1})[0] == 200, "others are served")
+            check(s.post(TEXT, {"prompt": "a", "max_tokens": 1})[0] == 200, "other requests are answered")
 
 
 CASES = {f.__name__: f for f in (grammars, patterns, texts, deaf, leaving, engine, templates)}

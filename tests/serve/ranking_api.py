@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Encoders and classifiers behind HTTP: moderations, ranks of documents, vectors, and what they refuse.
+"""Encoders and classifiers over HTTP: moderations, reranking, embeddings, and requests that they refuse.
 
 usage: ranking_api.py MAKAR ASSETS        (ASSETS: MAKAR_ASSETS, or the folder given; parts that need it are left out
 without it)
@@ -22,7 +22,7 @@ TEXTS = ["Hello there.", "Something else entirely.", "hello"]
 
 
 def golden(name, root, **changes):
-    """A model of the golden fixtures with a tokenizer of bytes: its vocabulary has room for them or ids are folded."""
+    """A model of the golden fixtures with a tokenizer of bytes; if the vocabulary is smaller, ids are taken modulo its size."""
     folder = root / name
     shutil.copytree(MODELS / name, folder)
     config = json.loads((folder / "config.json").read_text())
@@ -37,7 +37,7 @@ def golden(name, root, **changes):
 
 
 def welcome(makar, model):
-    """The curl line that the server prints, run: -> (route, status of its answer)"""
+    """Runs the curl command that the server prints -> (route, status)."""
     with Server(makar, "-t", "1", model=model) as s:
         text = "".join(s.process.stdout.readline() for _ in range(3))
         route, body = re.search(r"curl http://[^/]+(\S+) -d '(.*)'", text).groups()
@@ -86,7 +86,7 @@ def check_classifier(makar, root):
 
 
 def check_chosen(makar, root):
-    """Moderations that name no model: the one that classifies, loaded for them; an error where there is none."""
+    """Moderations without a model name use the classifier, which is loaded for them; without a classifier they are an error."""
     chat = make_model(root / "chat")
     classifier, rank = root / "bert-sequence-classification", golden("llama-reward", root)
     with Server(makar, "-t", "1", "--add-model", str(rank), "--add-model", str(classifier), model=chat) as s:
@@ -150,7 +150,7 @@ def check_pairs(makar, root):
 
 
 def check_recorded(makar, root, assets):
-    """The toxicity classifier says what was recorded with it."""
+    """The toxicity classifier gives the recorded scores."""
     weights = pathlib.Path(assets) / "weights/bert-tiny-toxicity"
     if not weights.is_dir():
         print("no weights at", weights)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What /v1/responses answers: whole and streamed, tools and schemas, conversations that are kept.
+"""/v1/responses: answers whole and streamed, tools and schemas, stored conversations.
 
 usage: responses_api.py MAKAR
 """
@@ -21,7 +21,7 @@ def said(response):
 
 
 def stream(s, body):
-    """-> events, checked for what holds of every stream"""
+    """The events of a stream, after checks that hold for every stream."""
     _, headers, text = s.request("POST", PATH, dict(body, stream=True))
     check(headers["content-type"] == "text/event-stream", "stream type")
     events = []
@@ -36,7 +36,7 @@ def stream(s, body):
 
 
 def alike(a, b):
-    """The same answer, whatever its ids and times are."""
+    """An answer without its ids and times."""
     drop = ("id", "created_at", "call_id", "cached_tokens")
     plain = lambda v: ({k: plain(x) for k, x in v.items() if k not in drop} if isinstance(v, dict)  # noqa: E731
                        else [plain(x) for x in v] if isinstance(v, list) else v)

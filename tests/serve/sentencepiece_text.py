@@ -16,7 +16,7 @@ MAKAR = sys.argv[1]
 
 
 def letters_tokenizer():
-    """As Llama 2's: <s> first, a space is U+2581 and the first one is dropped in decoding; a token is a letter."""
+    """Like that of Llama 2: <s> first, spaces are U+2581, the first space is dropped in decoding; each token is one letter."""
     vocab = {"<unk>": 0, "<s>": 1, "</s>": 2}
     for code in [0x2581, *range(0x21, 0x7F)]:
         vocab[chr(code)] = len(vocab)

@@ -92,17 +92,43 @@ TEST(ServeApi, WritesInvalidUtf8AsValidJson) {
   EXPECT_EQ((*reply)["usage"]["total_tokens"], 5);
 }
 
-TEST(Gate, AdmitsUpToItsLimit) {
+TEST(Gate, AdmitsOneCallerUpToItsPlaces) {
+  for (int64_t places = 1; places < 40; ++places) {
+    Gate gate(places);
+    std::vector<Gate::Ticket> held;
+    while (auto ticket = gate.enter("a")) held.push_back(std::move(ticket));
+    EXPECT_EQ(gate.inside("a"), places);
+    EXPECT_FALSE(gate.admits("a"));
+    held.pop_back();
+    EXPECT_EQ(gate.inside(), places - 1);
+    EXPECT_TRUE(gate.admits("a"));
+  }
   Gate gate(2);
-  auto a = gate.enter(), b = gate.enter();
-  EXPECT_TRUE(a && b && gate.full());
-  EXPECT_FALSE(gate.enter());
-  EXPECT_EQ(gate.inside(), 2);
-  a = Gate::Ticket();
-  EXPECT_EQ(gate.inside(), 1);
-  const Gate::Ticket moved = std::move(b);
-  EXPECT_EQ(gate.inside(), 1);
-  EXPECT_TRUE(gate.enter());
+  auto a = gate.enter("a");
+  const Gate::Ticket moved = std::move(a);
+  EXPECT_EQ(gate.inside("a"), 1);
+}
+
+TEST(Gate, KeepsPlacesForOtherCallers) {
+  Gate gate(100);
+  std::map<std::string, std::vector<Gate::Ticket>> held;
+  const auto fill = [&](const std::string& caller) {
+    while (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
+    return gate.inside(caller);
+  };
+  EXPECT_EQ(fill("a"), 100);
+  EXPECT_EQ(fill("b"), 20);
+  held["a"].clear();
+  EXPECT_EQ(fill("b"), 100);
+  held.clear();
+  EXPECT_EQ(gate.inside(), 0);
+  // Callers that ask in turns get equal parts, and the next caller still finds a place.
+  for (int i = 0; i < 200; ++i)
+    for (const char* caller : {"a", "b", "c"})
+      if (auto ticket = gate.enter(caller)) held[caller].push_back(std::move(ticket));
+  for (const char* caller : {"a", "b", "c"})
+    EXPECT_NEAR(static_cast<double>(gate.inside(caller)), 38.5, 1) << caller;
+  EXPECT_TRUE(gate.admits("d"));
 }
 
 TEST(Workers, RunPostedItems) {
@@ -148,12 +174,12 @@ TEST(Workers, ShortWorkDoesNotWaitForLongWork) {
   };
   for (int i = 0; i < 50; ++i) workers.post({hold, "a", 1 << 20, true});
   for (int i = 0; i < 10; ++i) workers.post({[&] { ++done; }, "a", 10});
-  for (int i = 0; i < 5000 && done < 10; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 60000 && done < 10; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(done, 10) << "short work waits behind long work";
   // One of the two long threads is reserved for other callers.
   std::atomic<bool> other{false};
   workers.post({[&] { other = true; }, "b", 1 << 20, true});
-  for (int i = 0; i < 5000 && !other; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int i = 0; i < 60000 && !other; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(other) << "one caller holds all threads";
   let_go = true;
 }

@@ -1,4 +1,4 @@
-"""A server on loopback with a tiny random model, and ways to talk to it; shared by the tests beside this file."""
+"""A server on loopback with a tiny random model, clients for it, and measurements of time; shared by the tests in this folder."""
 import http.client
 import json
 import os
@@ -10,12 +10,13 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "cli"))
 from checks import check, failures  # noqa: E402,F401
 
-# A program that watches itself takes so many times as long: its tests wait longer, and ask for nothing less.
+# How many times as long a program takes under a sanitizer. Tests wait longer for it; they check the same things.
 PATIENCE = 10 if "thread" in os.environ.get("MAKAR_SANITIZE", "") else 4 if os.environ.get("MAKAR_SANITIZE") else 1
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden/models/llama"
 SPECIAL = ["<|end|>", "<|user|>", "<|assistant|>"]
@@ -25,7 +26,7 @@ TEMPLATE = ("{% if tools %}{{ tools | tojson }}{% endif %}{% for m in messages %
 
 
 def byte_tokenizer():
-    """Each byte a token, as GPT-2 spells them; three control tokens follow."""
+    """One token per byte, spelled as in GPT-2, and three control tokens."""
     vocab, free = {}, 256
     for b in range(256):
         shown = 33 <= b <= 126 or 0xA1 <= b <= 0xAC or b >= 0xAE
@@ -38,7 +39,7 @@ def byte_tokenizer():
 
 
 def make_model(folder, positions=2048, golden=GOLDEN):
-    """The golden llama (or another) with a tokenizer of bytes and a chat template."""
+    """The golden llama (or another model) with a tokenizer of bytes and a chat template."""
     folder.mkdir()
     config = json.loads((golden / "config.json").read_text())
     config.update(max_position_embeddings=positions, eos_token_id=256)
@@ -57,7 +58,7 @@ class Server:
         self.log = open(root / "log", "w+")
         if "--store" not in flags:
             flags = ("--store", "none", *flags)
-        # Files of clients go nowhere near those of the user.
+        # Not the data folder of the user who runs the tests.
         self.process = subprocess.Popen([makar, "serve", "-m", str(self.model), "--port", "0", "--log", *flags],
                                         stdout=subprocess.PIPE, stderr=self.log, text=True,
                                         env=dict(os.environ, XDG_DATA_HOME=str(root / "data")))
@@ -88,7 +89,7 @@ class Server:
             return self.process.wait()
 
     def lines(self):
-        """The log; a line is written shortly after its answer."""
+        """The lines of the log. A line is written shortly after the answer."""
         text = None
         while text != (text := pathlib.Path(self.log.name).read_text()):
             time.sleep(0.2)
@@ -113,13 +114,13 @@ class Server:
         return status, json.loads(text)
 
     def stream(self, path, body, **more):
-        """The events of a stream, as JSON; the last is what ended it."""
+        """The events of a stream as JSON, with the last one, "[DONE]"."""
         _, headers, text = self.request("POST", path, dict(body, stream=True), **more)
         events = [e[6:] for e in text.split("\n\n") if e.startswith("data: ")]
         return headers, [json.loads(e) if e != "[DONE]" else e for e in events]
 
     def raw(self, data, timeout=20 * PATIENCE, half_close=False):
-        """Bytes as they are; what comes back until the server closes or is silent."""
+        """Sends bytes unchanged; returns what the server sends until it closes the connection or the timeout is over."""
         out = b""
         with socket.create_connection((self.host, self.port), timeout=timeout) as link:
             try:
@@ -136,12 +137,50 @@ class Server:
         return out
 
 
-def quiet(server, seconds=10 * PATIENCE):
-    """Whether nobody is inside any more; an answer may be read before its place is given back."""
+def wait_until(what, seconds=120 * PATIENCE, pause=0.01):
+    """Waits until what() is true; returns its last value. The limit only bounds a failing test: it is no measurement."""
     end = time.monotonic() + seconds
-    while metric(server, "num_requests_inside") and time.monotonic() < end:
-        time.sleep(0.01)
-    return metric(server, "num_requests_inside") == 0
+    while not (found := what()) and time.monotonic() < end:
+        time.sleep(pause)
+    return found
+
+
+def quiet(server, seconds=120 * PATIENCE):
+    """Waits until no request is in the server: an answer may be read before its place is free."""
+    return wait_until(lambda: metric(server, "num_requests_inside") == 0, seconds)
+
+
+def processor_seconds(pid):
+    """Processor time of a process: unlike its duration, it does not depend on other load of the machine."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class Stalls:
+    """While the block runs, a thread of the test sleeps for 5 ms at a time: `longest` is the longest delay that this machine,
+    or the test's own process, added to it. A client that measures the server has at least such delays too, so limits of
+    time allow three of them: `allowed(seconds)`. A server that makes its clients wait does not delay this thread."""
+
+    def __init__(self):
+        self.longest, self.over = 0.0, threading.Event()
+        self.thread = threading.Thread(target=self.measure, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def measure(self):
+        while not self.over.is_set():
+            start = time.monotonic()
+            time.sleep(0.005)
+            self.longest = max(self.longest, time.monotonic() - start - 0.005)
+
+    def allowed(self, seconds):
+        return seconds * PATIENCE + 3 * self.longest
 
 
 def metric(server, name):

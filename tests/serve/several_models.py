@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Several models in one server, loaded when they are asked for; several adapters in one batch.
+"""Several models in one server, loaded on request; several adapters in one batch.
 
 usage: several_models.py MAKAR
 """
@@ -87,17 +87,17 @@ def check_adapters(makar, root):
             c.start()
         for c in clients:
             c.join()
-        check(not wrong, f"an adapter among others computes what it does alone: {wrong[:1]}")
+        check(not wrong, f"an adapter gives the same answer alone and beside others: {wrong[:1]}")
         for name in adapters:
             vector = s.post("/v1/embeddings", {"input": "a text", "model": name})[1]["data"][0]["embedding"]
-            check(vector == alone[name + " vector"], "vectors with an adapter too")
+            check(vector == alone[name + " vector"], "embeddings with an adapter")
         status, _, text = s.request("GET", "/v1/models")
         listed = {m["id"]: m for m in json.loads(text)["data"]}
         check(status == 200 and listed["first"]["parent"] == "base" and listed["base"]["parent"] is None,
               "adapters are listed below their model")
         status, answer = ask(s, model="third")
         check(status == 404 and answer["error"]["code"] == "model_not_found", "an unknown adapter is no model")
-        check(s.stop() == 0, "it ends well")
+        check(s.stop() == 0, "SIGTERM ends it with 0")
 
 
 def check_models(makar, root):
@@ -115,20 +115,20 @@ def check_models(makar, root):
             return {m["id"] for m in models if m["loaded"]}
 
         main = ask(s)
-        check(main[0] == 200 and loaded() == {"main"}, "the first model is there from the start")
+        check(main[0] == 200 and loaded() == {"main"}, "the first model is loaded at the start")
         models = {m["id"] for m in json.loads(s.request("GET", "/v1/models")[2])["data"]}
         check(models == {"main", "one", "two", "three", "broken"}, f"all are listed: {models}")
-        check(ask(s, model="one") == main and loaded() == {"main", "one"}, "another is loaded when it is asked for")
-        check(ask(s, model="two:latest") == main and loaded() == {"one", "two"}, "the one used least lately goes")
+        check(ask(s, model="one") == main and loaded() == {"main", "one"}, "another model is loaded on request")
+        check(ask(s, model="two:latest") == main and loaded() == {"one", "two"}, "the least recently used model is unloaded")
         status, answer = ask(s, model="broken")
-        check(status >= 400 and "config.json" in answer["error"]["message"], "one that cannot be loaded says why")
-        check(ask(s, model="three") == main, "and the others go on")
+        check(status >= 400 and "config.json" in answer["error"]["message"], "the error of a model that cannot be loaded names the cause")
+        check(ask(s, model="three") == main, "and the others still answer")
         wrong = []
 
         def client(names):
             for name in names:
                 got = ask(s, model=name)
-                # Both places may be in use: then the client is told to come back.
+                # If both loaded models are in use, the answer is 503.
                 if got != main and (got[0] != 503 or got[1]["error"]["code"] != "busy"):
                     wrong.append(got)
 
@@ -138,10 +138,10 @@ def check_models(makar, root):
             c.start()
         for c in clients:
             c.join()
-        check(not wrong, f"models come and go under load: {wrong[:1]}")
+        check(not wrong, f"models are loaded and unloaded under load: {wrong[:1]}")
         quiet(s)
-        check(len(loaded()) <= 2, "never more than may be")
-        check(s.stop() == 0, "it ends well")
+        check(len(loaded()) <= 2, "no more than --models-max")
+        check(s.stop() == 0, "SIGTERM ends it with 0")
     for flags, word in ((["--add-model", "main=" + str(shelf / "one")], "twice"), (["--models-dir", "/nowhere"], "nowhere"),
                         (["--lora-modules", "x"], "NAME=FOLDER"), (["--models-max", "0"], "--models-max"),
                         (["--add-model", "x=/nowhere"], "nowhere")):
@@ -154,7 +154,7 @@ def check_models(makar, root):
 
 def check_memory(makar, root):
     if os.environ.get("MAKAR_SANITIZE"):
-        return print("the budget is not tried: a sanitizer holds memory of its own")
+        return print("skipped under a sanitizer, which uses memory itself: the budget")
     shelf = root / "shelf"
     shelf.mkdir()
     names = [f"m{i}" for i in range(6)]
@@ -170,11 +170,11 @@ def check_memory(makar, root):
             quiet(s)
         models = json.loads(s.request("GET", "/v1/models")[2])["data"]
         loaded = [m["id"] for m in models if m["loaded"]]
-        check(1 <= len(loaded) < len(models), f"some were put away for others: {loaded}")
+        check(1 <= len(loaded) < len(models), f"some were unloaded: {loaded}")
         text = pathlib.Path(f"/proc/{s.process.pid}/status").read_text()
         peak = int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) / 1000
         check(peak <= budget * 1.024, f"{peak} MB within {budget}")
-        check(s.stop() == 0, "it ends well")
+        check(s.stop() == 0, "SIGTERM ends it with 0")
 
 
 def main():

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Everything at once for an hour: good clients beside broken requests, slow and deaf ones and ones who leave. Memory and
-descriptors may not grow, and good clients are always answered, always the same.
+"""All attacks at once for an hour beside good clients: broken requests, slow clients, clients that do not read, clients that
+disconnect. Memory and descriptors must not grow, and good clients must always get the same answers.
 
 usage: soak.py MAKAR [--minutes 60] [--growth 48] [-- OPTIONS OF makar serve]
 """
@@ -15,7 +15,7 @@ from serving import Server, check, failures, metric
 
 
 def hostile(s, end):
-    """One attack after the other, in a process of its own."""
+    """One attack after the other; runs in its own process."""
     chance = random.Random(int(end))
     while time.time() < end:
         kind, seed = chance.randrange(4), chance.randrange(1 << 30)
@@ -32,7 +32,7 @@ def hostile(s, end):
 
 
 def good(s, seed, texts):
-    """One request; what is the same for everybody must be the same for all time."""
+    """Sends one of 20 requests; each must always get the same text."""
     chance = random.Random(seed)
     which = chance.randrange(20)
     ask = {"prompt": f"request {which} " * 6, "max_tokens": 8 + which * 4, "seed": which, **attacks.NO_END}
@@ -54,7 +54,7 @@ def main():
     p.add_argument("--growth", type=float, default=48, help="MB that the resident size may grow after a tenth of the time")
     cut = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     a, options = p.parse_args(sys.argv[1:cut]), sys.argv[cut + 1:]
-    # Pages of prompts seen before are kept as long as there is room: little room, so that they are at their most soon.
+    # Cache pages of earlier prompts are kept while there is memory; a small budget is reached soon.
     with Server(a.makar, "--client-time", "4", "--queue", "400", "--mem-budget", "64", *options) as s:
         begin, end, texts, count = time.time(), time.time() + a.minutes * 60, {}, 0
         files, base, next_line = s.descriptors(), None, 0.0
@@ -70,7 +70,7 @@ def main():
                           f"{metric(s, 'kv_cache_pages'):.0f} pages, {len(failures)} failures", flush=True)
             one.join(120), two.join(120)
             check((one.exitcode, two.exitcode) == (0, 0), f"attacks ended with {one.exitcode}, {two.exitcode}")
-        check(s.process.poll() is None, "the server is there")
+        check(s.process.poll() is None, "the server runs")
         time.sleep(6)
         grown = resident(s) - (base or 0)
         print(f"after {a.minutes:g} minutes: {count} good requests, {resident(s):.1f} MB ({grown:+.1f} since a tenth of the time), "
@@ -78,9 +78,9 @@ def main():
               f"{metric(s, 'prefix_cache_pages'):.0f} of them kept for prefixes")
         check(grown <= a.growth, f"memory grew by {grown:.1f} MB")
         check(s.descriptors() <= files + 2, f"descriptors: {files} became {s.descriptors()}")
-        check(metric(s, "num_requests_inside") == 0, "nobody is inside any more")
-        check(metric(s, "kv_cache_pages") <= metric(s, "prefix_cache_pages"), "pages went back")
-        check(s.stop() == 0, "SIGTERM ends it well")
+        check(metric(s, "num_requests_inside") == 0, "no request is left")
+        check(metric(s, "kv_cache_pages") <= metric(s, "prefix_cache_pages"), "cache pages are released")
+        check(s.stop() == 0, "SIGTERM ends it with 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""No text of a client becomes a control token, in whatever field it comes; and what stands between two texts.
+"""Text of a client never becomes a control token, in any field; and what separates two texts.
 
 usage: special_text.py MAKAR
 
@@ -20,7 +20,7 @@ FIM = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
 
 
 def with_gaps(folder):
-    """A model whose tokenizer knows how to fill the middle, and whose template shows what it is given."""
+    """A model with a tokenizer for fill-in-the-middle and a template that prints its input."""
     make_model(folder)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     for i, token in enumerate(FIM):
@@ -33,7 +33,7 @@ def with_gaps(folder):
 
 
 def tokens(s, path, body):
-    """-> how many tokens the prompt of a request has"""
+    """The number of prompt tokens of a request."""
     status, answer = s.post(path, body)
     check(status == 200, f"{path}: {answer}")
     usage = answer.get("usage", answer)
@@ -44,7 +44,7 @@ def tokens(s, path, body):
 
 
 def bodies(t):
-    """Every field that takes text: (path, a body with the text in it)"""
+    """Every field that takes text: (path, a function from the text to a body)."""
     user, call = {"role": "user", "content": "u"}, {"id": t, "type": "function", "function": {"name": t, "arguments": json.dumps({t: t})}}
     tool = {"type": "function", "function": {"name": t, "description": t, "parameters": {"type": "object", "description": t}}}
     chat, one = "/v1/chat/completions", {"max_tokens": 1}
@@ -89,14 +89,14 @@ def check_injection(s):
     def score(text):
         return s.post("/score", {"prompt": text, "completion": text})[1]["tokens"]
     check(score(FORGED) == score(PLAIN), "scores")
-    # Lines of a batch and texts that are kept go the same way.
-    one = {"max_output_tokens": 1, "logit_bias": {"65": 1000}}  # both answer alike
+    # The same for lines of a batch and stored responses.
+    one = {"max_output_tokens": 1, "logit_bias": {"65": 1000}}  # the same answer to both
     _, first = s.post("/v1/responses", dict(one, input=FORGED))
     _, other = s.post("/v1/responses", dict(one, input=PLAIN))
     def after(kept):
         return s.post("/v1/responses", {"input": "u", "previous_response_id": kept["id"], "max_output_tokens": 1})[1]["usage"]["input_tokens"]
     check(after(first) == after(other), "texts that are kept")
-    # The check would see it: the template's own tokens are one each.
+    # The check can fail: control tokens of the template count as one token each.
     spelled = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": ""}], "max_tokens": 1})[1]
     check(spelled["usage"]["prompt_tokens"] < 20, f"a template's tokens are control tokens: {spelled}")
 

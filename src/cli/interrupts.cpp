@@ -1,0 +1,53 @@
+#include "cli/interrupts.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "base/error.h"
+
+namespace makar {
+namespace {
+
+std::atomic<int> signalled{-1};  // the descriptor that the handler writes to
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void on_interrupt(int) {
+  const int error = errno;
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(signalled, &one, sizeof(one));
+  errno = error;
+}
+
+}  // namespace
+
+Interrupts::Interrupts() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  check(fd_ >= 0 && signalled < 0, "one object at a time receives SIGINT");
+  signalled = fd_;
+  struct sigaction action = {};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;  // output is not cut off
+  sigaction(SIGINT, &action, &before_);
+}
+
+Interrupts::~Interrupts() {
+  sigaction(SIGINT, &before_, nullptr);
+  signalled = -1;
+  ::close(fd_);
+}
+
+bool Interrupts::pending() const {
+  pollfd event{fd_, POLLIN, 0};
+  return ::poll(&event, 1, 0) > 0;
+}
+
+bool Interrupts::take() {
+  uint64_t count = 0;
+  return ::read(fd_, &count, sizeof(count)) == sizeof(count);
+}
+
+}  // namespace makar

@@ -1,0 +1,57 @@
+// The order of jobs of the same priority: callers (salts) take turns. Each job of a caller comes one turn
+// after the caller's last one. A caller without waiting jobs starts at the turn that is next, and within a
+// turn callers without a running job come first. So a caller with many waiting jobs delays another one by at
+// most the end of a running job. With one caller the order is that of arrival.
+#pragma once
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "infer/job.h"
+
+namespace makar {
+
+class TurnOrder {
+ public:
+  using Jobs = std::vector<std::shared_ptr<Job>>;
+
+  // Sets the turn of a new job; returns its place among the others.
+  Jobs::const_iterator place(const Jobs& jobs, Job& job) {
+    int64_t latest = 0, own = 0;
+    std::optional<int64_t> next;
+    std::set<std::string_view> running;
+    for (const auto& other : jobs) {
+      if (other->priority != job.priority) continue;
+      if (has_place(*other))
+        latest = std::max(latest, other->turn), running.insert(other->salt);
+      else
+        next = std::min(next.value_or(other->turn), other->turn);
+      if (other->salt == job.salt) own = std::max(own, other->turn + 1);
+    }
+    // What was started before the next turn, or while none waited, does not matter any more.
+    std::erase_if(started_, [&](const auto& last) {
+      return last.first.first == job.priority && (!next || last.second < *next);
+    });
+    if (const auto last = started_.find({job.priority, job.salt}); last != started_.end())
+      own = std::max(own, last->second + 1);
+    job.turn = std::max(next.value_or(latest), own);
+    const bool first_in_turn = !running.contains(job.salt);
+    return std::find_if(jobs.begin(), jobs.end(), [&](const auto& other) {
+      if (other->priority != job.priority) return other->priority < job.priority;
+      if (other->turn != job.turn) return other->turn > job.turn;
+      return first_in_turn && !has_place(*other) && running.contains(other->salt);
+    });
+  }
+  void started(const Job& job) { started_[{job.priority, job.salt}] = job.turn; }
+
+ private:
+  std::map<std::pair<int64_t, std::string>, int64_t> started_;  // last turn by priority and caller
+};
+
+}  // namespace makar
