@@ -106,7 +106,7 @@ export async function test(body, { quiet = [] } = {}) {
     await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin });
     const page = await context.newPage();
     page.longestTask = (action) => longestTask(browser, page, action);
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(120_000);
     page.on("request", (r) => check(allowed.some((url) => r.url().startsWith(url)) || /^(data|blob|about):/.test(r.url()), `a request to ${r.url()}`));
     page.on("pageerror", (e) => check(false, `an error in the page: ${e.stack}`));
     page.on("dialog", (d) => (check(false, `a dialog: ${d.message()}`), d.dismiss()));

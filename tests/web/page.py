@@ -95,7 +95,7 @@ def run(makar, name):
             make_model(root / "heads", golden=many_heads(root / "heads-source"))
             flags += ["--add-model", f"heads={root / 'heads'}"]
         with Server(makar, *flags, model=endless_model(root / "tiny")) as s:
-            done = subprocess.run(["node", HERE / f"{name}.mjs", f"http://{s.host}:{s.port}", root / "runs"], timeout=300)
+            done = subprocess.run(["node", HERE / f"{name}.mjs", f"http://{s.host}:{s.port}", root / "runs"], timeout=900)
             code = s.stop()
             if code:
                 print("the server ended with", code)
