@@ -215,8 +215,7 @@ int run_data(const std::vector<std::string>& arguments) {
   constexpr Command kDataCommands[] = {
       {"prepare", "tokenize datasets into shards for training", run_prepare},
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
-      {"world", "generate stories, questions and preferences of a small world; check answers",
-       run_data_world},
+      {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };
   return run_subcommand("data", "Generate datasets, count them and prepare them for training.",
                         "makar data stats books/", kDataCommands, arguments);

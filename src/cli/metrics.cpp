@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
+
 #include "base/nearest.h"
 #include "cli/command.h"
 #include "metrics/fairness.h"
@@ -14,7 +16,8 @@ namespace {
 constexpr const char *kText = "Texts against references (--hyp, --ref)", *kOwn = "Texts alone (--hyp)",
                      *kModel = "With a model (-m)", *kLabels = "Labels (--hyp, --ref)",
                      *kScores = "Probabilities and numbers", *kRetrieval = "Retrieval (--run, --qrels)",
-                     *kPrograms = "Programs", *kFairness = "Fairness (--hyp, --ref, --group)";
+                     *kPrograms = "Comparisons and programs (--hyp)",
+                     *kFairness = "Fairness (--hyp, --ref, --group)";
 constexpr MetricCommand kMetrics[] = {
     {"bleu", "n-grams of words, as sacrebleu", run_text_metric, kText},
     {"chrf", "n-grams of characters, as sacrebleu", run_text_metric, kText},
@@ -54,6 +57,7 @@ constexpr MetricCommand kMetrics[] = {
     {"precision", "relevant share of the list; precision@5", run_ranking_metric, kRetrieval},
     {"recall", "share of the relevant documents found; recall@100", run_ranking_metric, kRetrieval},
     {"hit-rate", "share of queries with a relevant document; hit-rate@1", run_ranking_metric, kRetrieval},
+    {"win-rate", "wins and half of the ties of comparisons", run_win_metric, kPrograms},
     {"pass", "probability that one of k samples passes; pass@10", run_pass_metric, kPrograms},
     {"fairness", "demographic parity, equal opportunity, equalized odds", run_fairness_metric, kFairness},
     {"representation", "how often each group occurs (--group alone)", run_representation_metric, kFairness},
@@ -62,17 +66,58 @@ constexpr MetricCommand kMetrics[] = {
 void list_metrics(std::FILE* out) {
   fmt::print(
       out,
-      "Score texts, labels, rankings and decisions, with a signature and a confidence interval; two systems\n"
-      "(--hyp twice) are compared by paired tests.\n\nusage: makar metrics NAME [options]\n\n");
+      "Score texts, labels, rankings and decisions, with a signature and a confidence\n"
+      "interval; two systems (--hyp twice) are compared by paired tests.\n\n"
+      "usage: makar metrics NAME [options]\n\n");
   std::vector<Command> rows;
   for (const MetricCommand& m : kMetrics) rows.push_back({m.name, m.summary, nullptr, m.group});
   print_commands(out, rows);
   fmt::print(out,
              "\n`makar metrics NAME --help` lists the options of one.\n\n"
-             "example: makar metrics bleu --hyp output.de --ref reference.de --json\n");
+             "example: makar metrics bleu --hyp output.de --ref reference.de\n");
 }
 
-// Other names of a metric: its row in the table.
+// "ROUGE-L", "rouge_l" and "rougel" are rougeL.
+std::string rouge_name(const std::string& name) {
+  std::string letters;
+  for (const char c : name)
+    if (c != '-' && c != '_') letters += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const char* kind : {"rougeL", "rougeLsum", "rougeW", "rougeS", "rougeSU"}) {
+    std::string small = kind;
+    for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    if (letters == small) return kind;
+  }
+  return is_rouge_kind(letters) ? letters : name;
+}
+
+// Names of other programs: the name of the row, and arguments that make it the same.
+struct OtherName {
+  const char* other;
+  const char* name;
+  std::vector<std::string> arguments = {};
+};
+const OtherName* other_name(const std::string& name) {
+  static const OtherName kOther[] = {{"sacrebleu", "bleu"},
+                                     {"em", "exact-match"},
+                                     {"bert-score", "bertscore"},
+                                     {"classification", "accuracy"},
+                                     {"confusion", "accuracy"},
+                                     {"f1-macro", "f1", {"--average", "macro"}},
+                                     {"f1-micro", "f1", {"--average", "micro"}},
+                                     {"f1-weighted", "f1", {"--average", "weighted"}},
+                                     {"matthews-corrcoef", "mcc"},
+                                     {"cohen-kappa", "kappa"},
+                                     {"fleiss-kappa", "fleiss"},
+                                     {"roc-auc", "auroc"},
+                                     {"ece", "calibration"},
+                                     {"calibration-error", "calibration"},
+                                     {"seqeval", "span-f1"}};
+  for (const OtherName& o : kOther)
+    if (name == o.other) return &o;
+  return nullptr;
+}
+
+// The name of the row in the table.
 std::string table_name(const std::string& name) {
   if (is_rouge_kind(name)) return "rouge";
   for (const std::string& known : fairness_metrics())
@@ -80,8 +125,6 @@ std::string table_name(const std::string& name) {
   std::string base = name.substr(0, name.find('@'));
   for (char& c : base)
     if (c == '_') c = '-';
-  if (base == "exact-match" || base == "em") return "exact-match";
-  if (base == "classification" || base == "confusion") return "accuracy";
   return base;
 }
 
@@ -90,14 +133,19 @@ std::string table_name(const std::string& name) {
 int run_metrics(const std::vector<std::string>& arguments) {
   const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
   if (arguments.empty() || help) return list_metrics(help ? stdout : stderr), help ? 0 : 2;
-  const std::string name = table_name(arguments[0]);
+  const std::string given = rouge_name(arguments[0]);
+  std::string name = table_name(given);
+  std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
+  if (const OtherName* other = other_name(name)) {
+    name = other->name;
+    rest.insert(rest.begin(), other->arguments.begin(), other->arguments.end());
+  }
   std::vector<std::string> known;
   for (const MetricCommand& m : kMetrics) {
     // A row with variants gets the name as it was given: rouge2, ndcg@10.
     const bool variants = name == "rouge" || m.run == run_ranking_metric || m.run == run_pass_metric ||
                           m.run == run_fairness_metric;
-    if (name == m.name)
-      return m.run(variants ? arguments[0] : name, {arguments.begin() + 1, arguments.end()});
+    if (name == m.name) return m.run(variants ? given : name, rest);
     known.emplace_back(m.name);
   }
   fmt::print(stderr, "makar metrics: unknown metric '{}'{}; `makar metrics --help` lists them\n",

@@ -23,6 +23,7 @@ int run_span_metric(const std::string& name, const std::vector<std::string>& arg
 int run_probability_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_number_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_agreement_metric(const std::string& name, const std::vector<std::string>& arguments);
+int run_win_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_pass_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_fairness_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_representation_metric(const std::string& name, const std::vector<std::string>& arguments);

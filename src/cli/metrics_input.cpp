@@ -35,6 +35,16 @@ Result<std::string> cell_text(const Json& value, const std::string& place) {
   return error_at(place, "expected a text, a number or a list of these, found {}", quote(value.dump()));
 }
 
+// "answers.text": a field inside of another, unless a field has that whole name.
+const Json* field_at(const Json& record, const std::string& path) {
+  if (!record.is_object()) return nullptr;
+  if (const auto found = record.find(path); found != record.end()) return &*found;
+  const size_t dot = path.find('.');
+  if (dot == std::string::npos) return nullptr;
+  const auto outer = record.find(path.substr(0, dot));
+  return outer == record.end() ? nullptr : field_at(*outer, path.substr(dot + 1));
+}
+
 Result<std::vector<Cell>> read_column(const std::string& path, RecordFormat format,
                                       const std::string& column) {
   MAKAR_TRY(auto stream, ByteStream::open(path));
@@ -47,10 +57,10 @@ Result<std::vector<Cell>> read_column(const std::string& path, RecordFormat form
     if (!found.ok()) return found.error();
     if (bad.count > 0) return error_at(bad.reported[0], "every record must be readable");
     if (!*found) return out;
-    if (!record.value.contains(column)) return error_at(record.place(), "has no field '{}'", column);
-    const Json& value = record.value[column];
+    const Json* value = field_at(record.value, column);
+    if (!value) return error_at(record.place(), "has no field '{}'", column);
     Cell cell;
-    for (const Json& one : value.is_array() ? value : Json::array({value})) {
+    for (const Json& one : value->is_array() ? *value : Json::array({*value})) {
       MAKAR_TRY(std::string text, cell_text(one, record.place()));
       cell.push_back(std::move(text));
     }

@@ -10,8 +10,9 @@ namespace makar {
 // The values of one item: one text, or several (a list in JSONL).
 using Cell = std::vector<std::string>;
 
-// "FILE": one value per line. "FILE:COLUMN": a column of a .jsonl, .json, .csv or .tsv file. Plain, gzip or
-// zstd. Nothing is skipped: a line that cannot be read is an error.
+// "FILE": one value per line. "FILE:COLUMN": a column of a .jsonl, .json, .csv, .tsv or .conll file;
+// "answers.text" is a field inside of another. Plain, gzip or zstd. Nothing is skipped: a line that cannot be
+// read is an error.
 Result<std::vector<Cell>> read_cells(const std::string& source);
 // Values that must be single.
 Result<std::vector<std::string>> read_values(const std::string& source);

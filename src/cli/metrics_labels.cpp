@@ -115,6 +115,30 @@ int run_agreement_metric(const std::string& name, const std::vector<std::string>
       output);
 }
 
+int run_win_metric(const std::string& name, const std::vector<std::string>& arguments) {
+  MetricFiles files;
+  MetricOutput output;
+  Options options("metrics " + name, "Win rate of comparisons: (wins + half of the ties) / all.",
+                  "makar metrics win-rate --hyp verdicts.txt");
+  files.declare(options,
+                "outcomes, each win, tie or loss: FILE with one per line, or FILE:COLUMN of a table; "
+                "repeated: more systems",
+                "");
+  if (const auto code = parse_metric(options, output, arguments)) return *code;
+  return report_metric(
+      files.hyp,
+      [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
+        std::vector<std::string> outcomes;
+        for (const std::string& file : systems) {
+          MAKAR_TRY(const auto more, read_values(file));
+          MAKAR_CHECK_OK(same_count(more.size(), file, more.size(), file));
+          outcomes.insert(outcomes.end(), more.begin(), more.end());
+        }
+        return evaluate_win_rate(outcomes);
+      },
+      output);
+}
+
 int run_pass_metric(const std::string& name, const std::vector<std::string>& arguments) {
   MetricFiles files;
   MetricOutput output;

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/shown.h"
+
 namespace makar {
 namespace {
 
@@ -139,6 +141,23 @@ Result<Evaluation> evaluate_correlation(const std::vector<double>& x, const std:
     return correlation(a, b, main);
   };
   for (const char* each : {"pearson", "spearman", "kendall"}) out.details[each] = correlation(x, y, each);
+  return out;
+}
+
+Result<Evaluation> evaluate_win_rate(const std::vector<std::string>& outcomes) {
+  std::vector<double> each;
+  int64_t wins = 0, ties = 0;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    const bool win = outcomes[i] == "win", tie = outcomes[i] == "tie";
+    if (!win && !tie && outcomes[i] != "loss")
+      return error_at(segment_place(i), "expected win, tie or loss, found {}", shown(outcomes[i]));
+    wins += win ? 1 : 0, ties += tie ? 1 : 0;
+    each.push_back(win ? 1 : tie ? 0.5 : 0);
+  }
+  const auto all = static_cast<int64_t>(outcomes.size());
+  Evaluation out =
+      evaluation_of_mean("win_rate", fmt::format("ties:half|comparisons:{}", all), std::move(each));
+  out.details = {{"wins", wins}, {"ties", ties}, {"losses", all - wins - ties}};
   return out;
 }
 

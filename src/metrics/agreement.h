@@ -1,4 +1,4 @@
-// Agreement of raters and correlation of numbers.
+// Agreement of raters, correlation of numbers, win rates, pass@k.
 #pragma once
 #include "metrics/evaluation.h"
 
@@ -14,6 +14,9 @@ double kendall(const std::vector<double>& x, const std::vector<double>& y);   //
 // The score is the one named: pearson, spearman, kendall. Fails if a list is constant.
 Result<Evaluation> evaluate_correlation(const std::vector<double>& x, const std::vector<double>& y,
                                         const std::string& main);
+
+// Outcomes of comparisons, each "win", "tie" or "loss": (wins + ties / 2) / all. Fails on any other word.
+Result<Evaluation> evaluate_win_rate(const std::vector<std::string>& outcomes);
 
 // The probability that at least one of k samples passes, from n samples of which c passed (Chen et al.,
 // 2021).

@@ -120,6 +120,8 @@ def check_texts():
     near("rouge2", rouge["rouge2"]["recall"], 2 / 3)
     near("rougeL", rouge["score"], 8 / 9)
     near("rouge2 alone", score("rouge2", "--hyp", "h.txt", "--ref", "r.txt")["score"], 4 / 7)
+    for name in ("ROUGE-2", "rouge_2", "rouge-2"):
+        near(name, score(name, "--hyp", "h.txt", "--ref", "r.txt")["score"], 4 / 7)
     near("rouge155", score("rougeL", "--mode", "rouge-1.5.5", "--hyp", "h.txt", "--ref", "r.txt")["score"], 8 / 9)
     near("wer", score("wer", "--hyp", "h.txt", "--ref", "r.txt")["score"], 1 / 4)
     near("squad", score("squad", "--hyp", "h.txt", "--ref", "r.txt")["score"], 100 * 8 / 9)
@@ -170,6 +172,14 @@ def check_labels():
     write("r1.txt", "xx"), write("r2.txt", "xx"), write("r3.txt", "xy")
     near("fleiss", score("fleiss", "--hyp", "r1.txt", "--hyp", "r2.txt", "--hyp", "r3.txt")["score"],
          (2 / 3 - 26 / 36) / (1 - 26 / 36))
+    write("w.txt", ["win", "win", "tie", "loss"])
+    near("win-rate", score("win-rate", "--hyp", "w.txt")["score"], 2.5 / 4)
+    for other, name in (("f1_macro", "f1"), ("matthews_corrcoef", "mcc"), ("cohen_kappa", "kappa")):
+        expect(other, score(other, "--hyp", "pred.txt", "--ref", "y.txt") == score(name, "--hyp", "pred.txt", "--ref", "y.txt"))
+    with open("qa.jsonl", "w") as f:
+        f.write(json.dumps({"guess": "in Paris", "answers": {"text": ["Paris", "the city of Paris"]}}) + "\n")
+    near("a field inside of another", score("squad", "--hyp", "qa.jsonl:guess", "--ref", "qa.jsonl:answers.text")["score"],
+         100 * 2 / 3)
     with open("samples.jsonl", "w") as f:
         for i in range(5):
             f.write(json.dumps({"task_id": "HumanEval/0", "passed": i < 2}) + "\n")

@@ -116,6 +116,29 @@ TEST(Sampler, TruncationsEqualTheirDefinitions) {
   EXPECT_EQ(applied(o, logits)[p[above - 2].second], -kInf);
 }
 
+std::vector<double> softmax_of(const std::vector<float>& logits) {
+  double total = 0;
+  std::vector<double> out;
+  for (const float x : logits) out.push_back(std::exp(static_cast<double>(x))), total += out.back();
+  for (double& p : out) p /= total;
+  return out;
+}
+
+// Examples of the literature.
+TEST(Sampler, WorkedTemperatureAndTopP) {
+  const std::vector<float> two = {std::log(0.4f), std::log(0.6f)};
+  EXPECT_NEAR(softmax_of(applied(sampling(0.5), two))[0], 0.31, 0.005);
+  EXPECT_NEAR(softmax_of(applied(sampling(0.2), two))[1], 0.88, 0.005);
+  EXPECT_EQ(sample(two, sampling(0), 0), 1);
+  std::vector<float> seven;
+  for (const float p : {0.30f, 0.25f, 0.20f, 0.15f, 0.05f, 0.03f, 0.02f}) seven.push_back(std::log(p));
+  auto o = sampling();
+  o.top_p = 0.7;
+  const auto kept = softmax_of(applied(o, seven));
+  const double want[] = {0.40, 0.33, 0.27, 0, 0, 0, 0};
+  for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(kept[i], want[i], 0.005) << i;
+}
+
 TEST(Sampler, XtcAppliesWithItsProbability) {
   auto o = sampling();
   o.xtc_probability = 0.3, o.xtc_threshold = 0.1;

@@ -188,6 +188,9 @@ TEST(Agreement, ByHand) {
   EXPECT_NEAR(spearman({1, 2, 3, 4}, {1, 8, 27, 26}), 0.8, 1e-12);
   EXPECT_NEAR(kendall({1, 2, 3, 4}, {1, 2, 4, 3}), 4.0 / 6, 1e-12);
   EXPECT_FALSE(evaluate_correlation({1, 1}, {1, 2}, "pearson").ok());
+  // (wins + half the ties) / all.
+  EXPECT_EQ(evaluate_win_rate({"win", "win", "tie", "loss"})->score, 2.5 / 4);
+  EXPECT_FALSE(evaluate_win_rate({"won"}).ok());
   // Chen et al. (2021): 1 - C(n - c, k) / C(n, k).
   EXPECT_NEAR(pass_at(5, 2, 2), 1 - 3.0 / 10, 1e-12);
   EXPECT_EQ(pass_at(3, 3, 1), 1);
