@@ -6,10 +6,10 @@
 namespace makar::world {
 
 struct Question {
-  std::string kind;                     // "where_person"
-  Json query;                           // the question as data: {"ask": "where", "who": "Anna"}
-  std::string text;                     // "Where is Anna?"
-  std::string value;                    // "in the barn"
+  std::string kind = {};                // "where_person"
+  Json query = {};                      // the question as data: {"ask": "where", "who": "Anna"}
+  std::string text = {};                // "Where is Anna?"
+  std::string value = {};               // "in the barn"
   std::string pattern = {};             // "Anna is {}."; empty if the value is a sentence already
   std::vector<std::string> wrong = {};  // values that are not the answer
   bool needs_story = true;
