@@ -8,27 +8,27 @@
 namespace makar::world {
 namespace {
 
-bool has_deed(const Event& e) {
+bool has_phrase(const Event& e) {
   return (e.kind >= Kind::kGo && e.kind <= Kind::kGive) || (e.kind == Kind::kDo && e.n == 0);
 }
 
-void add_wrong_deeds(Question& q, const Scene& s, Draw& d, const std::string& who) {
-  std::vector<std::string> told;
+void add_wrong_actions(Question& q, const Scene& s, Draw& d, const std::string& who) {
+  std::vector<std::string> named;
   for (const Event& e : s.story.events)
-    if (e.kind >= Kind::kGo && !deed(s, e).empty()) told.push_back(who + " " + deed(s, e));
-  add_wrong(q, d, told, [&] { return who + " " + done(d.pick(activities()), s.story.present); });
+    if (e.kind >= Kind::kGo && !action_phrase(s, e).empty()) named.push_back(who + " " + action_phrase(s, e));
+  add_wrong(q, d, named, [&] { return who + " " + done(d.pick(activities()), s.story.present); });
 }
 
 Asked first(const Scene& s, Draw& d) {
   const int p = any_of(d, s.story.people.size(), [&](int i) {
     const auto all = s.actions_of(i);
-    return all.size() >= 2 && has_deed(*all[0]);
+    return all.size() >= 2 && has_phrase(*all[0]);
   });
   if (p < 0) return {};
   Question q{.query = {{"ask", "first"}, {"who", s.name(p)}}};
   q.text = fmt::format("What {} {} do first?", s.story.present ? "does" : "did", s.name(p));
-  q.value = fmt::format("{} {}", s.person(p).he(), deed(s, *s.actions_of(p)[0]));
-  add_wrong_deeds(q, s, d, std::string(s.person(p).he()));
+  q.value = fmt::format("{} {}", s.person(p).he(), action_phrase(s, *s.actions_of(p)[0]));
+  add_wrong_actions(q, s, d, std::string(s.person(p).he()));
   return q;
 }
 
@@ -44,9 +44,10 @@ Asked after(const Scene& s, Draw& d) {
     const auto all = s.actions_of(static_cast<int>(i));
     for (size_t k = 0; k + 1 < all.size(); ++k) {
       const Event *known = all[forward ? k : k + 1], *asked = all[forward ? k + 1 : k];
-      if (!has_deed(*known) || !has_deed(*asked)) continue;
-      const bool once = std::count_if(all.begin(), all.end(),
-                                      [&](const Event* e) { return deed(s, *e) == deed(s, *known); }) == 1;
+      if (!has_phrase(*known) || !has_phrase(*asked)) continue;
+      const bool once = std::count_if(all.begin(), all.end(), [&](const Event* e) {
+                          return action_phrase(s, *e) == action_phrase(s, *known);
+                        }) == 1;
       if (once) pairs.push_back({static_cast<int>(i), known, asked});
     }
   }
@@ -54,15 +55,15 @@ Asked after(const Scene& s, Draw& d) {
   const Pair pair = d.pick(pairs);
   const std::string name = s.name(pair.person), he(s.person(pair.person).he()),
                     word = forward ? "after" : "before";
-  Question q{.query = {{"ask", word}, {"who", name}, {"deed", deed(s, *pair.known)}}};
+  Question q{.query = {{"ask", word}, {"who", name}, {"action", action_phrase(s, *pair.known)}}};
   q.text = fmt::format("What {} {} do right {} {} {}?", s.story.present ? "does" : "did", name, word, he,
-                       deed(s, *pair.known));
-  q.value = he + " " + deed(s, *pair.asked);
-  add_wrong_deeds(q, s, d, he);
+                       action_phrase(s, *pair.known));
+  q.value = he + " " + action_phrase(s, *pair.asked);
+  add_wrong_actions(q, s, d, he);
   return q;
 }
 
-// An activity that is told once.
+// An activity that occurs once.
 const Event* any_activity(const Scene& s, Draw& d, bool timed) {
   const auto all = s.events_of(Kind::kDo);
   const int i = any_of(d, all.size(), [&](int k) {
@@ -78,25 +79,25 @@ Asked who_did(const Scene& s, Draw& d) {
   const Event* e = any_activity(s, d, false);
   if (!e) return {};
   const std::string what = done(*e->activity, s.story.present);
-  Question q{.query = {{"ask", "who did"}, {"deed", what}}};
+  Question q{.query = {{"ask", "who did"}, {"action", what}}};
   q.text = fmt::format("Who {}?", what), q.value = s.name(e->a), q.pattern = "{} " + what + ".";
   add_wrong_people(q, s, d);
   return q;
 }
 
 void add_wrong_hours(Question& q, const Scene& s, Draw& d) {
-  std::vector<std::string> told;
+  std::vector<std::string> named;
   for (const Event& e : s.story.events)
     if (e.n > 0 && (e.kind == Kind::kDo || e.kind == Kind::kTrip))
-      told.push_back("at " + number(e.n) + " o'clock");
-  add_wrong(q, d, told, [&] { return "at " + number(d.from(1, 12)) + " o'clock"; });
+      named.push_back("at " + number(e.n) + " o'clock");
+  add_wrong(q, d, named, [&] { return "at " + number(d.from(1, 12)) + " o'clock"; });
 }
 
 Asked when(const Scene& s, Draw& d) {
   const Event* e = any_activity(s, d, true);
   if (!e) return {};
   const std::string name = s.name(e->a), base(e->activity->verb.base), rest(e->activity->complement);
-  Question q{.query = {{"ask", "when"}, {"deed", done(*e->activity, s.story.present)}}};
+  Question q{.query = {{"ask", "when"}, {"action", done(*e->activity, s.story.present)}}};
   const char* does = s.story.present ? "does" : "did";
   q.text = one_of(d, {fmt::format("When {} {} {} {}?", does, name, base, rest),
                       fmt::format("At what time {} {} {} {}?", does, name, base, rest)});
@@ -113,7 +114,7 @@ Asked what_at(const Scene& s, Draw& d) {
   q.text = fmt::format("What {} {} do at {} o'clock?", s.story.present ? "does" : "did", s.name(e->a),
                        number(e->n));
   q.value = fmt::format("{} {}", s.person(e->a).he(), done(*e->activity, s.story.present));
-  add_wrong_deeds(q, s, d, std::string(s.person(e->a).he()));
+  add_wrong_actions(q, s, d, std::string(s.person(e->a).he()));
   return q;
 }
 
@@ -150,10 +151,10 @@ Asked why(const Scene& s, Draw& d) {
   Question q{.query = {{"ask", "why"}, {"who", s.name(e.a)}, {"place", place}}};
   q.text = fmt::format("Why {} {} go to the {}?", s.story.present ? "does" : "did", s.name(e.a), place);
   q.value = before + std::string(e.word);
-  std::vector<std::string> told;
+  std::vector<std::string> named;
   for (const Event* walk : walks)
-    if (!walk->word.empty()) told.push_back(before + std::string(walk->word));
-  add_wrong(q, d, told, [&] { return before + std::string(d.pick(feelings())); });
+    if (!walk->word.empty()) named.push_back(before + std::string(walk->word));
+  add_wrong(q, d, named, [&] { return before + std::string(d.pick(feelings())); });
   return q;
 }
 

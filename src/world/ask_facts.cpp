@@ -80,19 +80,19 @@ Asked pet(const Scene& s, Draw& d) {
   const std::string name(p.name), animal(p.animal), who = s.name(e->a);
   const int choice = d.below(3);
   Question q;
-  std::vector<std::string> told;
+  std::vector<std::string> named;
   if (choice == 0) {
     q.query = {{"ask", "animal"}, {"pet", name}};
     q.text = fmt::format("What kind of animal is {}?", name);
     q.value = with_article(animal), q.pattern = name + " is {}.";
-    for (const Pet& other : s.story.pets) told.push_back(with_article(other.animal));
-    add_wrong(q, d, told, [&] { return with_article(d.pick(animals())); });
+    for (const Pet& other : s.story.pets) named.push_back(with_article(other.animal));
+    add_wrong(q, d, named, [&] { return with_article(d.pick(animals())); });
   } else if (choice == 1) {
     q.query = {{"ask", "pet name"}, {"who", who}};
     q.text = fmt::format("What is {}'s {} called?", who, animal);
     q.value = name, q.pattern = fmt::format("{}'s {} is called {{}}.", who, animal);
-    for (const Pet& other : s.story.pets) told.emplace_back(other.name);
-    add_wrong(q, d, told, [&] { return std::string(d.pick(pet_names())); });
+    for (const Pet& other : s.story.pets) named.emplace_back(other.name);
+    add_wrong(q, d, named, [&] { return std::string(d.pick(pet_names())); });
   } else {
     q.query = {{"ask", "pet owner"}, {"pet", name}};
     q.text = fmt::format("Who owns {} the {}?", name, animal);
@@ -103,14 +103,14 @@ Asked pet(const Scene& s, Draw& d) {
 }
 
 Asked weather(const Scene& s, Draw& d) {
-  const auto told = s.events_of(Kind::kWeather);
-  if (told.empty()) return {};
+  const auto named = s.events_of(Kind::kWeather);
+  if (named.empty()) return {};
   const bool now = d.chance(1, 2);
   Question q{.query = {{"ask", now ? "weather now" : "weather first"}}};
   q.text =
       now ? one_of(d, {"What is the weather like now?", "What is the weather like at the end?"})
           : one_of(d, {"What was the weather like at first?", "What was the weather like at the start?"});
-  q.value = (now ? told.back() : told.front())->word,
+  q.value = (now ? named.back() : named.front())->word,
   q.pattern = now ? "It is {} now." : "It was {} at first.";
   add_wrong_words(q, s, d, Kind::kWeather, weathers());
   return q;

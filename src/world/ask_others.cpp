@@ -62,7 +62,7 @@ Asked decide(const Scene& s, Draw& d) {
 }
 
 Asked people(const Scene& s, Draw& d) {
-  std::vector<std::string> names = s.people_told();
+  std::vector<std::string> names = s.people_named();
   Question q{.query = {{"ask", "people"}}};
   q.text = one_of(d, {"Who are the people in the story?", "Name the people in the story.",
                       "List the people in this story."});
@@ -78,7 +78,7 @@ Asked people(const Scene& s, Draw& d) {
 }
 
 Asked past_tense(const Scene& s, Draw& d) {
-  const std::vector<std::string> names = s.people_told();
+  const std::vector<std::string> names = s.people_named();
   const Activity& activity = d.pick(activities());
   const bool plural = d.chance(1, 2);
   const std::string rest(activity.complement);
@@ -91,12 +91,12 @@ Asked past_tense(const Scene& s, Draw& d) {
                       "Change the sentence to the past tense: "}) +
            present + ".";
   q.value = sentence(activity.verb.past), q.needs_story = false;
-  std::vector<std::string> told;
+  std::vector<std::string> named;
   const std::string forms[] = {
       "is " + std::string(activity.verb.base), "has " + std::string(activity.verb.base),
       "will " + std::string(activity.verb.base), "must " + std::string(activity.verb.base)};
-  for (const std::string& form : forms) told.push_back(sentence(form));
-  add_wrong(q, d, told, [&] { return sentence(d.pick(activities()).verb.past); });
+  for (const std::string& form : forms) named.push_back(sentence(form));
+  add_wrong(q, d, named, [&] { return sentence(d.pick(activities()).verb.past); });
   return q;
 }
 

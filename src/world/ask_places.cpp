@@ -108,9 +108,9 @@ Asked colour(const Scene& s, Draw& d) {
   q.text = one_of(d, {fmt::format("What colour is the {}?", t.noun),
                       fmt::format("Which colour does the {} have?", t.noun)});
   q.value = t.colour, q.pattern = fmt::format("The {} is {{}}.", t.noun);
-  std::vector<std::string> told;
-  for (const Thing& other : s.story.things) told.emplace_back(other.colour);
-  add_wrong(q, d, told, [&] { return std::string(d.pick(colours())); });
+  std::vector<std::string> named;
+  for (const Thing& other : s.story.things) named.emplace_back(other.colour);
+  add_wrong(q, d, named, [&] { return std::string(d.pick(colours())); });
   return q;
 }
 

@@ -13,8 +13,11 @@ std::string Question::render(const std::string& v, bool in_sentence) const {
   return capitalized(out);
 }
 
-Scene::Scene(Story told, Draw& telling)
-    : story(std::move(told)), sentences(tell(story, telling)), text(join(sentences)), end(story) {
+Scene::Scene(Story simulated, Draw& wording)
+    : story(std::move(simulated)),
+      sentences(render_story(story, wording)),
+      text(join(sentences)),
+      end(story) {
   for (const Event& e : story.events) end.apply(e);
 }
 
@@ -24,7 +27,7 @@ std::vector<const Event*> Scene::actions_of(int who) const {
   });
 }
 
-std::vector<std::string> Scene::people_told() const {
+std::vector<std::string> Scene::people_named() const {
   std::vector<std::pair<size_t, std::string>> found;
   const auto letter = [&](size_t at) {
     return at < text.size() && ((text[at] >= 'a' && text[at] <= 'z') || (text[at] >= 'A' && text[at] <= 'Z'));
@@ -49,16 +52,16 @@ std::string one_of(Draw& d, std::initializer_list<std::string> forms) {
 
 void add_wrong_people(Question& q, const Scene& s, Draw& d) {
   std::vector<Person> people = s.story.people;  // also wrong answers keep to the split
-  add_wrong(q, d, s.people_told(), [&] {
+  add_wrong(q, d, s.people_named(), [&] {
     people.push_back(draw_person(d, people, s.story.split));
     return std::string(people.back().name);
   });
 }
 
 void add_wrong_places(Question& q, const Scene& s, Draw& d) {
-  std::vector<std::string> told;
-  for (const Place& p : s.story.places) told.push_back(at_place(p));
-  add_wrong(q, d, told, [&] { return at_place(d.pick(places())); });
+  std::vector<std::string> named;
+  for (const Place& p : s.story.places) named.push_back(at_place(p));
+  add_wrong(q, d, named, [&] { return at_place(d.pick(places())); });
 }
 
 void add_wrong_numbers(Question& q, int value, Draw& d) {
@@ -67,14 +70,14 @@ void add_wrong_numbers(Question& q, int value, Draw& d) {
 
 void add_wrong_words(Question& q, const Scene& s, Draw& d, Kind kind, const Words& list,
                      const std::string& before) {
-  std::vector<std::string> told;
+  std::vector<std::string> named;
   const bool articles = kind == Kind::kJob;
   const auto phrase = [&](Word word) { return before + (articles ? with_article(word) : std::string(word)); };
-  for (const Event* e : s.events_of(kind)) told.push_back(phrase(e->word));
-  add_wrong(q, d, told, [&] { return phrase(d.pick(list)); });
+  for (const Event* e : s.events_of(kind)) named.push_back(phrase(e->word));
+  add_wrong(q, d, named, [&] { return phrase(d.pick(list)); });
 }
 
-std::string deed(const Scene& s, const Event& e) {
+std::string action_phrase(const Scene& s, const Event& e) {
   const bool present = s.story.present;
   const auto verb = [&](const char* third, const char* past) { return std::string(present ? third : past); };
   switch (e.kind) {

@@ -30,15 +30,15 @@ int any_of(Draw& d, size_t n, Condition condition) {
 constexpr size_t kWrong = 5;
 // Adds wrong values: those of the story first, in random order, then made ones.
 template <class Make>
-void add_wrong(Question& q, Draw& d, std::vector<std::string> told, Make make) {
+void add_wrong(Question& q, Draw& d, std::vector<std::string> named, Make make) {
   const auto add = [&](const std::string& value) {
     if (value == q.value) return;
     for (const std::string& known : q.wrong)
       if (known == value) return;
     if (q.wrong.size() < kWrong) q.wrong.push_back(value);
   };
-  d.shuffle(told);
-  for (const std::string& value : told) add(value);
+  d.shuffle(named);
+  for (const std::string& value : named) add(value);
   while (q.wrong.size() < kWrong) add(make());
 }
 void add_wrong_people(Question& q, const Scene& s, Draw& d);
@@ -47,7 +47,7 @@ void add_wrong_numbers(Question& q, int value, Draw& d);
 void add_wrong_words(Question& q, const Scene& s, Draw& d, Kind kind, const Words& list,
                      const std::string& before = "");
 
-std::string deed(const Scene& s, const Event& e);  // "took the red kite": one form per action
+std::string action_phrase(const Scene& s, const Event& e);  // "took the red kite": one form per action
 std::string one_of(Draw& d, std::initializer_list<std::string> forms);
 
 }  // namespace makar::world

@@ -10,7 +10,7 @@
 namespace makar::world {
 
 // What a sequence decides. A change to one sequence leaves the choices of the others as they are.
-enum class Stream : uint64_t { kStory, kTelling, kQuestion, kDocument, kConversation, kRejected, kPrompt };
+enum class Stream : uint64_t { kStory, kWording, kQuestion, kDocument, kConversation, kRejected, kPrompt };
 
 class Draw {
  public:

@@ -1,4 +1,4 @@
-#include "world/tell.h"
+#include "world/render.h"
 
 namespace makar::world {
 

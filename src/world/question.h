@@ -1,15 +1,15 @@
 // Questions whose answers follow from a story, with wrong answers of the same kind.
 #pragma once
 #include "base/json.h"
-#include "world/tell.h"
+#include "world/render.h"
 
 namespace makar::world {
 
 struct Question {
-  std::string kind;                     // "where_person"
-  Json query;                           // the question as data: {"ask": "where", "who": "Anna"}
-  std::string text;                     // "Where is Anna?"
-  std::string value;                    // "in the barn"
+  std::string kind = {};                // "where_person"
+  Json query = {};                      // the question as data: {"ask": "where", "who": "Anna"}
+  std::string text = {};                // "Where is Anna?"
+  std::string value = {};               // "in the barn"
   std::string pattern = {};             // "Anna is {}."; empty if the value is a sentence already
   std::vector<std::string> wrong = {};  // values that are not the answer
   bool needs_story = true;
@@ -19,9 +19,9 @@ struct Question {
   std::string render(const std::string& value, bool in_sentence) const;
 };
 
-// A story with what was told and where everything is in the end.
+// A story with its text, and where everything is in the end.
 struct Scene {
-  Scene(Story story, Draw& telling);
+  Scene(Story story, Draw& wording);
   Story story;
   std::vector<Sentence> sentences;
   std::string text;
@@ -44,7 +44,7 @@ struct Scene {
   }
   // What the person does, in order.
   std::vector<const Event*> actions_of(int person) const;
-  std::vector<std::string> people_told() const;  // names in the order of their first mention
+  std::vector<std::string> people_named() const;  // names in the order of their first mention
 };
 
 // The kinds of questions, in a fixed order.

@@ -15,8 +15,8 @@ Draw draw_of(const WorldOptions& o, uint64_t record, Stream stream) {
 }
 
 Scene make_scene(const WorldOptions& o, uint64_t record) {
-  Draw telling = draw_of(o, record, Stream::kTelling);
-  return {make_story(o, record), telling};
+  Draw wording = draw_of(o, record, Stream::kWording);
+  return {make_story(o, record), wording};
 }
 
 Question make_question(const Scene& scene, const WorldOptions& o, uint64_t record) {
@@ -76,9 +76,10 @@ Json make_instructions(const WorldOptions& o, uint64_t record) {
   Draw d = draw_of(o, record, Stream::kConversation);
   Json messages = Json::array();
   if (d.chance(1, 12)) {
-    constexpr const char* kTell[] = {"Tell me a story about {}.", "Write a short story about {}.",
-                                     "Please tell a story with {}."};
-    messages.push_back(turn("user", fmt::format(fmt::runtime(d.pick(kTell)), listed(scene.people_told()))));
+    constexpr const char* kRequests[] = {"Tell me a story about {}.", "Write a short story about {}.",
+                                         "Please tell a story with {}."};
+    messages.push_back(
+        turn("user", fmt::format(fmt::runtime(d.pick(kRequests)), listed(scene.people_named()))));
     messages.push_back(turn("assistant", scene.text));
     return {{"messages", messages}};
   }
@@ -258,7 +259,7 @@ Json events_json(const Story& s) {
     }
     if (e.hours > 0) one["hours"] = e.hours;
     if (!e.word.empty()) one["word"] = e.word;
-    if (e.activity) one["deed"] = done(*e.activity, s.present);
+    if (e.activity) one["action"] = done(*e.activity, s.present);
     out.push_back(std::move(one));
   }
   return out;

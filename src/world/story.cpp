@@ -166,10 +166,10 @@ Simulation::Thread Simulation::shop() {
 // One kind of fact about two or three people, with different values.
 Simulation::Thread Simulation::personal_facts() {
   constexpr Kind kKinds[] = {Kind::kAge, Kind::kJob, Kind::kTown, Kind::kLikes, Kind::kPet, Kind::kRelation};
-  const auto told = [&](Kind one) { return std::find(facts_.begin(), facts_.end(), one) != facts_.end(); };
+  const auto used = [&](Kind one) { return std::find(facts_.begin(), facts_.end(), one) != facts_.end(); };
   Kind kind;  // ages are those of children, who do not work
   do kind = d_.pick(kKinds);
-  while (told(kind) || (kind == Kind::kAge && told(Kind::kJob)) || (kind == Kind::kJob && told(Kind::kAge)));
+  while (used(kind) || (kind == Kind::kAge && used(Kind::kJob)) || (kind == Kind::kJob && used(Kind::kAge)));
   facts_.push_back(kind);
   Thread out;
   const std::vector<int> people = some_people(3);

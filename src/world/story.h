@@ -30,7 +30,7 @@ struct Pet {
 };
 
 enum class Kind {
-  // Facts, told before the actions.
+  // Facts, stated before the actions.
   kHere,      // a is at place
   kThing,     // thing is at place
   kHolds,     // a has thing
@@ -72,7 +72,7 @@ struct Story {
   std::vector<Pet> pets;  // one per person or none
   const Item* item = nullptr;
   std::vector<Event> events;
-  bool present = false;  // the tense it is told in
+  bool present = false;  // the tense of its text
   Split split = Split::kTrain;
 
   bool is_fact(size_t event) const;

@@ -89,15 +89,15 @@ TEST(WorldGrammar, NumbersAgreeWithTheirNouns) {
   }
 }
 
-// A sentence tells what its events say. "he" or "she" at a subject means the person of that sex who was named
+// A sentence states its events. "he" or "she" at a subject means the person of that sex who was named
 // last.
-TEST(WorldGrammar, SentencesTellTheirEventsAndPronounsAreClear) {
+TEST(WorldGrammar, SentencesStateTheirEventsAndPronounsAreClear) {
   int pronouns = 0;
   for (uint64_t i = 0; i < 3000; ++i) {
     const Sample s({13, Split::kTrain, 4 + static_cast<int>(i % 10)}, i);
     const Story& story = s.scene.story;
     std::string recent[2];  // the last man and woman
-    size_t told = 0;
+    size_t stated = 0;
     for (const Sentence& sentence : s.scene.sentences) {
       const std::string place = s.scene.text;
       std::string subject;
@@ -116,8 +116,8 @@ TEST(WorldGrammar, SentencesTellTheirEventsAndPronounsAreClear) {
         }
       }
       if (sentence.first < 0) continue;
-      EXPECT_EQ(told, static_cast<size_t>(sentence.first)) << "no event is left out";
-      told = static_cast<size_t>(sentence.last) + 1;
+      EXPECT_EQ(stated, static_cast<size_t>(sentence.first)) << "no event is left out";
+      stated = static_cast<size_t>(sentence.last) + 1;
       const auto has = [&](std::string_view what) { return sentence.text.find(what) != std::string::npos; };
       for (int k = sentence.first; k <= sentence.last; ++k) {
         const Event& e = story.events[static_cast<size_t>(k)];
@@ -138,7 +138,7 @@ TEST(WorldGrammar, SentencesTellTheirEventsAndPronounsAreClear) {
         if (e.hours > 0) EXPECT_TRUE(has(number(e.hours) + " hour")) << sentence.text;
       }
     }
-    EXPECT_EQ(told, story.events.size());
+    EXPECT_EQ(stated, story.events.size());
     if (HasFailure()) return;
   }
   EXPECT_GT(pronouns, 500);

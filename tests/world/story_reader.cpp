@@ -88,17 +88,17 @@ class StoryReader {
     return "?";
   }
   // "took the red kite", in the tense of the story.
-  Text deed(const Json& e) const {
+  Text action_phrase(const Json& e) const {
     const bool present = present_;
     const Text kind = get(e, "event"), thing = "the " + get(e, "colour") + " " + get(e, "object");
     if (kind == "go") return (present ? "goes to the " : "went to the ") + get(e, "place");
     if (kind == "take") return (present ? "takes " : "took ") + thing;
     if (kind == "drop") return (present ? "puts down " : "put down ") + thing;
     if (kind == "give") return (present ? "gives " : "gave ") + thing + " to " + get(e, "to");
-    if (kind == "do") return get(e, "deed");
+    if (kind == "do") return get(e, "action");
     return kind;
   }
-  std::vector<Json> deeds_of(const Text& who) const {
+  std::vector<Json> actions_of(const Text& who) const {
     static const std::set<Text> kActions = {"go",   "take", "drop", "give", "gain",
                                             "lose", "hand", "buy",  "do",   "trip"};
     std::vector<Json> out;
@@ -229,25 +229,25 @@ Text StoryReader::answer(const Json& q) const {
       if (e["event"] == "weather") last = get(e, "word"), first = first.empty() ? last : first;
     return ask == "weather now" ? last : first;
   }
-  if (ask == "when") return clock(count_of(only("do", {{"deed", get(q, "deed")}})));
-  if (ask == "who did") return get(only("do", {{"deed", get(q, "deed")}}), "who");
+  if (ask == "when") return clock(count_of(only("do", {{"action", get(q, "action")}})));
+  if (ask == "who did") return get(only("do", {{"action", get(q, "action")}}), "who");
   if (ask == "leaves" || ask == "arrives") {
     const Json e = only("trip", {{"who", who}});
     return clock(count_of(e) + (ask == "arrives" ? e.value("hours", 0) : 0));
   }
   if (ask == "first" || ask == "after" || ask == "before") {
-    const std::vector<Json> all = deeds_of(who);
+    const std::vector<Json> all = actions_of(who);
     size_t at = 0;
     if (ask != "first") {
-      while (at < all.size() && deed(all[at]) != get(q, "deed")) ++at;
+      while (at < all.size() && action_phrase(all[at]) != get(q, "action")) ++at;
       at += ask == "after" ? 1 : size_t(0) - 1;
     }
-    return at < all.size() ? he(who) + " " + deed(all[at]) : "?";
+    return at < all.size() ? he(who) + " " + action_phrase(all[at]) : "?";
   }
   if (ask == "what at") {
     for (const Json& e : events_)
       if (e["event"] == "do" && get(e, "who") == who && count_of(e) == q["hour"].get<int>())
-        return he(who) + " " + get(e, "deed");
+        return he(who) + " " + get(e, "action");
     return "?";
   }
   if (ask == "why")

@@ -1,4 +1,4 @@
-// Tells a story in English: several forms for every event, in the past or the present tense, with pronouns
+// A story in English: several forms for every event, in the past or the present tense, with pronouns
 // where they have one possible meaning.
 #pragma once
 #include "world/story.h"
@@ -7,9 +7,9 @@ namespace makar::world {
 
 struct Sentence {
   std::string text;
-  int first = -1, last = -1;  // the events it tells; -1 if none
+  int first = -1, last = -1;  // the events it states; -1 if none
 };
-std::vector<Sentence> tell(const Story& story, Draw& draw);
+std::vector<Sentence> render_story(const Story& story, Draw& draw);
 std::string join(const std::vector<Sentence>& sentences);
 
 // Phrases that questions and answers share with the story.

@@ -1,4 +1,4 @@
-#include "world/tell.h"
+#include "world/render.h"
 
 #include <fmt/format.h>
 
@@ -54,9 +54,9 @@ const std::vector<Verb>& verbs_of(Kind kind) {
   }
 }
 
-class Teller {
+class Renderer {
  public:
-  Teller(const Story& s, Draw& d) : s_(s), d_(d) {}
+  Renderer(const Story& s, Draw& d) : s_(s), d_(d) {}
   std::vector<Sentence> run();
 
  private:
@@ -93,7 +93,7 @@ class Teller {
   int taken_ = -1;              // the thing that the last sentence's last event took
 };
 
-void Teller::add(std::string text, int first, int last, int about, std::vector<int> mentioned) {
+void Renderer::add(std::string text, int first, int last, int about, std::vector<int> mentioned) {
   const char end = text.back();
   text = capitalized(std::move(text));
   out_.push_back({end == '"' || end == '.' ? text : text + ".", first, last});
@@ -101,7 +101,7 @@ void Teller::add(std::string text, int first, int last, int about, std::vector<i
 }
 
 // A pronoun only if the last sentence is about this person and names nobody else whom it could mean.
-std::string Teller::subject(const Event& e) {
+std::string Renderer::subject(const Event& e) {
   if (e.b >= 0 && e.kind == Kind::kGo) return name(e.a) + " and " + name(e.b);
   const bool clear = about_ == e.a && std::none_of(mentioned_.begin(), mentioned_.end(), [&](int other) {
                        return other != e.a && person(other).female == person(e.a).female;
@@ -109,19 +109,19 @@ std::string Teller::subject(const Event& e) {
   return clear && d_.chance(1, 2) ? std::string(person(e.a).he()) : name(e.a);
 }
 
-std::string Teller::thing(int i, const Event& e) {
+std::string Renderer::thing(int i, const Event& e) {
   const Thing& t = s_.things[static_cast<size_t>(i)];
   if (taken_ == i && about_ == e.a && e.kind == Kind::kGive && d_.chance(1, 2)) return "it";
   return d_.chance(1, 2) ? full_name(t) : "the " + std::string(t.noun);
 }
 
-std::string Teller::given(const Event& e, const std::string& what) {
+std::string Renderer::given(const Event& e, const std::string& what) {
   const std::string verb = form(d_.pick(verbs_of(Kind::kGive)));
   if (what != "it" && d_.chance(1, 3)) return verb + " " + name(e.b) + " " + what;
   return verb + " " + what + " to " + name(e.b);
 }
 
-std::string Teller::predicate(const Event& e) {
+std::string Renderer::predicate(const Event& e) {
   const bool plural = e.kind == Kind::kGo && e.b >= 0;
   if (e.kind == Kind::kDo) return done(*e.activity, s_.present);
   if (e.kind == Kind::kGive) return given(e, thing(e.thing, e));
@@ -149,7 +149,7 @@ std::string Teller::predicate(const Event& e) {
   }
 }
 
-std::string Teller::speech(const Event& e) {
+std::string Renderer::speech(const Event& e) {
   std::string words;
   if (e.kind == Kind::kAge) words = "I am " + number(e.n) + " years old";
   if (e.kind == Kind::kJob) words = "I am " + with_article(e.word);
@@ -162,7 +162,7 @@ std::string Teller::speech(const Event& e) {
   return fmt::format("\"{},\" {} {}", words, name(e.a), said());
 }
 
-std::string Teller::fact(const Event& e) {
+std::string Renderer::fact(const Event& e) {
   const auto one_of = [&](std::initializer_list<std::string> forms) {
     return *(forms.begin() + d_.below(forms.size()));
   };
@@ -229,7 +229,7 @@ std::string Teller::fact(const Event& e) {
   }
 }
 
-std::string Teller::action(size_t i, size_t& last) {
+std::string Renderer::action(size_t i, size_t& last) {
   const Event& e = s_.events[i];
   last = i;
   if (e.kind == Kind::kWeather) {
@@ -275,7 +275,7 @@ std::string Teller::action(size_t i, size_t& last) {
   return text;
 }
 
-std::vector<Sentence> Teller::run() {
+std::vector<Sentence> Renderer::run() {
   for (size_t i = 0; i < s_.events.size(); ++i) {
     const Event& e = s_.events[i];
     size_t last = i;
@@ -315,6 +315,6 @@ std::vector<Sentence> Teller::run() {
 
 }  // namespace
 
-std::vector<Sentence> tell(const Story& story, Draw& draw) { return Teller(story, draw).run(); }
+std::vector<Sentence> render_story(const Story& story, Draw& draw) { return Renderer(story, draw).run(); }
 
 }  // namespace makar::world
