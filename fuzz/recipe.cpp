@@ -1,4 +1,5 @@
 // Any bytes as a recipe: settings with their lines, or a located error.
+#include "data/datasets.h"
 #include "train/recipe.h"
 
 using namespace makar;
