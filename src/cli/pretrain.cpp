@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
 #include "data/train_tokenizer.h"
