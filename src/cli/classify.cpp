@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
-#include "base/sha256.h"
 #include "cli/command.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
 #include "train/image.h"
@@ -74,66 +74,27 @@ Result<LoadedModel> image_model(const Classify& c) {
   return made;
 }
 
-Status check_images(const Model& model, const LabelledImages& images, const std::string& place) {
-  if (!model.spec().encoder || !model.spec().encoder->embedding.patches || model.spec().head.labels < 1)
-    return error_of(Error::Kind::kUnsupported, place, "a {} does not classify images",
-                    model.spec().architecture);
-  const PatchSpec& p = *model.spec().encoder->embedding.patches;
-  if (p.image_height != images.height || p.image_width != images.width)
-    return error_at(place, "the model takes images of {} x {}, these have {} x {}", p.image_height,
-                    p.image_width, images.height, images.width);
-  return Done{};
-}
-
-Status check_teacher(const Model& student, const Model& teacher, const std::string& place) {
-  if (!student.spec().encoder->embedding.patches->distillation_token)
-    return error_of(Error::Kind::kUnsupported, "teacher", "a {} has no distillation token to teach",
-                    student.spec().architecture);
-  const auto classes = teacher.spec().head.labels, wanted = student.spec().head.labels;
-  const auto channels = teacher.spec().encoder->embedding.patches->channels;
-  if (classes != wanted || channels != student.spec().encoder->embedding.patches->channels)
-    return error_at(place, "the teacher knows {} classes of images with {} channels, the student has {}",
-                    classes, channels, wanted);
-  return Done{};
-}
-
 int train_images(Classify& c, const std::string& command) {
   const auto compute = open_compute(c.common.device, c.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  auto train = read_labelled_images(c.common.datasets[0]);
-  if (!train.ok()) return report(train.error());
-  LabelledImages held;
-  if (!c.common.val_datasets.empty()) {
-    auto v = read_labelled_images(c.common.val_datasets[0]);
-    if (!v.ok()) return report(v.error());
-    held = std::move(*v);
-  }
   const auto loaded = image_model(c);
   if (!loaded.ok()) return report(loaded.error());
-  if (const Status s = check_images(*loaded->model, *train, c.common.datasets[0]); !s.ok())
-    return report(s.error());
-  if (held.count > 0)
-    if (const Status s = check_images(*loaded->model, held, c.common.val_datasets[0]); !s.ok())
-      return report(s.error());
+  Json identity = {
+      {"config", loaded->model->spec().config}, {"base_model", c.base_model}, {"teacher", c.teacher}};
+  auto images = open_images(*loaded->model, dataset_options(c.common), identity);
+  if (!images.ok()) return report(images.error());
   std::optional<LoadedModel> teacher;
   if (!c.teacher.empty()) {
     auto t = load_model(c.teacher);
     if (!t.ok()) return report(t.error());
-    if (const Status s = check_images(*t->model, *train, c.teacher); !s.ok()) return report(s.error());
     if (const Status s = check_teacher(*loaded->model, *t->model, c.teacher); !s.ok())
       return report(s.error());
     teacher = std::move(*t);
   }
-  Json identity = {{"config", loaded->model->spec().config},
-                   {"base_model", c.base_model},
-                   {"teacher", c.teacher},
-                   {"data", sha256_of(std::string_view(reinterpret_cast<const char*>(train->pixels.data()),
-                                                       train->pixels.size()))}};
-  say(c.common, fmt::format("{} images to learn, {} to validate on", train->count, held.count));
-  ImageTask task(*loaded->model, std::move(*train), std::move(held), c.common.loop.micro_batch_size,
-                 static_cast<uint64_t>(c.common.loop.seed), static_cast<float>(c.common.loop.label_smoothing),
-                 teacher ? teacher->model.get() : nullptr);
+  ImageTask task(*loaded->model, std::move(images->train), std::move(images->validation),
+                 c.common.loop.micro_batch_size, static_cast<uint64_t>(c.common.loop.seed),
+                 static_cast<float>(c.common.loop.label_smoothing), teacher ? teacher->model.get() : nullptr);
   return run_job({c.common, *loaded, task, device, nullptr, nullptr, "", "trained", command, identity});
 }
 

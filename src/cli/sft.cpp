@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/file.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
 #include "llm/language_model.h"

@@ -66,7 +66,48 @@ std::vector<int64_t> answers(const Model& model, Device& device, Batch batch) {
   return out;
 }
 
+Status check_images(const Model& model, int64_t height, int64_t width, const std::string& place) {
+  if (!model.spec().encoder || !model.spec().encoder->embedding.patches || model.spec().head.labels < 1)
+    return error_of(Error::Kind::kUnsupported, place, "a {} does not classify images",
+                    model.spec().architecture);
+  const PatchSpec& p = *model.spec().encoder->embedding.patches;
+  if (p.image_height != height || p.image_width != width)
+    return error_at(place, "the model takes images of {} x {}, these have {} x {}", p.image_height,
+                    p.image_width, height, width);
+  return Done{};
+}
+
 }  // namespace
+
+Result<ImageData> open_images(const Model& model, const DatasetOptions& options, Json& identity) {
+  ImageData out;
+  const auto read = [&](const std::string& path, LabelledImages& into) -> Status {
+    MAKAR_TRY(into, read_labelled_images(path));
+    return check_images(model, into.height, into.width, path);
+  };
+  MAKAR_CHECK_OK(read(options.train.at(0), out.train));
+  if (!options.validation.empty()) MAKAR_CHECK_OK(read(options.validation[0], out.validation));
+  Sha256 sum;
+  sum.add(std::as_bytes(std::span(out.train.pixels)));
+  identity["data"] = sum.hex();
+  options.say(
+      fmt::format("{} images for training, {} for validation", out.train.count, out.validation.count));
+  return out;
+}
+
+Status check_teacher(const Model& student, const Model& teacher, const std::string& place) {
+  const PatchSpec& wanted = *student.spec().encoder->embedding.patches;
+  if (!wanted.distillation_token)
+    return error_of(Error::Kind::kUnsupported, "teacher", "a {} has no distillation token to train",
+                    student.spec().architecture);
+  MAKAR_CHECK_OK(check_images(teacher, wanted.image_height, wanted.image_width, place));
+  const int64_t classes = teacher.spec().head.labels,
+                channels = teacher.spec().encoder->embedding.patches->channels;
+  if (classes != student.spec().head.labels || channels != wanted.channels)
+    return error_at(place, "the teacher has {} classes and {} channels, the student {} and {}", classes,
+                    channels, student.spec().head.labels, wanted.channels);
+  return Done{};
+}
 
 ImageTask::ImageTask(Model& model, LabelledImages train, LabelledImages validation, int64_t batch,
                      uint64_t seed, float smoothing, const Model* teacher)

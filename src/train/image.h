@@ -1,6 +1,7 @@
 // Image classification for ViT and DeiT. DeiT's distillation token is trained on the teacher's prediction for
 // each image (hard distillation; Touvron et al., 2020).
 #pragma once
+#include "data/datasets.h"
 #include "data/idx.h"
 #include "train/examples.h"
 
@@ -24,6 +25,15 @@ class ImageTask : public ExampleTask {
   float smoothing_;
   const Model* teacher_;
 };
+
+struct ImageData {
+  LabelledImages train, validation;
+};
+// Reads the images of a run, the first training and the first validation dataset; they must have the size
+// that the model takes. Adds the hash of the training images to `identity`.
+Result<ImageData> open_images(const Model& model, const DatasetOptions& options, Json& identity);
+// The teacher takes the student's images and knows its classes; the student has a distillation token.
+Status check_teacher(const Model& student, const Model& teacher, const std::string& place);
 
 // Pixels in the model's input range: (x / 255 - 0.5) / 0.5, translated by up to 2 pixels if `shift` is given.
 struct Shift {

@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "kernels/cpu_device.h"
 #include "models/small_models.h"
+#include "scratch_folder.h"
 
 namespace makar {
 namespace {
@@ -72,6 +73,47 @@ TEST(Distillation, AValidationAsksNoTeacher) {
   Context ctx{device};
   ForwardContext f{ctx};
   EXPECT_EQ((*with.validation_batch(0)->loss(f)).f32()[0], (*without.validation_batch(0)->loss(f)).f32()[0]);
+}
+
+// IDX files of `count` images with these sides.
+std::string write_images(const ScratchFolder& f, const std::string& name, uint8_t count, uint8_t side) {
+  const auto number = [](uint8_t v) { return std::string({0, 0, 0, static_cast<char>(v)}); };
+  f.write(name + "-labels-idx1-ubyte",
+          std::string("\0\0\x08\x01", 4) + number(count) + std::string(count, 1));
+  return f.write(name + "-images-idx3-ubyte", std::string("\0\0\x08\x03", 4) + number(count) + number(side) +
+                                                  number(side) + std::string(size_t{count} * side * side, 7));
+}
+
+TEST(Images, AreReadIdentifiedAndOfTheModelsSize) {
+  ScratchFolder f;
+  const LoadedModel vit = model_of("vit", 8);
+  DatasetOptions o;
+  o.train = {write_images(f, "a", 5, 8)}, o.validation = {write_images(f, "b", 2, 8)};
+  Json one, other;
+  const auto data = open_images(*vit.model, o, one);
+  ASSERT_TRUE(data.ok()) << data.error().text();
+  EXPECT_EQ(data->train.count, 5);
+  EXPECT_EQ(data->validation.count, 2);
+  o.train = {write_images(f, "c", 6, 8)};
+  ASSERT_TRUE(open_images(*vit.model, o, other).ok());
+  EXPECT_NE(one, other);
+  o.validation = {write_images(f, "d", 2, 9)};
+  const auto wrong = open_images(*vit.model, o, other);
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.error().text().find("8 x 8, these have 9 x 9"), std::string::npos) << wrong.error().text();
+}
+
+TEST(Images, ATeacherFitsItsStudent) {
+  const LoadedModel student = model_of("deit", 7), teacher = model_of("vit", 8);
+  EXPECT_TRUE(check_teacher(*student.model, *teacher.model, "teacher").ok());
+  EXPECT_FALSE(check_teacher(*teacher.model, *student.model, "teacher").ok()) << "no distillation token";
+  Json config = small_config("vit");
+  config["image_size"] = 16, config["patch_size"] = 4, config["num_channels"] = 1;
+  EXPECT_FALSE(check_teacher(*student.model, *small_model(config, 1).model, "teacher").ok())
+      << "another size";
+  config["image_size"] = 8, config["num_channels"] = 3;
+  EXPECT_FALSE(check_teacher(*student.model, *small_model(config, 1).model, "teacher").ok())
+      << "other channels";
 }
 
 }  // namespace
