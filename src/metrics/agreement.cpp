@@ -6,7 +6,7 @@
 #include <numeric>
 #include <unordered_map>
 
-#include "base/shown.h"
+#include "base/quote.h"
 
 namespace makar {
 namespace {
@@ -150,7 +150,7 @@ Result<Evaluation> evaluate_win_rate(const std::vector<std::string>& outcomes) {
   for (size_t i = 0; i < outcomes.size(); ++i) {
     const bool win = outcomes[i] == "win", tie = outcomes[i] == "tie";
     if (!win && !tie && outcomes[i] != "loss")
-      return error_at(segment_place(i), "expected win, tie or loss, found {}", shown(outcomes[i]));
+      return error_at(segment_place(i), "expected win, tie or loss, found {}", quote(outcomes[i]));
     wins += win ? 1 : 0, ties += tie ? 1 : 0;
     each.push_back(win ? 1 : tie ? 0.5 : 0);
   }
