@@ -80,7 +80,7 @@ class Engine {
   std::vector<Piece> plan_whole();
   void compute(const std::vector<Piece>& pieces);
   void settle(const std::vector<Piece>& pieces);
-  static std::string salt(const Job& job);
+  static std::string salt(const Job& job, const Branch& branch);
 
   const Model& model_;
   Device& device_;
@@ -89,7 +89,8 @@ class Engine {
   PrefixCache prefixes_;
   std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then by arrival
   bool whole_;                              // encoder: no cache, no chunked prefill
-  SinkWindow stream_;                       // attention sinks and window for unbounded contexts
+  int64_t stretch_after_ = 0;  // sequences of more tokens have other rotary positions (longrope); 0: none
+  SinkWindow stream_;          // attention sinks and window for unbounded contexts
   int64_t window_ = 0;
   StepPacer pacer_;
   bool waits_only_ = false;  // all sequences were blocked in the last step

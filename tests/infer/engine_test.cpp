@@ -278,7 +278,8 @@ TEST_P(EngineTrials, AnswersBeyondThePagesRunInWaves) {
 // Rotary positions, experts, sliding windows, distances as a bias, two stacks, an encoder by itself.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
-                                         "small/bart", "small/bert"),
+                                         "small/bart", "small/bert", "small/gemma3_text", "small/gpt_oss",
+                                         "small/qwen2_moe", "small/cohere2", "small/phi3"),
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
 class EngineTest : public EngineTrials {
