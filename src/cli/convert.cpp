@@ -6,9 +6,8 @@
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
-#include "models/gguf_save.h"
-#include "quant/folder.h"
-#include "quant/gguf_model.h"
+#include "convert/folder.h"
+#include "convert/gguf_model.h"
 #include "quant/mix.h"
 
 namespace makar {

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include "cli/run.h"
+#include "convert/tokenizer_fields.h"
 #include "kernels/cpu_device.h"
 #include "models/adapter.h"
 #include "models/source.h"
-#include "quant/tokenizer_fields.h"
 #include "train/finish.h"
 
 namespace makar {

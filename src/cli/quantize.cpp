@@ -6,10 +6,10 @@
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
+#include "convert/gguf_model.h"
 #include "kernels/cpu_device.h"
 #include "models/load.h"
 #include "quant/calibrate.h"
-#include "quant/gguf_model.h"
 #include "quant/mix.h"
 #include "quant/report.h"
 #include "text/tokenizer.h"
@@ -59,7 +59,7 @@ struct Outcome {
 Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const Calibration* calibration,
              Outcome& out) {
   out.before = sizes_of(model);
-  MAKAR_TRY(const Mix mix, Mix::find(a.type, model));
+  MAKAR_TRY(const Mix mix, Mix::find(a.type, model.fields, model.tensors));
   retype(model, mix, pool, calibration);
   out.after = sizes_of(model);
   if (out.after.bytes > out.before.bytes)
@@ -84,7 +84,7 @@ Status quantize(const QuantizeCommand& a, Outcome& out) {
   ThreadPool pool(static_cast<int>(a.threads));
   CpuDevice device(pool);
   MAKAR_TRY(GgufModel model, open_as_gguf(a.from, {a.tokenizer}));
-  MAKAR_CHECK_OK(Mix::find(a.type, model));  // fail early on an unknown name
+  MAKAR_CHECK_OK(Mix::find(a.type, model.fields, model.tensors));  // fail early on an unknown name
   for (const std::string& text : model.warnings) warn(text);
   const std::string tokenizer = a.tokenizer.empty() ? a.from : a.tokenizer;
   Calibration calibration;

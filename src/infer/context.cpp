@@ -26,7 +26,7 @@ Status check_context(const ModelSpec& spec, const ContextOptions& o) {
   for (const BlockSpec& b : spec.decoder->blocks) {
     const AttentionSpec& a = b.attention;
     distances = distances && a.bias != BiasKind::kT5 && !a.alibi_rounded &&
-                !(a.rope && a.rope->scaling == ops::RopeScaling::kDynamic);
+                !(a.rope && ops::depends_on_length(*a.rope));
   }
   if (!distances)
     return error_of(Error::Kind::kUnsupported, "`context_policy`",

@@ -27,6 +27,14 @@ int64_t widest_window(const StackSpec& stack, const SinkWindow& stream) {
   return widest;
 }
 
+// The length up to which longrope uses its factors for short sequences; 0 without longrope.
+int64_t stretch_after(const StackSpec& stack) {
+  for (const BlockSpec& b : stack.blocks)
+    if (b.attention.rope && b.attention.rope->scaling == ops::RopeScaling::kLongRope)
+      return b.attention.rope->original_positions;
+  return 0;
+}
+
 // True for a decoding branch: only its next token and draft tokens remain to be computed. Everything else is
 // prefill: prompts, texts to score or embed, sequences recomputed after preemption.
 bool decodes(const Branch& branch) {
@@ -58,6 +66,7 @@ Engine::Engine(const Model& model, Device& device, EngineOptions options)
       cache_(model.spec().main(), 0, options.max_pages, options.cache, device.memory()),
       prefixes_(cache_),
       whole_(!model.spec().decoder),
+      stretch_after_(stretch_after(model.spec().main())),
       stream_(sink_window(model.spec(), options.context)),
       window_(whole_ ? 0 : widest_window(*model.spec().decoder, stream_)) {
   check(options_.step_tokens > 0, "a step computes at least one token");
@@ -77,8 +86,10 @@ std::vector<EngineSequence> Engine::sequences(size_t most) const {
   return out;
 }
 
-// Different adapters never share cache pages.
-std::string Engine::salt(const Job& job) { return fmt::format("{}:{}", job.adapter, job.salt); }
+// Different adapters and different rotary positions never share cache pages.
+std::string Engine::salt(const Job& job, const Branch& branch) {
+  return fmt::format("{}:{}:{}", job.adapter, branch.stretched, job.salt);
+}
 
 void Engine::submit(std::shared_ptr<Job> job) {
   if (job->done()) return;
@@ -106,9 +117,11 @@ bool Engine::make_room(Job& job, const Branch& branch, std::vector<ScheduledRows
 bool Engine::place(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled) {
   branch.cached = 0;
   order_.started(job);
+  branch.stretched = stretch_after_ > 0 && branch.length() > stretch_after_;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
-    const auto pages = prefixes_.find(salt(job), std::span(branch.tokens).first(static_cast<size_t>(useful)));
+    const auto pages =
+        prefixes_.find(salt(job, branch), std::span(branch.tokens).first(static_cast<size_t>(useful)));
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
@@ -224,7 +237,12 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
   StepPacer::Budget budget{options_.step_tokens};
   int64_t placed = 0;
   for (const auto& job : jobs_)
-    for (const Branch& branch : job->branches) placed += branch.slot ? 1 : 0;
+    for (Branch& branch : job->branches) {
+      // A sequence that has become long is computed again with the positions of long sequences.
+      if (branch.slot && stretch_after_ > 0 && !branch.stretched && branch.length() > stretch_after_)
+        Job::preempt(cache_, branch);
+      placed += branch.slot ? 1 : 0;
+    }
   make_places(placed);
   const auto plan_if = [&](StepPacer::Budget& from, const auto& wanted) {
     for (const auto& job : jobs_) {
@@ -312,7 +330,8 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
       batch.positions.push_back(i);
       if (typed) batch.types.push_back(branch.types.empty() ? 0 : branch.types[static_cast<size_t>(i)]);
     }
-    batch.sequences.push_back({start, chunk.count, branch.cached, branch.slot.value_or(0)});
+    batch.sequences.push_back(
+        {start, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
   }
   Context ctx{device_};
   if (adapted) ctx.row_adapters = adapters;
@@ -358,7 +377,8 @@ void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
     branch.cached += chunk.count;
     if (whole_) continue;
     if (options_.share_prefixes && chunk.job->source.empty() && branch.cached / KvCache::kPageRows > before)
-      prefixes_.add(salt(*chunk.job), std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
+      prefixes_.add(salt(*chunk.job, branch),
+                    std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
                     cache_.pages(*branch.slot));
     if (window_ > 0) cache_.forget(*branch.slot, stream_.sinks, branch.cached - window_ + 1);
   }

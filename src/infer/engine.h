@@ -81,7 +81,7 @@ class Engine {
   std::vector<ScheduledRows> plan_whole();
   void compute(const std::vector<ScheduledRows>& scheduled);
   void finish_step(const std::vector<ScheduledRows>& scheduled);
-  static std::string salt(const Job& job);
+  static std::string salt(const Job& job, const Branch& branch);
 
   const Model& model_;
   Device& device_;
@@ -90,7 +90,8 @@ class Engine {
   PrefixCache prefixes_;
   std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then by turn
   bool whole_;                              // encoder: no cache, no chunked prefill
-  SinkWindow stream_;                       // attention sinks and window for unbounded contexts
+  int64_t stretch_after_ = 0;  // sequences of more tokens have other rotary positions (longrope); 0: none
+  SinkWindow stream_;          // attention sinks and window for unbounded contexts
   int64_t window_ = 0;
   StepPacer pacer_;
   TurnOrder order_;

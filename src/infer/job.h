@@ -20,6 +20,7 @@ struct Branch {
   int64_t cached = 0;
   int64_t want = 0;  // first token whose logits or states the job needs
   std::optional<size_t> slot;
+  bool stretched = false;  // computed with the rotary positions of long sequences (longrope)
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   int64_t left() const { return length() - cached; }

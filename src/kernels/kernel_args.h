@@ -408,7 +408,7 @@ struct AttentionShape {
   int64_t total_q_rows, most_q_rows, most_kv_rows;  // total, and maximum per sequence
   int64_t heads, kv_heads, head_dim;
   bool causal;
-  int64_t window;  // > 0: only the last `window` keys, including the current one
+  int64_t window;  // > 0: only keys at a distance of less than `window`
   float scale, soft_cap;
   // [heads, 2 * bias_span + 1], by distance key - query from -bias_span on, or by key index; may be null
   const float* bias;
@@ -461,6 +461,7 @@ struct AttentionCached {
   const float* q_sinks;
   CacheLayer cache;
   float* out;
+  float* lse;  // [tokens, heads], or null
 };
 struct BiasFromTable {  // bias[h, i] = table[bucket[i], h]
   const float* table;

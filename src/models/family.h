@@ -1,9 +1,10 @@
-// A family is one page: how to read its config.json, and the names in its weight files. registry.cpp lists
-// all families.
+// A family is one page: how to read its config.json, and the names in its weight files and in GGUF.
+// registry.cpp lists all families.
 #pragma once
 #include <string>
 #include <vector>
 
+#include "models/gguf_section.h"
 #include "models/names.h"
 #include "models/reader.h"
 
@@ -13,11 +14,12 @@ struct Family {
   const char* type;    // config.json "model_type"
   const char* prefix;  // of the body's tensors; files of a body without head omit it
   Result<ModelSpec> (*read)(const Config& config);
-  std::vector<NameRule> (*names)(const ModelSpec& spec);
+  NameTable names;
   // The names transformers uses in memory (e.g. for gradients) where they differ from its files; else null.
-  std::vector<NameRule> (*names_in_memory)(const ModelSpec& spec) = nullptr;
+  NameTable names_in_memory = nullptr;
   // Suffixes of tensor names that are ignored in files: buffers, tied copies.
   std::vector<std::string> ignored = {};
+  const GgufSection* gguf = nullptr;  // null: GGUF has no architecture for it
 };
 
 const std::vector<const Family*>& families();

@@ -55,8 +55,9 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
                                stack.embedding.vocab));
       batch.tokens.push_back(id);
       const int64_t position = stack.embedding.count_positions ? t - begin : t;
-      if (stack.embedding.positions != PositionKind::kNone &&
-          position + stack.embedding.position_offset >= stack.embedding.max_positions)
+      const bool table = stack.embedding.positions != PositionKind::kNone;
+      if ((table && position + stack.embedding.position_offset >= stack.embedding.max_positions) ||
+          (stack.rotary_rows > 0 && position >= stack.rotary_rows))
         return bad(place, id_name,
                    fmt::format("is longer than the model's {} positions", spec.max_positions));
       batch.positions.push_back(position);

@@ -1,15 +1,13 @@
-// Converts between the metadata of a GGUF file and the config.json that a family reads.
+// Reads the metadata of a GGUF file as the config.json of its family.
 #pragma once
 #include "formats/config.h"
 #include "formats/gguf.h"
-#include "models/gguf_architecture.h"
+#include "models/family.h"
 
 namespace makar {
 
-// Fields that GGUF does not store (vocabulary size, tied output) are derived from tensor shapes.
+// Fields that GGUF does not store (vocabulary size, tied output) follow from the tensors, as the family's
+// page states.
 Result<Config> gguf_config(const Gguf& file);
-
-// "general.architecture" and the keys of the architecture. kUnsupported when GGUF cannot represent the model.
-Result<GgufFields> gguf_fields(const ModelSpec& spec);
 
 }  // namespace makar

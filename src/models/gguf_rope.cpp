@@ -3,11 +3,14 @@
 #include <cmath>
 
 #include "base/quote.h"
+#include "models/gguf_section.h"
 
 namespace makar {
 namespace {
 
 constexpr const char* kFactors = "rope_freqs.weight";
+constexpr const char* kShort = "rope_factors_short.weight";
+constexpr const char* kLong = "rope_factors_long.weight";
 
 // The divisor of every frequency.
 std::vector<float> factors_of(const ops::RopeOptions& options) {
@@ -50,11 +53,33 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
   return refuse("has factors that do not match Llama 3's scaling");
 }
 
+Result<std::vector<float>> read_factors(const Gguf& file, const char* name) {
+  const GgufTensor* tensor = file.find(name);
+  if (!tensor || tensor->dtype != DType::kF32 || tensor->shape.rank() != 1)
+    return error_of(Error::Kind::kUnsupported, fmt::format("tensor '{}'", name), "must be a list of f32");
+  const Tensor t = file.view(*tensor);
+  return std::vector<float>(t.f32(), t.f32() + t.count());
+}
+
+Status put_longrope(const Gguf& file, const std::string& start, Json& config) {
+  MAKAR_TRY(const auto brief, read_factors(file, kShort));
+  MAKAR_TRY(const auto longer, read_factors(file, kLong));
+  config["rope_scaling"] = {{"rope_type", "longrope"}, {"short_factor", brief}, {"long_factor", longer}};
+  if (const auto original = file.fields().integer(start + "original_context_length"))
+    config["rope_scaling"]["original_max_position_embeddings"] = *original;
+  if (const GgufValue* factor = file.fields().find(start + "attn_factor"); factor && factor->number())
+    config["rope_scaling"]["attention_factor"] = *factor->number();
+  return Done{};
+}
+
 }  // namespace
+
+bool is_rope_tensor(const std::string& name) { return name == kFactors || name == kShort || name == kLong; }
 
 Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& config) {
   if (const GgufTensor* tensor = file.find(kFactors)) return put_llama3(file, *tensor, config);
   const std::string start = architecture + ".rope.scaling.";
+  if (file.find(kLong)) return put_longrope(file, start, config);
   const std::string type = file.fields().text(start + "type").value_or("none");
   if (type == "none") return Done{};
   if (type != "linear" && type != "yarn")
@@ -70,12 +95,20 @@ Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& co
 }
 
 Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, GgufFields& fields) {
-  const auto& rope = spec.main().first().attention.rope;
+  const auto& rope = gguf::rotary_attention(spec).rope;
   if (!rope || rope->scaling == ops::RopeScaling::kNone || rope->scaling == ops::RopeScaling::kLlama3)
     return Done{};
   if (rope->scaling == ops::RopeScaling::kDynamic)
     return error_of(Error::Kind::kUnsupported, "", "GGUF cannot represent dynamic scaling of positions");
   const std::string start = architecture + ".rope.scaling.";
+  const auto original = GgufValue::u32(static_cast<uint32_t>(rope->original_positions));
+  if (rope->scaling == ops::RopeScaling::kLongRope) {
+    fields.set(start + "type", GgufValue::text("longrope"));
+    fields.set(start + "original_context_length", original);
+    const double factor = ops::rope_angles(*rope, 0).attention_factor;
+    fields.set(start + "attn_factor", GgufValue::f32(static_cast<float>(factor)));
+    return Done{};
+  }
   const bool yarn = rope->scaling == ops::RopeScaling::kYarn;
   if (yarn &&
       (rope->beta_fast != 32 || rope->beta_slow != 1 || rope->attention_factor != 0 || rope->mscale != 0))
@@ -83,17 +116,20 @@ Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, G
                     "yarn scaling with non-default parameters cannot be written to GGUF");
   fields.set(start + "type", GgufValue::text(yarn ? "yarn" : "linear"));
   fields.set(start + "factor", GgufValue::f32(static_cast<float>(rope->factor)));
-  if (yarn)
-    fields.set(start + "original_context_length",
-               GgufValue::u32(static_cast<uint32_t>(rope->original_positions)));
+  if (yarn) fields.set(start + "original_context_length", original);
   return Done{};
 }
 
-std::optional<Tensor> gguf_rope_factors(const ModelSpec& spec) {
-  const auto& rope = spec.main().first().attention.rope;
-  if (!rope || rope->scaling != ops::RopeScaling::kLlama3) return std::nullopt;
-  const std::vector<float> factors = factors_of(*rope);
-  return Tensor::from({static_cast<int64_t>(factors.size())}, factors);
+std::vector<NamedTensor> gguf_rope_tensors(const ModelSpec& spec) {
+  const auto& rope = gguf::rotary_attention(spec).rope;
+  if (!rope) return {};
+  const auto named = [](const char* name, const std::vector<float>& values) {
+    return NamedTensor{name, Tensor::from({static_cast<int64_t>(values.size())}, values)};
+  };
+  if (rope->scaling == ops::RopeScaling::kLlama3) return {named(kFactors, factors_of(*rope))};
+  if (rope->scaling != ops::RopeScaling::kLongRope) return {};
+  return {named(kShort, {rope->short_factors.begin(), rope->short_factors.end()}),
+          named(kLong, {rope->long_factors.begin(), rope->long_factors.end()})};
 }
 
 }  // namespace makar

@@ -1,17 +1,22 @@
-// Scaled rotary positions in GGUF: keys for linear and yarn; a tensor of factors, rope_freqs, for Llama 3.
+// Scaled rotary positions in GGUF: keys for linear and yarn; tensors of factors for Llama 3 (rope_freqs) and
+// longrope.
 #pragma once
-#include <optional>
+#include <string>
+#include <vector>
 
 #include "formats/gguf.h"
+#include "formats/safetensors_writer.h"
 #include "models/spec.h"
 
 namespace makar {
 
+// Whether a tensor of this name has rotary factors, which the config then holds.
+bool is_rope_tensor(const std::string& name);
 // Sets "rope_scaling" of the config from the keys of `architecture` and from rope_freqs.weight.
 Status put_gguf_rope(const Gguf& file, const std::string& architecture, Json& config);
 // Sets the keys for a spec's scaling; kUnsupported for dynamic scaling.
 Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, GgufFields& fields);
-// The tensor rope_freqs.weight, if the spec needs it.
-std::optional<Tensor> gguf_rope_factors(const ModelSpec& spec);
+// The tensors of factors that the spec needs.
+std::vector<NamedTensor> gguf_rope_tensors(const ModelSpec& spec);
 
 }  // namespace makar

@@ -47,9 +47,9 @@ double layer_weights(const StackSpec& s, const BlockSpec& b) {
   double n = w * static_cast<double>(2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim);
   if (b.cross) n += w * static_cast<double>(2 * b.cross->heads * b.cross->head_dim);
   const double expert = w * static_cast<double>(f.width) * (f.gated ? 3 : 2);
-  return n + (f.experts > 0
-                  ? expert * static_cast<double>(f.experts_per_token) + w * static_cast<double>(f.experts)
-                  : expert);
+  if (f.experts == 0) return n + expert;
+  const double shared = w * static_cast<double>(f.shared_width) * (f.gated ? 3 : 2) + (f.shared_gate ? w : 0);
+  return n + expert * static_cast<double>(f.experts_per_token) + w * static_cast<double>(f.experts) + shared;
 }
 
 int64_t cache_values(const AttentionSpec& a) { return 2 * a.kv_heads * a.head_dim; }
@@ -86,6 +86,8 @@ double head_weights(const ModelSpec& spec) {
     }
     case HeadKind::kTokenClass:
       return width * static_cast<double>(h.labels);
+    case HeadKind::kReplacedToken:
+      return width * (width + 1);
     case HeadKind::kQuestion:
       return width * 2;
     default:

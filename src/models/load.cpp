@@ -23,7 +23,8 @@ namespace {
 
 // Matrices keep the type of the file; everything else is small and is converted to f32.
 bool keeps_type(const Parameter& p, DType type) {
-  if (p.shape.rank() != 2 || !p.name.ends_with(".weight") || p.name.ends_with("relative_bias.weight"))
+  if (p.shape.rank() != 2 || !p.name.ends_with(".weight") || p.name.ends_with("relative_bias.weight") ||
+      p.name.ends_with("_norm.weight"))
     return false;
   return type == DType::kF16 || type == DType::kBF16 || is_block(type);
 }

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "base/quote.h"
-#include "models/gguf_architecture.h"
+#include "models/gguf_rope.h"
 
 namespace makar {
 namespace {
@@ -28,19 +28,24 @@ class FileNames {
 };
 
 bool ignored(const Family& family, const WeightFiles& files, const std::string& name) {
-  if (files.gguf()) return name == "rope_freqs.weight";  // already read into the config
-
+  if (files.gguf()) return is_rope_tensor(name);  // already read into the config
   return std::any_of(family.ignored.begin(), family.ignored.end(),
                      [&](const std::string& end) { return name.ends_with(end); });
 }
 
-// Fused experts are stored as [experts, out, in]; makar concatenates them to [experts * out, in].
-bool fits(const Shape& file, const NamedSlice& slice) {
-  const Shape want = slice.shape();
-  if (file == want) return true;
-  return file.rank() == 3 && want.rank() == 2 && !slice.transpose && file[0] > 0 && file[2] == want[1] &&
-         static_cast<int64_t>(slice.ours.size()) % file[0] == 0 && file[1] == want[0] / file[0] &&
-         want[0] % file[0] == 0;
+// The names of a GGUF file are those of its layout, which a tensor identifies.
+NameTable names_of(const Family& family, const WeightFiles& files) {
+  if (!files.gguf()) return family.names;
+  for (const GgufLayout& layout : family.gguf->layouts)
+    if (files.has(layout.tensor)) return layout.names;
+  return family.gguf->names;
+}
+
+// GGUF drops leading dimensions of 1.
+bool same_shape(const Shape& file, const Shape& want) {
+  const int extra = want.rank() - file.rank();
+  return extra >= 0 && file.count() == want.count() &&
+         std::equal(file.begin(), file.end(), want.begin() + extra);
 }
 
 const char* description_of(const WeightFiles& files) { return files.gguf() ? "the metadata" : "config.json"; }
@@ -58,7 +63,7 @@ Status check_tensor(const NamedSlice& slice, const std::string& name, const Weig
         Error::Kind::kUnsupported, files.place_of(name),
         "tensor {} has type {}; expected f32, f16 or bf16: save the model again in one of these types",
         quote(name), makar::name(entry->dtype));
-  if (!fits(entry->shape, slice))
+  if (!same_shape(entry->shape, slice.shape()))
     return error_at(files.place_of(name),
                     "tensor {} has shape {} but {} requires {}; one of the two belongs to another model",
                     quote(name), entry->shape.text(), description_of(files), slice.shape().text());
@@ -71,26 +76,16 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   const Family& family = *loaded.family;
   const Model& model = *loaded.model;
   const FileNames file_name(files, family);
-  const GgufArchitecture* gguf = files.gguf() ? gguf_architecture_of(model.spec().family) : nullptr;
-  auto slices = expand(gguf ? gguf->names(model.spec()) : family.names(model.spec()), model.parameters());
-  // A file may use other names: those of transformers in memory (fused experts, renamed layers), or those of
-  // older or newer GGUF converters.
-  std::vector<std::vector<NameRule> (*)(const ModelSpec&)> others;
-  if (gguf)
-    others = gguf->other_names;
-  else if (family.names_in_memory)
-    others = {family.names_in_memory};
+  auto slices = expand(names_of(family, files)(model.spec()), model.parameters());
+  // A folder may use transformers' names in memory (fused experts, renamed layers).
   const auto missing = [&](const std::vector<NamedSlice>& list) {
     return std::any_of(list.begin(), list.end(), [&](const NamedSlice& s) {
       return !s.ours[0]->optional && !files.has(file_name(s.theirs));
     });
   };
-  if (!others.empty() && missing(slices))
-    for (const auto& names : others)
-      if (auto other = expand(names(model.spec()), model.parameters()); !missing(other)) {
-        slices = std::move(other);
-        break;
-      }
+  if (!files.gguf() && family.names_in_memory && missing(slices))
+    if (auto other = expand(family.names_in_memory(model.spec()), model.parameters()); !missing(other))
+      slices = std::move(other);
   std::vector<MatchedTensor> out;
   std::unordered_set<std::string> used;
   for (NamedSlice& slice : slices) {

@@ -24,7 +24,7 @@ void Model::make_heads() {
       h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining;
   if (lm) {
     if (h.transform) {
-      transform_ = Linear(set_, "head.transform", width, h.transform_width, true);
+      transform_ = Linear(set_, "head.transform", width, h.transform_width, h.transform_bias);
       transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
     }
     const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : width);
@@ -41,6 +41,7 @@ void Model::make_heads() {
       second_ = Linear(set_, "head.next_sentence", width, 2, true);
       break;
     case HeadKind::kSequenceClass:
+    case HeadKind::kReplacedToken:
       if (h.classifier_dense) classifier_dense_ = Linear(set_, "head.dense", width, width, true);
       [[fallthrough]];
     case HeadKind::kTokenClass:
@@ -147,7 +148,12 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
       return {{"logits", classifier_(ctx, x)}};
     }
     case HeadKind::kTokenClass:
-      return {{"logits", classifier_(ctx, hidden)}};
+    case HeadKind::kReplacedToken: {
+      const Tensor x = classifier_dense_.defined()
+                           ? ops::activate(ctx, classifier_dense_(ctx, hidden), h.classifier_activation)
+                           : hidden;
+      return {{"logits", classifier_(ctx, x)}};
+    }
     case HeadKind::kQuestion: {
       const auto parts = ops::split(ctx, classifier_(ctx, hidden), {1, 1}, -1);
       return {{"start_logits", parts[0]}, {"end_logits", parts[1]}};
@@ -179,11 +185,15 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
     if (!stack) continue;
     for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
-      for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.cross.q,
-                        &b.cross.k, &b.cross.v, &b.cross.o, &b.feed_forward.router})
+      for (Linear* l :
+           {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.cross.q, &b.cross.k,
+            &b.cross.v, &b.cross.o, &b.feed_forward.router, &b.feed_forward.shared_gate})
         one(*l);
-      for (auto& e : b.feed_forward.experts)
+      const auto expert = [&](FeedForward::Expert& e) {
         for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);
+      };
+      for (auto& e : b.feed_forward.experts) expert(e);
+      expert(b.feed_forward.shared);
     }
   }
   for (Linear* l : {&lm_, &transform_, &pooler_, &classifier_dense_, &classifier_, &second_}) one(*l);

@@ -1,5 +1,7 @@
 #include "models/names.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 
@@ -23,77 +25,108 @@ NameRule with(const NameRule& rule, const std::string& mark, int64_t number) {
   return out;
 }
 
-// The rule has an expert index only on our side: one tensor has all experts (fused experts).
-NameRule all_experts(const NameRule& rule, const ParameterSet& set) {
-  NameRule out = rule;
-  out.ours.clear();
-  for (int64_t e = 0;; ++e) {
-    bool any = false;
-    for (const auto& name : rule.ours) {
-      const std::string one = replaced(name, "{e}", e);
-      if (!set.find(one + ".weight")) continue;
-      out.ours.push_back(one);
-      any = true;
-    }
-    if (!any) return out;
-  }
+constexpr const char* kSuffixes[] = {".weight", ".bias", ""};
+
+NamedSlice slice_of(const NameRule& rule, const char* suffix) {
+  return {rule.theirs + suffix, {},          rule.groups,      rule.transpose,
+          rule.paired_heads,    rule.offset, rule.skipped_rows};
 }
 
 // Adds the rule's tensors; false when the set has none of its parameters.
 bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
   bool any = false;
-  for (const char* suffix : {".weight", ".bias", ""}) {
-    NamedSlice slice{rule.theirs + suffix, {},
-                     rule.groups,          rule.transpose && std::strcmp(suffix, ".weight") == 0,
-                     rule.paired_heads,    rule.offset};
+  for (const char* suffix : kSuffixes) {
+    NamedSlice slice = slice_of(rule, suffix);
     for (const auto& name : rule.ours)
       if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
     if (slice.ours.empty()) continue;
     any = true;
     check(slice.ours.size() == rule.ours.size(),
           "a fused tensor has parameters that are missing: " + slice.theirs);
+    slice.transpose = slice.transpose && slice.ours[0]->shape.rank() == 2;
+    if (slice.theirs.ends_with(".bias")) slice.offset = 0;
     out.push_back(std::move(slice));
   }
   return any;
 }
 
-void expand_experts(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out, bool& any) {
-  if (!has(rule, "{e}")) {
-    any = add(rule, set, out) || any;
-  } else if (rule.theirs.find("{e}") == std::string::npos) {
-    NameRule fused = all_experts(rule, set);
-    if (fused.ours.empty()) return;
-    NamedSlice slice{fused.theirs, {}, 1, false};
-    for (const auto& name : fused.ours) slice.ours.push_back(set.find(name + ".weight"));
+// One tensor of all experts.
+void add_experts(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
+  for (const char* suffix : kSuffixes) {
+    NamedSlice slice = slice_of(rule, suffix);
+    const auto find = [&](const std::string& name) {
+      return set.find(replaced(name, "{e}", slice.experts) + suffix);
+    };
+    for (; find(rule.ours[0]); ++slice.experts)
+      for (const auto& name : rule.ours) slice.ours.push_back(find(name));
+    if (slice.experts == 0) continue;
+    slice.transpose = slice.transpose && slice.ours[0]->shape.rank() == 2;
     out.push_back(std::move(slice));
-    any = true;
-  } else {
-    for (int64_t e = 0; add(with(rule, "{e}", e), set, out); ++e) any = true;
   }
+}
+
+void add_layer(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
+  if (!has(rule, "{e}")) {
+    add(rule, set, out);
+  } else if (rule.theirs.find("{e}") == std::string::npos) {
+    add_experts(rule, set, out);
+  } else {
+    for (int64_t e = 0; add(with(rule, "{e}", e), set, out);) ++e;
+  }
+}
+
+// One more than the largest layer in the parameters' names.
+int64_t layer_count(const ParameterSet& set) {
+  constexpr std::string_view kMark = ".layers.";
+  int64_t count = 0;
+  for (const auto& p : set.all())
+    if (const size_t at = p->name.find(kMark); at != std::string::npos)
+      count = std::max<int64_t>(count, std::atoll(p->name.c_str() + at + kMark.size()) + 1);
+  return count;
+}
+
+// The tensor of one expert.
+NamedSlice one_expert(const NamedSlice& slice, int64_t e) {
+  NamedSlice one = slice;
+  const auto each = static_cast<std::ptrdiff_t>(slice.ours.size()) / slice.experts;
+  one.ours.assign(slice.ours.begin() + e * each, slice.ours.begin() + (e + 1) * each);
+  one.experts = 0;
+  return one;
 }
 
 }  // namespace
 
+std::vector<NameRule> with_names(std::vector<NameRule> rules, const std::vector<NameRule>& changes) {
+  std::erase_if(rules, [&](const NameRule& rule) {
+    return std::any_of(changes.begin(), changes.end(), [&](const NameRule& change) {
+      return std::find(change.ours.begin(), change.ours.end(), rule.ours[0]) != change.ours.end();
+    });
+  });
+  rules.insert(rules.end(), changes.begin(), changes.end());
+  return rules;
+}
+
 Shape NamedSlice::shape() const {
+  if (experts > 0) {
+    const Shape one = one_expert(*this, 0).shape();
+    return one.rank() == 1 ? Shape{experts, one[0]} : Shape{experts, one[0], one[1]};
+  }
   Shape s = ours[0]->shape;
   for (size_t i = 1; i < ours.size(); ++i) s[0] += ours[i]->shape[0];
+  s[0] -= skipped_rows;
   if (transpose) std::swap(s[0], s[1]);
   return s;
 }
 
 std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const ParameterSet& set) {
+  const int64_t layers = layer_count(set);
   std::vector<NamedSlice> out;
   for (const NameRule& rule : rules) {
     if (!has(rule, "{}")) {
-      bool any = false;
-      expand_experts(rule, set, out, any);
+      add_layer(rule, set, out);
       continue;
     }
-    for (int64_t layer = 0;; ++layer) {
-      bool any = false;
-      expand_experts(with(rule, "{}", layer), set, out, any);
-      if (!any) break;
-    }
+    for (int64_t layer = 0; layer < layers; ++layer) add_layer(with(rule, "{}", layer), set, out);
   }
   return out;
 }
@@ -160,6 +193,15 @@ std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
 }  // namespace
 
 std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice) {
+  if (slice.experts > 0) {
+    std::vector<Tensor> all;
+    for (int64_t e = 0; e < slice.experts; ++e) {
+      const NamedSlice one = one_expert(slice, e);
+      for (const Tensor& part : cut(theirs.slice(e, e + 1).reshape(one.shape()).clone(), one))
+        all.push_back(part);
+    }
+    return all;
+  }
   std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(theirs) : theirs, slice);
   for (Tensor& part : parts) {
     if (slice.paired_heads > 0) part = reorder_rotary_rows(part, slice.paired_heads, false);
@@ -169,6 +211,17 @@ std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice) {
 }
 
 Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
+  if (slice.experts > 0) {
+    const auto each = static_cast<std::ptrdiff_t>(parts.size()) / slice.experts;
+    Tensor all;
+    for (int64_t e = 0; e < slice.experts; ++e) {
+      const Tensor one =
+          join({parts.begin() + e * each, parts.begin() + (e + 1) * each}, one_expert(slice, e));
+      if (!all.defined()) all = Tensor::empty(slice.shape(), one.dtype());
+      std::memcpy(all.raw() + static_cast<size_t>(e) * one.bytes(), one.raw(), one.bytes());
+    }
+    return all;
+  }
   std::vector<Tensor> ours;
   for (const Tensor& part : parts) ours.push_back(part.host());
   Tensor whole = ours[0];
@@ -180,6 +233,7 @@ Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
       std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
     });
   }
+  if (slice.skipped_rows > 0) whole = whole.slice(slice.skipped_rows, whole.dim(0));
   if (slice.paired_heads > 0) whole = reorder_rotary_rows(whole, slice.paired_heads, true);
   if (slice.offset != 0) whole = plus(whole, slice.offset);
   return slice.transpose ? transposed(whole) : whole;

@@ -1,7 +1,8 @@
 // The tensor names of a family's weight files, as one table for loading and saving.
 //
 // A rule maps one tensor of the file (`theirs`) to one or several parameters (`ours`). Names are modules:
-// ".weight", ".bias" and "" are tried as suffixes. "{}" is the layer, "{e}" the expert.
+// ".weight", ".bias" and "" are tried as suffixes. "{}" is the layer, "{e}" the expert; with "{e}" only on
+// our side, the file has one tensor of all experts, [experts, ...].
 #pragma once
 #include <string>
 #include <vector>
@@ -22,7 +23,8 @@ struct NameRule {
   // With this many heads, the file stores the rows of each head in pairs, (0, half), (1, half + 1), ..., for
   // rotary positions that rotate adjacent pairs. 0: no reordering.
   int64_t paired_heads = 0;
-  float offset = 0;  // the file stores the parameter plus this value
+  float offset = 0;          // the file stores the parameter plus this value
+  int64_t skipped_rows = 0;  // the file does not store the first rows
   NameRule(std::string o, std::string t, bool transposed = false)
       : ours{std::move(o)}, theirs(std::move(t)), transpose(transposed) {}
   NameRule(std::vector<std::string> o, std::string t, int64_t g, bool transposed = false)
@@ -35,7 +37,15 @@ struct NameRule {
     offset = value;
     return std::move(*this);
   }
+  NameRule without_rows(int64_t count) && {
+    skipped_rows = count;
+    return std::move(*this);
+  }
 };
+
+using NameTable = std::vector<NameRule> (*)(const ModelSpec& spec);
+// `rules` with `changes`, which replace the rules for the same parameters.
+std::vector<NameRule> with_names(std::vector<NameRule> rules, const std::vector<NameRule>& changes);
 
 // One tensor of the file and the parameters it contains.
 struct NamedSlice {
@@ -45,6 +55,8 @@ struct NamedSlice {
   bool transpose;
   int64_t paired_heads = 0;
   float offset = 0;
+  int64_t skipped_rows = 0;
+  int64_t experts = 0;  // > 0: the tensor's first dimension; each expert has ours.size() / experts parameters
   Shape shape() const;  // of the tensor in the file
 };
 

@@ -14,6 +14,12 @@ int64_t Reader::integer(const Config::Keys& keys, int64_t lo, int64_t hi) {
 int64_t Reader::integer_or(const Config::Keys& keys, int64_t fallback, int64_t lo, int64_t hi) {
   return take(config_.integer_or(keys, fallback, lo, hi), fallback);
 }
+std::vector<int64_t> Reader::integers_or(const Config::Keys& keys, int64_t lo, int64_t hi) {
+  return has(keys) ? take(config_.integers(keys, lo, hi), std::vector<int64_t>()) : std::vector<int64_t>();
+}
+std::vector<std::string> Reader::texts_or(const Config::Keys& keys) {
+  return has(keys) ? take(config_.texts(keys, 4096), std::vector<std::string>()) : std::vector<std::string>();
+}
 float Reader::number_or(const Config::Keys& keys, double fallback, double lo, double hi) {
   return static_cast<float>(take(config_.number_or(keys, fallback, lo, hi), fallback));
 }
@@ -54,15 +60,61 @@ void Reader::kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallba
           fmt::format("is {}, which does not divide the {} heads", a.kv_heads, a.heads));
 }
 
+namespace {
+
+const std::map<std::string, ops::RopeScaling> kScalings = {
+    {"default", ops::RopeScaling::kNone},    {"linear", ops::RopeScaling::kLinear},
+    {"dynamic", ops::RopeScaling::kDynamic}, {"llama3", ops::RopeScaling::kLlama3},
+    {"yarn", ops::RopeScaling::kYarn},       {"longrope", ops::RopeScaling::kLongRope},
+    {"su", ops::RopeScaling::kLongRope}};  // longrope's first name
+
+}  // namespace
+
+void Reader::rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t original) {
+  o.original_positions = integer_or("original_max_position_embeddings", original, 1, int64_t{1} << 24);
+  if (o.scaling == ops::RopeScaling::kDynamic) o.original_positions = max_positions;
+  const double by_length = static_cast<double>(max_positions) / static_cast<double>(o.original_positions);
+  const bool has_usual_factor =
+      o.scaling == ops::RopeScaling::kYarn || o.scaling == ops::RopeScaling::kLongRope;
+  require(has_usual_factor || has("factor"), "factor", "is missing");
+  o.factor = number_or("factor", by_length, 1e-3, 1e6);
+  o.low_freq_factor = number_or("low_freq_factor", 1.0, 1e-6, 1e6);
+  o.high_freq_factor = number_or("high_freq_factor", 4.0, 1e-6, 1e6);
+  o.beta_fast = number_or("beta_fast", 32.0, 1e-6, 1e6);
+  o.beta_slow = number_or("beta_slow", 1.0, 1e-6, 1e6);
+  o.attention_factor = number_or("attention_factor", 0.0, 0.0, 1e6);
+  o.mscale = number_or("mscale", 0.0, 0.0, 1e6);
+  o.mscale_all = number_or("mscale_all_dim", 0.0, 0.0, 1e6);
+  o.truncate = flag_or("truncate", true);
+  require(o.scaling != ops::RopeScaling::kLlama3 || o.high_freq_factor != o.low_freq_factor,
+          "high_freq_factor", "must differ from low_freq_factor");
+  require(o.scaling != ops::RopeScaling::kDynamic || o.rotary > 2, "rope_type",
+          "dynamic scaling requires more than 2 rotary dimensions");
+  if (o.scaling != ops::RopeScaling::kLongRope) return;
+  const auto factors = [&](const char* key) {
+    auto list = take(config_.numbers(key, 1e-6, 1e9), std::vector<double>());
+    require(static_cast<int64_t>(list.size()) == o.rotary / 2, key,
+            fmt::format("has {} values for {} rotated pairs", list.size(), o.rotary / 2));
+    list.resize(static_cast<size_t>(o.rotary / 2), 1.0);
+    for (double& factor : list) factor = static_cast<float>(factor);  // as GGUF and transformers have them
+    return list;
+  };
+  o.short_factors = factors("short_factor");
+  o.long_factors = factors("long_factor");
+  require(o.original_positions > 1, "original_max_position_embeddings", "must be at least 2");
+}
+
 std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int64_t max_positions,
-                                             double partial) {
+                                             double partial, const char* layer_type, const char* theta_key) {
   ops::RopeOptions o;
   const bool newer = config_.has("rope_parameters");
-  const Config fields = take(config_.object_or_empty(newer ? "rope_parameters" : "rope_scaling"), Config());
+  const char* key = newer ? "rope_parameters" : "rope_scaling";
+  Config fields = take(config_.object_or_empty(key), Config());
+  if (newer && *layer_type && fields.has(layer_type)) fields = take(fields.object(layer_type), Config());
+  if (!newer && std::string(theta_key) != "rope_theta") fields = Config();
   Reader r(fields);
-  o.theta = newer && fields.has("rope_theta")
-                ? r.number_or("rope_theta", theta, 1.0, 1e12)
-                : number_or({"rope_theta", "rotary_emb_base"}, theta, 1.0, 1e12);
+  o.theta = newer && fields.has("rope_theta") ? r.number_or("rope_theta", theta, 1.0, 1e12)
+                                              : number_or({theta_key, "rotary_emb_base"}, theta, 1.0, 1e12);
   partial = r.has("partial_rotary_factor")
                 ? r.number_or("partial_rotary_factor", partial, 0.0, 1.0)
                 : number_or({"partial_rotary_factor", "rotary_pct"}, partial, 0.0, 1.0);
@@ -72,46 +124,22 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
       partial == 1.0 ? Config::Keys("head_dim") : Config::Keys({"partial_rotary_factor", "rotary_pct"}),
       fmt::format("rotates {} of {} dimensions; expected an even number of at least 2", o.rotary, head_dim));
   const std::string kind = r.text_or({"rope_type", "type"}, "default");
-  static const std::map<std::string, ops::RopeScaling> kinds = {{"default", ops::RopeScaling::kNone},
-                                                                {"linear", ops::RopeScaling::kLinear},
-                                                                {"dynamic", ops::RopeScaling::kDynamic},
-                                                                {"llama3", ops::RopeScaling::kLlama3},
-                                                                {"yarn", ops::RopeScaling::kYarn}};
-  const auto it = kinds.find(kind);
-  if (it == kinds.end()) {
-    require(false, newer ? "rope_parameters" : "rope_scaling",
+  const auto it = kScalings.find(kind);
+  if (it == kScalings.end()) {
+    require(false, key,
             fmt::format("has the rope type {}, which is not supported; supported are default, linear, "
-                        "dynamic, llama3 and yarn",
+                        "dynamic, llama3, yarn and longrope",
                         quote(kind)));
     return o;
   }
   o.scaling = it->second;
-  if (o.scaling != ops::RopeScaling::kNone) {
-    o.original_positions =
-        r.integer_or("original_max_position_embeddings", max_positions, 1, int64_t{1} << 24);
-    if (o.scaling == ops::RopeScaling::kDynamic) o.original_positions = max_positions;
-    const double by_length = static_cast<double>(max_positions) / static_cast<double>(o.original_positions);
-    const bool needs_factor = o.scaling != ops::RopeScaling::kYarn;
-    r.require(!needs_factor || r.has("factor"), "factor", "is missing");
-    o.factor = r.number_or("factor", by_length, 1e-3, 1e6);
-    o.low_freq_factor = r.number_or("low_freq_factor", 1.0, 1e-6, 1e6);
-    o.high_freq_factor = r.number_or("high_freq_factor", 4.0, 1e-6, 1e6);
-    o.beta_fast = r.number_or("beta_fast", 32.0, 1e-6, 1e6);
-    o.beta_slow = r.number_or("beta_slow", 1.0, 1e-6, 1e6);
-    o.attention_factor = r.number_or("attention_factor", 0.0, 0.0, 1e6);
-    o.mscale = r.number_or("mscale", 0.0, 0.0, 1e6);
-    o.mscale_all = r.number_or("mscale_all_dim", 0.0, 0.0, 1e6);
-    o.truncate = r.flag_or("truncate", true);
-    r.require(o.scaling != ops::RopeScaling::kLlama3 || o.high_freq_factor != o.low_freq_factor,
-              "high_freq_factor", "must differ from low_freq_factor");
-    r.require(o.scaling != ops::RopeScaling::kDynamic || o.rotary > 2, "rope_type",
-              "dynamic scaling requires more than 2 rotary dimensions");
-  }
-  if (r.error_ && !error_) error_ = r.error_;
+  if (o.scaling != ops::RopeScaling::kNone)
+    r.rope_scaling(o, max_positions, positions_or("original_max_position_embeddings", max_positions));
+  adopt(r);
   return o;
 }
 
-void Reader::windows(StackSpec& stack, int64_t window, const std::string& rule) {
+void Reader::windows(StackSpec& stack, int64_t window, int64_t period) {
   const auto layers = stack.blocks.size();
   const bool listed = config_.has("layer_types");
   const auto types = listed ? take(config_.texts("layer_types", 4096), std::vector<std::string>())
@@ -119,7 +147,7 @@ void Reader::windows(StackSpec& stack, int64_t window, const std::string& rule) 
   require(!listed || types.size() == layers, "layer_types",
           fmt::format("has {} entries for {} layers", types.size(), layers));
   for (size_t i = 0; i < layers; ++i) {
-    bool slides = rule == "all" || (rule == "even" && i % 2 == 0);
+    bool slides = period == 0 || (i + 1) % static_cast<size_t>(period) != 0;
     if (listed) {
       const std::string type = i < types.size() ? types[i] : "full_attention";
       slides = type == "sliding_attention";
@@ -128,6 +156,18 @@ void Reader::windows(StackSpec& stack, int64_t window, const std::string& rule) 
     }
     stack.blocks[i].attention.window = slides ? window : 0;
   }
+}
+
+FeedForwardSpec Reader::experts(FeedForwardSpec f, const Config::Keys& count, int64_t fallback,
+                                int64_t per_token) {
+  f.experts = integer_or(count, fallback, 1, 4096);
+  f.experts_per_token = integer_or("num_experts_per_tok", per_token, 1, 4096);
+  return f;
+}
+
+// transformers adds the loss only when it outputs the router logits.
+float Reader::router_loss(double fallback) {
+  return flag_or("output_router_logits", false) ? number_or("router_aux_loss_coef", fallback, 0, 1e3) : 0.0f;
 }
 
 int64_t Reader::labels() {
@@ -205,8 +245,11 @@ Result<ModelSpec> Reader::finish(ModelSpec spec) {
       experts += std::max<int64_t>(1, f.experts);
     }
     require(experts <= 65536, "num_hidden_layers", "times the number of experts exceeds 65536");
-    require(stack->embedding.positions != PositionKind::kSinusoidal ||
+    require((stack->embedding.positions != PositionKind::kSinusoidal &&
+             stack->embedding.positions != PositionKind::kFairseq) ||
                 stack->embedding.max_positions * stack->width <= (int64_t{1} << 24),
+            "max_position_embeddings", "gives a position table of more than 2^24 values");
+    require(stack->rotary_rows * stack->first().attention.head_dim <= (int64_t{1} << 24),
             "max_position_embeddings", "gives a position table of more than 2^24 values");
   }
   if (error_) return *error_;

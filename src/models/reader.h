@@ -14,10 +14,17 @@ class Reader {
  public:
   explicit Reader(const Config& config) : config_(config) {}
 
+  // A reader of the object under `key` (empty if missing); adopt() then takes its first error.
+  Reader inner(const char* key) { return Reader(take(config_.object_or_empty(key), Config())); }
+  void adopt(const Reader& other) {
+    if (!error_) error_ = other.error_;
+  }
   bool has(const Config::Keys& keys) const { return config_.has(keys); }
   int64_t integer(const Config::Keys& keys, int64_t lo, int64_t hi);
   int64_t integer_or(const Config::Keys& keys, int64_t fallback, int64_t lo, int64_t hi);
   float number_or(const Config::Keys& keys, double fallback, double lo = -1e30, double hi = 1e30);
+  std::vector<int64_t> integers_or(const Config::Keys& keys, int64_t lo, int64_t hi);  // empty if missing
+  std::vector<std::string> texts_or(const Config::Keys& keys);                         // empty if missing
   bool flag_or(const Config::Keys& keys, bool fallback);
   std::string text_or(const Config::Keys& keys, const std::string& fallback);
 
@@ -40,12 +47,21 @@ class Reader {
   // width / heads, with a check that it divides.
   int64_t head_dim(int64_t width, int64_t heads, const Config::Keys& keys);
   void kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback);
-  // rope_parameters (newer) or rope_theta and rope_scaling (older).
+  // rope_parameters (newer) or rope_theta and rope_scaling (older). `layer_type`: the layers whose positions
+  // are read, where rope_parameters has an entry for each type; `theta_key`: the older field for their base.
+  // Scaling in the older form belongs to rope_theta.
   std::optional<ops::RopeOptions> rope(int64_t head_dim, double theta, int64_t max_positions,
-                                       double partial = 1.0);
-  // The sliding layers get the window: those of layer_types, or without it by the rule "all", "even" or
-  // "none".
-  void windows(StackSpec& stack, int64_t window, const std::string& rule);
+                                       double partial = 1.0, const char* layer_type = "",
+                                       const char* theta_key = "rope_theta");
+  // The sliding layers get the window: those of layer_types, or without it all but every `period`-th (1: none
+  // slides, 0: all do).
+  void windows(StackSpec& stack, int64_t window, int64_t period);
+  int64_t window_or(const Config::Keys& keys, int64_t fallback) {
+    return integer_or(keys, fallback, 0, int64_t{1} << 40);
+  }
+  // A routed feed-forward: the number of experts and how many a token uses; the load-balancing loss.
+  FeedForwardSpec experts(FeedForwardSpec f, const Config::Keys& count, int64_t fallback, int64_t per_token);
+  float router_loss(double fallback);
   int64_t labels();
 
   // The head of architectures[0], e.g. "BertForMaskedLM"; `model` is the class prefix "Bert".
@@ -64,6 +80,9 @@ class Reader {
     if (!error_) error_ = result.error();
     return fallback;
   }
+  // The scaling in the fields of this reader; `original`: the context length of the original training where
+  // they do not have it.
+  void rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t original);
   Config config_;
   std::optional<Error> error_;
 };

@@ -6,8 +6,13 @@ namespace makar {
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> table = {
-      &kGpt2, &kLlama, &kMistral, &kMixtral,    &kQwen2,  &kQwen3, &kGemma2, &kNeox,   &kFalcon, &kBloom,
-      &kOpt,  &kBert,  &kRoberta, &kDistilBert, &kAlbert, &kT5,    &kBart,   &kMarian, &kVit,    &kDeit,
+      &kLlama,     &kMistral, &kMixtral,    &kQwen2,    &kQwen3,    &kQwen2Moe,   &kQwen3Moe, &kGemma,
+      &kGemma2,    &kGemma3,  &kPhi,        &kPhi3,     &kGptOss,   &kOlmo2,      &kOlmoe,    &kSmolLm3,
+      &kGranite,   &kCohere,  &kCohere2,    &kStableLm, &kGlm4,     &kStarcoder2, &kNemotron, &kErnie45,
+      &kExaone4,   &kGpt2,    &kOpenAiGpt,  &kGptj,     &kGptNeo,   &kGptBigCode, &kMpt,      &kXglm,
+      &kNeox,      &kFalcon,  &kBloom,      &kOpt,      &kBert,     &kRoberta,    &kElectra,  &kXlmRoberta,
+      &kCamembert, &kAlbert,  &kDistilBert, &kMpnet,    &kRoFormer, &kModernBert, &kT5,       &kMt5,
+      &kUmt5,      &kBart,    &kMbart,      &kM2m100,   &kPegasus,  &kMarian,     &kVit,      &kDeit,
   };
   return table;
 }

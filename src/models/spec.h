@@ -16,7 +16,8 @@ enum class HeadKind {
   kPretraining,    // masked LM and next-sentence prediction (BERT)
   kSequenceClass,  // one label (or score) per sequence
   kTokenClass,
-  kQuestion,  // start and end logits
+  kReplacedToken,  // one logit per token: was it replaced? (ELECTRA)
+  kQuestion,       // start and end logits
   kImageClass,
   kImageClassTeacher,  // class and distillation heads, averaged (DeiT)
 };
@@ -32,6 +33,7 @@ struct HeadSpec {
   bool lm_bias = false;
   bool lm_offset = false;  // a fixed bias, saved but not trained (BART, Marian)
   bool transform = false;  // dense, activation and norm before the output matrix (masked LM)
+  bool transform_bias = true;
   int64_t transform_width = 0;
   Activation transform_activation = Activation::kGelu;
   float scale = 1.0f;     // factor on the hidden states

@@ -34,8 +34,12 @@ class Attention {
 
  private:
   ops::AttentionOptions options() const;
+  // Limits and normalises a query or key [N, heads * head_dim].
+  Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const Parameter* scale, int64_t heads) const;
   AttentionSpec spec_;
   Norm q_norm_, k_norm_;
+  Parameter *q_scale_ = nullptr, *k_scale_ = nullptr;  // QkNorm::kEachHead: [heads, head_dim]
+  Parameter* sinks_ = nullptr;                         // [heads]
 };
 
 }  // namespace makar

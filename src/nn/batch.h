@@ -16,6 +16,7 @@ struct Sequence {
   int64_t past = 0;    // tokens already in the cache
   size_t slot = 0;     // cache slot
   int64_t unseen = 0;  // trailing rows that attend but are not attended to: padding of another framework
+  int64_t total = 0;   // tokens of the whole text if known: rotary scaling may depend on them
 };
 
 struct Batch {

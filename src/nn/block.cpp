@@ -5,29 +5,31 @@ namespace makar {
 Block::Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec,
              const NormSpec& norm)
     : attention(set, name + ".attn", width, spec.attention, norm), spec_(spec) {
-  norm1_ = Norm(set, name + ".norm1", width, norm);
+  const bool before = spec.place != NormPlace::kAfter;
+  if (before && spec.attention_norm) norm1_ = Norm(set, name + ".norm1", width, norm);
   if (spec.cross) {
     cross = Attention(set, name + ".cross", width, *spec.cross, norm);
     norm_cross_ = Norm(set, name + ".norm_cross", width, norm);
   }
   feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
-  if (!spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
-  if (spec.place == NormPlace::kSandwich) {
+  if (before && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
+  if (spec.place == NormPlace::kSandwich || !before) {
     norm1_after_ = Norm(set, name + ".norm1_after", width, norm);
     norm2_after_ = Norm(set, name + ".norm2_after", width, norm);
   }
 }
 
-// Residual, norms and dropout around one sublayer.
+// Residual, norms and dropout around one sublayer. A norm that the block does not have is left out.
 template <class F>
 Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, const Norm& after,
                        F&& body) const {
   Context& ctx = f.ops;
   if (spec_.place == NormPlace::kPost)
     return norm(ctx, ops::add(ctx, x, ops::dropout(ctx, body(x), spec_.dropout)));
-  const Tensor normed = norm(ctx, x);
+  const Tensor normed = norm.defined() ? norm(ctx, x) : x;
   Tensor y = body(normed);
   if (after.defined()) y = after(ctx, y);
+  if (spec_.residual_scale != 1.0f) y = ops::scale(ctx, y, spec_.residual_scale);
   return ops::add(ctx, spec_.residual_after_norm ? normed : x, ops::dropout(ctx, y, spec_.dropout));
 }
 

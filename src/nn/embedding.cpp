@@ -24,9 +24,10 @@ Embedding::Embedding(ParameterSet& set, const std::string& name, int64_t width, 
   if (spec.positions == PositionKind::kLearned)
     positions_ =
         set.add(name + ".positions.weight", {spec.max_positions, spec.project_early ? width : spec.width});
-  if (spec.positions == PositionKind::kSinusoidal) {
+  if (spec.positions == PositionKind::kSinusoidal || spec.positions == PositionKind::kFairseq) {
     positions_ = set.add(name + ".positions.weight", {spec.max_positions, width});
-    positions_->value = ops::sinusoidal_positions(spec.max_positions, width);
+    positions_->value =
+        ops::sinusoidal_positions(spec.max_positions, width, spec.positions == PositionKind::kFairseq);
     positions_->buffer = positions_->optional = true;
   }
   if (spec.norm) norm_ = Norm(set, name + ".norm", spec.width, norm);

@@ -1,6 +1,7 @@
 #include "nn/feed_forward.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "ops/shape.h"
@@ -11,33 +12,66 @@ namespace makar {
 FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t width,
                          const FeedForwardSpec& spec)
     : spec_(spec) {
-  const auto make = [&](const std::string& at) {
+  const auto make = [&](const std::string& at, int64_t inner) {
     Expert e;
-    if (spec.gated) e.gate = Linear(set, at + ".gate", width, spec.width, spec.bias);
-    e.up = Linear(set, at + ".up", width, spec.width, spec.bias);
-    e.down = Linear(set, at + ".down", spec.width, width, spec.bias);
+    if (spec.gated) e.gate = Linear(set, at + ".gate", width, inner, spec.bias);
+    e.up = Linear(set, at + ".up", width, inner, spec.bias);
+    e.down = Linear(set, at + ".down", inner, width, spec.bias);
     return e;
   };
   if (spec.experts == 0) {
-    experts.push_back(make(name));
+    experts.push_back(make(name, spec.width));
     return;
   }
-  router = Linear(set, name + ".router", width, spec.experts, false);
-  for (int64_t i = 0; i < spec.experts; ++i) experts.push_back(make(fmt::format("{}.experts.{}", name, i)));
+  router = Linear(set, name + ".router", width, spec.experts, spec.router_bias);
+  for (int64_t i = 0; i < spec.experts; ++i) {
+    experts.push_back(make(fmt::format("{}.experts.{}", name, i), spec.width));
+    for (const Linear* l : {&experts.back().gate, &experts.back().up, &experts.back().down})
+      for (Parameter* p : {l->weight(), l->bias()})
+        if (p) p->routed = true;
+  }
+  if (spec.shared_width > 0) shared = make(name + ".shared", spec.shared_width);
+  if (spec.shared_gate) shared_gate = Linear(set, name + ".shared_gate", width, 1, false);
 }
 
+namespace {
+
+constexpr float kGateSlope = 1.702f;
+
+// gpt-oss: (up + 1) * gate * sigmoid(1.702 gate), with gate at most the limit and up within it.
+Tensor clamped_gate(Context& ctx, const Tensor& gate, const Tensor& up, float limit) {
+  const Tensor g = ops::clamp(ctx, gate, -std::numeric_limits<float>::max(), limit);
+  const Tensor swish =
+      ops::multiply(ctx, g, ops::activate(ctx, ops::scale(ctx, g, kGateSlope), Activation::kSigmoid));
+  return ops::multiply(ctx, ops::shift(ctx, ops::clamp(ctx, up, -limit, limit), 1.0f), swish);
+}
+
+}  // namespace
+
 Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const {
-  if (!spec.gated) return down(ctx, ops::activate(ctx, up(ctx, x), spec.activation));
+  if (!spec.gated) {
+    const Tensor wide = ops::activate(ctx, up(ctx, x), spec.activation);
+    return down(ctx, spec.squared ? ops::activate(ctx, wide, Activation::kSquare) : wide);
+  }
   const std::vector<Tensor> two = Linear::together(ctx, x, {&gate, &up});
-  return down(ctx, ops::gated(ctx, two[0], two[1], spec.activation));
+  return down(ctx, spec.gate_limit > 0 ? clamped_gate(ctx, two[0], two[1], spec.gate_limit)
+                                       : ops::gated(ctx, two[0], two[1], spec.activation));
 }
 
 Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
-  return spec_.experts == 0 ? experts[0].run(f.ops, x, spec_) : routed(f, x);
+  Context& ctx = f.ops;
+  if (spec_.experts == 0) return experts[0].run(ctx, x, spec_);
+  const Tensor y = routed(f, x);
+  if (!shared.up.defined()) return y;
+  Tensor z = shared.run(ctx, x, spec_);
+  if (shared_gate.defined())
+    z = ops::scale_rows(ctx, z, ops::activate(ctx, shared_gate(ctx, x), Activation::kSigmoid));
+  return ops::add(ctx, y, z);
 }
 
-// Routes each token to its k most probable experts, with probabilities renormalised over those k. Each
-// token's outputs are summed in expert order, so the result does not depend on other tokens.
+// Routes each token to its k most probable experts, with their probabilities as weights, renormalised over
+// those k where the spec says so. Each token's outputs are summed in expert order, so the result does not
+// depend on other tokens.
 Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
@@ -67,7 +101,8 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
     picked.push_back(ops::pick(ctx, probabilities, column));
     total = total.defined() ? ops::add(ctx, total, picked.back()) : picked.back();
   }
-  for (Tensor& p : picked) p = ops::divide(ctx, p, total);
+  if (spec_.normalized)
+    for (Tensor& p : picked) p = ops::divide(ctx, p, total);
   const Tensor weights = ops::reshape(ctx, ops::concat(ctx, picked, 0), {k * rows, 1});
 
   std::vector<Tensor> parts;

@@ -21,6 +21,8 @@ class FeedForward {
   };
   std::vector<Expert> experts;  // one if dense
   Linear router;
+  Expert shared;       // for all tokens, besides the routed ones
+  Linear shared_gate;  // [1, width]
 
  private:
   Tensor routed(ForwardContext& f, const Tensor& x) const;

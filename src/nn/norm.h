@@ -4,6 +4,7 @@
 
 #include "nn/parameter.h"
 #include "nn/spec.h"
+#include "ops/elementwise.h"
 #include "ops/norm.h"
 
 namespace makar {
@@ -21,7 +22,8 @@ class Norm {
   Tensor operator()(Context& ctx, const Tensor& x) const {
     const Tensor w = weight_ ? weight_->value : Tensor();
     if (spec_.kind == NormSpec::Kind::kRms) return ops::rms_norm(ctx, x, w, spec_.eps, spec_.offset);
-    return ops::layer_norm(ctx, x, w, bias_ ? bias_->value : Tensor(), spec_.eps);
+    const Tensor scale = w.defined() && spec_.offset != 0 ? ops::shift(ctx, w, spec_.offset) : w;
+    return ops::layer_norm(ctx, x, scale, bias_ ? bias_->value : Tensor(), spec_.eps);
   }
 
  private:

@@ -34,8 +34,11 @@ void ParameterSet::watch(Tape& tape) const {
 }
 
 void ParameterSet::collect(const Tape& tape) const {
-  for (const auto& p : all_)
-    if (p->trainable && !p->buffer) p->grad = tape.gradient(p->value);
+  for (const auto& p : all_) {
+    if (!p->trainable || p->buffer) continue;
+    p->grad = tape.gradient(p->value);
+    if (p->routed && !p->grad.defined()) p->grad = Tensor::zeros(p->shape, DType::kF32, p->value.memory());
+  }
 }
 
 void ParameterSet::clear_gradients() const {

@@ -26,23 +26,35 @@ enum class NormPlace {
   kPre,       // x + f(norm(x))
   kPost,      // norm(x + f(x))
   kSandwich,  // x + norm'(f(norm(x)))
+  kAfter,     // x + norm(f(x))
 };
 
 enum class BiasKind { kNone, kAlibi, kT5 };
 
+// Norms of queries and keys before attention.
+enum class QkNorm {
+  kNone,
+  kHead,      // over each head, with the same weights for all heads (Qwen 3)
+  kEachHead,  // over each head, with weights of its own (Cohere)
+  kWhole,     // over all heads together (OLMo 2)
+};
+
 struct AttentionSpec {
   int64_t heads = 1, kv_heads = 1, head_dim = 1;
   bool causal = true;
-  int64_t window = 0;  // a token attends to the last `window` tokens, itself included; 0: to all
+  int64_t window = 0;  // a token attends to tokens at a distance of less than `window`; 0: to all
   float scale = 1.0f;
   float soft_cap = 0.0f;
   float dropout = 0.0f;
   bool qkv_bias = false, out_bias = false;
-  bool qk_norm = false;  // an RMSNorm on each head of q and k (Qwen3)
+  QkNorm qk_norm = QkNorm::kNone;
+  float clip = 0.0f;   // > 0: q, k and v are limited to [-clip, clip]
+  bool sinks = false;  // a learned logit per head that only adds to the softmax's denominator (gpt-oss)
   BiasKind bias = BiasKind::kNone;
   float alibi_scale = 1.0f;
   bool alibi_rounded = false;  // rounded to bf16, by key index (Falcon)
   int64_t t5_buckets = 32, t5_max_distance = 128;
+  bool bias_per_layer = false;  // T5's table is not shared by the layers (UMT5)
   std::optional<ops::RopeOptions> rope;
 };
 
@@ -50,8 +62,14 @@ struct FeedForwardSpec {
   int64_t width = 0;
   Activation activation = Activation::kGelu;
   bool gated = false;
+  bool squared = false;     // the activation is squared (Nemotron)
+  float gate_limit = 0.0f;  // > 0: clamped gates (gpt-oss), see FeedForward
   bool bias = false;
   int64_t experts = 0, experts_per_token = 0;  // 0: dense
+  bool router_bias = false;
+  bool normalized = true;    // the weights of the chosen experts sum to 1
+  int64_t shared_width = 0;  // > 0: one more expert for all tokens
+  bool shared_gate = false;  // times a sigmoid of the input (Qwen 2)
 };
 
 // One layer. The layers of a stack may differ in every field.
@@ -60,13 +78,17 @@ struct BlockSpec {
   bool parallel = false;             // x + attention(norm1(x)) + feed_forward(norm2(x))
   bool shared_norm = false;          // parallel, with one norm for both
   bool residual_after_norm = false;  // the residual is taken after the norm (BLOOM's option)
+  bool attention_norm = true;        // false: attention reads its input as it is (ModernBERT's first layer)
+  float residual_scale = 1.0f;       // on what a sublayer adds (Granite)
   AttentionSpec attention;
   std::optional<AttentionSpec> cross;  // cross-attention to an encoder
   FeedForwardSpec feed_forward;
   float dropout = 0.0f;
 };
 
-enum class PositionKind { kNone, kLearned, kSinusoidal };
+// Both sinusoidal kinds have sines in the first half and cosines in the second; fairseq's frequencies end at
+// 1 / 10000 exactly.
+enum class PositionKind { kNone, kLearned, kSinusoidal, kFairseq };
 
 struct PatchSpec {
   int64_t image_height = 0, image_width = 0, patch = 0, channels = 0;
@@ -96,7 +118,8 @@ struct StackSpec {
   int64_t width = 0;
   NormSpec norm;                  // of the embedding, the blocks and the end of the stack
   std::vector<BlockSpec> blocks;  // one per layer
-  int64_t groups = 0;             // distinct sets of weights shared by the layers (ALBERT); 0: one per layer
+  int64_t rotary_rows = 0;  // > 0: the file has a table of sines and cosines, a row per position (RoFormer)
+  int64_t groups = 0;       // distinct sets of weights shared by the layers (ALBERT); 0: one per layer
   EmbeddingSpec embedding;
   bool final_norm = true;
   bool record_before_norm = false;  // the last recorded hidden state is taken before the final norm (ViT)

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "ops/checkpoint.h"
+#include "ops/embedding.h"
 #include "ops/shape.h"
 
 namespace makar {
@@ -36,13 +37,23 @@ Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
 size_t Stack::positions_for(ParameterSet& set, const AttentionSpec& a) {
   for (size_t i = 0; i < positions_.size(); ++i) {
     const AttentionSpec& b = positions_[i].attention;
-    if (a.rope == b.rope && a.bias == b.bias && (a.bias == BiasKind::kNone || a.heads == b.heads)) return i;
+    if (a.rope == b.rope && a.bias == b.bias && !a.bias_per_layer &&
+        (a.bias == BiasKind::kNone || a.heads == b.heads))
+      return i;
   }
   Positions& made = positions_.emplace_back();
   made.attention = a;
   if (a.bias == BiasKind::kT5)
-    made.t5_bias = set.add(spec_.name + ".relative_bias.weight", {a.t5_buckets, a.heads});
+    made.t5_bias = set.add(a.bias_per_layer ? fmt::format("{}.layers.{}.attn.relative_bias.weight",
+                                                          spec_.name, positions_of_.size())
+                                            : spec_.name + ".relative_bias.weight",
+                           {a.t5_buckets, a.heads});
   if (a.bias == BiasKind::kAlibi) made.alibi = alibi_slopes(a.heads);
+  if (spec_.rotary_rows > 0) {
+    made.rotary = set.add(spec_.name + ".rotary.weight", {spec_.rotary_rows, a.rope->rotary});
+    made.rotary->value = ops::sinusoidal_positions(spec_.rotary_rows, a.rope->rotary);
+    made.rotary->buffer = made.rotary->optional = true;
+  }
   return positions_.size() - 1;
 }
 
@@ -62,16 +73,17 @@ ops::DistanceBias Stack::bias_of(const Positions& positions) const {
 
 namespace {
 
-// Cosines and sines per token; dynamic scaling depends on the length of each sequence.
+// Cosines and sines per token; some kinds of scaling depend on the length of each sequence.
 ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Batch& batch) {
-  if (options.scaling != ops::RopeScaling::kDynamic)
+  if (!ops::depends_on_length(options))
     return ops::rope_table(ctx, batch.positions, ops::rope_angles(options, 0));
   std::vector<Tensor> cos, sin;
   Context plain{ctx.device};
   for (const Sequence& s : batch.sequences) {
     if (s.length == 0) continue;
     const std::span<const int64_t> at(batch.positions.data() + s.start, static_cast<size_t>(s.length));
-    const auto table = ops::rope_table(plain, at, ops::rope_angles(options, at.back() + 1));
+    const auto table =
+        ops::rope_table(plain, at, ops::rope_angles(options, std::max(s.total, at.back() + 1)));
     cos.push_back(table.cos), sin.push_back(table.sin);
   }
   return {ops::concat(plain, cos, 0), ops::concat(plain, sin, 0)};
@@ -85,6 +97,14 @@ int64_t append(std::vector<int64_t>& table, const std::vector<int64_t>& pages) {
 }
 
 }  // namespace
+
+ops::RopeTable Stack::rope_of(ForwardContext& f, const Positions& positions, const Batch& batch) const {
+  if (!positions.rotary) return make_rope(f.ops, *positions.attention.rope, batch);
+  Context plain{f.ops.device};
+  const Tensor rows = ops::embedding(plain, positions.rotary->value, batch.positions);
+  const auto halves = ops::split(plain, rows, {rows.dim(1) / 2, rows.dim(1) / 2}, -1);
+  return {halves[1], halves[0]};
+}
 
 ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) const {
   std::vector<ops::SequenceRows> rows;
@@ -161,7 +181,7 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
       ops::add_bias(ctx, in.self, positions.attention.heads, bias);
     const auto& rope = positions.attention.rope;
     if (!rope) continue;
-    in.rope = make_rope(ctx, *rope, batch);
+    in.rope = rope_of(f, positions, batch);
     if (sinks && near != batch.positions)
       in.sink_rope = ops::rope_table(ctx, near, ops::rope_angles(*rope, 0));
   }

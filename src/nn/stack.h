@@ -35,9 +35,11 @@ class Stack {
     AttentionSpec attention;
     Parameter* t5_bias = nullptr;
     std::vector<float> alibi;
+    Parameter* rotary = nullptr;  // [rotary_rows, rotary]: sines, then cosines
   };
   size_t positions_for(ParameterSet& set, const AttentionSpec& attention);
   ops::DistanceBias bias_of(const Positions& positions) const;
+  ops::RopeTable rope_of(ForwardContext& f, const Positions& positions, const Batch& batch) const;
   const Block& block(int64_t layer) const;
   // Uploads the sequences; with a cache, their page tables too.
   ops::AttentionBatch self_batch(ForwardContext& f, const Batch& batch) const;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+
 namespace makar::ops {
 
 int64_t t5_bucket(int64_t distance, bool bidirectional, int64_t buckets, int64_t max_distance) {
@@ -66,6 +69,32 @@ kernels::AttentionShape shape_of(Context& ctx, const AttentionBatch& batch, cons
   return s;
 }
 
+// Attention with a sink per head, from attention without: the sink's share of the denominator scales the row.
+// The gradients of q, k and v then follow from `out` and `lse` as without sinks.
+struct Sunk {
+  Tensor out, lse;
+  Tensor kept;  // [tokens, heads]: what the keys have of the denominator
+};
+Sunk apply_sinks(Context& ctx, const Tensor& out, const Tensor& lse, const Tensor& sinks) {
+  Context plain{ctx.device};
+  const int64_t rows = lse.dim(0), heads = lse.dim(1), dim = out.dim(1) / heads;
+  const Tensor log_kept = activate(plain, subtract(plain, lse, sinks), Activation::kLogSigmoid);
+  const Tensor kept = activate(plain, log_kept, Activation::kExp);
+  const Tensor scaled = scale_rows(plain, out.reshape({rows * heads, dim}), kept.reshape({rows * heads, 1}));
+  return {scaled.reshape(out.shape()), subtract(plain, lse, log_kept), kept};
+}
+
+// d sink = -(its weight) * (dy . out), summed over rows.
+void sinks_backward(const Context& ctx, const Tensor& sinks, const Sunk& sunk, const Tensor& dy) {
+  Context plain{ctx.device};
+  const int64_t rows = sunk.kept.dim(0), heads = sunk.kept.dim(1), dim = dy.dim(1) / heads;
+  const Tensor dots = ctx.empty({rows, heads}), dsinks = ctx.empty({heads});
+  ctx.device.row_dots({ctx.f32(dy), ctx.f32(sunk.out), ctx.f32(dots), rows * heads, dim, false});
+  const Tensor weight = shift(plain, sunk.kept, -1.0f);  // minus the sink's weight
+  ctx.device.multiply_sum({ctx.f32(weight), ctx.f32(dots), ctx.f32(dsinks), rows, heads, false});
+  ctx.tape->pass(sinks, dsinks);
+}
+
 // `shape`: from the forward pass; the batch keeps its addresses alive.
 void backward(const Context& ctx, const AttentionBatch& batch, const kernels::AttentionShape& shape,
               const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
@@ -125,7 +154,7 @@ void add_bias(Context& ctx, AttentionBatch& batch, int64_t heads, const Distance
 }
 
 Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionBatch& batch,
-              const AttentionOptions& o, std::vector<Tensor>* weights) {
+              const AttentionOptions& o, std::vector<Tensor>* weights, const Tensor& sinks) {
   const int64_t kv_width = o.kv_heads * o.head_dim;
   check(q.dim(-1) == o.heads * o.head_dim && k.dim(-1) == kv_width && v.dim(-1) == kv_width,
         "attention: widths and heads disagree");
@@ -133,19 +162,21 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
     check(s.q_start + s.q_rows <= q.dim(0) && s.kv_start + s.kv_rows <= k.dim(0),
           "attention: rows out of range");
   const kernels::AttentionShape shape = shape_of(ctx, batch, o);
-  const Tensor out = ctx.empty(q.shape()), lse = ctx.empty({q.dim(0), o.heads});
-  ctx.device.attention({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(out), ctx.f32(lse)});
+  Sunk result{ctx.empty(q.shape()), ctx.empty({q.dim(0), o.heads}), {}};
+  ctx.device.attention({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(result.out), ctx.f32(result.lse)});
+  if (sinks.defined()) result = apply_sinks(ctx, result.out, result.lse, sinks);
   if (weights)
     for (const SequenceRows& s : batch.rows) {
       weights->push_back(ctx.empty({o.heads, s.q_rows, s.kv_rows}));
-      ctx.device.attention_weights({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(lse),
+      ctx.device.attention_weights({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(result.lse),
                                     ctx.f32(weights->back()), &s - batch.rows.data()});
     }
-  if (ctx.any_needs(q, k, v, batch.bias_table))
-    ctx.tape->record(out, [ctx, batch, shape, q, k, v, out, lse](const Tensor& dy) {
-      backward(ctx, batch, shape, q, k, v, out, lse, dy);
+  if (ctx.any_needs(q, k, v, batch.bias_table) || (sinks.defined() && ctx.needs(sinks)))
+    ctx.tape->record(result.out, [ctx, batch, shape, q, k, v, result, sinks](const Tensor& dy) {
+      backward(ctx, batch, shape, q, k, v, result.out, result.lse, dy);
+      if (sinks.defined() && ctx.needs(sinks)) sinks_backward(ctx, sinks, result, dy);
     });
-  return out;
+  return result.out;
 }
 
 Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
@@ -170,14 +201,15 @@ void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys
 }
 
 Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, const AttentionBatch& batch,
-                     const AttentionOptions& o, const Tensor& q_sinks) {
+                     const AttentionOptions& o, const Tensor& q_sinks, const Tensor& sinks) {
   check(!ctx.tape, "attention on a cache has no gradient");
   check(q.dim(-1) == o.heads * o.head_dim, "attention: widths and heads disagree");
   for (const auto& s : batch.rows) check(s.q_start + s.q_rows <= q.dim(0), "attention: rows out of range");
   const Tensor out = ctx.empty(q.shape());
+  const Tensor lse = sinks.defined() ? ctx.empty({q.dim(0), o.heads}) : Tensor();
   ctx.device.attention_cached({shape_of(ctx, batch, o), ctx.f32(q), o.sinks, ctx.f32(q_sinks),
-                               layer_of(ctx, cache, batch), ctx.f32(out)});
-  return out;
+                               layer_of(ctx, cache, batch), ctx.f32(out), ctx.f32(lse)});
+  return sinks.defined() ? apply_sinks(ctx, out, lse, sinks).out : out;
 }
 
 }  // namespace makar::ops

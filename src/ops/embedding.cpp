@@ -19,15 +19,19 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
   return y;
 }
 
-Tensor sinusoidal_positions(int64_t positions, int64_t width, bool interleaved) {
-  Tensor table = Tensor::empty({positions, width});
-  const int64_t half = (width + 1) / 2;
+Tensor sinusoidal_positions(int64_t positions, int64_t width, bool fairseq) {
+  Tensor table = Tensor::zeros({positions, width});
+  const int64_t half = fairseq ? width / 2 : (width + 1) / 2;
   for (int64_t p = 0; p < positions; ++p)
-    for (int64_t i = 0; i < width; ++i) {
-      const bool cosine = interleaved ? i % 2 == 1 : i >= half;
-      const int64_t pair = interleaved ? i / 2 : (cosine ? i - half : i);
-      const double angle = static_cast<double>(p) /
-                           std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(width));
+    for (int64_t i = 0; i < (fairseq ? 2 * half : width); ++i) {
+      const bool cosine = i >= half;
+      const int64_t pair = cosine ? i - half : i;
+      double angle = static_cast<double>(p) /
+                     std::pow(10000.0, 2.0 * static_cast<double>(pair) / static_cast<double>(width));
+      if (fairseq) {  // in f32, as those models were trained
+        const double step = std::log(10000.0) / static_cast<double>(std::max<int64_t>(half - 1, 1));
+        angle = static_cast<float>(p) * std::exp(static_cast<float>(pair) * -static_cast<float>(step));
+      }
       table.f32()[p * width + i] = static_cast<float>(cosine ? std::cos(angle) : std::sin(angle));
     }
   return table;

@@ -12,6 +12,6 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
 
 // The table of the original Transformer: [positions, width]; sines in the first half and cosines in the
 // second (Marian's layout), or interleaved as in the paper.
-Tensor sinusoidal_positions(int64_t positions, int64_t width, bool interleaved = false);
+Tensor sinusoidal_positions(int64_t positions, int64_t width, bool fairseq = false);
 
 }  // namespace makar::ops

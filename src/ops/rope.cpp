@@ -49,6 +49,17 @@ void apply_llama3(const RopeOptions& o, RopeAngles& angles) {
   }
 }
 
+// LongRoPE (Ding et al., 2024): divisors found by search, one list for short and one for long sequences.
+void apply_longrope(const RopeOptions& o, int64_t length, RopeAngles& angles) {
+  const auto& factors = length > o.original_positions ? o.long_factors : o.short_factors;
+  for (size_t i = 0; i < angles.frequencies.size(); ++i) angles.frequencies[i] /= factors.at(i);
+  if (o.attention_factor > 0)
+    angles.attention_factor = o.attention_factor;
+  else if (o.factor > 1)
+    angles.attention_factor = static_cast<float>(
+        std::sqrt(1.0 + std::log(o.factor) / std::log(static_cast<double>(o.original_positions))));
+}
+
 }  // namespace
 
 RopeAngles rope_angles(const RopeOptions& o, int64_t length) {
@@ -66,6 +77,7 @@ RopeAngles rope_angles(const RopeOptions& o, int64_t length) {
     for (double& f : angles.frequencies) f /= o.factor;
   if (o.scaling == RopeScaling::kLlama3) apply_llama3(o, angles);
   if (o.scaling == RopeScaling::kYarn) apply_yarn(o, angles);
+  if (o.scaling == RopeScaling::kLongRope) apply_longrope(o, length, angles);
   return angles;
 }
 

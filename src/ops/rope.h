@@ -7,7 +7,7 @@
 
 namespace makar::ops {
 
-enum class RopeScaling { kNone, kLinear, kDynamic, kLlama3, kYarn };
+enum class RopeScaling { kNone, kLinear, kDynamic, kLlama3, kYarn, kLongRope };
 
 struct RopeOptions {
   double theta = 10000.0;
@@ -20,15 +20,20 @@ struct RopeOptions {
   double beta_fast = 32.0, beta_slow = 1.0;                       // yarn
   double attention_factor = 0.0, mscale = 0.0, mscale_all = 0.0;  // yarn; 0: default formula
   bool truncate = true;                                           // yarn
+  // longrope: divisors of the frequencies for sequences within the original context, and for longer ones
+  std::vector<double> short_factors, long_factors;
   bool operator==(const RopeOptions&) const = default;
 };
 
 // The rotary / 2 frequencies and the factor on cos and sin. `length` (largest position + 1 of the sequence)
-// only affects dynamic scaling.
+// only matters if the scaling depends on it.
 struct RopeAngles {
   std::vector<double> frequencies;
   double attention_factor = 1.0;
 };
+inline bool depends_on_length(const RopeOptions& o) {
+  return o.scaling == RopeScaling::kDynamic || o.scaling == RopeScaling::kLongRope;
+}
 RopeAngles rope_angles(const RopeOptions& options, int64_t length);
 
 // Cosines and sines per token, computed once per forward pass for all layers: [tokens, rotary / 2].

@@ -4,8 +4,6 @@
 #include <map>
 #include <set>
 
-#include "models/gguf_architecture.h"
-
 namespace makar {
 namespace {
 
@@ -102,8 +100,8 @@ void run_window(const Model& model, const std::vector<int64_t>& ids, Device& dev
 Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64_t>& ids, Device& device,
                               const CalibrateOptions& options) {
   const Model& model = *loaded.model;
-  const GgufArchitecture* a = gguf_architecture_of(model.spec().family);
-  if (!a)
+  const GgufSection* section = loaded.family->gguf;
+  if (!section)
     return error_of(Error::Kind::kUnsupported, "", "GGUF has no architecture for the family '{}'",
                     model.spec().family);
   loaded.model->parameters().to(device.memory());
@@ -116,7 +114,7 @@ Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64
 
   Calibration out;
   out.tokens = size;
-  for (const NamedSlice& slice : expand(a->names(model.spec()), model.parameters())) {
+  for (const NamedSlice& slice : expand(section->names(model.spec()), model.parameters())) {
     Mean mean = mean_of(slice, collector);
     if (mean.rows == 0) continue;
     double level = 0;

@@ -4,7 +4,6 @@
 #include <charconv>
 
 #include "base/nearest.h"
-#include "models/gguf_save.h"
 
 namespace makar {
 namespace {
@@ -35,6 +34,13 @@ int64_t layer_of(const std::string& name) {  // "blk.12.attn_v.weight"
 
 }  // namespace
 
+bool may_be_quantized(const GgufSource& t) {
+  if (t.shape.rank() < 2 || !t.name.ends_with(".weight")) return false;
+  for (const char* wide : {"ffn_gate_inp", "position_embd", "token_types", "attn_rel_b", "_norm"})
+    if (t.name.find(wide) != std::string::npos) return false;
+  return true;
+}
+
 DType type_that_fits(DType type, int64_t columns) {
   if (columns % layout_of(type).elements == 0) return type;
   const DType small = type == DType::kQ4_K   ? DType::kQ5_0
@@ -52,7 +58,8 @@ const std::vector<std::string>& mix_names() {
   return names;
 }
 
-Result<Mix> Mix::find(const std::string& name, const GgufModel& model) {
+Result<Mix> Mix::find(const std::string& name, const GgufFields& fields,
+                      const std::vector<GgufSource>& tensors) {
   std::string low = name;
   for (char& c : low) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (low == "q4_k" || low == "q5_k") low += "_m";
@@ -62,11 +69,11 @@ Result<Mix> Mix::find(const std::string& name, const GgufModel& model) {
   if (mix.name_.empty())
     return error_at("`type`", "unknown type '{}'; expected one of {}{}", name, fmt::join(mix_names(), ", "),
                     did_you_mean(low, mix_names()));
-  const std::string arch = model.fields.text("general.architecture").value_or("");
+  const std::string arch = fields.text("general.architecture").value_or("");
   mix.falcon_ = arch == "falcon";
-  mix.layers_ = model.fields.integer(arch + ".block_count").value_or(1);
-  mix.experts_ = model.fields.integer(arch + ".expert_count").value_or(0);
-  for (const GgufSource& t : model.tensors) mix.has_output_ = mix.has_output_ || t.name == "output.weight";
+  mix.layers_ = fields.integer(arch + ".block_count").value_or(1);
+  mix.experts_ = fields.integer(arch + ".expert_count").value_or(0);
+  for (const GgufSource& t : tensors) mix.has_output_ = mix.has_output_ || t.name == "output.weight";
   return mix;
 }
 

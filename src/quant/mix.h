@@ -4,13 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "quant/gguf_model.h"
+#include "formats/gguf_writer.h"
 
 namespace makar {
 
 // "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k_s", "q4_k_m", "q5_k_s", "q5_k_m",
 // "q6_k"
 const std::vector<std::string>& mix_names();
+
+// Whether a tensor may be stored in fewer than 32 bits: matrices, except routers, positions and token types.
+bool may_be_quantized(const GgufSource& tensor);
 
 // The type for rows of `columns` values: where the super-blocks of `type` do not fit, the nearest type of
 // 32-value blocks; where those do not fit either, f16.
@@ -19,7 +22,8 @@ DType type_that_fits(DType type, int64_t columns);
 class Mix {
  public:
   // `name` in any case; "q4_k" means "q4_k_m". The error names the nearest known mix.
-  static Result<Mix> find(const std::string& name, const GgufModel& model);
+  static Result<Mix> find(const std::string& name, const GgufFields& fields,
+                          const std::vector<GgufSource>& tensors);
   const std::string& name() const { return name_; }
   DType operator()(const GgufSource& tensor) const;
 

@@ -76,6 +76,19 @@ Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& posi
   return ops::scale(ctx, total, 1.0f / static_cast<float>(counted));
 }
 
+// Binary cross-entropy of one logit per token, mean over the tokens that count: -log sigmoid(x), of -x where
+// the token is real.
+Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets) {
+  std::vector<int64_t> rows;
+  std::vector<float> signs;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (targets[i] != ops::kIgnore)
+      rows.push_back(static_cast<int64_t>(i)), signs.push_back(targets[i] == 1 ? 1.0f : -1.0f);
+  const Tensor sign = Tensor::from({static_cast<int64_t>(signs.size()), 1}, signs).to(ctx.device.memory());
+  const Tensor margin = ops::multiply(ctx, ops::gather_rows(ctx, logits, rows), sign);
+  return ops::scale(ctx, ops::mean(ctx, ops::activate(ctx, margin, Activation::kLogSigmoid)), -1.0f);
+}
+
 bool counts_any(const std::vector<int64_t>& targets) {
   return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
 }
@@ -133,6 +146,12 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.head.labels, false));
       if (!counts_any(targets)) return bad_labels("labels", "counts no token");
       return ops::cross_entropy(ctx, model.outputs(ctx, hidden, batch).at("logits"), targets, entropy);
+    }
+    case HeadKind::kReplacedToken: {
+      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      MAKAR_TRY(const auto targets, token_targets(*given, batch, 2, false));
+      if (!counts_any(targets)) return bad_labels("labels", "counts no token");
+      return replaced_loss(ctx, model.outputs(ctx, hidden, batch).at("logits"), targets);
     }
     case HeadKind::kSequenceClass:
     case HeadKind::kImageClass:

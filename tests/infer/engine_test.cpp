@@ -286,7 +286,8 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
 // Rotary positions, experts, sliding windows, relative position bias, encoder-decoder, encoder only.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
-                                         "small/bart", "small/bert"),
+                                         "small/bart", "small/bert", "small/gemma3_text", "small/gpt_oss",
+                                         "small/qwen2_moe", "small/cohere2", "small/phi3"),
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
 class EngineTest : public EngineTrials {

@@ -1,6 +1,9 @@
 // Small models of several families from built-in configs, with random weights.
 #pragma once
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "models/load.h"
 
@@ -12,16 +15,34 @@ inline Json small_config(const std::string& family) {
         R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 32, "n_layer": 2, "n_head": 4,
       "n_positions": 256, "vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2, "attn_pdrop": 0.0, "embd_pdrop": 0.0,
       "resid_pdrop": 0.0})");
-  if (family == "llama" || family == "mixtral" || family == "gemma2") {
+  const std::vector<std::pair<std::string, std::string>> like_llama = {
+      {"llama", "Llama"},        {"mixtral", "Mixtral"}, {"gemma2", "Gemma2"},
+      {"gemma3_text", "Gemma3"}, {"gpt_oss", "GptOss"},  {"qwen2_moe", "Qwen2Moe"},
+      {"cohere2", "Cohere2"},    {"olmo2", "Olmo2"},     {"phi3", "Phi3"}};
+  const auto named = std::find_if(like_llama.begin(), like_llama.end(),
+                                  [&](const auto& pair) { return pair.first == family; });
+  if (named != like_llama.end()) {
     Json c = Json::parse(
         R"({"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
       "head_dim": 8, "intermediate_size": 48, "hidden_act": "silu", "max_position_embeddings": 256, "vocab_size": 60,
       "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
       "tie_word_embeddings": false, "attention_dropout": 0.0})");
     c["model_type"] = family;
-    c["architectures"] = {family == "llama"     ? "LlamaForCausalLM"
-                          : family == "mixtral" ? "MixtralForCausalLM"
-                                                : "Gemma2ForCausalLM"};
+    c["architectures"] = {named->second + "ForCausalLM"};
+    if (family == "gemma3_text") c["sliding_window_pattern"] = 2, c["query_pre_attn_scalar"] = 8;
+    if (family == "gemma3_text" || family == "gpt_oss" || family == "cohere2") c["sliding_window"] = 100;
+    if (family == "gpt_oss") c["num_local_experts"] = 4, c["num_experts_per_tok"] = 2;
+    if (family == "cohere2") c["sliding_window_pattern"] = 2, c["logit_scale"] = 0.25;
+    if (family == "qwen2_moe") {
+      c["num_experts"] = 4, c["num_experts_per_tok"] = 2, c["mlp_only_layers"] = {0};
+      c["moe_intermediate_size"] = 24, c["shared_expert_intermediate_size"] = 40;
+    }
+    if (family == "phi3") {  // rotary positions that change at 64 tokens
+      c["original_max_position_embeddings"] = 64;
+      c["rope_scaling"] = {{"rope_type", "longrope"},
+                           {"short_factor", {1.0, 1.1, 1.2, 1.3}},
+                           {"long_factor", {1.0, 1.7, 2.4, 3.1}}};
+    }
     if (family == "mixtral") c["num_local_experts"] = 4, c["num_experts_per_tok"] = 2;
     if (family == "gemma2") {
       c["tie_word_embeddings"] = true, c["hidden_activation"] = "gelu_pytorch_tanh",

@@ -16,7 +16,7 @@ struct Case {
   std::string name;
   AttentionOptions o;
   std::vector<SequenceRows> sequences;
-  bool alibi = false, table = false, bidirectional_table = true, record = false;
+  bool alibi = false, table = false, bidirectional_table = true, record = false, sinks = false;
 };
 
 // The T5 bucket, from the paper's words: half the buckets are exact distances, the others grow with the
@@ -59,10 +59,10 @@ Arrays reference(const Case& c, const Arrays& in) {
         const double* q = in[0].v.data() + (r.q_start + i) * q_width + h * o.head_dim;
         const int64_t kv_head = h * o.kv_heads / o.heads, own = r.past + i;
         std::vector<double> w(static_cast<size_t>(r.kv_rows), 0.0);
-        double sum = 0;
+        double sum = c.sinks ? std::exp(in[3][h]) : 0;
         for (int64_t j = 0; j < r.kv_rows; ++j) {
           if (o.causal && j > own) continue;
-          if (o.window > 0 && j <= own - o.window) continue;
+          if (o.window > 0 && std::abs(j - own) >= o.window) continue;
           const double* k = in[1].v.data() + (r.kv_start + j) * kv_width + kv_head * o.head_dim;
           double score = 0;
           for (int64_t d = 0; d < o.head_dim; ++d) score += q[d] * k[d];
@@ -101,6 +101,7 @@ void add(std::vector<OpRow>& rows, Case c) {
             {},
             c.o.dropout > 0};
   if (c.table) row.inputs.push_back({{kBuckets, c.o.heads}});
+  if (c.sinks) row.inputs.push_back({{c.o.heads}});
   row.run = [c](Context& ctx, const Tensors& in) {
     DistanceBias bias;
     if (c.alibi)
@@ -108,7 +109,11 @@ void add(std::vector<OpRow>& rows, Case c) {
     if (c.table)
       bias.table = in[3], bias.bidirectional = c.bidirectional_table, bias.max_distance = kMostDistance;
     Tensors out(1), maps;
-    out[0] = ops::attention(ctx, in[0], in[1], in[2], c.sequences, c.o, bias, c.record ? &maps : nullptr);
+    if (c.sinks)
+      out[0] = ops::attend(ctx, in[0], in[1], in[2], ops::attention_batch(ctx, c.sequences), c.o,
+                           c.record ? &maps : nullptr, in[3]);
+    else
+      out[0] = ops::attention(ctx, in[0], in[1], in[2], c.sequences, c.o, bias, c.record ? &maps : nullptr);
     out.insert(out.end(), maps.begin(), maps.end());
     return out;
   };
@@ -157,6 +162,8 @@ void add_attention_rows(std::vector<OpRow>& rows) {
   add(rows, {"window_across_tiles", o, ragged({230})});
   o = heads(2, 2, 8, false), o.window = 5;
   add(rows, {"window_bidirectional", o, ragged({17})});
+  o.window = 40;
+  add(rows, {"window_bidirectional_across_tiles", o, ragged({230, 20})});
   o = heads(2, 1, 8, true), o.soft_cap = 1.5f;
   add(rows, {"soft_cap", o, ragged({5, 17, 99})});
   o.window = 30;
@@ -168,6 +175,12 @@ void add_attention_rows(std::vector<OpRow>& rows) {
   add(rows, {"t5_causal", heads(2, 2, 8, true), ragged({5, 110}), false, true, false});
   o = heads(2, 1, 8, true), o.soft_cap = 1.5f;
   add(rows, {"t5_soft_cap", o, ragged({30}), false, true, false});
+  Case sinks{"sinks", heads(4, 2, 8, true), ragged({5, 110}), false, false, true, false, true};
+  add(rows, sinks);
+  sinks.name = "sinks_window", sinks.o.window = 7;
+  add(rows, sinks);
+  sinks.name = "sinks_dropout", sinks.o.dropout = 0.3f;
+  add(rows, sinks);
   o = heads(2, 2, 8, true), o.dropout = 0.3f;
   add(rows, {"dropout", o, ragged({5, 110})});
   add(rows, {"dropout_t5", o, ragged({40}), false, true, false});

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "base/json.h"
+#include "convert/gguf_model.h"
 
 namespace makar {
 namespace {
@@ -34,7 +35,7 @@ TEST(Mix, MatchesFilesOfLlamaQuantize) {
   ASSERT_TRUE(original.ok()) << original.error().text();
   for (const char* kind :
        {"F32", "F16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K_M", "Q5_K_M", "Q6_K"}) {
-    const auto mix = Mix::find(kind, *original);
+    const auto mix = Mix::find(kind, original->fields, original->tensors);
     ASSERT_TRUE(mix.ok());
     for (const GgufSource& t : original->tensors) {
       std::string type = golden["files"][kind]["types"][t.name];
@@ -46,7 +47,7 @@ TEST(Mix, MatchesFilesOfLlamaQuantize) {
 
 TEST(Mix, SomeLayersGetMoreBits) {
   const GgufModel m = model(22, true);
-  const auto mix = Mix::find("Q4_K_M", m);
+  const auto mix = Mix::find("Q4_K_M", m.fields, m.tensors);
   ASSERT_TRUE(mix.ok());
   std::string kinds;
   for (int i = 0; i < 22; ++i)
@@ -59,7 +60,8 @@ TEST(Mix, SomeLayersGetMoreBits) {
 }
 
 TEST(Mix, TiedEmbeddingsUnusualRowsAndSmallTensors) {
-  const auto tied = Mix::find("q4_k", model(2, false));
+  const GgufModel small = model(2, false);
+  const auto tied = Mix::find("q4_k", small.fields, small.tensors);
   ASSERT_TRUE(tied.ok());
   EXPECT_EQ(tied->name(), "q4_k_m");
   EXPECT_EQ((*tied)(tensor("token_embd.weight", {64, 256})), DType::kQ6_K);
@@ -69,7 +71,7 @@ TEST(Mix, TiedEmbeddingsUnusualRowsAndSmallTensors) {
   EXPECT_EQ((*tied)(tensor("blk.1.attn_q.bias", {256})), DType::kF32);
   EXPECT_EQ((*tied)(tensor("blk.1.ffn_gate_inp.weight", {8, 256})), DType::kF32);
   EXPECT_EQ((*tied)(tensor("position_embd.weight", {8, 256})), DType::kF32);
-  const auto unknown = Mix::find("q4_k_n", model(2, false));
+  const auto unknown = Mix::find("q4_k_n", small.fields, small.tensors);
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.error().text().find("did you mean"), std::string::npos);
 }

@@ -1,9 +1,9 @@
 // Adapters on a quantized base: memory, gradients close to those on the dequantized base, training.
+#include "convert/gguf_model.h"
 #include "kernels/cpu_device.h"
 #include "models/adapter.h"
 #include "models/subjects.h"
 #include "optim/optimizer.h"
-#include "quant/gguf_model.h"
 #include "quant/in_memory.h"
 #include "scratch_folder.h"
 

@@ -140,8 +140,10 @@ void CpuDevice::attention_cached(const AttentionCached& args) {
     if (args.q_sinks) a.q_sinks = args.q_sinks + (a.q - args.q);
     a.past += item.row, a.rows = item.rows;
     a.out = args.out + (rows.q_start + item.row) * a.out_stride + item.head * shape.head_dim;
+    if (args.lse)
+      a.lse = args.lse + (rows.q_start + item.row) * shape.heads + item.head, a.lse_stride = shape.heads;
     if (item.heads > 1) {
-      a.rows = item.heads, a.row_step = 0;
+      a.rows = item.heads, a.row_step = 0, a.lse_stride = 1;
       a.q_stride = a.out_stride = shape.head_dim;
       a.bias_stride = 2 * shape.bias_span + 1;
     }

@@ -41,7 +41,8 @@ struct Head {
     return shape.window > 0 && begin > 0 ? begin : 0;
   }
   __device__ int64_t last(int64_t i) const {
-    return shape.causal && own(i) + 1 < rows.kv_rows ? own(i) + 1 : rows.kv_rows;
+    const int64_t end = shape.causal ? own(i) + 1 : shape.window > 0 ? own(i) + shape.window : rows.kv_rows;
+    return end < rows.kv_rows ? end : rows.kv_rows;
   }
   // Converts a raw product to a score: scale, soft cap, positional bias; `nearer` reduces the distance.
   __device__ float score(float product, int64_t i, int64_t j, int64_t nearer = 0) const {
@@ -334,7 +335,7 @@ void CudaDevice::attention(const Attention& a) {
 void CudaDevice::attention_cached(const AttentionCached& a) {
   if (a.shape.count == 0 || a.shape.most_q_rows == 0) return;
   forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(a.shape, a.q, a.q_sinks, a.sinks,
-                                                                              PagedKeys{a.cache}, a.out, nullptr);
+                                                                              PagedKeys{a.cache}, a.out, a.lse);
   cuda_check(cudaGetLastError(), "attention_cached");
 }
 

@@ -74,6 +74,24 @@ std::vector<NameRule> bert_body_names(const std::string& prefix) {
           {"head.pooler", prefix + "pooler.dense"}};
 }
 
+GgufSection bert_gguf(const char* model) {
+  return {
+      .architecture = "bert",
+      .model = model,
+      .keys = gguf::hf_sizes() + gguf::norm_key("layer_norm_eps") +
+              GgufKeys{{"attention.causal", "", GgufKey::kFlag, false, [](const ModelSpec&) { return 0.0; }},
+                       {"pooling_type", "", GgufKey::kInteger, false,  // the mean
+                        [](const ModelSpec&) { return 1.0; }}},
+      .implied = {{"hidden_act", "gelu"}, {"position_embedding_type", "absolute"}},
+      .names = gguf::encoder_names,
+      .body_only = true,
+      .derive = [](const Gguf& file, Json& config) {
+        const GgufTensor* types = file.find("token_types.weight");
+        config["type_vocab_size"] = types && types->shape.rank() == 2 ? types->shape[0] : 0;
+        config["add_pooling_layer"] = false;
+      }};
+}
+
 namespace {
 
 Result<ModelSpec> read(const Config& config) {
@@ -94,11 +112,16 @@ std::vector<NameRule> names(const ModelSpec&) {
   return rules;
 }
 
+const GgufSection kGguf = bert_gguf("BertModel");
+
 }  // namespace
 
 const Family kBert = {
-    "bert",  "bert.",
-    read,    names,
-    nullptr, {"embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}};
+    .type = "bert",
+    .prefix = "bert.",
+    .read = read,
+    .names = names,
+    .ignored = {"embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"},
+    .gguf = &kGguf};
 
 }  // namespace makar

@@ -56,8 +56,25 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {"head.classifier", "score"}};
 }
 
+const GgufSection kGguf = {
+    .architecture = "bloom",
+    .model = "BloomForCausalLM",
+    .keys = gguf::sizes("hidden_size", "n_layer", "n_head", "", "") + gguf::norm_key("layer_norm_epsilon") +
+            GgufKeys{{"attention.head_count_kv", "", GgufKey::kInteger, false, gguf::kv_heads}} +
+            gguf::alibi_key(),
+    .implied = {{"apply_residual_connection_post_layernorm", false}},
+    .names = gguf::fused_names,
+    .beyond = [](const ModelSpec& m) -> std::string {
+      return gguf::feed_forward(m) == 4 * gguf::width(m) ? "" : "a different feed-forward width";
+    }};
+
 }  // namespace
 
-const Family kBloom = {"bloom", "transformer.", read, names, nullptr, {"lm_head.weight"}};
+const Family kBloom = {.type = "bloom",
+                       .prefix = "transformer.",
+                       .read = read,
+                       .names = names,
+                       .ignored = {"lm_head.weight"},
+                       .gguf = &kGguf};
 
 }  // namespace makar

@@ -70,9 +70,41 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {"head.classifier", "score"}};
 }
 
+// With two parallel norms, the second one belongs to attention.
+std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+  const BlockSpec& b = spec.decoder->first();
+  if (!b.parallel || b.shared_norm) return gguf::fused_names(spec);
+  return with_names(gguf::fused_names(spec), {{"decoder.layers.{}.norm1", "blk.{}.attn_norm_2"},
+                                              {"decoder.layers.{}.norm2", "blk.{}.attn_norm"}});
+}
+
+void derive(const Gguf& file, Json& config) {
+  const bool two_norms = file.find("blk.0.attn_norm_2.weight") != nullptr;
+  const bool newer = two_norms || config["num_kv_heads"] > 1;
+  config["new_decoder_architecture"] = newer;
+  config["multi_query"] = config["num_kv_heads"] == 1;
+  if (newer) config["num_ln_in_parallel_attn"] = two_norms ? 2 : 1;
+}
+
+const GgufSection kGguf = {
+    .architecture = "falcon",
+    .model = "FalconForCausalLM",
+    .keys = gguf::sizes("hidden_size", "num_hidden_layers", "num_attention_heads", "ffn_hidden_size",
+                        "max_position_embeddings") +
+            gguf::norm_key("layer_norm_epsilon") +
+            GgufKeys{{"attention.head_count_kv", "num_kv_heads", GgufKey::kInteger, true, gguf::kv_heads}} +
+            gguf::rope_keys(),
+    .implied = {{"alibi", false}, {"bias", false}, {"parallel_attn", true}},
+    .names = gguf_names,
+    .derive = derive};
+
 }  // namespace
 
-const Family kFalcon = {"falcon", "transformer.", read,
-                        names,    nullptr,        {"lm_head.weight", ".rotary_emb.inv_freq"}};
+const Family kFalcon = {.type = "falcon",
+                        .prefix = "transformer.",
+                        .read = read,
+                        .names = names,
+                        .ignored = {"lm_head.weight", ".rotary_emb.inv_freq"},
+                        .gguf = &kGguf};
 
 }  // namespace makar

@@ -2,25 +2,22 @@
 #include "models/families/pages.h"
 
 namespace makar {
-namespace {
-
-Result<ModelSpec> read(const Config& config) {
-  Reader r(config);
+ModelSpec read_gpt_like(Reader& r, const char* family, const char* model) {
   ModelSpec m;
-  m.family = "gpt2";
+  m.family = family;
   StackSpec s;
   s.name = "decoder";
   s.width = r.width({"n_embd", "hidden_size"});
-  const int64_t layers = r.layers({"n_layer", "num_hidden_layers"});
+  const int64_t layers = r.layers({"n_layer", "num_hidden_layers", "num_layers"});
   BlockSpec b;
   s.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
   AttentionSpec& a = b.attention;
-  a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads"});
-  a.head_dim = r.head_dim(s.width, a.heads, "n_head");
-  a.scale = r.flag_or("scale_attn_weights", true) ? 1.0f / std::sqrt(static_cast<float>(a.head_dim)) : 1.0f;
+  a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads", "num_heads"});
+  a.head_dim = r.head_dim(s.width, a.heads, {"n_head", "num_heads"});
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
   a.qkv_bias = a.out_bias = true;
   a.dropout = r.dropout_or("attn_pdrop", 0.1);
-  b.feed_forward.width = r.width_or("n_inner", 4 * s.width);
+  b.feed_forward.width = r.width_or({"n_inner", "intermediate_size"}, 4 * s.width);
   b.feed_forward.activation = r.activation("activation_function", "gelu_new");
   b.feed_forward.bias = true;
   b.dropout = r.dropout_or("resid_pdrop", 0.1);
@@ -31,15 +28,25 @@ Result<ModelSpec> read(const Config& config) {
   s.embedding.positions = PositionKind::kLearned;
   s.embedding.max_positions = m.max_positions;
   s.embedding.dropout = r.dropout_or("embd_pdrop", 0.1);
-  m.head.kind = r.head("GPT2", m);
+  m.head.kind = r.head(model, m);
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   last_token_classifier(r, m);
   r.special_tokens(m, 50256, 50256, -1);
+  s.blocks.assign(static_cast<size_t>(layers), b);
+  m.decoder = s;
+  return m;
+}
+
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_gpt_like(r, "gpt2", "GPT2");
+  if (!r.flag_or("scale_attn_weights", true))
+    for (BlockSpec& b : m.decoder->blocks) b.attention.scale = 1.0f;
   r.unsupported(r.flag_or("scale_attn_by_inverse_layer_idx", false), "scale_attn_by_inverse_layer_idx",
                 "is not supported");
   r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
-  s.blocks.assign(static_cast<size_t>(layers), b);
-  m.decoder = s;
   return r.finish(m);
 }
 
@@ -58,9 +65,20 @@ std::vector<NameRule> names(const ModelSpec&) {
           {"head.classifier", "score"}};
 }
 
+const GgufSection kGguf = {.architecture = "gpt2",
+                           .model = "GPT2LMHeadModel",
+                           .keys = gguf::sizes("n_embd", "n_layer", "n_head", "n_inner", "n_positions") +
+                                   gguf::norm_key("layer_norm_epsilon"),
+                           .implied = {{"activation_function", "gelu_new"}, {"scale_attn_weights", true}},
+                           .names = gguf::fused_names};
+
 }  // namespace
 
-const Family kGpt2 = {"gpt2", "transformer.", read,
-                      names,  nullptr,        {".attn.bias", ".attn.masked_bias", "lm_head.weight"}};
+const Family kGpt2 = {.type = "gpt2",
+                      .prefix = "transformer.",
+                      .read = read,
+                      .names = names,
+                      .ignored = {".attn.bias", ".attn.masked_bias", "lm_head.weight"},
+                      .gguf = &kGguf};
 
 }  // namespace makar

@@ -17,17 +17,19 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   a.heads = r.heads("num_attention_heads");
   r.kv_heads(a, "num_key_value_heads", a.heads);
   a.head_dim = r.has("head_dim") ? r.integer("head_dim", 1, 65536)
+               : d.head_dim > 0  ? d.head_dim
                                  : r.head_dim(s.width, a.heads, "num_attention_heads");
   a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
   a.qkv_bias = a.out_bias = r.flag_or("attention_bias", false);
   a.dropout = r.dropout_or("attention_dropout", 0.0);
   b.feed_forward.width = r.integer("intermediate_size", 1, int64_t{1} << 20);
-  b.feed_forward.activation = r.activation({"hidden_activation", "hidden_act"}, d.activation);
+  if (*d.activation)
+    b.feed_forward.activation = r.activation({"hidden_activation", "hidden_act"}, d.activation);
   b.feed_forward.gated = true;
   b.feed_forward.bias = r.flag_or("mlp_bias", false);
   m.vocab = r.vocab("vocab_size");
   m.max_positions = r.positions_or("max_position_embeddings", d.max_positions);
-  a.rope = r.rope(a.head_dim, d.theta, m.max_positions);
+  a.rope = r.rope(a.head_dim, d.theta, m.max_positions, d.partial);
   if (a.rope->scaling == ops::RopeScaling::kDynamic)  // the base grows with the length, up to the factor
     m.max_positions = static_cast<int64_t>(static_cast<double>(m.max_positions) * a.rope->factor);
   s.embedding.vocab = m.vocab;
@@ -69,9 +71,25 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
+const GgufSection kGguf = {.architecture = "llama",
+                           .model = "LlamaForCausalLM",
+                           .keys = gguf::llama_keys(),
+                           .implied = {{"hidden_act", "silu"}, {"mlp_bias", false}},
+                           .names = gguf::paired_names,
+                           .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
+                           // Files with a window or experts are Mistral's and Mixtral's.
+                           .holds = [](const GgufFields& f) {
+                             return f.integer("llama.attention.sliding_window").value_or(0) <= 0 &&
+                                    f.integer("llama.expert_count").value_or(0) <= 0;
+                           }};
+
 }  // namespace
 
-const Family kLlama = {"llama",     "model.", read,
-                       llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kLlama = {.type = "llama",
+                       .prefix = "model.",
+                       .read = read,
+                       .names = llama_names,
+                       .ignored = llama_ignored(),
+                       .gguf = &kGguf};
 
 }  // namespace makar

@@ -10,13 +10,27 @@ Result<ModelSpec> read(const Config& config) {
   d.max_positions = 131072;
   ModelSpec m = read_llama_like(r, "mistral", "Mistral", d);
   for (BlockSpec& b : m.decoder->blocks) b.attention.qkv_bias = b.attention.out_bias = false;
-  r.windows(*m.decoder, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
+  r.windows(*m.decoder, r.window_or("sliding_window", 0), 0);
   return r.finish(m);
 }
 
+const GgufSection kGguf = {.architecture = "llama",
+                           .model = "MistralForCausalLM",
+                           .keys = gguf::llama_keys() + gguf::window_key(),
+                           .implied = {{"hidden_act", "silu"}},
+                           .names = gguf::paired_names,
+                           .holds = [](const GgufFields& f) {
+                             return f.integer("llama.attention.sliding_window").value_or(0) > 0 &&
+                                    f.integer("llama.expert_count").value_or(0) <= 0;
+                           }};
+
 }  // namespace
 
-const Family kMistral = {"mistral",   "model.", read,
-                         llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kMistral = {.type = "mistral",
+                         .prefix = "model.",
+                         .read = read,
+                         .names = llama_names,
+                         .ignored = llama_ignored(),
+                         .gguf = &kGguf};
 
 }  // namespace makar

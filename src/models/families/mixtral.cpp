@@ -9,52 +9,79 @@ Result<ModelSpec> read(const Config& config) {
   LlamaDefaults d;
   d.theta = 1e6, d.eps = 1e-5, d.max_positions = 131072;
   ModelSpec m = read_llama_like(r, "mixtral", "Mixtral", d);
-  r.windows(*m.decoder, r.integer_or("sliding_window", 0, 0, int64_t{1} << 40), "all");
-  FeedForwardSpec f = m.decoder->first().feed_forward;
-  f.experts = r.integer_or("num_local_experts", 8, 1, 4096);
-  f.experts_per_token = r.integer_or("num_experts_per_tok", 2, 1, 4096);
-  f.bias = false;
+  r.windows(*m.decoder, r.window_or("sliding_window", 0), 0);
   for (BlockSpec& b : m.decoder->blocks) {
     b.attention.qkv_bias = b.attention.out_bias = false;
-    b.feed_forward = f;
+    b.feed_forward = r.experts(b.feed_forward, "num_local_experts", 8, 2);
+    b.feed_forward.bias = false;
   }
-  // transformers adds the loss only when it outputs the router logits.
-  if (r.flag_or("output_router_logits", false))
-    m.router_loss = r.number_or("router_aux_loss_coef", 0.001, 0, 1e3);
+  m.router_loss = r.router_loss(0.001);
   r.unsupported(r.number_or("router_jitter_noise", 0.0) != 0.0f, "router_jitter_noise",
                 "other than 0 is not supported");
   return r.finish(m);
-}
-
-std::vector<NameRule> replace_feed_forward(const ModelSpec& spec, const std::vector<NameRule>& experts) {
-  std::vector<NameRule> rules;
-  for (const NameRule& rule : llama_names(spec))
-    if (rule.ours[0].find(".ffn.") == std::string::npos) rules.push_back(rule);
-  rules.insert(rules.end(), experts.begin(), experts.end());
-  return rules;
 }
 
 const std::string kOurs = "decoder.layers.{}.ffn.";
 
 std::vector<NameRule> names(const ModelSpec& spec) {
   const std::string theirs = "model.layers.{}.block_sparse_moe.";
-  return replace_feed_forward(spec, {{kOurs + "router", theirs + "gate"},
-                                     {kOurs + "experts.{e}.gate", theirs + "experts.{e}.w1"},
-                                     {kOurs + "experts.{e}.down", theirs + "experts.{e}.w2"},
-                                     {kOurs + "experts.{e}.up", theirs + "experts.{e}.w3"}});
+  return with_names(llama_names(spec), {{kOurs + "router", theirs + "gate"},
+                                        {kOurs + "experts.{e}.gate", theirs + "experts.{e}.w1"},
+                                        {kOurs + "experts.{e}.down", theirs + "experts.{e}.w2"},
+                                        {kOurs + "experts.{e}.up", theirs + "experts.{e}.w3"}});
 }
 
 std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
-  const std::string theirs = "model.layers.{}.mlp.";
-  return replace_feed_forward(
-      spec, {{kOurs + "router", theirs + "gate"},
-             {{kOurs + "experts.{e}.gate", kOurs + "experts.{e}.up"}, theirs + "experts.gate_up_proj", 1},
-             {{kOurs + "experts.{e}.down"}, theirs + "experts.down_proj", 1}});
+  return with_names(llama_names(spec), fused_expert_names());
 }
+
+// Files of 2023 have one tensor per expert; others have gate and up of all experts in one tensor.
+std::vector<NameRule> gguf_single_names(const ModelSpec& spec) {
+  const std::string theirs = "blk.{}.ffn_";
+  return with_names(gguf::paired_names(spec), {{kOurs + "experts.{e}.gate", theirs + "gate.{e}"},
+                                               {kOurs + "experts.{e}.up", theirs + "up.{e}"},
+                                               {kOurs + "experts.{e}.down", theirs + "down.{e}"}});
+}
+std::vector<NameRule> gguf_merged_names(const ModelSpec& spec) {
+  return with_names(gguf::paired_names(spec),
+                    {{{kOurs + "experts.{e}.gate", kOurs + "experts.{e}.up"}, "blk.{}.ffn_gate_up_exps", 1}});
+}
+
+const GgufSection kGguf = {
+    .architecture = "llama",
+    .model = "MixtralForCausalLM",
+    .keys = gguf::llama_keys() + gguf::window_key() + gguf::expert_keys("num_local_experts"),
+    .implied = {{"hidden_act", "silu"}},
+    .names = gguf::paired_names,
+    .layouts = {{"blk.0.ffn_gate.0.weight", gguf_single_names},
+                {"blk.0.ffn_gate_up_exps.weight", gguf_merged_names}},
+    .holds = [](const GgufFields& f) { return f.integer("llama.expert_count").value_or(0) > 0; }};
 
 }  // namespace
 
-const Family kMixtral = {"mixtral", "model.",        read,
-                         names,     names_in_memory, {".rotary_emb.inv_freq", "lm_head.weight"}};
+std::vector<NameRule> expert_names() {
+  const std::string theirs = "model.layers.{}.mlp.";
+  return {{kOurs + "router", theirs + "gate"},
+          {kOurs + "experts.{e}.gate", theirs + "experts.{e}.gate_proj"},
+          {kOurs + "experts.{e}.up", theirs + "experts.{e}.up_proj"},
+          {kOurs + "experts.{e}.down", theirs + "experts.{e}.down_proj"}};
+}
+
+std::vector<NameRule> fused_expert_names() {
+  const std::string theirs = "model.layers.{}.mlp.";
+  return {{kOurs + "router", theirs + "gate"},
+          {{kOurs + "experts.{e}.gate.weight", kOurs + "experts.{e}.up.weight"},
+           theirs + "experts.gate_up_proj",
+           1},
+          {kOurs + "experts.{e}.down.weight", theirs + "experts.down_proj"}};
+}
+
+const Family kMixtral = {.type = "mixtral",
+                         .prefix = "model.",
+                         .read = read,
+                         .names = names,
+                         .names_in_memory = names_in_memory,
+                         .ignored = llama_ignored(),
+                         .gguf = &kGguf};
 
 }  // namespace makar

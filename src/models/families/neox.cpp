@@ -63,14 +63,28 @@ std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
   return rules;
 }
 
+double parallel(const ModelSpec& m) { return m.main().first().parallel; }
+
+const GgufSection kGguf = {
+    .architecture = "gptneox",
+    .model = "GPTNeoXForCausalLM",
+    .keys = gguf::hf_sizes() + gguf::norm_key("layer_norm_eps") +
+            GgufKeys{{"use_parallel_residual", "use_parallel_residual", GgufKey::kFlag, false, parallel},
+                     {"rope.dimension_count", "", GgufKey::kInteger, true, gguf::rotary},
+                     {"rope.freq_base", "rope_theta", GgufKey::kReal, false, gguf::theta}},
+    .implied = {{"hidden_act", "gelu"}, {"attention_bias", true}},
+    .names = gguf::fused_names,
+    .rotary_share = "rotary_pct"};
+
 }  // namespace
 
 const Family kNeox = {
-    "gpt_neox",
-    "gpt_neox.",
-    read,
-    names,
-    names_in_memory,
-    {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq", "embed_out.weight"}};
+    .type = "gpt_neox",
+    .prefix = "gpt_neox.",
+    .read = read,
+    .names = names,
+    .names_in_memory = names_in_memory,
+    .ignored = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq", "embed_out.weight"},
+    .gguf = &kGguf};
 
 }  // namespace makar

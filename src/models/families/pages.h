@@ -6,8 +6,14 @@
 
 namespace makar {
 
-extern const Family kGpt2, kLlama, kMistral, kMixtral, kQwen2, kQwen3, kGemma2, kNeox, kFalcon, kBloom, kOpt;
-extern const Family kBert, kRoberta, kDistilBert, kAlbert, kT5, kBart, kMarian, kVit, kDeit;
+extern const Family kLlama, kMistral, kMixtral, kQwen2, kQwen3, kQwen2Moe, kQwen3Moe, kGemma, kGemma2,
+    kGemma3;
+extern const Family kPhi, kPhi3, kGptOss, kOlmo2, kOlmoe, kSmolLm3, kGranite, kCohere, kCohere2, kStableLm;
+extern const Family kStarcoder2, kGlm4, kNemotron, kErnie45, kExaone4, kGpt2, kOpenAiGpt, kGptj, kGptNeo;
+extern const Family kGptBigCode, kMpt, kXglm, kNeox, kFalcon, kBloom, kOpt;
+extern const Family kBert, kRoberta, kXlmRoberta, kCamembert, kDistilBert, kAlbert, kElectra, kMpnet;
+extern const Family kModernBert, kRoFormer;
+extern const Family kT5, kMt5, kUmt5, kBart, kMbart, kM2m100, kPegasus, kMarian, kVit, kDeit;
 
 // The sequence classifier of a decoder: a bias-free score of the last token.
 inline void last_token_classifier(Reader& r, ModelSpec& m) {
@@ -17,20 +23,33 @@ inline void last_token_classifier(Reader& r, ModelSpec& m) {
   m.head.classifier_bias = false;
 }
 
+// GPT-2 and similar families: LayerNorm, learned positions, a plain feed-forward, biases.
+ModelSpec read_gpt_like(Reader& r, const char* family, const char* model);
+
 // Llama and similar families: RMSNorm, rotary positions, gated feed-forward without biases. Each page changes
 // what differs.
 struct LlamaDefaults {
   double theta = 10000.0;
   double eps = 1e-6;
   int64_t max_positions = 2048;
-  const char* activation = "silu";
+  const char* activation = "silu";  // "": the page reads it
+  int64_t head_dim = 0;             // 0: width / heads
+  double partial = 1.0;             // rotated share of a head
 };
 ModelSpec read_llama_like(Reader& r, const char* family, const char* model, const LlamaDefaults& defaults);
 std::vector<NameRule> llama_names(const ModelSpec& spec);
+// Qwen2, or Qwen3 if `third`.
+ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool third);
+// Each expert's tensors below "mlp.experts".
+std::vector<NameRule> expert_names();
+// One tensor of all experts below "mlp.experts", as transformers has them in memory.
+std::vector<NameRule> fused_expert_names();
+inline std::vector<std::string> llama_ignored() { return {".rotary_emb.inv_freq", "lm_head.weight"}; }
 
 // BERT's encoder body and heads, shared by similar families.
 ModelSpec read_bert_like(Reader& r, const char* family, const char* model);
 std::vector<NameRule> bert_body_names(const std::string& prefix);
+GgufSection bert_gguf(const char* model);
 
 // ViT's body, shared with DeiT.
 ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool distillation);

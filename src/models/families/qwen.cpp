@@ -3,48 +3,65 @@
 #include "models/families/pages.h"
 
 namespace makar {
-namespace {
 
-ModelSpec read_common(Reader& r, const char* family, const char* model) {
+ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool third) {
   LlamaDefaults d;
   d.max_positions = 32768;
+  if (third) d.head_dim = 128;
   ModelSpec m = read_llama_like(r, family, model, d);
   StackSpec& s = *m.decoder;
   const bool slides = r.flag_or("use_sliding_window", false);
-  const int64_t window = slides ? r.integer_or("sliding_window", 4096, 0, int64_t{1} << 40) : 0;
-  r.windows(s, window, "none");
+  const int64_t window = slides ? r.window_or("sliding_window", 4096) : 0;
+  r.windows(s, window, 1);
   if (slides && !r.has("layer_types"))  // the older rule: full attention in the first layers
     for (int64_t i = r.integer_or("max_window_layers", 28, 0, 4096); i < s.layers(); ++i)
       s.blocks[static_cast<size_t>(i)].attention.window = window;
+  for (BlockSpec& b : s.blocks) {
+    if (third)
+      b.attention.qk_norm = QkNorm::kHead;
+    else
+      b.attention.qkv_bias = r.flag_or("qkv_bias", true), b.attention.out_bias = false;
+  }
   return m;
 }
 
+namespace {
+
 Result<ModelSpec> read2(const Config& config) {
   Reader r(config);
-  ModelSpec m = read_common(r, "qwen2", "Qwen2");
-  for (BlockSpec& b : m.decoder->blocks) b.attention.qkv_bias = true, b.attention.out_bias = false;
-  return r.finish(m);
+  return r.finish(read_qwen_like(r, "qwen2", "Qwen2", false));
 }
 
 Result<ModelSpec> read3(const Config& config) {
   Reader r(config);
-  ModelSpec m = read_common(r, "qwen3", "Qwen3");
-  for (BlockSpec& b : m.decoder->blocks) {
-    AttentionSpec& a = b.attention;
-    a.qk_norm = true;
-    if (r.has("head_dim")) continue;
-    a.head_dim = 128;
-    a.scale = 1.0f / std::sqrt(128.0f);
-    a.rope = r.rope(a.head_dim, 10000.0, m.max_positions);
-  }
-  return r.finish(m);
+  return r.finish(read_qwen_like(r, "qwen3", "Qwen3", true));
 }
+
+const GgufSection kGguf2 = {.architecture = "qwen2",
+                            .model = "Qwen2ForCausalLM",
+                            .keys = gguf::llama_keys(),
+                            .implied = {{"hidden_act", "silu"}, {"use_sliding_window", false}},
+                            .names = gguf::plain_names};
+const GgufSection kGguf3 = {
+    .architecture = "qwen3",
+    .model = "Qwen3ForCausalLM",
+    .keys = gguf::llama_keys(),
+    .implied = {{"hidden_act", "silu"}, {"use_sliding_window", false}, {"attention_bias", false}},
+    .names = gguf::plain_names};
 
 }  // namespace
 
-const Family kQwen2 = {"qwen2",     "model.", read2,
-                       llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
-const Family kQwen3 = {"qwen3",     "model.", read3,
-                       llama_names, nullptr,  {".rotary_emb.inv_freq", "lm_head.weight"}};
+const Family kQwen2 = {.type = "qwen2",
+                       .prefix = "model.",
+                       .read = read2,
+                       .names = llama_names,
+                       .ignored = llama_ignored(),
+                       .gguf = &kGguf2};
+const Family kQwen3 = {.type = "qwen3",
+                       .prefix = "model.",
+                       .read = read3,
+                       .names = llama_names,
+                       .ignored = llama_ignored(),
+                       .gguf = &kGguf3};
 
 }  // namespace makar

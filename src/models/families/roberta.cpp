@@ -1,12 +1,13 @@
-// RoBERTa (Liu et al., 2019): BERT with positions counted from the padding index.
+// RoBERTa (Liu et al., 2019): BERT with positions counted from the padding index; XLM-RoBERTa (Conneau et
+// al., 2020) and CamemBERT (Martin et al., 2020) are RoBERTas trained on other text.
 #include "models/families/pages.h"
 
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_as(const Config& config, const char* family, const char* model) {
   Reader r(config);
-  ModelSpec m = read_bert_like(r, "roberta", "Roberta");
+  ModelSpec m = read_bert_like(r, family, model);
   EmbeddingSpec& e = m.encoder->embedding;
   e.count_positions = true;
   r.special_tokens(m, 0, 2, 1);
@@ -24,6 +25,10 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
+Result<ModelSpec> read(const Config& config) { return read_as(config, "roberta", "Roberta"); }
+Result<ModelSpec> read_xlm(const Config& config) { return read_as(config, "xlm-roberta", "XLMRoberta"); }
+Result<ModelSpec> read_camembert(const Config& config) { return read_as(config, "camembert", "Camembert"); }
+
 std::vector<NameRule> names(const ModelSpec& spec) {
   std::vector<NameRule> rules = bert_body_names("roberta.");
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
@@ -37,10 +42,27 @@ std::vector<NameRule> names(const ModelSpec& spec) {
   return rules;
 }
 
+// GGUF stores them as bert, without the position rows before the first; files are read as BERT.
+GgufSection as_bert() {
+  GgufSection section = bert_gguf("BertModel");
+  section.holds = [](const GgufFields&) { return false; };
+  return section;
+}
+const GgufSection kGguf = as_bert();
+
+Family make(const char* type, Result<ModelSpec> (*reader)(const Config&)) {
+  return {.type = type,
+          .prefix = "roberta.",
+          .read = reader,
+          .names = names,
+          .ignored = {"embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias"},
+          .gguf = &kGguf};
+}
+
 }  // namespace
 
-const Family kRoberta = {
-    "roberta", "roberta.", read,
-    names,     nullptr,    {"embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias"}};
+const Family kRoberta = make("roberta", read);
+const Family kXlmRoberta = make("xlm-roberta", read_xlm);
+const Family kCamembert = make("camembert", read_camembert);
 
 }  // namespace makar

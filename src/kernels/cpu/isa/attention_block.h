@@ -52,7 +52,8 @@ inline int64_t keys_seen(const AttentionHead& a, int64_t i0, int64_t rows, int64
   const int64_t first = a.past + i0 * a.row_step, last = a.past + (i0 + rows - 1) * a.row_step;
   if (a.causal && last < j0) return 0;
   if (a.window > 0 && j0 + tile <= first - a.window + 1 && !holds_sinks(a, j0)) return 0;
-  return a.causal ? std::min(tile, last + 1 - j0) : tile;
+  if (a.causal) return std::min(tile, last + 1 - j0);
+  return a.window > 0 ? std::clamp<int64_t>(last + a.window - j0, 0, tile) : tile;
 }
 
 // The visible keys of row i in the tile that starts at j0, as offsets in [0, seen). adjust_scores() masks
@@ -61,6 +62,7 @@ inline Span visible_keys(const AttentionHead& a, int64_t i, int64_t j0, int64_t 
   Span s{0, seen};
   const int64_t own = a.past + i * a.row_step;
   if (a.causal) s.end = std::clamp<int64_t>(own + 1 - j0, 0, seen);
+  if (!a.causal && a.window > 0) s.end = std::clamp<int64_t>(own + a.window - j0, 0, seen);
   if (a.window > 0 && !holds_sinks(a, j0)) s.begin = std::clamp<int64_t>(own - a.window + 1 - j0, 0, s.end);
   return s;
 }

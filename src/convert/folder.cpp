@@ -1,0 +1,61 @@
+#include "convert/folder.h"
+
+#include "base/file.h"
+#include "convert/tokenizer_fields.h"
+#include "models/dequantize.h"
+#include "models/load.h"
+#include "models/tokenizer_hash.h"
+#include "quant/encode.h"
+
+namespace makar {
+namespace {
+
+bool has_blocks(const WeightFiles& files) {
+  for (const std::string& name : files.names())
+    if (is_block(files.entry(name)->dtype)) return true;
+  return false;
+}
+
+void convert(Parameter& p, DType type, ThreadPool& pool) {
+  if (p.value.dtype() != type) p.value = encode(pool, dequantized(p.value), type);
+}
+
+Status copy_if_there(const std::string& from, const std::string& to, const std::string& name) {
+  if (!is_file(from + "/" + name)) return Done{};
+  MAKAR_TRY(const std::string bytes, read_file(from + "/" + name));
+  return write_file(to + "/" + name, bytes);
+}
+
+Status add_hashes(const std::string& folder) {
+  MAKAR_TRY(Json config, read_json(folder + "/config.json"));
+  const std::string tokenizer = folder_tokenizer_hash(folder), chat = folder_template_hash(folder);
+  if (!tokenizer.empty()) config["makar.tokenizer_hash"] = tokenizer;
+  if (!chat.empty()) config["makar.chat_template_hash"] = chat;
+  return write_file(folder + "/config.json", config.dump(2) + "\n");
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> write_folder(const ModelSource& source, const std::string& folder,
+                                              std::optional<DType> type, ThreadPool& pool) {
+  std::vector<std::string> warnings = tokenizer_warnings(source);
+  MAKAR_TRY(const WeightFiles files, source.weights());
+  MAKAR_TRY(LoadedModel loaded, load_model(source));
+  if (!type && has_blocks(files)) type = DType::kF16;
+  for (const auto& p : loaded.model->parameters().all())
+    if (type && p->shape.rank() >= 2) convert(*p, *type, pool);
+  MAKAR_CHECK_OK(save_model(folder, *loaded.model, *loaded.family));
+  if (source.gguf) {
+    MAKAR_TRY(const bool found, write_tokenizer(source.gguf->fields(), folder));
+    if (!found) warnings.push_back(source.path + ": has no vocabulary; the folder will have no tokenizer");
+  } else {
+    for (const char* name :
+         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model",
+          "vocab.txt", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json"})
+      MAKAR_CHECK_OK(copy_if_there(source.path, folder, name));
+  }
+  MAKAR_CHECK_OK(add_hashes(folder));
+  return warnings;
+}
+
+}  // namespace makar

@@ -1,0 +1,92 @@
+// Command R (Cohere, 2024): attention and feed-forward in parallel behind one bias-free LayerNorm,
+// interleaved rotary positions, scaled logits. Command R7B (cohere2) has three sliding layers per full one,
+// and positions only in the sliding ones.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+ModelSpec read_common(Reader& r, const char* family, const char* model, double logit_scale) {
+  LlamaDefaults d;
+  d.max_positions = 8192;
+  ModelSpec m = read_llama_like(r, family, model, d);
+  m.decoder->norm = {
+      .kind = NormSpec::Kind::kLayer, .eps = r.number_or("layer_norm_eps", 1e-5, 0, 1), .bias = false};
+  for (BlockSpec& b : m.decoder->blocks) {
+    b.parallel = b.shared_norm = true;
+    b.attention.rope->interleaved = true;
+  }
+  m.head.tied = r.flag_or("tie_word_embeddings", true);
+  m.head.scale = r.number_or("logit_scale", logit_scale, 1e-9, 1e9);
+  r.special_tokens(m, 5, 255001, 0);
+  m.decoder->embedding.padding = m.pad;
+  return m;
+}
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_common(r, "cohere", "Cohere", 0.0625);
+  if (r.flag_or("use_qk_norm", false))
+    for (BlockSpec& b : m.decoder->blocks) b.attention.qk_norm = QkNorm::kEachHead;
+  return r.finish(m);
+}
+
+Result<ModelSpec> read2(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_common(r, "cohere2", "Cohere2", 0.0625);
+  const int64_t period = r.integer_or({"sliding_window_pattern", "_sliding_window_pattern"}, 4, 1, 1024);
+  r.windows(*m.decoder, r.window_or("sliding_window", 4096), period);
+  for (BlockSpec& b : m.decoder->blocks)
+    if (b.attention.window == 0) b.attention.rope.reset();
+  return r.finish(m);
+}
+
+GgufKeys keys() {
+  return gguf::hf_sizes() +
+         GgufKeys{
+             {"attention.head_count_kv", "num_key_value_heads", GgufKey::kInteger, false, gguf::kv_heads},
+             {"attention.key_length", "head_dim", GgufKey::kInteger, false, gguf::head_dim},
+             {"attention.value_length", "", GgufKey::kInteger, false, gguf::head_dim},
+             {"logit_scale", "logit_scale", GgufKey::kReal, true,
+              [](const ModelSpec& m) { return static_cast<double>(m.head.scale); }}} +
+         gguf::norm_key("layer_norm_eps") + gguf::rope_keys();
+}
+
+// llama.cpp expects norms of queries and keys in models of 64 layers and more, and a tied output.
+std::string beyond(const ModelSpec& m) {
+  if (!m.head.tied) return "tie_word_embeddings = false";
+  if (m.family == "cohere2") return gguf::slides_with_period(m, 4) ? "" : "other sliding layers";
+  const bool normed = m.main().first().attention.qk_norm != QkNorm::kNone;
+  return normed == (m.main().layers() >= 64) ? "" : fmt::format("use_qk_norm = {}", normed);
+}
+
+const GgufSection kGguf = {.architecture = "command-r",
+                           .model = "CohereForCausalLM",
+                           .keys = keys(),
+                           .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
+                           .names = gguf::plain_names,
+                           .marks = {{"use_qk_norm", "blk.0.attn_q_norm.weight", true, false}},
+                           .beyond = beyond};
+const GgufSection kGguf2 = {.architecture = "cohere2",
+                            .model = "Cohere2ForCausalLM",
+                            .keys = keys() + gguf::window_key(),
+                            .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
+                            .names = gguf::plain_names,
+                            .beyond = beyond};
+
+}  // namespace
+
+const Family kCohere = {.type = "cohere",
+                        .prefix = "model.",
+                        .read = read,
+                        .names = llama_names,
+                        .ignored = llama_ignored(),
+                        .gguf = &kGguf};
+const Family kCohere2 = {.type = "cohere2",
+                         .prefix = "model.",
+                         .read = read2,
+                         .names = llama_names,
+                         .ignored = llama_ignored(),
+                         .gguf = &kGguf2};
+
+}  // namespace makar

@@ -1,0 +1,62 @@
+// EXAONE 4 (LG AI Research, 2025): norms after each sublayer only, norms of queries and keys; the large model
+// has three sliding layers per full one, and positions only in the sliding ones.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  LlamaDefaults d;
+  d.eps = 1e-5;
+  ModelSpec m = read_llama_like(r, "exaone4", "Exaone4", d);
+  StackSpec& s = *m.decoder;
+  const int64_t window = r.window_or("sliding_window", 0);
+  r.windows(s, window, 4);
+  for (BlockSpec& b : s.blocks) {
+    b.place = NormPlace::kAfter;
+    b.attention.qk_norm = QkNorm::kHead;
+    if (window > 0 && b.attention.window == 0) b.attention.rope.reset();
+  }
+  r.special_tokens(m, 0, 2, -1);
+  s.embedding.padding = m.pad;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
+                                        {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
+}
+
+// llama.cpp has the window of the 32B model, recognised by its 64 layers, and no other.
+constexpr int64_t kLargeLayers = 64, kLargeWindow = 4096;
+
+const GgufSection kGguf = {.architecture = "exaone4",
+                           .model = "Exaone4ForCausalLM",
+                           .keys = gguf::llama_keys(),
+                           .implied = {{"hidden_act", "silu"}},
+                           .names = gguf::plain_names,
+                           .derive =
+                               [](const Gguf&, Json& config) {
+                                 if (config["num_hidden_layers"] == kLargeLayers)
+                                   config["sliding_window"] = kLargeWindow;
+                               },
+                           .beyond = [](const ModelSpec& m) -> std::string {
+                             const bool large = m.main().layers() == kLargeLayers;
+                             const bool fits =
+                                 large ? gguf::slides_with_period(m, 4) && gguf::window(m) == kLargeWindow
+                                       : !m.main().has_window();
+                             return fits ? "" : "other sliding layers";
+                           }};
+
+}  // namespace
+
+const Family kExaone4 = {.type = "exaone4",
+                         .prefix = "model.",
+                         .read = read,
+                         .names = names,
+                         .ignored = llama_ignored(),
+                         .gguf = &kGguf};
+
+}  // namespace makar

@@ -1,0 +1,51 @@
+// GLM-4 (Team GLM, 2024): norms on both sides of each sublayer, half of each head rotated in adjacent pairs,
+// query-key-value biases.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  LlamaDefaults d;
+  d.eps = 1.5625e-7, d.max_positions = 131072, d.head_dim = 128, d.partial = 0.5;
+  ModelSpec m = read_llama_like(r, "glm4", "Glm4", d);
+  for (BlockSpec& b : m.decoder->blocks) {
+    b.place = NormPlace::kSandwich;
+    b.attention.out_bias = b.feed_forward.bias = false;
+    b.attention.rope->interleaved = true;
+  }
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  return with_names(llama_names(spec),
+                    {{ours + "norm1_after", theirs + "post_self_attn_layernorm"},
+                     {ours + "norm2_after", theirs + "post_mlp_layernorm"},
+                     {{ours + "ffn.gate", ours + "ffn.up"}, theirs + "mlp.gate_up_proj", 1}});
+}
+
+std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.ffn.";
+  return with_names(gguf::plain_names(spec), {{{ours + "gate", ours + "up"}, "blk.{}.ffn_up", 1}});
+}
+
+const GgufSection kGguf = {.architecture = "glm4",
+                           .model = "Glm4ForCausalLM",
+                           .keys = gguf::llama_keys(),
+                           .implied = {{"hidden_act", "silu"}},
+                           .names = gguf_names,
+                           .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
+                           .rotary_share = "partial_rotary_factor"};
+
+}  // namespace
+
+const Family kGlm4 = {.type = "glm4",
+                      .prefix = "model.",
+                      .read = read,
+                      .names = names,
+                      .ignored = llama_ignored(),
+                      .gguf = &kGguf};
+
+}  // namespace makar

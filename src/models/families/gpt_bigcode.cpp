@@ -1,0 +1,59 @@
+// GPTBigCode, StarCoder (Li et al., 2023): GPT-2 with one key and value head, weights stored [out, in].
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_gpt_like(r, "gpt_bigcode", "GPTBigCode");
+  const bool one = r.flag_or("multi_query", true), scaled = r.flag_or("scale_attn_weights", true);
+  for (BlockSpec& b : m.decoder->blocks) {
+    if (one) b.attention.kv_heads = 1;
+    if (!scaled) b.attention.scale = 1.0f;
+    b.feed_forward.activation = r.activation("activation_function", "gelu_pytorch_tanh");
+  }
+  r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
+  return r.finish(m);
+}
+
+// Without multi_query, query, key and value are fused per head.
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const AttentionSpec& a = spec.decoder->first().attention;
+  return {{"decoder.embed.tokens", "transformer.wte"},
+          {"decoder.embed.positions", "transformer.wpe"},
+          {ours + "norm1", theirs + "ln_1"},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
+           theirs + "attn.c_attn",
+           a.kv_heads == 1 ? 1 : a.heads},
+          {ours + "attn.o", theirs + "attn.c_proj"},
+          {ours + "norm2", theirs + "ln_2"},
+          {ours + "ffn.up", theirs + "mlp.c_fc"},
+          {ours + "ffn.down", theirs + "mlp.c_proj"},
+          {"decoder.norm", "transformer.ln_f"},
+          {"head.lm", "lm_head"},
+          {"head.classifier", "score"}};
+}
+
+const GgufSection kGguf = {
+    .architecture = "starcoder",
+    .model = "GPTBigCodeForCausalLM",
+    .keys = gguf::sizes("n_embd", "n_layer", "n_head", "n_inner", "n_positions") +
+            GgufKeys{{"attention.head_count_kv", "", GgufKey::kInteger, false, gguf::kv_heads}} +
+            gguf::norm_key("layer_norm_epsilon"),
+    .implied = {{"activation_function", "gelu_pytorch_tanh"},
+                {"scale_attn_weights", true},
+                {"multi_query", true}},
+    .names = gguf::fused_names};
+
+}  // namespace
+
+const Family kGptBigCode = {.type = "gpt_bigcode",
+                            .prefix = "transformer.",
+                            .read = read,
+                            .names = names,
+                            .ignored = {".attn.bias", ".attn.masked_bias", "lm_head.weight"},
+                            .gguf = &kGguf};
+
+}  // namespace makar

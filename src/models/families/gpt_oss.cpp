@@ -1,0 +1,71 @@
+// gpt-oss (OpenAI, 2025): a mixture of experts with clamped gates in every layer, a learned attention sink
+// per head, a sliding window in every other layer, biases, yarn.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  LlamaDefaults d;
+  d.theta = 150000.0, d.eps = 1e-5, d.max_positions = 131072, d.head_dim = 64;
+  ModelSpec m = read_llama_like(r, "gpt_oss", "GptOss", d);
+  r.windows(*m.decoder, r.window_or("sliding_window", 128), 2);
+  for (BlockSpec& b : m.decoder->blocks) {
+    b.attention.qkv_bias = b.attention.out_bias = r.flag_or("attention_bias", true);
+    b.attention.sinks = true;
+    FeedForwardSpec& f = b.feed_forward;
+    f = r.experts(f, "num_local_experts", 128, 4);
+    f.bias = f.router_bias = true;
+    f.gate_limit = r.number_or("swiglu_limit", 7.0, 1e-3, 1e6);
+  }
+  m.router_loss = r.router_loss(0.9);
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", expert = ours + "ffn.experts.{e}.",
+                    theirs = "model.layers.{}.", experts = theirs + "mlp.experts.";
+  const int64_t width = spec.decoder->first().feed_forward.width;
+  // Gate and up take turns; matrices are stored [experts, in, out].
+  return with_names(llama_names(spec),
+                    {{ours + "attn.sinks", theirs + "self_attn.sinks"},
+                     {ours + "ffn.router", theirs + "mlp.router"},
+                     {{expert + "gate.weight", expert + "up.weight"}, experts + "gate_up_proj", width, true},
+                     {{expert + "gate.bias", expert + "up.bias"}, experts + "gate_up_proj_bias", width},
+                     {expert + "down.weight", experts + "down_proj", true},
+                     {expert + "down.bias", experts + "down_proj_bias"}});
+}
+
+std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.";
+  return with_names(gguf::plain_names(spec), {{ours + "attn.sinks", "blk.{}.attn_sinks.weight"},
+                                              {ours + "norm2", "blk.{}.post_attention_norm"}});
+}
+
+const GgufSection kGguf = {
+    .architecture = "gpt-oss",
+    .model = "GptOssForCausalLM",
+    .keys = gguf::llama_keys() + gguf::window_key() + gguf::expert_keys("num_local_experts") +
+            GgufKeys{{"expert_feed_forward_length", "intermediate_size", GgufKey::kInteger, true,
+                      gguf::feed_forward}},
+    .implied = {{"hidden_act", "silu"}, {"swiglu_limit", 7.0}, {"attention_bias", true}},
+    .names = gguf_names,
+    .derive =
+        [](const Gguf&, Json& config) {
+          if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;
+        },
+    .beyond = [](const ModelSpec& m) -> std::string {
+      return gguf::slides_with_period(m, 2) ? "" : "other sliding layers";
+    }};
+
+}  // namespace
+
+const Family kGptOss = {.type = "gpt_oss",
+                        .prefix = "model.",
+                        .read = read,
+                        .names = names,
+                        .ignored = llama_ignored(),
+                        .gguf = &kGguf};
+
+}  // namespace makar

@@ -1,0 +1,90 @@
+// ModernBERT (Warner et al., 2024): a pre-norm encoder with rotary positions, gated feed-forward, no biases,
+// and two layers with a narrow window per full one.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m;
+  m.family = "modernbert";
+  StackSpec s;
+  s.name = "encoder";
+  s.width = r.width("hidden_size");
+  const int64_t layers = r.layers("num_hidden_layers");
+  s.norm.eps = r.number_or("norm_eps", 1e-5, 0, 1);
+  s.norm.bias = r.flag_or("norm_bias", false);
+  BlockSpec b;
+  AttentionSpec& a = b.attention;
+  a.causal = false;
+  a.heads = a.kv_heads = r.heads("num_attention_heads");
+  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  a.qkv_bias = a.out_bias = r.flag_or("attention_bias", false);
+  a.dropout = r.dropout_or("attention_dropout", 0.0);
+  b.feed_forward.width = r.integer("intermediate_size", 1, int64_t{1} << 20);
+  b.feed_forward.activation = r.activation("hidden_activation", "gelu");
+  b.feed_forward.gated = true;
+  b.feed_forward.bias = r.flag_or("mlp_bias", false);
+  b.dropout = r.dropout_or("mlp_dropout", 0.0);
+  s.blocks.assign(static_cast<size_t>(layers), b);
+  s.blocks[0].attention_norm = false;  // the embedding's norm takes its place
+  m.vocab = r.vocab("vocab_size");
+  m.max_positions = r.positions_or("max_position_embeddings", 8192);
+  // local_attention counts both sides. Every third layer is full, from the first on.
+  const int64_t window = r.integer_or("local_attention", 128, 0, int64_t{1} << 40) / 2 + 1;
+  const int64_t period = r.integer_or("global_attn_every_n_layers", 3, 1, 1024);
+  r.windows(s, window, 1);
+  const auto wide = r.rope(a.head_dim, 160000.0, m.max_positions, 1.0, "full_attention", "global_rope_theta");
+  const auto local =
+      r.rope(a.head_dim, 10000.0, m.max_positions, 1.0, "sliding_attention", "local_rope_theta");
+  for (int64_t i = 0; i < layers; ++i) {
+    AttentionSpec& own = s.blocks[static_cast<size_t>(i)].attention;
+    if (!r.has("layer_types") && i % period != 0) own.window = window;
+    own.rope = own.window > 0 ? local : wide;
+  }
+  s.embedding.vocab = m.vocab;
+  s.embedding.width = s.width;
+  s.embedding.norm = true;
+  s.embedding.dropout = r.dropout_or("embedding_dropout", 0.0);
+  m.head.kind = r.head("ModernBert", m);
+  HeadSpec& h = m.head;
+  h.tied = r.flag_or("tie_word_embeddings", true);
+  if (h.kind == HeadKind::kMaskedLm) {
+    h.transform = true;
+    h.transform_bias = r.flag_or("classifier_bias", false);
+    h.transform_width = s.width;
+    h.transform_activation = r.activation("classifier_activation", "gelu");
+    h.lm_bias = r.flag_or("decoder_bias", true);
+  }
+  r.unsupported(h.kind != HeadKind::kMaskedLm && h.kind != HeadKind::kNone, "architectures",
+                "has a head that is not supported for ModernBERT");
+  r.special_tokens(m, 50281, 50282, 50283);
+  s.embedding.padding = m.pad;
+  m.encoder = s;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec&) {
+  const std::string ours = "encoder.layers.{}.", theirs = "model.layers.{}.";
+  return {{"encoder.embed.tokens", "model.embeddings.tok_embeddings"},
+          {"encoder.embed.norm", "model.embeddings.norm"},
+          {ours + "norm1", theirs + "attn_norm"},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.Wqkv", 1},
+          {ours + "attn.o", theirs + "attn.Wo"},
+          {ours + "norm2", theirs + "mlp_norm"},
+          {{ours + "ffn.gate", ours + "ffn.up"}, theirs + "mlp.Wi", 1},
+          {ours + "ffn.down", theirs + "mlp.Wo"},
+          {"encoder.norm", "model.final_norm"},
+          {"head.transform", "head.dense"},
+          {"head.transform_norm", "head.norm"},
+          {"head.lm", "decoder"}};
+}
+
+}  // namespace
+
+const Family kModernBert = {
+    .type = "modernbert", .prefix = "model.", .read = read, .names = names, .ignored = {"decoder.weight"}};
+
+}  // namespace makar

@@ -1,0 +1,59 @@
+// MPNet (Song et al., 2020): BERT without token types, with one table of distance biases for all layers.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_bert_like(r, "mpnet", "MPNet");
+  EmbeddingSpec& e = m.encoder->embedding;
+  e.types = 0;
+  e.count_positions = true;
+  r.special_tokens(m, 0, 2, 1);
+  e.padding = 1;  // whatever the config says
+  e.position_offset = 2;
+  m.max_positions -= e.position_offset;
+  r.require(m.max_positions > 0, "max_position_embeddings", "leaves no position after the padding index");
+  const int64_t buckets = r.integer_or("relative_attention_num_buckets", 32, 4, 65536);
+  r.require(buckets % 4 == 0 && buckets < 256, "relative_attention_num_buckets",
+            "must be a multiple of 4 below 256");
+  for (BlockSpec& b : m.encoder->blocks) b.attention.bias = BiasKind::kT5, b.attention.t5_buckets = buckets;
+  HeadSpec& h = m.head;
+  h.transform_activation = Activation::kGelu;
+  h.pooler = h.kind == HeadKind::kNone;
+  h.pool = PoolKind::kFirst;
+  h.classifier_dense = h.kind == HeadKind::kSequenceClass;
+  r.unsupported(h.kind == HeadKind::kPretraining, "architectures", "has a head that MPNet does not have");
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  const std::string ours = "encoder.layers.{}.", theirs = "mpnet.encoder.layer.{}.";
+  const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
+  return with_names(bert_body_names("mpnet."),
+                    {{ours + "attn.q", theirs + "attention.attn.q"},
+                     {ours + "attn.k", theirs + "attention.attn.k"},
+                     {ours + "attn.v", theirs + "attention.attn.v"},
+                     {ours + "attn.o", theirs + "attention.attn.o"},
+                     {ours + "norm1", theirs + "attention.LayerNorm"},
+                     {"encoder.relative_bias", "mpnet.encoder.relative_attention_bias"},
+                     {"head.transform", "lm_head.dense"},
+                     {"head.transform_norm", "lm_head.layer_norm"},
+                     {"head.lm.bias", "lm_head.bias"},
+                     {"head.lm.weight", "lm_head.decoder.weight"},
+                     {"head.dense", "classifier.dense"},
+                     {"head.classifier", sequence ? "classifier.out_proj" : "classifier"},
+                     {"head.answer", "qa_outputs"}});
+}
+
+}  // namespace
+
+const Family kMpnet = {
+    .type = "mpnet",
+    .prefix = "mpnet.",
+    .read = read,
+    .names = names,
+    .ignored = {"embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias"}};
+
+}  // namespace makar

@@ -1,0 +1,45 @@
+// GPT-1 (Radford et al., 2018): post-norm, learned positions, weights stored [in, out].
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+Result<ModelSpec> read(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_gpt_like(r, "openai-gpt", "OpenAIGPT");
+  const std::string activation = r.text_or("afn", "gelu");  // here "gelu" is the tanh approximation
+  r.require(activation == "gelu" || activation == "relu" || activation == "silu" || activation == "swish",
+            "afn", "expected gelu, relu, silu or swish");
+  for (BlockSpec& b : m.decoder->blocks) {
+    b.place = NormPlace::kPost;
+    b.feed_forward.activation = activation == "gelu"   ? Activation::kGeluTanh
+                                : activation == "relu" ? Activation::kRelu
+                                                       : Activation::kSilu;
+  }
+  m.decoder->final_norm = false;
+  return r.finish(m);
+}
+
+std::vector<NameRule> names(const ModelSpec&) {
+  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  return {{"decoder.embed.tokens", "transformer.tokens_embed"},
+          {"decoder.embed.positions", "transformer.positions_embed"},
+          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.c_attn", 1, true},
+          {ours + "attn.o", theirs + "attn.c_proj", true},
+          {ours + "norm1", theirs + "ln_1"},
+          {ours + "ffn.up", theirs + "mlp.c_fc", true},
+          {ours + "ffn.down", theirs + "mlp.c_proj", true},
+          {ours + "norm2", theirs + "ln_2"},
+          {"head.lm", "lm_head"},
+          {"head.classifier", "score"}};
+}
+
+}  // namespace
+
+const Family kOpenAiGpt = {.type = "openai-gpt",
+                           .prefix = "transformer.",
+                           .read = read,
+                           .names = names,
+                           .ignored = {".attn.bias", "lm_head.weight", "position_ids"}};
+
+}  // namespace makar

@@ -1,0 +1,114 @@
+// Qwen2-MoE and Qwen3-MoE (Yang et al., 2024, 2025): Qwen with a mixture of experts in most layers; Qwen2-MoE
+// has one more expert for all tokens, behind a gate.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+ModelSpec read_moe(Reader& r, const char* family, const char* model, bool third) {
+  ModelSpec m = read_qwen_like(r, family, model, third);
+  const auto dense = r.integers_or("mlp_only_layers", 0, 4096);
+  const int64_t step = r.integer_or("decoder_sparse_step", 1, 1, 4096);
+  for (int64_t i = 0; i < m.decoder->layers(); ++i) {
+    if (std::find(dense.begin(), dense.end(), i) != dense.end() || (i + 1) % step != 0) continue;
+    FeedForwardSpec& f = m.decoder->blocks[static_cast<size_t>(i)].feed_forward;
+    f = third ? r.experts(f, {"num_experts", "num_local_experts"}, 128, 8)
+              : r.experts(f, {"num_experts", "num_local_experts"}, 60, 4);
+    f.width = r.width_or("moe_intermediate_size", third ? 768 : 1408);
+    f.normalized = r.flag_or("norm_topk_prob", false);
+    f.bias = false;
+    if (third) continue;
+    f.shared_width = r.width_or("shared_expert_intermediate_size", 5632);
+    f.shared_gate = true;
+  }
+  m.router_loss = r.router_loss(0.001);
+  return m;
+}
+
+Result<ModelSpec> read2(const Config& config) {
+  Reader r(config);
+  return r.finish(read_moe(r, "qwen2_moe", "Qwen2Moe", false));
+}
+
+Result<ModelSpec> read3(const Config& config) {
+  Reader r(config);
+  return r.finish(read_moe(r, "qwen3_moe", "Qwen3Moe", true));
+}
+
+std::vector<NameRule> shared_names() {
+  const std::string ours = "decoder.layers.{}.ffn.", theirs = "model.layers.{}.mlp.shared_expert";
+  return {{ours + "shared.gate", theirs + ".gate_proj"},
+          {ours + "shared.up", theirs + ".up_proj"},
+          {ours + "shared.down", theirs + ".down_proj"},
+          {ours + "shared_gate", theirs + "_gate"}};
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  return with_names(with_names(llama_names(spec), expert_names()), shared_names());
+}
+std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+  return with_names(with_names(llama_names(spec), fused_expert_names()), shared_names());
+}
+
+std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.ffn.", theirs = "blk.{}.ffn_";
+  return with_names(gguf::plain_names(spec), {{ours + "shared.gate", theirs + "gate_shexp"},
+                                              {ours + "shared.up", theirs + "up_shexp"},
+                                              {ours + "shared.down", theirs + "down_shexp"},
+                                              {ours + "shared_gate", theirs + "gate_inp_shexp"}});
+}
+
+GgufKeys gguf_keys() {
+  return gguf::llama_keys() + gguf::expert_keys("num_experts") +
+         GgufKeys{{"expert_feed_forward_length", "moe_intermediate_size", GgufKey::kInteger, true,
+                   [](const ModelSpec& m) { return static_cast<double>(m.main().routed()->width); }},
+                  {"expert_shared_feed_forward_length", "shared_expert_intermediate_size", GgufKey::kInteger,
+                   false, [](const ModelSpec& m) {
+                     const int64_t width = m.main().routed()->shared_width;
+                     return width > 0 ? static_cast<double>(width) : -1.0;
+                   }}};
+}
+
+// llama.cpp has experts in every layer, and one way for each family to weight them.
+std::string beyond(const ModelSpec& spec) {
+  for (const BlockSpec& b : spec.decoder->blocks)
+    if (b.feed_forward.experts == 0) return "dense layers";
+  const bool third = spec.family == "qwen3_moe";
+  return spec.decoder->routed()->normalized == third ? "" : fmt::format("norm_topk_prob = {}", !third);
+}
+
+const GgufSection kGguf2 = {
+    .architecture = "qwen2moe",
+    .model = "Qwen2MoeForCausalLM",
+    .keys = gguf_keys(),
+    .implied = {{"hidden_act", "silu"}, {"use_sliding_window", false}, {"norm_topk_prob", false}},
+    .names = gguf_names,
+    .beyond = beyond};
+const GgufSection kGguf3 = {.architecture = "qwen3moe",
+                            .model = "Qwen3MoeForCausalLM",
+                            .keys = gguf_keys(),
+                            .implied = {{"hidden_act", "silu"},
+                                        {"use_sliding_window", false},
+                                        {"attention_bias", false},
+                                        {"norm_topk_prob", true}},
+                            .names = gguf_names,
+                            .beyond = beyond};
+
+}  // namespace
+
+const Family kQwen2Moe = {.type = "qwen2_moe",
+                          .prefix = "model.",
+                          .read = read2,
+                          .names = names,
+                          .names_in_memory = names_in_memory,
+                          .ignored = llama_ignored(),
+                          .gguf = &kGguf2};
+const Family kQwen3Moe = {.type = "qwen3_moe",
+                          .prefix = "model.",
+                          .read = read3,
+                          .names = names,
+                          .names_in_memory = names_in_memory,
+                          .ignored = llama_ignored(),
+                          .gguf = &kGguf3};
+
+}  // namespace makar
