@@ -151,13 +151,13 @@ def check_full_context(root):
     model = make_model(root / "small", positions=64)
     t = Terminal("chat", model, "-n", "8", "--ignore-eos")
     t.wait("> ")
-    for i in range(2):
+    for i in range(9):  # answers are random bytes of different lengths in tokens
         t.send("x" * 20 + f"{i}\r")
-        t.wait(r"stopped")
+        offered = t.wait(r"\[stopped|starts a new conversation")
+        if "[stopped" not in offered:
+            break
         t.wait("> ")
-    t.send("y" * 20 + "\r")
-    offered = t.wait("starts a new conversation")
-    check("context: is full" in offered and "/forget" in offered, f"a full context names the commands that help: {offered!r}")
+    check(i > 0 and "context: is full" in offered and "/forget" in offered, f"a full context names the commands that help: {offered!r}")
     t.wait("> ")
     t.send("/forget\r")
     t.wait(r"removed \d turn")
@@ -168,7 +168,7 @@ def check_full_context(root):
     t.wait("messages saved")
     t.close()
     users = [m["content"] for m in json.loads(saved.read_text())["messages"] if m["role"] == "user"]
-    check(users and users[-1] == "y" * 20 and "x" * 20 + "0" not in users, f"the oldest turns are gone: {users}")
+    check(users and users[-1] == "x" * 20 + f"{i}" and "x" * 20 + "0" not in users, f"the oldest turns are gone: {users}")
 
 
 def check_seed(root, model):
