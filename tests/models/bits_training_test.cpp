@@ -143,10 +143,11 @@ TEST_P(TrainingBits, SameRunTwiceAndAtOtherThreadCounts) {
 }
 
 // Gradients whose sum over tokens is not one chain from the first token to the last: the output matrix adds a
-// whole batch to the previous sum; a tied embedding alternates between head and lookup; the T5 bias table and
-// weights shared by layers are summed layer by layer.
+// whole batch to the previous sum; a tied embedding alternates between head and lookup; the T5 bias table,
+// attention sinks and weights shared by layers are summed layer by layer.
 bool regroups(const ModelSpec& spec, const std::string& name) {
   return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") ||
+         name.ends_with("attn.sinks") ||
          (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||
          (spec.main().groups > 0 && name.find(".layers.") != std::string::npos);
 }
