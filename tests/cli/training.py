@@ -32,9 +32,15 @@ def run(makar, *words, **more):
     return subprocess.run([makar, *map(str, words)], capture_output=True, text=True, timeout=1800, **more)
 
 
+# Routers choose experts by comparing scores: a difference of one rounding moves a token to another expert
+# (docs/decisions/0006-golden-findings.md).
+ROUTED = {"gpt-oss", "qwen2-moe"}
+
+
 def compare(name, got, want):
     worst = max(abs(a - b) / max(abs(b), 1e-2) for a, b in zip(got, want)) if got else float("inf")
-    check(len(got) == len(want) and worst <= 1e-4, f"{name}: losses {got} and not {want}")
+    limit = 1e-3 if name in ROUTED else 1e-4
+    check(len(got) == len(want) and worst <= limit, f"{name}: losses {got} and not {want}")
     return worst
 
 

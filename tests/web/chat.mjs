@@ -33,9 +33,13 @@ async function writes(open) {
   return page;
 }
 
+// Answers take many seconds, more tokens than the settings offer.
+const writeLong = (page) =>
+  page.route("**/v1/chat/completions", (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), max_tokens: 30000 }) }));
+
 async function stops(page) {
   await page.click('[aria-label="Settings"]');
-  await setting(page, "Max tokens", 24000);
+  await writeLong(page);
   await page.fill(composer, "Go on for very long");
   await page.click('[aria-label="Send"]');
   await page.waitForSelector(".writing .markdown");
@@ -45,6 +49,7 @@ async function stops(page) {
   const last = (await api(`/makar/conversations/${id}`)).messages.at(-1);
   check(last.meta.finish === "stopped" && last.content.length > 0, "what was written until the stop is kept");
   check((await page.locator(".message").last().locator(".stats").textContent()).includes("stopped"), "it says that it was stopped");
+  await page.unrouteAll();
   await setting(page, "Max tokens", 16);
 }
 
@@ -232,8 +237,7 @@ async function small(open) {
 async function leaves(open) {
   const page = await open();
   await page.goto(base);
-  await page.click('[aria-label="Settings"]');
-  await setting(page, "Max tokens", 24000);
+  await writeLong(page);
   await say(page, "Shut in the middle");
   await page.waitForSelector(".writing .markdown");
   await page.goto("about:blank");

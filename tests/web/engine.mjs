@@ -12,7 +12,7 @@ await test(async (open) => {
   const load = [1, 2, 3].map((i) =>
     fetch(`${base}/v1/completions`, {
       method: "POST",
-      body: JSON.stringify({ prompt: `story ${i} `.repeat(30), max_tokens: 8000, stream: true }),
+      body: JSON.stringify({ prompt: `story ${i} `.repeat(30), max_tokens: 30000, stream: true }),
       signal: controller.signal,
     }).then((r) => r.text()).catch(() => ""),
   );
