@@ -13,6 +13,7 @@ int run_classify(const std::vector<std::string>&);
 int run_convert(const std::vector<std::string>&);
 int run_data(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
+int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
@@ -47,6 +48,7 @@ constexpr Command kCommands[] = {
     {"template", "render chat templates", run_template, kData},
     {"pretrain", "train a language model on text", run_pretrain, kTrain},
     {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
+    {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},

@@ -162,6 +162,11 @@ std::optional<Schema> detect_schema(const Json& record) {
   return std::nullopt;
 }
 
+Result<Json> read_turns(const Json& list, const char* name) {
+  const bool named = list.is_array() && !list.empty() && list[0].is_object() && list[0].contains("from");
+  return named ? from_turns(list, "from", "value", name) : from_turns(list, "role", "content", name);
+}
+
 Result<Json> to_messages(const Json& record, Schema schema) {
   switch (schema) {
     case Schema::kMessages:

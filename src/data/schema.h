@@ -46,6 +46,8 @@ const Json* tags_field(const Json& record);
 const Json* source_field(const Json& record);
 const Json* target_field(const Json& record);
 
+// A list of turns, {"role", "content"} or {"from", "value"}, as [{"role", "content"}]; `name`: its field.
+Result<Json> read_turns(const Json& list, const char* name);
 // Converts any conversation schema to [{"role", "content"}]; errors describe the problem with the record.
 Result<Json> to_messages(const Json& record, Schema schema);
 

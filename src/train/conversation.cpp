@@ -11,11 +11,11 @@
 namespace makar {
 namespace {
 
-// Byte ranges of the rendering that the assistant wrote.
+// Byte ranges of the rendering that the assistant wrote, from message `first` on.
 Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& messages,
-                                          const std::string& whole) {
+                                          const std::string& whole, size_t first) {
   std::vector<Span> out;
-  for (size_t i = 0; i < messages.size(); ++i) {
+  for (size_t i = first; i < messages.size(); ++i) {
     if (messages[i].value("role", "") != "assistant") continue;
     ChatInput before, through;
     before.add_generation_prompt = true;
@@ -37,6 +37,20 @@ Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& 
   return out;
 }
 
+// The byte of the rendering at which message `first` begins.
+Result<size_t> turn_start(const ChatTemplate& chat, const Json& messages, const std::string& whole,
+                          size_t first) {
+  if (first == 0) return size_t{0};
+  ChatInput before;
+  for (size_t i = 0; i < first; ++i) before.messages.push_back(messages[i]);
+  MAKAR_TRY(const ChatRendering rendering, chat.render(before));
+  const std::string text = rendering.text();
+  if (!whole.starts_with(text))
+    return error_at(
+        "", "turn {} changes what the chat template wrote before it; use a template that does not", first);
+  return text.size();
+}
+
 }  // namespace
 
 ConversationEncoder::ConversationEncoder(Tokenizer tokenizer, ChatTemplate chat, ConversationOptions options)
@@ -53,7 +67,7 @@ std::string ConversationEncoder::plain_template(const std::string& end_token) {
          "m['content'] }}\n\n{% endif %}{% endfor %}{% if add_generation_prompt %}### Response:\n{% endif %}";
 }
 
-Result<LearntTokens> ConversationEncoder::encode(const Json& messages) const {
+Result<LearntTokens> ConversationEncoder::encode(const Json& messages, size_t prompt_turns) const {
   ChatInput input;
   input.messages = messages;
   MAKAR_TRY(const ChatRendering rendering, chat_.render(input));
@@ -64,8 +78,11 @@ Result<LearntTokens> ConversationEncoder::encode(const Json& messages) const {
     out.learnt.assign(out.ids.size(), 1);
   } else if (chat_.has_generation()) {
     out.learnt = encoded.assistant;
+    MAKAR_TRY(const size_t start, turn_start(chat_, messages, rendering.text(), prompt_turns));
+    for (size_t i = 0; i < out.ids.size(); ++i)
+      if (encoded.offsets[i].end <= start) out.learnt[i] = 0;
   } else {
-    MAKAR_TRY(const auto spans, assistant_spans(chat_, messages, rendering.text()));
+    MAKAR_TRY(const auto spans, assistant_spans(chat_, messages, rendering.text(), prompt_turns));
     out.learnt.assign(out.ids.size(), 0);
     for (size_t i = 0; i < out.ids.size(); ++i)
       for (const Span& s : spans)

@@ -25,7 +25,8 @@ struct ConversationOptions {
 class ConversationEncoder {
  public:
   ConversationEncoder(Tokenizer tokenizer, ChatTemplate chat, ConversationOptions options);
-  Result<LearntTokens> encode(const Json& messages) const;
+  // The loss counts the assistant's turns after the first `prompt_turns` messages.
+  Result<LearntTokens> encode(const Json& messages, size_t prompt_turns = 0) const;
   // A template for models without one: "### Instruction", "### Response", and the end token after each
   // answer.
   static std::string plain_template(const std::string& end_token);

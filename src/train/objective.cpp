@@ -211,13 +211,15 @@ ScoredTokens token_log_probabilities(ForwardContext& f, const Model& model, cons
   return {ops::pick(ctx, ops::log_softmax(ctx, logits), next), std::move(starts)};
 }
 
-Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
-                                  const std::vector<float>& mask) {
-  Context& ctx = f.ops;
-  const ScoredTokens scored = token_log_probabilities(f, model, batch, mask);
+Tensor sequence_sums(Context& ctx, const ScoredTokens& scored) {
   const Tensor sums =
       ops::segment_sum(ctx, ops::reshape(ctx, scored.values, {scored.values.count(), 1}), scored.starts);
   return ops::reshape(ctx, sums, {sums.dim(0)});
+}
+
+Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
+                                  const std::vector<float>& mask) {
+  return sequence_sums(f.ops, token_log_probabilities(f, model, batch, mask));
 }
 
 }  // namespace makar

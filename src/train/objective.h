@@ -38,7 +38,9 @@ struct ScoredTokens {
 };
 ScoredTokens token_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
                                      const std::vector<float>& mask);
-// Their sums per sequence: [sequences].
+// Sums of scored tokens per sequence: [sequences].
+Tensor sequence_sums(Context& ctx, const ScoredTokens& scored);
+// The two together: log-probabilities per sequence.
 Tensor sequence_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,
                                   const std::vector<float>& mask);
 

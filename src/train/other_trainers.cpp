@@ -84,7 +84,7 @@ constexpr Row kRows[] = {
     {"loraplus_*", "not supported"},
     {"do_train", "not needed"},
     {"do_eval", "not needed: eval_steps and val_set_size decide"},
-    {"stage", "not needed: the command decides (pretrain, sft, classify train)"},
+    {"stage", "not needed: the command decides (pretrain, sft, dpo, classify train)"},
     {"strict", "not needed: unknown keys are always refused"},
     {"debug", "not supported"},
     {"overwrite_cache", "not needed: data is prepared again when it changes"},

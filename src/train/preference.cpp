@@ -41,6 +41,17 @@ Tensor ipo_loss(Context& ctx, const PreferencePairs& pairs, float beta) {
       ctx, ops::activate(ctx, ops::shift(ctx, margin(ctx, pairs), -0.5f / beta), Activation::kSquare));
 }
 
+Tensor hinge_loss(Context& ctx, const PreferencePairs& pairs, float beta) {
+  const Tensor lack = ops::shift(ctx, ops::scale(ctx, margin(ctx, pairs), -beta), 1.0f);
+  return ops::mean(ctx, ops::activate(ctx, lack, Activation::kRelu));
+}
+
+Tensor simpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta, float gamma) {
+  const Tensor margin = ops::scale(ctx, ops::subtract(ctx, chosen, rejected), beta);
+  const Tensor log_sigmoid = ops::activate(ctx, ops::shift(ctx, margin, -gamma), Activation::kLogSigmoid);
+  return ops::scale(ctx, ops::mean(ctx, log_sigmoid), -1.0f);
+}
+
 Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
                                   const std::vector<int64_t>& starts, double gamma, double lambda) {
   check(rewards.shape() == values.shape() && !starts.empty() && starts.back() == rewards.count(),

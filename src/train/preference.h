@@ -19,6 +19,11 @@ struct PreferencePairs {
 Tensor dpo_loss(Context& ctx, const PreferencePairs& pairs, float beta, float smoothing = 0.0f);
 // Identity preference optimisation (Azar et al., 2023): mean of (margin - 1 / (2 beta))^2.
 Tensor ipo_loss(Context& ctx, const PreferencePairs& pairs, float beta);
+// Sequence likelihood calibration as a hinge (Zhao et al., 2023): mean of max(0, 1 - beta * margin).
+Tensor hinge_loss(Context& ctx, const PreferencePairs& pairs, float beta);
+// Simple preference optimisation (Meng et al., 2024), without a reference, on mean log-probabilities per
+// token: mean of -log s(beta * (chosen - rejected) - gamma).
+Tensor simpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta, float gamma);
 
 // Generalised advantage estimation (Schulman et al., 2016). Sequence s has tokens [starts[s], starts[s + 1]);
 // the value after a sequence's last token is 0.

@@ -1,0 +1,40 @@
+// Shared by the commands that fine-tune a language model (sft, dpo): the base model, an adapter on it, and
+// the chat template.
+#pragma once
+#include "cli/train_run.h"
+#include "llm/language_model.h"
+#include "models/adapter.h"
+
+namespace makar {
+
+struct FineTuned {
+  TrainCommon common;
+  std::string base_model, adapter, quantize_base, lora_model_dir, chat_template;
+  std::vector<std::string> targets, modules_to_save;
+  int64_t sequence_len = 1024, rank = 8;
+  double alpha = 16, dropout = 0;
+  bool rslora = false, dora = false;
+  std::vector<std::string> given;  // options that were set
+  std::string used_template;       // a chat template that is not the base's own
+
+  bool has_adapter() const { return !adapter.empty() || !lora_model_dir.empty(); }
+};
+
+// The base model and its chat template; the options of the adapter.
+void declare_base(Options& options, FineTuned& s);
+void declare_adapter(Options& options, FineTuned& s);
+// Checks the options of both, records which were given, and sets the default learning rate of adapters.
+Status check_fine_tuned(FineTuned& s, const Options& options, double adapter_rate);
+
+// Loads the model to train. A frozen base is mapped in its files' types, or quantized.
+Result<LanguageModel> load_base(FineTuned& s, Device& device, ThreadPool& pool);
+// Creates a new adapter or loads the one to continue; nullopt: full fine-tuning.
+Result<std::optional<AdapterConfig>> put_adapter(const FineTuned& s, const LoadedModel& loaded,
+                                                 Device& device);
+// The chat template to train with. If it is not the base's own, it is kept in used_template and saved with
+// the model.
+Result<ChatTemplate> find_template(FineTuned& s, const LanguageModel& language);
+// For a GGUF base: its control tokens and chat template.
+Json tokenizer_config(const std::string& base_model, const Tokenizer& tokenizer);
+
+}  // namespace makar

@@ -1,0 +1,40 @@
+// Preference data as tokens: two answers to one prompt, the better one first.
+#pragma once
+#include "data/datasets.h"
+#include "data/spool.h"
+#include "train/conversation.h"
+
+namespace makar {
+
+struct AnswerPair {
+  std::vector<int64_t> chosen, rejected;                // prompt and answer
+  std::vector<uint8_t> chosen_learnt, rejected_learnt;  // 1 for the tokens of the answer
+  static constexpr auto fields() {
+    return std::tuple(&AnswerPair::chosen, &AnswerPair::rejected, &AnswerPair::chosen_learnt,
+                      &AnswerPair::rejected_learnt);
+  }
+};
+
+// Stored in temporary files in `folder`.
+struct AnswerPairs {
+  explicit AnswerPairs(const std::string& folder) : train(folder), validation(folder) {}
+  SpoolOf<AnswerPair> train, validation;
+  BadRecords bad;  // of the file read last
+};
+// Adds the records of a file or folder that to_preference() reads.
+Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encoder, ValidationSplit& split,
+                         AnswerPairs& out);
+// Reads the pairs of all datasets.
+Result<AnswerPairs> open_answer_pairs(const DatasetOptions& options, const ConversationEncoder& encoder,
+                                      Json& identity);
+
+// Pairs as one ragged batch: all chosen answers, then all rejected ones.
+struct AnswerBatch {
+  Batch batch;
+  std::vector<float> mask;     // 1 for the tokens of answers
+  std::vector<float> lengths;  // tokens of each answer that are scored
+  void add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& learnt);
+};
+AnswerBatch batch_answers(const std::vector<AnswerPair>& pairs);
+
+}  // namespace makar
