@@ -15,6 +15,7 @@ int run_data(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
 int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
+int run_eval(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
@@ -65,6 +66,7 @@ constexpr Command kCommands[] = {
     {"perplexity", "perplexity of a text", run_perplexity, kMeasure},
     {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, fairness, ...", run_metrics,
      kMeasure},
+    {"eval", "evaluate a model on tasks: MMLU, PIQA, GSM8K, perplexity, ...", run_eval, kMeasure},
     {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},
     {"forward", "run a model on the tensors of a file", run_forward, kMeasure},
     {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},

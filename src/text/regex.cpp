@@ -3,6 +3,8 @@
 
 #include <pcre2.h>
 
+#include <algorithm>
+
 #include "base/quote.h"
 #include "text/field.h"
 #include "text/scan.h"
@@ -113,7 +115,29 @@ Status Regex::find_all(std::string_view text, std::vector<Span>& matches) const 
 }
 
 Status Regex::match_all(std::string_view text, std::vector<Span>& matches) const {
-  const MatchData data(pcre2_match_data_create(1, nullptr));
+  return each_match(text, 1, [&](const size_t* pair, uint32_t) {
+    matches.push_back({static_cast<uint32_t>(pair[0]), static_cast<uint32_t>(pair[1])});
+    return true;
+  });
+}
+
+Status Regex::find_groups(std::string_view text, std::vector<std::vector<Span>>& matches,
+                          size_t limit) const {
+  uint32_t groups = 0;
+  pcre2_pattern_info(code_->code, PCRE2_INFO_CAPTURECOUNT, &groups);
+  return each_match(text, groups + 1, [&](const size_t* pairs, uint32_t found) {
+    std::vector<Span> spans(groups + 1);
+    for (uint32_t g = 0; g < found; ++g)
+      if (pairs[2 * g] != PCRE2_UNSET)
+        spans[g] = {static_cast<uint32_t>(pairs[2 * g]), static_cast<uint32_t>(pairs[2 * g + 1])};
+    matches.push_back(std::move(spans));
+    return matches.size() < limit;
+  });
+}
+
+Status Regex::each_match(std::string_view text, uint32_t groups,
+                         const std::function<bool(const size_t*, uint32_t)>& f) const {
+  const MatchData data(pcre2_match_data_create(groups, nullptr));
   const MatchContext context(pcre2_match_context_create(nullptr));
   if (!data || !context) throw std::bad_alloc();
   pcre2_set_match_limit(context.get(), kMatchLimit);
@@ -137,7 +161,7 @@ Status Regex::match_all(std::string_view text, std::vector<Span>& matches) const
     const size_t begin = pair[0], end = pair[1];
     if (begin > end || end > text.size())
       return error_at("pattern", "{} has a match that ends before it starts", quote(pattern_));
-    matches.push_back({static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
+    if (!f(pair, std::min(groups, static_cast<uint32_t>(found > 0 ? found : 1)))) break;
     at = end > begin ? end : end < text.size() ? end + utf8_size(text[end]) : end + 1;
   }
   return Done{};

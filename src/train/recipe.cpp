@@ -1,7 +1,5 @@
 #include "train/recipe.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <cctype>
 #include <charconv>
@@ -10,34 +8,15 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "data/schema.h"
+#include "data/yaml.h"
 #include "train/other_trainers.h"
 
 namespace makar {
 namespace {
 
-constexpr size_t kBytes = size_t{1} << 20, kEntries = 4096;
+constexpr size_t kEntries = 4096;
 
 using Setting = std::pair<std::string, std::vector<std::string>>;  // the option's main name and its values
-
-// yaml-cpp parses nested nodes recursively, so nesting is limited before parsing.
-Status check_depth(const std::string& text, const std::string& place) {
-  int depth = 0, most = 0;
-  size_t indent = 0, column = 0;
-  bool leading = true;
-  for (const char c : text) {
-    if (c == '[' || c == '{') most = std::max(most, ++depth);
-    if (c == ']' || c == '}') --depth;
-    if (c == '\n')
-      column = 0, leading = true;
-    else if (leading && (c == ' ' || c == '-' || c == '?' || c == ':'))
-      indent = std::max(indent, ++column);
-    else
-      leading = false;
-  }
-  if (most > 16 || indent > 200)
-    return error_of(Error::Kind::kLimit, place, "is nested too deep for a recipe");
-  return Done{};
-}
 
 Result<std::string> scalar(const YAML::Node& node, const std::string& key, const std::string& place) {
   if (node.IsNull()) return std::string();
@@ -160,12 +139,9 @@ bool is_recipe(const std::string& word) { return word.ends_with(".yaml") || word
 }  // namespace
 
 Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std::string& place) {
-  if (text.size() > kBytes)
-    return error_of(Error::Kind::kLimit, place, "is larger than a recipe may be ({} bytes)", kBytes);
-  MAKAR_CHECK_OK(check_depth(text, place));
+  MAKAR_TRY(const YAML::Node root, parse_yaml(text, place, "recipe"));
   std::vector<RecipeEntry> out;
   try {
-    const YAML::Node root = YAML::Load(text);
     if (root.IsNull()) return out;
     if (!root.IsMap()) return error_at(place, "a recipe is a map of settings");
     for (const auto& pair : root) {
@@ -223,7 +199,7 @@ Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& a
       continue;
     }
     if (is_recipe(word)) {
-      MAKAR_TRY(const std::string text, read_file(word, kBytes + 1));
+      MAKAR_TRY(const std::string text, read_file(word, kYamlBytes + 1));
       MAKAR_TRY(auto entries, parse_recipe(text, word));
       MAKAR_TRY(const auto found, settings_of(std::move(entries), options, word));
       for (const auto& [name, values] : found) set(name, values);

@@ -1,0 +1,45 @@
+#include "data/yaml.h"
+
+#include <algorithm>
+
+namespace makar {
+namespace {
+
+// yaml-cpp parses nested nodes recursively, so nesting is limited before parsing.
+Status check_yaml_depth(const std::string& text, const std::string& place, const char* what) {
+  int depth = 0, most = 0;
+  size_t indent = 0, column = 0;
+  bool leading = true;
+  for (const char c : text) {
+    if (c == '[' || c == '{') most = std::max(most, ++depth);
+    if (c == ']' || c == '}') --depth;
+    if (c == '\n')
+      column = 0, leading = true;
+    else if (leading && (c == ' ' || c == '-' || c == '?' || c == ':'))
+      indent = std::max(indent, ++column);
+    else
+      leading = false;
+  }
+  if (most > 16 || indent > 200)
+    return error_of(Error::Kind::kLimit, place, "is nested too deep for a {}", what);
+  return Done{};
+}
+
+}  // namespace
+
+Result<YAML::Node> parse_yaml(const std::string& text, const std::string& place, const char* what) {
+  if (text.size() > kYamlBytes)
+    return error_of(Error::Kind::kLimit, place, "is larger than a {} may be ({} bytes)", what, kYamlBytes);
+  MAKAR_CHECK_OK(check_yaml_depth(text, place, what));
+  try {
+    return YAML::Load(text);
+  } catch (const YAML::Exception& e) {
+    return error_at(fmt::format("{}:{}", place, e.mark.line + 1), "is no YAML: {}", e.msg);
+  }
+}
+
+std::string yaml_place(const YAML::Node& node, const std::string& place) {
+  return fmt::format("{}:{}", place, node.Mark().line + 1);
+}
+
+}  // namespace makar

@@ -1,0 +1,53 @@
+#include "eval/cache.h"
+
+#include <unistd.h>
+
+#include "base/file.h"
+
+namespace makar {
+
+Result<EvalCache> EvalCache::open(const std::string& path) {
+  EvalCache out;
+  out.path_ = path;
+  if (path.empty()) return out;
+  size_t whole = 0;
+  if (is_file(path)) {
+    MAKAR_TRY(const std::string text, read_file(path));
+    uint64_t line = 0;
+    for (size_t end; (end = text.find('\n', whole)) != std::string::npos; whole = end + 1) {
+      const std::string place = fmt::format("{}:{}", path, ++line);
+      MAKAR_TRY(Json entry, parse_json(std::string_view(text).substr(whole, end - whole), place));
+      if (!entry.is_object() || !entry.contains("key") || !entry["key"].is_string() ||
+          !entry.contains("responses") || !entry["responses"].is_array())
+        return error_at(place, "is no entry of an evaluation cache; delete the file to start again");
+      out.values_[entry["key"]] = std::move(entry["responses"]);
+    }
+  }
+  out.file_.reset(std::fopen(path.c_str(), "ab"));
+  if (!out.file_) return io_error(path, "cannot open");
+  if (ftruncate(fileno(out.file_.get()), static_cast<off_t>(whole)) != 0)
+    return io_error(path, "cannot truncate");
+  return out;
+}
+
+const Json* EvalCache::find(const std::string& key) const {
+  const auto at = values_.find(key);
+  return at == values_.end() ? nullptr : &at->second;
+}
+
+Status EvalCache::add(const std::string& key, const Json& responses) {
+  values_[key] = responses;
+  if (!file_) return Done{};
+  const std::string line = Json({{"key", key}, {"responses", responses}}).dump() + "\n";
+  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size())
+    return io_error(path_, "cannot write");
+  return Done{};
+}
+
+Status EvalCache::flush() {
+  if (file_ && (std::fflush(file_.get()) != 0 || fsync(fileno(file_.get())) != 0))
+    return io_error(path_, "cannot write");
+  return Done{};
+}
+
+}  // namespace makar

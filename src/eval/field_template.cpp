@@ -1,0 +1,51 @@
+#include "eval/field_template.h"
+
+namespace makar {
+namespace {
+
+// The inside of "{{ ... }}" if that is the whole template.
+std::optional<std::string> only_expression(const std::string& source) {
+  const size_t begin = source.find_first_not_of(" \n"), end = source.find_last_not_of(" \n");
+  if (begin != 0 || end + 1 != source.size() || source.size() < 4) return std::nullopt;
+  if (!source.starts_with("{{") || !source.ends_with("}}")) return std::nullopt;
+  const std::string inside = source.substr(2, source.size() - 4);
+  if (inside.find("{{") != std::string::npos || inside.find("}}") != std::string::npos ||
+      inside.find("{%") != std::string::npos || inside.starts_with("-") || inside.ends_with("-"))
+    return std::nullopt;
+  return inside;
+}
+
+}  // namespace
+
+Result<FieldTemplate> FieldTemplate::parse(const std::string& source, const std::string& place) {
+  FieldTemplate out;
+  out.source_ = source, out.place_ = place;
+  if (source.find('{') == std::string::npos) return out;
+  std::string jinja = source;
+  if (const auto expression = only_expression(source)) {
+    out.expression_ = true;
+    jinja = "{{ (" + *expression + ") | tojson }}";
+  } else if (source.ends_with("\n")) {
+    jinja += "{{ '' }}";  // Jinja removes a line break at the end
+  }
+  MAKAR_TRY(out.template_, ChatTemplate::parse(jinja, place));
+  return out;
+}
+
+Result<Json> FieldTemplate::value(const Json& document) const {
+  if (!template_) return document.contains(source_) ? document[source_] : Json(source_);
+  ChatInput input;
+  input.variables = document;
+  auto rendering = template_->render(input);
+  if (!rendering.ok()) return rendering.error();
+  const std::string text = rendering->text();
+  if (!expression_) return Json(text);
+  return parse_json(text, place_);
+}
+
+Result<std::string> FieldTemplate::text(const Json& document) const {
+  MAKAR_TRY(const Json found, value(document));
+  return found.is_string() ? found.get<std::string>() : found.dump();
+}
+
+}  // namespace makar

@@ -1,0 +1,33 @@
+// A model under evaluation: three calls, each for a batch. The engine answers them (engine_model.h); a test
+// may answer them by a formula.
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "llm/loglikelihood.h"
+
+namespace makar {
+
+struct UntilRequest {
+  std::string prompt;
+  std::vector<std::string> until;  // strings that end the answer; not part of it
+  int64_t max_tokens = 256;
+  double temperature = 0, top_p = 1;
+  uint64_t seed = 0;
+};
+
+class EvalModel {
+ public:
+  virtual ~EvalModel() = default;
+  // One result per request, in order. A result does not depend on the other requests of its batch.
+  virtual std::vector<Result<Loglikelihood>> loglikelihood(
+      std::span<const ContextAndContinuation> requests) = 0;
+  virtual std::vector<Result<Loglikelihood>> loglikelihood_rolling(std::span<const std::string> texts) = 0;
+  virtual std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) = 0;
+  // Everything that changes results; part of the keys of the cache and of the results file.
+  virtual Json identity() const = 0;
+};
+
+}  // namespace makar

@@ -1,0 +1,178 @@
+#include "eval/question.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/quote.h"
+#include "base/rng.h"
+#include "data/line_reader.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kDocuments = 2'000'000, kChoices = 1000;
+
+std::string file_path(const EvalTask& task, const std::string& data, std::string file,
+                      const std::string& subtask) {
+  if (const size_t at = file.find("{name}"); at != std::string::npos) file.replace(at, 6, subtask);
+  std::string path = data;
+  if (!task.dataset_path.empty()) path += "/" + task.dataset_path;
+  return path + "/" + file;
+}
+
+Result<std::vector<std::string>> read_lines(const std::string& path) {
+  MAKAR_TRY(auto stream, ByteStream::open(path));
+  LineReader reader(std::move(stream));
+  std::vector<std::string> out;
+  for (Line line;;) {
+    MAKAR_TRY(const bool found, reader.next(line));
+    if (!found) return out;
+    if (line.too_long || out.size() == kDocuments)
+      return error_of(Error::Kind::kLimit, fmt::format("{}:{}", path, line.number), "is too long");
+    out.push_back(to_valid_utf8(line.text));
+  }
+}
+
+Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& split,
+                                     const std::string& subtask, const std::string& data) {
+  std::vector<Json> out;
+  std::vector<DataPath> paths;
+  for (const std::string& file : task.data_files.at(split)) {
+    const std::string path = file_path(task, data, file, subtask);
+    if (!task.lines) {
+      paths.emplace_back(path, task.columns);
+      continue;
+    }
+    MAKAR_TRY(const auto lines, read_lines(path));
+    for (const std::string& line : lines) out.push_back({{"text", line}});
+  }
+  if (!task.lines) {
+    MAKAR_TRY(auto reader, RecordReader::open(paths));
+    for (DataRecord record;;) {
+      MAKAR_TRY(const bool found, reader.next(record));
+      if (reader.bad().count > 0) return error_at("", "{}", reader.bad().reported.at(0));
+      if (!found) break;
+      if (out.size() == kDocuments)
+        return error_of(Error::Kind::kLimit, record.place(), "more than {} documents", kDocuments);
+      out.push_back(std::move(record.value));
+    }
+  }
+  if (split == task.test_split)
+    for (const auto& [field, file] : task.joined_files) {
+      const std::string path = file_path(task, data, file, subtask);
+      MAKAR_TRY(const auto lines, read_lines(path));
+      if (lines.size() != out.size())
+        return error_at(path, "has {} lines for {} documents", lines.size(), out.size());
+      for (size_t i = 0; i < out.size(); ++i) out[i][field] = lines[i];
+    }
+  if (!subtask.empty())
+    for (Json& document : out) document["dataset_name"] = subtask;
+  if (out.empty()) return error_at(data, "the split {} of {} is empty", quote(split), task.name);
+  return out;
+}
+
+Result<std::vector<std::string>> choices_of(const EvalTask& task, const Json& document) {
+  if (!task.choice_list.empty()) return task.choice_list;
+  std::vector<std::string> out;
+  MAKAR_TRY(const Json list, task.choice.value(document));
+  if (!list.is_array() || list.empty() || list.size() > kChoices)
+    return error_at("doc_to_choice", "expected a list of 1 to {} texts, got {}", kChoices,
+                    quote(list.dump()));
+  for (const Json& one : list) out.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  return out;
+}
+
+// The index of a correct choice: a whole number, the text of a choice, or digits.
+Result<int64_t> gold_index(const Json& target, const std::vector<std::string>& choices) {
+  int64_t index = -1;
+  if (target.is_number_integer()) {
+    index = target.get<int64_t>();
+  } else if (target.is_string()) {
+    const auto& text = target.get_ref<const std::string&>();
+    const auto at = std::find(choices.begin(), choices.end(), text);
+    if (at != choices.end()) return at - choices.begin();
+    const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), index);
+    if (code != std::errc() || end != text.data() + text.size()) index = -1;
+  }
+  if (index < 0 || index >= static_cast<int64_t>(choices.size()))
+    return error_at("doc_to_target", "{} is neither one of the {} choices nor the index of one",
+                    quote(target.dump()), choices.size());
+  return index;
+}
+
+// The text after the context in a few-shot example.
+Result<std::string> target_text(const EvalTask& task, const Json& document) {
+  MAKAR_TRY(Json target, task.target.value(document));
+  if (target.is_array() && !target.empty()) target = target[0];
+  if (task.output != OutputType::kMultipleChoice)
+    return target.is_string() ? target.get<std::string>() : target.dump();
+  MAKAR_TRY(const auto choices, choices_of(task, document));
+  MAKAR_TRY(const int64_t index, gold_index(target, choices));
+  return choices[static_cast<size_t>(index)];
+}
+
+// Indices of examples: the first ones, or drawn without repetition; never the question itself.
+std::vector<size_t> draw_shots(const EvalTask& task, const EvalData& data, size_t index, size_t count,
+                               uint64_t seed) {
+  const std::vector<Json>& pool = data.same_split ? data.test : data.fewshot;
+  std::vector<size_t> out;
+  const Rng rng(seed, Purpose::kShuffle, index);
+  for (uint64_t draw = 0; out.size() < count && draw < pool.size() * 64 + 64; ++draw) {
+    const size_t at = task.first_shots
+                          ? draw
+                          : static_cast<size_t>(rng.uniform_double(draw) * static_cast<double>(pool.size()));
+    if (at >= pool.size()) break;
+    const bool itself = data.same_split && at == index;
+    if (!itself && std::find(out.begin(), out.end(), at) == out.end()) out.push_back(at);
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<EvalData> read_eval_data(const EvalTask& task, const std::string& subtask, const std::string& data) {
+  EvalData out;
+  MAKAR_TRY(out.test, read_split(task, task.test_split, subtask, data));
+  out.same_split = task.fewshot_split.empty() || task.fewshot_split == task.test_split;
+  if (!out.same_split) {
+    MAKAR_TRY(out.fewshot, read_split(task, task.fewshot_split, subtask, data));
+  }
+  return out;
+}
+
+Result<Question> make_question(const EvalTask& task, const EvalData& data, size_t index, int64_t shots,
+                               uint64_t seed) {
+  const Json& document = data.test[index];
+  const std::vector<Json>& pool = data.same_split ? data.test : data.fewshot;
+  Question out;
+  MAKAR_TRY(out.context, task.description.text(document));
+  const auto drawn = draw_shots(task, data, index, static_cast<size_t>(shots), seed);
+  if (drawn.size() != static_cast<size_t>(shots))
+    return error_at("num_fewshot", "{} examples, but the split has only {} others", shots, drawn.size());
+  for (const size_t at : drawn) {
+    MAKAR_TRY(const std::string text, task.text.text(pool[at]));
+    MAKAR_TRY(const std::string answer, target_text(task, pool[at]));
+    out.context += text + task.target_delimiter + answer + task.fewshot_delimiter;
+  }
+  MAKAR_TRY(const std::string text, task.text.text(document));
+  out.context += text;
+  MAKAR_TRY(out.target, task.target.value(document));
+  if (task.output == OutputType::kMultipleChoice) {
+    MAKAR_TRY(out.choices, choices_of(task, document));
+    Json golds = Json::array();
+    for (const Json& one : out.target.is_array() ? out.target : Json::array({out.target})) {
+      MAKAR_TRY(const int64_t gold, gold_index(one, out.choices));
+      golds.push_back(gold);
+    }
+    if (golds.empty()) return error_at("doc_to_target", "names no correct choice");
+    out.target = golds.size() == 1 ? golds[0] : golds;
+    return out;
+  }
+  for (const Json& one : out.target.is_array() ? out.target : Json::array({out.target}))
+    out.targets.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  if (out.targets.empty()) return error_at("doc_to_target", "is an empty list");
+  return out;
+}
+
+}  // namespace makar

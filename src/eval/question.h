@@ -1,0 +1,28 @@
+// Documents of a task, and the question that a document becomes: a context with the few-shot examples, and
+// what is asked of the model after it.
+#pragma once
+#include "eval/task.h"
+
+namespace makar {
+
+struct EvalData {
+  std::vector<Json> test, fewshot;
+  bool same_split = false;  // the few-shot examples come from the test documents
+};
+
+// Reads the splits of a task, or of one subtask, below the folder `data`. A record that cannot be read is an
+// error.
+Result<EvalData> read_eval_data(const EvalTask& task, const std::string& subtask, const std::string& data);
+
+struct Question {
+  std::string context;
+  std::vector<std::string> choices;  // multiple_choice
+  Json target;  // multiple_choice: the index or indices of the correct choices; otherwise a text
+  std::vector<std::string> targets;  // generate_until: the texts of the target, one or several
+};
+
+// The question of test document `index` with `shots` examples. The same seed draws the same examples.
+Result<Question> make_question(const EvalTask& task, const EvalData& data, size_t index, int64_t shots,
+                               uint64_t seed);
+
+}  // namespace makar

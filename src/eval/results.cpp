@@ -1,0 +1,152 @@
+#include "eval/results.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/file_writer.h"
+#include "base/version.h"
+
+namespace makar {
+namespace {
+
+TaskResult combine(const std::string& name, const std::vector<const TaskResult*>& parts) {
+  TaskResult out;
+  out.name = name, out.version = parts[0]->version, out.shots = parts[0]->shots;
+  for (const TaskResult* part : parts) out.documents += part->documents, out.evaluated += part->evaluated;
+  const auto all = static_cast<double>(out.evaluated), groups = static_cast<double>(parts.size());
+  for (size_t s = 0; s < parts[0]->scores.size(); ++s) {
+    ScoreOfTask score = parts[0]->scores[s];
+    if (!score.mean) continue;
+    double sum = 0, pooled = 0;
+    bool errors = all > groups;
+    for (const TaskResult* part : parts) {
+      const auto count = static_cast<double>(part->evaluated);
+      sum += part->scores[s].score.value * count;
+      errors = errors && part->scores[s].score.error;
+      const double error = part->scores[s].score.error.value_or(0);
+      pooled += (count - 1) * error * error * count;
+    }
+    score.score.value = sum / all;
+    score.score.error.reset();
+    if (errors) score.score.error = std::sqrt(pooled / (all - groups) / all);
+    out.scores.push_back(score);
+  }
+  return out;
+}
+
+Json scores_json(const TaskResult& task) {
+  Json out = {{"alias", task.name}};
+  for (const ScoreOfTask& one : task.scores) {
+    out[one.metric + "," + one.filter] = one.score.value;
+    out[one.metric + "_stderr," + one.filter] = one.score.error ? Json(*one.score.error) : Json("N/A");
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<TaskResult>& parts) {
+  std::vector<TaskResult> out;
+  if (task.subtasks.empty()) return out;
+  std::vector<const TaskResult*> all;
+  std::vector<std::string> groups;
+  for (const TaskResult& part : parts) {
+    all.push_back(&part);
+    if (std::find(groups.begin(), groups.end(), part.group) == groups.end()) groups.push_back(part.group);
+  }
+  out.push_back(combine(task.name, all));
+  for (const std::string& group : groups) {
+    if (group == task.name) continue;
+    std::vector<const TaskResult*> some;
+    for (const TaskResult* part : all)
+      if (part->group == group) some.push_back(part);
+    out.push_back(combine(group, some));
+  }
+  return out;
+}
+
+Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& options, const Json& model) {
+  Json out = {{"results", Json::object()},          {"groups", Json::object()},
+              {"group_subtasks", Json::object()},   {"configs", Json::object()},
+              {"versions", Json::object()},         {"n-shot", Json::object()},
+              {"higher_is_better", Json::object()}, {"n-samples", Json::object()}};
+  for (const EvaluatedTask& task : tasks) {
+    for (const auto* list : {&task.groups, &task.parts})
+      for (const TaskResult& one : *list) {
+        out["results"][one.name] = scores_json(one);
+        out["versions"][one.name] = one.version;
+        out["n-shot"][one.name] = one.shots;
+        Json higher = Json::object();
+        for (const ScoreOfTask& score : one.scores) higher[score.metric] = score.higher_is_better;
+        out["higher_is_better"][one.name] = higher;
+      }
+    for (const TaskResult& group : task.groups) {
+      out["groups"][group.name] = scores_json(group);
+      Json names = Json::array();
+      for (const TaskResult& part : task.parts)
+        if (part.group == group.name || &group == &task.groups[0]) names.push_back(part.name);
+      out["group_subtasks"][group.name] = names;
+    }
+    for (const TaskResult& part : task.parts) {
+      out["configs"][part.name] = part.config;
+      out["n-samples"][part.name] = {{"original", part.documents}, {"effective", part.evaluated}};
+    }
+  }
+  out["config"] = {{"model", "makar"},
+                   {"model_args", model},
+                   {"limit", options.limit > 0 ? Json(options.limit) : Json()},
+                   {"num_fewshot", options.num_fewshot >= 0 ? Json(options.num_fewshot) : Json()},
+                   {"fewshot_seed", options.seed}};
+  out["makar_version"] = kMakarVersion;
+  return out;
+}
+
+std::string results_table(const std::vector<EvaluatedTask>& tasks) {
+  size_t width = 5;
+  for (const EvaluatedTask& task : tasks)
+    for (const auto* list : {&task.groups, &task.parts})
+      for (const TaskResult& one : *list) width = std::max(width, one.name.size());
+  const std::string head = fmt::format(
+      "| {:<{}} | version | filter           | n-shot | metric           |    value |   stderr |\n", "task",
+      width);
+  std::string out =
+      head + fmt::format(
+                 "|{:-<{}}|---------|------------------|--------|------------------|----------|----------|\n",
+                 "", width + 2);
+  for (const EvaluatedTask& task : tasks)
+    for (const auto* list : {&task.groups, &task.parts})
+      for (const TaskResult& one : *list)
+        for (const ScoreOfTask& score : one.scores)
+          out +=
+              fmt::format("| {:<{}} | {:>7} | {:<16} | {:>6} | {:<16} | {:>8.4f} | {:>8} |\n", one.name,
+                          width, one.version.dump(), score.filter, one.shots, score.metric, score.score.value,
+                          score.score.error ? fmt::format("{:.4f}", *score.score.error) : "N/A");
+  return out;
+}
+
+OutputFiles::OutputFiles(const std::string& output) {
+  if (output.ends_with(".json")) {
+    results = output;
+    folder = std::filesystem::path(output).parent_path().string();
+    if (folder.empty()) folder = ".";
+  } else {
+    folder = output;
+    results = output + "/results.json";
+  }
+}
+
+Status write_results(const OutputFiles& files, const std::vector<EvaluatedTask>& tasks, const Json& results,
+                     bool samples) {
+  for (const EvaluatedTask& task : tasks)
+    for (const TaskResult& part : task.parts) {
+      if (!samples) continue;
+      MAKAR_TRY(FileWriter writer, FileWriter::open(files.samples(part.name)));
+      for (const Json& line : part.samples) MAKAR_CHECK_OK(writer.write(line.dump() + "\n"));
+      MAKAR_CHECK_OK(writer.commit());
+    }
+  return write_file(files.results, results.dump(2) + "\n");
+}
+
+}  // namespace makar

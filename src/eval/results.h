@@ -1,0 +1,29 @@
+// Results as lm-eval writes them: a JSON file, sample lines, and a table. They have no times, so the same run
+// gives the same bytes.
+#pragma once
+#include "eval/runner.h"
+
+namespace makar {
+
+// The mean of a group's subtasks, weighted by documents, with the pooled standard error. One per group, and
+// one for the task if it has several groups.
+std::vector<TaskResult> group_results(const EvalTask& task, const std::vector<TaskResult>& parts);
+
+struct EvaluatedTask {
+  std::vector<TaskResult> parts, groups;
+};
+Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& options, const Json& model);
+// Lines "| task | version | filter | n-shot | metric | value | stderr |".
+std::string results_table(const std::vector<EvaluatedTask>& tasks);
+
+// FILE.json, or results.json in a folder; samples_TASK.jsonl and the cache are next to it.
+struct OutputFiles {
+  explicit OutputFiles(const std::string& output);
+  std::string results, folder;
+  std::string samples(const std::string& task) const { return folder + "/samples_" + task + ".jsonl"; }
+  std::string cache() const { return results + ".cache"; }
+};
+Status write_results(const OutputFiles& files, const std::vector<EvaluatedTask>& tasks, const Json& results,
+                     bool samples);
+
+}  // namespace makar

@@ -1,0 +1,230 @@
+#include "eval/runner.h"
+
+#include <algorithm>
+
+#include "base/sha256.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+class TaskRun {
+ public:
+  TaskRun(EvalModel& model, const EvalTask& task, const EvalOptions& options, EvalCache& cache)
+      : model_(model), task_(task), o_(options), cache_(cache), identity_(model.identity().dump()) {}
+
+  Result<TaskResult> run(const SubTask& part) {
+    TaskResult out;
+    out.name = part.name.empty() ? task_.name : task_.name + "_" + part.name;
+    out.group = part.group, out.config = task_.config, out.version = task_.version;
+    out.shots = o_.num_fewshot >= 0 ? o_.num_fewshot : task_.num_fewshot;
+    if (task_.output == OutputType::kRolling) out.shots = 0;
+    auto data = read_eval_data(task_, part.name, o_.data);
+    if (!data.ok()) return data.error().in(out.name);
+    out.documents = data->test.size();
+    out.evaluated = o_.limit > 0 ? std::min(out.documents, static_cast<size_t>(o_.limit)) : out.documents;
+    values_.assign(task_.filters.size() * task_.metrics.size(), {});
+    for (size_t begin = 0; begin < out.evaluated; begin += o_.batch) {
+      const size_t end = std::min(out.evaluated, begin + o_.batch);
+      const Status status = run_batch(*data, begin, end, out);
+      if (!status.ok()) return status.error().in(out.name);
+      if (o_.progress) o_.progress(out.name, end, out.evaluated);
+    }
+    for (size_t f = 0; f < task_.filters.size(); ++f)
+      for (size_t m = 0; m < task_.metrics.size(); ++m) {
+        const TaskMetric& metric = task_metric(task_.output, task_.metrics[m].name);
+        out.scores.push_back({metric.name, task_.filters[f].name,
+                              aggregate(metric, values_[f * task_.metrics.size() + m]),
+                              metric.higher_is_better, metric.aggregation == Aggregation::kMean});
+      }
+    return out;
+  }
+
+ private:
+  Status run_batch(const EvalData& data, size_t begin, size_t end, TaskResult& out) {
+    std::vector<Question> questions;
+    std::vector<std::string> keys;
+    std::vector<size_t> open;  // questions without cached responses
+    for (size_t i = begin; i < end; ++i) {
+      auto question = make_question(task_, data, i, out.shots, o_.seed);
+      if (!question.ok()) return question.error().in(fmt::format("document {}", i));
+      keys.push_back(key_of(*question));
+      questions.push_back(std::move(*question));
+      if (!cache_.find(keys.back())) open.push_back(i - begin);
+    }
+    MAKAR_CHECK_OK(ask(questions, keys, open, begin));
+    for (size_t i = 0; i < questions.size(); ++i)
+      MAKAR_CHECK_OK(score(begin + i, data.test[begin + i], questions[i], *cache_.find(keys[i]), out));
+    return Done{};
+  }
+
+  std::vector<std::string> continuations(const Question& question) const {
+    if (task_.output == OutputType::kMultipleChoice) {
+      std::vector<std::string> all;
+      for (const std::string& choice : question.choices) all.push_back(task_.target_delimiter + choice);
+      return all;
+    }
+    if (task_.output == OutputType::kLoglikelihood) return {task_.target_delimiter + question.targets[0]};
+    return {};
+  }
+
+  // A hash of the model and of all that it is asked.
+  std::string key_of(const Question& question) const {
+    Sha256 sum;
+    const auto add = [&](const std::string& part) {
+      sum.add(fmt::format("{}:", part.size())), sum.add(part);
+    };
+    add(identity_), add(name(task_.output)), add(question.context);
+    for (const std::string& one : continuations(question)) add(one);
+    if (task_.output == OutputType::kRolling) add(question.targets[0]);
+    if (task_.output == OutputType::kGenerate) {
+      for (const std::string& stop : task_.until) add(stop);
+      add(fmt::format("{} {} {} {}", task_.max_gen_toks, task_.temperature, task_.top_p, o_.seed));
+    }
+    return sum.hex();
+  }
+
+  // Asks the model for the responses that the cache lacks, in one batch.
+  Status ask(const std::vector<Question>& questions, const std::vector<std::string>& keys,
+             const std::vector<size_t>& open, size_t first) {
+    if (open.empty()) return Done{};
+    std::vector<size_t> owner;  // the question of each request
+    std::vector<Result<Json>> answers;
+    const auto keep = [&](const auto& results, const auto& to_json) {
+      for (const auto& one : results)
+        if (one.ok())
+          answers.emplace_back(to_json(*one));
+        else
+          answers.emplace_back(one.error());
+    };
+    const auto likelihood = [](const Loglikelihood& one) {
+      return Json::array({one.logprob, one.is_greedy});
+    };
+    if (task_.output == OutputType::kRolling) {
+      std::vector<std::string> texts;
+      for (const size_t q : open) texts.push_back(questions[q].targets[0]), owner.push_back(q);
+      keep(model_.loglikelihood_rolling(texts), likelihood);
+    } else if (task_.output == OutputType::kGenerate) {
+      std::vector<UntilRequest> requests;
+      for (const size_t q : open) {
+        requests.push_back(
+            {questions[q].context, task_.until, task_.max_gen_toks, task_.temperature, task_.top_p, o_.seed});
+        owner.push_back(q);
+      }
+      keep(model_.generate_until(requests),
+           [](const std::string& text) { return Json(to_valid_utf8(text)); });
+    } else {
+      std::vector<ContextAndContinuation> requests;
+      for (const size_t q : open)
+        for (std::string& one : continuations(questions[q])) {
+          requests.push_back({questions[q].context, std::move(one)});
+          owner.push_back(q);
+        }
+      keep(model_.loglikelihood(requests), likelihood);
+    }
+    check(answers.size() == owner.size(), "a model returns one result per request");
+    for (size_t i = 0; i < answers.size();) {
+      Json responses = Json::array();
+      const size_t question = owner[i];
+      for (; i < answers.size() && owner[i] == question; ++i) {
+        if (!answers[i].ok()) return answers[i].error().in(fmt::format("document {}", first + question));
+        responses.push_back(*answers[i]);
+      }
+      MAKAR_CHECK_OK(cache_.add(keys[question], responses));
+    }
+    return cache_.flush();
+  }
+
+  // Whether cached responses have the shape that the task expects; the cache is a file that anything may
+  // change.
+  bool fits(const Question& question, const Json& responses) const {
+    const size_t count = task_.output == OutputType::kMultipleChoice ? question.choices.size() : 1;
+    if (responses.size() != count) return false;
+    return std::all_of(responses.begin(), responses.end(), [&](const Json& one) {
+      if (task_.output == OutputType::kGenerate) return one.is_string();
+      return one.is_array() && one.size() == 2 && one[0].is_number() && one[1].is_boolean();
+    });
+  }
+
+  Status score(size_t index, const Json& document, const Question& question, const Json& responses,
+               TaskResult& out) {
+    if (!fits(question, responses))
+      return error_at(fmt::format("document {}", index),
+                      "the cached responses do not have the form of {}; delete the cache to start again",
+                      name(task_.output));
+    for (size_t f = 0; f < task_.filters.size(); ++f) {
+      Json filtered = responses;
+      if (task_.output == OutputType::kGenerate) {
+        MAKAR_TRY(const std::string answer, filter_answer(task_.filters[f], responses[0]));
+        filtered = Json::array({answer});
+      }
+      Json metrics = Json::object();
+      for (size_t m = 0; m < task_.metrics.size(); ++m) {
+        const MetricValue value = document_metric(task_.metrics[m], task_.output, question, filtered);
+        values_[f * task_.metrics.size() + m].push_back(value);
+        metrics[task_.metrics[m].name] =
+            value.weight == 1 ? Json(value.value) : Json::array({value.value, value.weight});
+      }
+      if (o_.samples)
+        out.samples.push_back(sample(index, document, question, responses, filtered, f, metrics));
+    }
+    return Done{};
+  }
+
+  // A line of lm-eval's samples file.
+  Json sample(size_t index, const Json& document, const Question& question, const Json& responses,
+              const Json& filtered, size_t filter, const Json& metrics) const {
+    Json arguments = Json::object();
+    size_t number = 0;
+    const auto add = [&](Json one) { arguments[fmt::format("gen_args_{}", number++)] = std::move(one); };
+    for (const std::string& one : continuations(question)) add({{"arg_0", question.context}, {"arg_1", one}});
+    if (task_.output == OutputType::kRolling) add({{"arg_0", question.targets[0]}});
+    if (task_.output == OutputType::kGenerate)
+      add({{"arg_0", question.context},
+           {"arg_1",
+            {{"until", task_.until},
+             {"max_gen_toks", task_.max_gen_toks},
+             {"temperature", task_.temperature}}}});
+    Json resps = Json::array();
+    for (const Json& one : responses) resps.push_back(Json::array({one}));
+    Json names = Json::array();
+    for (const auto& item : metrics.items()) names.push_back(item.key());
+    Json out = {{"doc_id", index},
+                {"doc", document},
+                {"target", question.target},
+                {"arguments", arguments},
+                {"resps", resps},
+                {"filtered_resps", filtered},
+                {"filter", task_.filters[filter].name},
+                {"metrics", names},
+                {"doc_hash", sha256_of(document.dump())},
+                {"prompt_hash", sha256_of(question.context)},
+                {"target_hash", sha256_of(question.target.dump())}};
+    out.update(metrics);
+    return out;
+  }
+
+  EvalModel& model_;
+  const EvalTask& task_;
+  const EvalOptions& o_;
+  EvalCache& cache_;
+  std::string identity_;
+  std::vector<std::vector<MetricValue>> values_;  // by filter and metric
+};
+
+}  // namespace
+
+Result<std::vector<TaskResult>> run_task(EvalModel& model, const EvalTask& task, const EvalOptions& options,
+                                         EvalCache& cache) {
+  std::vector<TaskResult> out;
+  TaskRun run(model, task, options, cache);
+  std::vector<SubTask> parts = task.subtasks;
+  if (parts.empty()) parts.push_back({});
+  for (const SubTask& part : parts) {
+    MAKAR_TRY(TaskResult result, run.run(part));
+    out.push_back(std::move(result));
+  }
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,40 @@
+// Runs a task: questions in batches, responses from the cache or the model, metrics.
+#pragma once
+#include <functional>
+
+#include "eval/cache.h"
+#include "eval/model.h"
+#include "eval/task_metrics.h"
+
+namespace makar {
+
+struct EvalOptions {
+  int64_t num_fewshot = -1;  // -1: what the task says
+  int64_t limit = 0;         // documents of each task; 0: all
+  uint64_t seed = 0;         // of few-shot examples and sampled answers
+  std::string data;          // the folder of the datasets
+  size_t batch = 64;         // documents asked together
+  bool samples = false;      // keep every document with its responses
+  std::function<void(const std::string& task, size_t done, size_t total)> progress = {};
+};
+
+struct ScoreOfTask {
+  std::string metric, filter;
+  TaskScore score;
+  bool higher_is_better = true;
+  bool mean = true;
+};
+struct TaskResult {
+  std::string name, group;  // a subtask has the group it belongs to
+  Json config, version;
+  int64_t shots = 0;
+  size_t documents = 0, evaluated = 0;
+  std::vector<ScoreOfTask> scores;
+  std::vector<Json> samples;
+};
+
+// One result per subtask, or one.
+Result<std::vector<TaskResult>> run_task(EvalModel& model, const EvalTask& task, const EvalOptions& options,
+                                         EvalCache& cache);
+
+}  // namespace makar

@@ -1,0 +1,215 @@
+#include "eval/task.h"
+
+#include <algorithm>
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "eval/task_reader.h"
+
+namespace makar {
+namespace {
+
+constexpr OutputType kOutputs[] = {OutputType::kMultipleChoice, OutputType::kLoglikelihood,
+                                   OutputType::kRolling, OutputType::kGenerate};
+
+Result<OutputType> parse_output(const TaskReader& in) {
+  MAKAR_TRY(const std::string word, in.text("output_type", "generate_until"));
+  std::vector<std::string> known;
+  for (const OutputType type : kOutputs) {
+    if (word == name(type)) return type;
+    known.emplace_back(name(type));
+  }
+  return in.error("output_type", fmt::format("unknown output type {}{}; expected {}", quote(word),
+                                             did_you_mean(word, known), fmt::join(known, ", ")));
+}
+
+Status read_data(const TaskReader& in, EvalTask& task) {
+  MAKAR_TRY(task.dataset_path, in.text("dataset_path", ""));
+  MAKAR_TRY(const auto given, in.map("dataset_kwargs"));
+  if (given) {
+    const TaskReader& data = *given;
+    MAKAR_CHECK_OK(data.only({"data_files", "columns", "joined_files", "sample_by"}));
+    MAKAR_TRY(const auto files, data.lists("data_files"));
+    for (const auto& [split, list] : files) task.data_files[split] = list;
+    MAKAR_TRY(const auto joined, data.lists("joined_files"));
+    for (const auto& [field, list] : joined) {
+      if (list.size() != 1) return data.error("joined_files", "expects one file for each field");
+      task.joined_files.emplace_back(field, list[0]);
+    }
+    MAKAR_TRY(task.columns, data.columns("columns"));
+    MAKAR_TRY(const std::string by, data.text("sample_by", "document"));
+    if (by != "document" && by != "line")
+      return data.error("sample_by", fmt::format("expected document or line, got {}", quote(by)));
+    task.lines = by == "line";
+  }
+  MAKAR_TRY(task.test_split, in.text("test_split", "test"));
+  MAKAR_TRY(task.fewshot_split, in.text("fewshot_split", ""));
+  for (const std::string& split : {task.test_split, task.fewshot_split})
+    if (!split.empty() && !task.data_files.count(split))
+      return in.error("dataset_kwargs",
+                      fmt::format("data_files has no files for the split {}", quote(split)));
+  MAKAR_TRY(const auto names, in.lists("dataset_name"));
+  for (const auto& [group, list] : names)
+    for (const std::string& one : list)
+      task.subtasks.push_back({group.empty() ? task.name : task.name + "_" + group, one});
+  return Done{};
+}
+
+Status read_templates(const TaskReader& in, EvalTask& task) {
+  MAKAR_TRY(task.description, in.field_template("description"));
+  MAKAR_TRY(task.text, in.field_template("doc_to_text"));
+  MAKAR_TRY(task.target, in.field_template("doc_to_target"));
+  if (in.is_list("doc_to_choice")) {
+    MAKAR_TRY(task.choice_list, in.list("doc_to_choice", {}));
+  } else {
+    MAKAR_TRY(task.choice, in.field_template("doc_to_choice"));
+  }
+  const bool choices = !task.choice.empty() || !task.choice_list.empty();
+  if (choices != (task.output == OutputType::kMultipleChoice))
+    return in.error(choices ? "doc_to_choice" : "output_type",
+                    "multiple_choice needs doc_to_choice, and no other output type has it");
+  if (task.target.empty()) return in.error("task", "has no doc_to_target");
+  MAKAR_TRY(task.target_delimiter, in.text("target_delimiter", " "));
+  MAKAR_TRY(task.fewshot_delimiter, in.text("fewshot_delimiter", "\n\n"));
+  MAKAR_TRY(task.num_fewshot, in.whole("num_fewshot", 0, 0, 1000));
+  MAKAR_TRY(const auto shots, in.map("fewshot_config"));
+  if (shots) {
+    MAKAR_CHECK_OK(shots->only({"sampler"}));
+    MAKAR_TRY(const std::string sampler, shots->text("sampler", "default"));
+    if (sampler != "default" && sampler != "first_n")
+      return shots->error("sampler", fmt::format("expected default or first_n, got {}", quote(sampler)));
+    task.first_shots = sampler == "first_n";
+  }
+  return Done{};
+}
+
+Status read_generation(const TaskReader& in, EvalTask& task) {
+  MAKAR_TRY(const auto given, in.map("generation_kwargs"));
+  if (!given) return Done{};
+  if (task.output != OutputType::kGenerate)
+    return in.error("generation_kwargs", "only generate_until has them");
+  MAKAR_CHECK_OK(given->only({"until", "max_gen_toks", "do_sample", "temperature", "top_p"}));
+  MAKAR_TRY(task.until, given->list("until", task.until));
+  MAKAR_TRY(task.max_gen_toks, given->whole("max_gen_toks", 256, 1, 1 << 20));
+  MAKAR_TRY(task.temperature, given->number("temperature", 0, 0, 100));
+  MAKAR_TRY(task.top_p, given->number("top_p", 1, 0, 1));
+  MAKAR_TRY(const bool sample, given->flag("do_sample", task.temperature > 0));
+  if (!sample) task.temperature = 0;
+  return Done{};
+}
+
+Status read_filters(const TaskReader& in, EvalTask& task) {
+  MAKAR_TRY(const auto given, in.maps("filter_list"));
+  if (given.empty()) return Done{};
+  if (task.output != OutputType::kGenerate) return in.error("filter_list", "only generate_until has filters");
+  task.filters.clear();
+  for (const TaskReader& one : given) {
+    MAKAR_CHECK_OK(one.only({"name", "filter"}));
+    AnswerFilter filter;
+    MAKAR_TRY(filter.name, one.text("name", "none"));
+    MAKAR_TRY(const auto steps, one.maps("filter"));
+    for (const TaskReader& step : steps) {
+      MAKAR_CHECK_OK(step.only({"function", "regex_pattern", "group_select", "fallback"}));
+      FilterStep s;
+      MAKAR_TRY(s.function, step.text("function", ""));
+      const auto known = filter_functions();
+      if (std::find(known.begin(), known.end(), s.function) == known.end())
+        return step.error("function", fmt::format("unknown filter {}{}; expected {}", quote(s.function),
+                                                  did_you_mean(s.function, known), fmt::join(known, ", ")));
+      if (s.function == "regex") {
+        MAKAR_TRY(s.regex, step.regex("regex_pattern"));
+        MAKAR_TRY(s.group_select, step.whole("group_select", 0, -1000, 1000));
+        MAKAR_TRY(s.fallback, step.text("fallback", s.fallback));
+      }
+      filter.steps.push_back(std::move(s));
+    }
+    task.filters.push_back(std::move(filter));
+  }
+  return Done{};
+}
+
+Status read_metrics(const TaskReader& in, EvalTask& task) {
+  const auto known = metric_names(task.output);
+  MAKAR_TRY(const auto given, in.maps("metric_list"));
+  for (const TaskReader& one : given) {
+    MAKAR_CHECK_OK(one.only({"metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation",
+                             "regexes_to_ignore"}));
+    MetricOptions metric;
+    MAKAR_TRY(metric.name, one.text("metric", ""));
+    if (std::find(known.begin(), known.end(), metric.name) == known.end())
+      return one.error(
+          "metric", fmt::format("{} has no metric {}{}; expected {}", name(task.output), quote(metric.name),
+                                did_you_mean(metric.name, known), fmt::join(known, ", ")));
+    MAKAR_TRY(metric.ignore_case, one.flag("ignore_case", false));
+    MAKAR_TRY(metric.ignore_punctuation, one.flag("ignore_punctuation", false));
+    MAKAR_TRY(metric.regexes_to_ignore, one.regexes("regexes_to_ignore"));
+    task.metrics.push_back(std::move(metric));
+  }
+  if (task.metrics.empty()) task.metrics.push_back({known[0]});
+  return Done{};
+}
+
+}  // namespace
+
+const char* name(OutputType type) {
+  switch (type) {
+    case OutputType::kMultipleChoice:
+      return "multiple_choice";
+    case OutputType::kLoglikelihood:
+      return "loglikelihood";
+    case OutputType::kRolling:
+      return "loglikelihood_rolling";
+    case OutputType::kGenerate:
+      break;
+  }
+  return "generate_until";
+}
+
+Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
+  MAKAR_TRY(const TaskReader in, TaskReader::open(text, place));
+  MAKAR_CHECK_OK(in.only({"task",
+                          "tag",
+                          "dataset_path",
+                          "dataset_name",
+                          "dataset_kwargs",
+                          "test_split",
+                          "fewshot_split",
+                          "output_type",
+                          "description",
+                          "doc_to_text",
+                          "doc_to_choice",
+                          "doc_to_target",
+                          "target_delimiter",
+                          "fewshot_delimiter",
+                          "num_fewshot",
+                          "fewshot_config",
+                          "generation_kwargs",
+                          "filter_list",
+                          "metric_list",
+                          "metadata"}));
+  EvalTask task;
+  task.place = place;
+  MAKAR_TRY(task.name, in.text("task", ""));
+  if (task.name.empty() || task.name.find_first_of("/\\,") != std::string::npos)
+    return in.error("task", "expects a name without slashes and commas");
+  MAKAR_TRY(task.output, parse_output(in));
+  MAKAR_CHECK_OK(read_data(in, task));
+  MAKAR_CHECK_OK(read_templates(in, task));
+  MAKAR_CHECK_OK(read_generation(in, task));
+  MAKAR_CHECK_OK(read_filters(in, task));
+  MAKAR_CHECK_OK(read_metrics(in, task));
+  MAKAR_TRY(const auto metadata, in.map("metadata"));
+  if (metadata) {
+    MAKAR_TRY(task.version, metadata->number("version", 0, 0, 1e6));
+  }
+  MAKAR_TRY(task.config, in.json());
+  return task;
+}
+
+Result<EvalTask> read_task(const std::string& path) {
+  MAKAR_TRY(const std::string text, read_file(path, size_t{2} << 20));
+  return parse_task(text, path);
+}
+
+}  // namespace makar

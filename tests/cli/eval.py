@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""makar eval as a user types it: results and samples files, kill and resume, bad usage, and every task on real data.
+
+usage: eval.py MAKAR        (real data: MAKAR_ASSETS, default ../shared/assets; that part is skipped without it)
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+from checks import check, failures
+
+MAKAR = os.path.abspath(sys.argv[1])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ASSETS = pathlib.Path(os.environ.get("MAKAR_ASSETS", ROOT.parent / "shared" / "assets"))
+
+TASK = r"""
+task: letters
+dataset_kwargs: {data_files: {test: letters.jsonl}}
+output_type: multiple_choice
+doc_to_text: "Which is {{ letter }}?\nAnswer:"
+doc_to_choice: "{{ choices }}"
+doc_to_target: answer
+metric_list: [{metric: acc}, {metric: acc_norm}]
+metadata: {version: 3}
+"""
+
+
+def run(*arguments, timeout=300):
+    done = subprocess.run([MAKAR, *map(str, arguments)], capture_output=True, text=True, timeout=timeout)
+    return done.returncode, done.stdout, done.stderr
+
+
+def make_model(folder):
+    """A few steps on a page of text: enough to ask."""
+    text = folder / "page.txt"
+    text.write_text("".join(chr(c) for c in range(32, 127)) + "\n" + "Which is a? Answer: a, b, c or d.\n" * 60)
+    code, _, err = run("pretrain", "--datasets", text, "--tokenizer", "char", "--max-steps", 3, "--sequence-len", 32,
+                       "-o", folder / "model")
+    check(code == 0, f"a model to ask: {err[-300:]}")
+    return folder / "model"
+
+
+def check_run(folder, model):
+    (folder / "letters.yaml").write_text(TASK)
+    lines = [json.dumps({"letter": chr(97 + i % 26), "choices": [chr(97 + (i * k) % 26) * k for k in (1, 2, 3)], "answer": i % 3})
+             for i in range(1500)]
+    (folder / "letters.jsonl").write_text("\n".join(lines) + "\n")
+    base = ("eval", "-m", model, "--tasks", folder / "letters.yaml", "--data", folder, "--num-fewshot", 2, "--log-samples")
+    code, out, err = run(*base, "--output", folder / "whole")
+    check(code == 0 and "| letters" in out and "acc_norm" in out, f"a run: {err[-300:]}")
+    results = json.loads((folder / "whole/results.json").read_text())
+    samples = [json.loads(line) for line in (folder / "whole/samples_letters.jsonl").read_text().splitlines()]
+    check(len(samples) == 1500 and samples[7]["doc_id"] == 7, "one sample per document")
+    acc = sum(s["acc"] for s in samples) / 1500
+    check(abs(results["results"]["letters"]["acc,none"] - acc) < 1e-12, "acc is the mean of the samples")
+    by_hand = sum(max(range(3), key=lambda i: s["resps"][i][0][0]) == s["target"] for s in samples) / 1500
+    check(abs(acc - by_hand) < 1e-12, "acc follows from the log-likelihoods")
+    check(results["versions"]["letters"] == 3 and results["n-shot"]["letters"] == 2, "version and shots")
+
+    # One of the log-likelihoods, by makar score.
+    sample = samples[5]
+    asked = sample["arguments"]["gen_args_1"]
+    code, out, err = run("score", "-m", model, "-p", asked["arg_0"], "--completion", asked["arg_1"], "--json")
+    check(code == 0 and json.loads(out)["logprob"] == sample["resps"][1][0][0], "the same bits as makar score")
+
+    # Killed as soon as some documents are finished, then started again.
+    cache = folder / "killed/results.json.cache"
+    process = subprocess.Popen([MAKAR, *map(str, base), "--output", str(folder / "killed")], stderr=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL)
+    end = time.time() + 120
+    while time.time() < end and not (cache.exists() and cache.stat().st_size > 0):
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    finished = cache.read_bytes().count(b"\n")
+    check(process.returncode == -signal.SIGKILL and 0 < finished < 1500, f"killed with {finished} documents finished")
+    check(not (folder / "killed/results.json").exists(), "no results of a killed run")
+    code, _, err = run(*base, "--output", folder / "killed")
+    check(code == 0 and f"{finished} finished documents" in err, f"the run goes on: {err[-300:]}")
+    for name in ("results.json", "samples_letters.jsonl"):
+        check((folder / "killed" / name).read_bytes() == (folder / "whole" / name).read_bytes(), f"the same bytes of {name}")
+
+    code, out, _ = run(*base[:-1], "--limit", 10, "--json")
+    check(code == 0 and json.loads(out)["n-samples"]["letters"] == {"original": 1500, "effective": 10}, "--limit")
+
+
+def check_usage(folder, model):
+    code, out, _ = run("eval", "ls", "--include-path", ROOT / "tasks")
+    check(code == 0 and "mmlu" in out and "gsm8k" in out, "the list of tasks")
+    code, _, err = run("eval", "-m", model, "--tasks", "mmlo", "--include-path", ROOT / "tasks")
+    check(code == 2 and "did you mean 'mmlu'" in err, f"a wrong task: {err}")
+    (folder / "broken.yaml").write_text("task: broken\nmetrics: [acc]\n")
+    code, _, err = run("eval", "-m", model, "--tasks", folder / "broken.yaml")
+    check(code == 2 and "broken.yaml:2: unknown key 'metrics'" in err, f"a broken task: {err}")
+    code, _, err = run("eval", "-m", model, "--tasks", folder / "letters.yaml", "--data", folder / "none")
+    check(code == 1 and "letters.jsonl" in err and "no such file" in err, f"missing data: {err}")
+    code, _, err = run("eval", "-m", model, "--tasks", folder / "letters.yaml", "--log-samples")
+    check(code == 2 and "--output" in err, f"samples without a place: {err}")
+    code, _, err = run("eval", "-m", model, "--tasks", ",")
+    check(code == 2 and "--tasks" in err, f"no task: {err}")
+
+
+def check_assets(folder):
+    if not (ASSETS / "eval").is_dir():
+        print(f"no datasets at {ASSETS}: that part is skipped")
+        return
+    data = folder / "data"
+    names = ["mmlu", "piqa", "truthfulqa", "gsm8k", "commonsense_llm_adapters", "crows_pairs", "winobias", "nq_open", "squad_xquad"]
+    for archive in [ASSETS / "eval" / f"{name}.tgz" for name in names] + [ASSETS / "train/wikitext-2-raw.tgz"]:
+        with tarfile.open(archive) as packed:
+            packed.extractall(data)
+    stories = ASSETS / "weights/stories260K"
+    run("convert", stories / "stories260K.bin", folder / "stories", "--tokenizer", stories / "tok512.bin")
+    with open(data / "wikitext-2-raw/wiki.test.raw", encoding="utf-8") as whole:
+        text = whole.read(20000)
+    (data / "wikitext-2-raw/wiki.test.raw").write_text(text, encoding="utf-8")
+    for path in sorted((ROOT / "tasks").glob("*.yaml")):
+        code, out, err = run("eval", "-m", folder / "stories", "--tasks", path, "--data", data, "--limit", 2, "--num-fewshot",
+                             0 if path.stem == "gsm8k" else 1, "--json", "--output", folder / path.stem, "--log-samples")
+        check(code == 0, f"{path.stem}: {err[-400:]}")
+        if code:
+            continue
+        results = json.loads(out)
+        for task, scores in results["results"].items():
+            for key, value in scores.items():
+                if key != "alias" and "stderr" not in key:
+                    check(value > 0 if "perplexity" in key or "bits" in key else 0 <= value <= 1, f"{task} {key} {value}")
+        expected = 57 if path.stem == "mmlu" else 1
+        check(len(results["n-samples"]) == expected, f"{path.stem}: {len(results['n-samples'])} tasks")
+    sample = json.loads((folder / "mmlu/samples_mmlu_anatomy.jsonl").read_text().splitlines()[0])
+    prompt = sample["arguments"]["gen_args_0"]["arg_0"]
+    check(prompt.startswith("The following are multiple choice questions (with answers) about anatomy.\n\n"), prompt[:80])
+    check(prompt.count("\nAnswer:") == 2 and prompt.endswith("\nAnswer:"), prompt[-80:])
+    sample = json.loads((folder / "arc_easy/samples_arc_easy.jsonl").read_text().splitlines()[1])
+    check(len(sample["resps"]) == 4 and sample["arguments"]["gen_args_1"]["arg_1"] == " breathing mask", sample["arguments"])
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    place = pathlib.Path(scratch)
+    trained = make_model(place)
+    check_run(place, trained)
+    check_usage(place, trained)
+    check_assets(place)
+print(f"{len(failures)} failures")
+sys.exit(1 if failures else 0)
