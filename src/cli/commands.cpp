@@ -64,7 +64,7 @@ constexpr Command kCommands[] = {
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},
     {"score", "log-probabilities of texts", run_score, kMeasure},
     {"perplexity", "perplexity of a text", run_perplexity, kMeasure},
-    {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, fairness, ...", run_metrics,
+    {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, ...", run_metrics,
      kMeasure},
     {"eval", "evaluate a model on tasks: MMLU, PIQA, GSM8K, perplexity, ...", run_eval, kMeasure},
     {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},

@@ -164,7 +164,7 @@ int run_eval(const std::vector<std::string>& given) {
   EvalCommand c;
   Options options(
       "eval", "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does.",
-      "makar eval -m MODEL --tasks mmlu,piqa --data DIR --num-fewshot 5 --limit 100 --output results");
+      "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
   c.model.declare(options);
   declare_device(options, c.model.device);
   options.group("Tasks");
