@@ -23,7 +23,7 @@ std::array<MapSlot, kSlots> map_slots;
 std::atomic<uint64_t> maps_counted{0};
 std::atomic<bool> any_lost{false};
 std::atomic<uintptr_t> system_page{4096};
-std::mutex map_slots_mutex;  // of those who fill and empty them
+std::mutex map_slots_mutex;  // guards changes of the slots
 
 void on_bus_error(int, siginfo_t* info, void*) {
   const auto address = reinterpret_cast<uintptr_t>(info->si_addr);

@@ -1,6 +1,6 @@
 // Mapped files that become shorter while they are mapped. Reading a page beyond the new end raises SIGBUS,
 // which ends the process; after survive_lost_pages() such pages read as zeros instead, and the loss is
-// recorded so that whoever computed with them can discard the result.
+// recorded, so that results computed from them can be discarded.
 #pragma once
 #include <cstddef>
 #include <cstdint>

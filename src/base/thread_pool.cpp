@@ -25,7 +25,7 @@ inline void pause_cpu() {
 #endif
 }
 
-// Waits for `ready`, for at most `limit`. With `yields` the thread gives up its core while it waits. On a
+// Waits for `ready`, for at most `limit`. With `yields` the thread yields its core while it waits. On a
 // busy machine that can cost milliseconds, so it is used when the pool has more threads than cores, and for
 // long waits.
 template <class Ready>

@@ -73,7 +73,7 @@ Status score_reference(const Dpo& s, LanguageModel& language, DpoTask& task, Dev
   const ModelSpec& spec = other.spec();
   if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
     return error_of(Error::Kind::kUnsupported, s.ref_model,
-                    "a {} is no reference; use a causal language model", spec.architecture);
+                    "a {} cannot be the reference; use a causal language model", spec.architecture);
   if (spec.vocab != model.spec().vocab ||
       (other.has_tokenizer() && other.tokenizer().to_json() != language.tokenizer().to_json()))
     return error_at(s.ref_model, "has another vocabulary than {}; the reference must read the same tokens",

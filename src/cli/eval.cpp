@@ -179,7 +179,7 @@ int run_eval(const std::vector<std::string>& given) {
   options.group("Output");
   options.add(
       "--output --output-path --output_path", &c.output,
-      "write results to FILE.json, or to results.json in a folder; a run that was stopped goes on from "
+      "write results to FILE.json, or to results.json in a folder; a run that was stopped resumes from "
       "the cache beside it",
       "PATH");
   options.add("--log-samples --log_samples", &c.eval.samples,

@@ -86,7 +86,7 @@ Status Spool::add(std::string_view bytes) {
 
 Result<std::string> Spool::read(size_t at) const {
   Files& f = *files_;
-  check(at < f.count, "whoever reads a spool knows its size");
+  check(at < f.count, "the index is below the size of the spool");
   uint64_t place[2] = {0, 0};
   if (at == 0)
     MAKAR_CHECK_OK(f.ends.read(0, &place[1], sizeof(uint64_t)));
