@@ -5,7 +5,7 @@
 #
 # With MAKAR_UNITY sixteen files are compiled as one, so most templates are parsed once: a clean build takes a quarter
 # less time. Files that match an ALONE pattern are compiled separately because they share file-local names with other
-# files of the module (every model page has a `read`, every kind of pipeline component a `Sequence`).
+# files of the module (every kind of pipeline component has a `Sequence`).
 #
 # SMALL: a module without inner loops is compiled for size (-Os), which takes a fifth less time.
 function(add_module NAME)

@@ -10,11 +10,11 @@ namespace makar {
 namespace {
 
 template <class T>
-void append(std::string& out, T v) {
+void append_number(std::string& out, T v) {
   out.append(reinterpret_cast<const char*>(&v), sizeof v);
 }
 void append_text(std::string& out, const std::string& text) {
-  append(out, static_cast<uint64_t>(text.size()));
+  append_number(out, static_cast<uint64_t>(text.size()));
   out += text;
 }
 
@@ -37,23 +37,23 @@ Status check_sources(const std::string& path, const std::vector<GgufSource>& ten
 
 size_t padded(size_t bytes, size_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
-std::string header_of(const GgufFields& fields, const std::vector<GgufSource>& tensors, size_t alignment) {
+std::string gguf_header(const GgufFields& fields, const std::vector<GgufSource>& tensors, size_t alignment) {
   std::string out = "GGUF";
-  append(out, uint32_t{3});
-  append(out, static_cast<uint64_t>(tensors.size()));
-  append(out, static_cast<uint64_t>(fields.list().size()));
+  append_number(out, uint32_t{3});
+  append_number(out, static_cast<uint64_t>(tensors.size()));
+  append_number(out, static_cast<uint64_t>(fields.list().size()));
   for (const auto& [key, value] : fields.list()) {
     append_text(out, key);
-    append(out, static_cast<uint32_t>(value.kind()));
+    append_number(out, static_cast<uint32_t>(value.kind()));
     out += value.payload();
   }
   size_t at = 0;
   for (const GgufSource& t : tensors) {
     append_text(out, t.name);
-    append(out, static_cast<uint32_t>(t.shape.rank()));
-    for (int i = t.shape.rank() - 1; i >= 0; --i) append(out, static_cast<uint64_t>(t.shape[i]));
-    append(out, static_cast<uint32_t>(gguf_type(t.dtype)));
-    append(out, static_cast<uint64_t>(at));
+    append_number(out, static_cast<uint32_t>(t.shape.rank()));
+    for (int i = t.shape.rank() - 1; i >= 0; --i) append_number(out, static_cast<uint64_t>(t.shape[i]));
+    append_number(out, static_cast<uint32_t>(gguf_type(t.dtype)));
+    append_number(out, static_cast<uint64_t>(at));
     at += padded(bytes_of(t.dtype, t.shape.count()), alignment);
   }
   out.resize(padded(out.size(), alignment), '\0');
@@ -62,7 +62,7 @@ std::string header_of(const GgufFields& fields, const std::vector<GgufSource>& t
 
 }  // namespace
 
-std::string gguf_bytes(const GgufFields& fields) { return header_of(fields, {}, 32); }
+std::string gguf_bytes(const GgufFields& fields) { return gguf_header(fields, {}, 32); }
 
 Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors) {
   MAKAR_CHECK_OK(check_sources(path, tensors));
@@ -71,7 +71,7 @@ Status write_gguf(const std::string& path, const GgufFields& fields, const std::
         "alignment must be a power of two, at least 8");
   const auto alignment = static_cast<size_t>(asked);
   MAKAR_TRY(FileWriter writer, FileWriter::open(path));
-  MAKAR_CHECK_OK(writer.write(header_of(fields, tensors, alignment)));
+  MAKAR_CHECK_OK(writer.write(gguf_header(fields, tensors, alignment)));
   const std::string zeros(alignment, '\0');
   for (const GgufSource& source : tensors) {
     MAKAR_TRY(const Tensor t, source.make());

@@ -15,7 +15,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the format is little-endian and used in place");
 
 // The likely cause when a file is not in safetensors format.
-std::string guess(std::string_view start) {
+std::string guess_content(std::string_view start) {
   if (start.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
   if (start.starts_with("PK") || start.starts_with("\x80\x02"))
     return "; it is a PyTorch pickle: save it again with safetensors";
@@ -39,12 +39,12 @@ Result<Safetensors::File> Safetensors::parse(std::span<const std::byte> bytes,
   if (bytes.size() < 8)
     return error_at(place,
                     "a safetensors file starts with 8 bytes of header length but this one has {} bytes{}",
-                    bytes.size(), guess(text));
+                    bytes.size(), guess_content(text));
   uint64_t length = 0;
   std::memcpy(&length, bytes.data(), 8);
   if (length > bytes.size() - 8)
     return error_at(place, "the header should have {} bytes but only {} follow its length{}", length,
-                    bytes.size() - 8, guess(text));
+                    bytes.size() - 8, guess_content(text));
   if (length > kMaxHeader)
     return error_of(Error::Kind::kLimit, place, "the header has {} bytes; at most {} are allowed", length,
                     kMaxHeader);

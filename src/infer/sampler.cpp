@@ -9,38 +9,37 @@
 namespace makar {
 namespace {
 
-using O = SamplerOptions;
-
 struct LogitStep {
-  bool (*on)(const O&);
+  bool (*on)(const SamplerOptions&);
   void (*run)(std::span<float> logits, const DrawContext& draw);
 };
 constexpr LogitStep kLogitSteps[] = {
-    {[](const O& o) { return !o.logit_bias.empty(); }, logit_bias},
-    {[](const O& o) { return o.repetition_penalty != 1; }, repetition_penalty},
-    {[](const O& o) { return o.presence_penalty != 0 || o.frequency_penalty != 0; }, presence_and_frequency},
-    {[](const O& o) { return o.dry_multiplier > 0; }, dry},
-    {[](const O& o) { return o.no_repeat_ngram_size > 0; }, no_repeat_ngram},
-    {[](const O& o) { return o.late_from > 0; }, bar_late},
+    {[](const SamplerOptions& o) { return !o.logit_bias.empty(); }, logit_bias},
+    {[](const SamplerOptions& o) { return o.repetition_penalty != 1; }, repetition_penalty},
+    {[](const SamplerOptions& o) { return o.presence_penalty != 0 || o.frequency_penalty != 0; },
+     presence_and_frequency},
+    {[](const SamplerOptions& o) { return o.dry_multiplier > 0; }, dry},
+    {[](const SamplerOptions& o) { return o.no_repeat_ngram_size > 0; }, no_repeat_ngram},
+    {[](const SamplerOptions& o) { return o.late_from > 0; }, bar_late},
 };
 
 struct CandidateStep {
-  bool (*on)(const O&);
+  bool (*on)(const SamplerOptions&);
   void (*run)(Candidates& candidates, const DrawContext& draw);
 };
 constexpr CandidateStep kCandidateSteps[] = {
-    {[](const O& o) { return o.top_k > 0; }, top_k},
-    {[](const O& o) { return o.temperature != 1; }, temperature},
-    {[](const O& o) { return o.top_p < 1; }, top_p},
-    {[](const O& o) { return o.min_p > 0; }, min_p},
-    {[](const O& o) { return o.typical_p < 1; }, typical},
-    {[](const O& o) { return o.epsilon_cutoff > 0; }, epsilon},
-    {[](const O& o) { return o.eta_cutoff > 0; }, eta},
-    {[](const O& o) { return o.xtc_probability > 0; }, xtc},
-    {[](const O& o) { return o.mirostat > 0; }, mirostat},
+    {[](const SamplerOptions& o) { return o.top_k > 0; }, top_k},
+    {[](const SamplerOptions& o) { return o.temperature != 1; }, temperature},
+    {[](const SamplerOptions& o) { return o.top_p < 1; }, top_p},
+    {[](const SamplerOptions& o) { return o.min_p > 0; }, min_p},
+    {[](const SamplerOptions& o) { return o.typical_p < 1; }, typical},
+    {[](const SamplerOptions& o) { return o.epsilon_cutoff > 0; }, epsilon},
+    {[](const SamplerOptions& o) { return o.eta_cutoff > 0; }, eta},
+    {[](const SamplerOptions& o) { return o.xtc_probability > 0; }, xtc},
+    {[](const SamplerOptions& o) { return o.mirostat > 0; }, mirostat},
 };
 
-Result<Extremes> look(std::span<const float> logits) {
+Result<Extremes> extremes_of(std::span<const float> logits) {
   const Extremes e = extremes(logits);
   if (e.broken) {
     size_t at = 0;
@@ -53,7 +52,7 @@ Result<Extremes> look(std::span<const float> logits) {
   return e;
 }
 
-bool alters_logits(const O& o) {
+bool alters_logits(const SamplerOptions& o) {
   return std::any_of(std::begin(kLogitSteps), std::end(kLogitSteps),
                      [&](const LogitStep& step) { return step.on(o); });
 }
@@ -89,7 +88,7 @@ Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int
     run_logit_steps(altered, draw);
     logits = altered;
   }
-  MAKAR_TRY(const Extremes e, look(logits));
+  MAKAR_TRY(const Extremes e, extremes_of(logits));
   if (options_.temperature <= 0 || options_.top_k == 1)
     return static_cast<int64_t>(find_value(logits, e.high));
   Candidates& c = *work_;
@@ -103,10 +102,10 @@ Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int
 
 Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index) {
   const DrawContext draw{options_, tokens, index, mu_};
-  MAKAR_TRY(Extremes e, look(logits));
+  MAKAR_TRY(Extremes e, extremes_of(logits));
   run_logit_steps(logits, draw);
   if (options_.temperature <= 0) return Done{};
-  MAKAR_TRY(e, look(logits));
+  MAKAR_TRY(e, extremes_of(logits));
   Candidates& c = *work_;
   c.reset(logits, e);
   run_candidate_steps(c, draw);

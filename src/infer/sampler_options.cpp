@@ -7,52 +7,57 @@
 namespace makar {
 namespace {
 
-using O = SamplerOptions;
 constexpr double kAny = std::numeric_limits<double>::max(), kTokens = 1 << 30;
 
 constexpr const char* kSampling = "Sampling";
-constexpr SamplerOption kOptions[] = {
-    {"temperature temp", &O::temperature, 0, 1e6, "T",
+constexpr SamplerOption kSamplerOptions[] = {
+    {"temperature temp", &SamplerOptions::temperature, 0, 1e6, "T",
      "sampling temperature; 0 always takes the most probable token (greedy)", kSampling},
-    {"top_k", &O::top_k, 0, kTokens, "K", "sample from the K most probable tokens; 0 for all", kSampling},
-    {"top_p", &O::top_p, 1e-9, 1, "P",
+    {"top_k", &SamplerOptions::top_k, 0, kTokens, "K", "sample from the K most probable tokens; 0 for all",
+     kSampling},
+    {"top_p", &SamplerOptions::top_p, 1e-9, 1, "P",
      "nucleus sampling: sample from the smallest set of tokens with total probability P", kSampling},
-    {"min_p", &O::min_p, 0, 1, "P", "drop tokens less probable than P times the most probable one; 0 for off",
-     kSampling},
-    {"typical_p typical", &O::typical_p, 1e-9, 1, "P",
+    {"min_p", &SamplerOptions::min_p, 0, 1, "P",
+     "drop tokens less probable than P times the most probable one; 0 for off", kSampling},
+    {"typical_p typical", &SamplerOptions::typical_p, 1e-9, 1, "P",
      "locally typical sampling with total probability P; 1 for off", kSampling},
-    {"epsilon_cutoff", &O::epsilon_cutoff, 0, 1, "P", "drop tokens with probability below P; 0 for off",
-     kSampling},
-    {"eta_cutoff", &O::eta_cutoff, 0, 1, "P",
+    {"epsilon_cutoff", &SamplerOptions::epsilon_cutoff, 0, 1, "P",
+     "drop tokens with probability below P; 0 for off", kSampling},
+    {"eta_cutoff", &SamplerOptions::eta_cutoff, 0, 1, "P",
      "eta sampling: like --epsilon-cutoff, lower where the entropy is high; 0 for off", kSampling},
-    {"repetition_penalty repeat_penalty", &O::repetition_penalty, 1e-6, 1e6, "R",
+    {"repetition_penalty repeat_penalty", &SamplerOptions::repetition_penalty, 1e-6, 1e6, "R",
      "divide the logits of tokens in the context by R; 1 for off", kSampling},
-    {"presence_penalty", &O::presence_penalty, -100, 100, "A",
+    {"presence_penalty", &SamplerOptions::presence_penalty, -100, 100, "A",
      "subtract A from the logits of tokens generated so far", kSampling},
-    {"frequency_penalty", &O::frequency_penalty, -100, 100, "A",
+    {"frequency_penalty", &SamplerOptions::frequency_penalty, -100, 100, "A",
      "subtract A for each time a token was generated", kSampling},
-    {"repeat_last_n", &O::repeat_last_n, -1, kTokens, "N",
+    {"repeat_last_n", &SamplerOptions::repeat_last_n, -1, kTokens, "N",
      "number of recent tokens the penalties consider; -1 for all", kSampling},
-    {"no_repeat_ngram_size", &O::no_repeat_ngram_size, 0, 1 << 20, "N",
+    {"no_repeat_ngram_size", &SamplerOptions::no_repeat_ngram_size, 0, 1 << 20, "N",
      "never generate an N-gram that the context already has; 0 for off", kSampling},
-    {"dry_multiplier", &O::dry_multiplier, 0, 1e6, "A",
+    {"dry_multiplier", &SamplerOptions::dry_multiplier, 0, 1e6, "A",
      "DRY: penalty for extending a repeated sequence; 0 for off", kSampling},
-    {"dry_base", &O::dry_base, 1, 1e6, "B", "DRY: growth of the penalty per repeated token", kSampling},
-    {"dry_allowed_length", &O::dry_allowed_length, 1, kTokens, "N",
-     "DRY: longest repetition without a penalty", kSampling},
-    {"dry_penalty_last_n", &O::dry_penalty_last_n, -1, kTokens, "N",
-     "DRY: number of recent tokens to search; -1 for all", kSampling},
-    {"xtc_probability", &O::xtc_probability, 0, 1, "P",
-     "XTC: probability of removing the top choices at a token; 0 for off", kSampling},
-    {"xtc_threshold", &O::xtc_threshold, 0, 1, "P", "XTC: probability from which a token is a top choice",
+    {"dry_base", &SamplerOptions::dry_base, 1, 1e6, "B", "DRY: growth of the penalty per repeated token",
      kSampling},
-    {"mirostat", &O::mirostat, 0, 2, "V", "mirostat sampling, version 1 or 2; 0 for off", kSampling},
-    {"mirostat_tau mirostat_ent", &O::mirostat_tau, 0, 100, "BITS", "mirostat: target surprise", kSampling},
-    {"mirostat_eta mirostat_lr", &O::mirostat_eta, 0, 10, "R", "mirostat: learning rate", kSampling},
-    {"seed", &O::seed, -kAny, kAny, "N", "random seed; the same seed gives the same tokens", kSampling},
+    {"dry_allowed_length", &SamplerOptions::dry_allowed_length, 1, kTokens, "N",
+     "DRY: longest repetition without a penalty", kSampling},
+    {"dry_penalty_last_n", &SamplerOptions::dry_penalty_last_n, -1, kTokens, "N",
+     "DRY: number of recent tokens to search; -1 for all", kSampling},
+    {"xtc_probability", &SamplerOptions::xtc_probability, 0, 1, "P",
+     "XTC: probability of removing the top choices at a token; 0 for off", kSampling},
+    {"xtc_threshold", &SamplerOptions::xtc_threshold, 0, 1, "P",
+     "XTC: probability from which a token is a top choice", kSampling},
+    {"mirostat", &SamplerOptions::mirostat, 0, 2, "V", "mirostat sampling, version 1 or 2; 0 for off",
+     kSampling},
+    {"mirostat_tau mirostat_ent", &SamplerOptions::mirostat_tau, 0, 100, "BITS", "mirostat: target surprise",
+     kSampling},
+    {"mirostat_eta mirostat_lr", &SamplerOptions::mirostat_eta, 0, 10, "R", "mirostat: learning rate",
+     kSampling},
+    {"seed", &SamplerOptions::seed, -kAny, kAny, "N", "random seed; the same seed gives the same tokens",
+     kSampling},
 };
 
-Status read_bias(O& o, const Json& value) {
+Status read_bias(SamplerOptions& o, const Json& value) {
   if (!value.is_object())
     return error_at("logit_bias", "expects an object of token ids, such as {{\"50256\": -100}}");
   o.logit_bias.clear();
@@ -69,7 +74,7 @@ Status read_bias(O& o, const Json& value) {
 
 }  // namespace
 
-std::span<const SamplerOption> sampler_options() { return kOptions; }
+std::span<const SamplerOption> sampler_options() { return kSamplerOptions; }
 
 void add_sampler_options(Options& options, SamplerOptions& target) {
   declare_table(options, target, sampler_options());

@@ -15,11 +15,11 @@ Tensor logits(const Model& model, const std::vector<int64_t>& ids, Device& devic
   return model.lm_logits(ctx, model.hidden(f, inputs)).host();
 }
 
-struct Row {
+struct LogitRow {
   const float* x;
   int64_t n, best = 0;
   double log_sum = 0;
-  Row(const float* values, int64_t count) : x(values), n(count) {
+  LogitRow(const float* values, int64_t count) : x(values), n(count) {
     best = std::max_element(x, x + n) - x;
     double sum = 0;
     for (int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(x[i]) - x[best]);
@@ -28,7 +28,7 @@ struct Row {
   double log_probability(int64_t i) const { return x[i] - log_sum; }
 };
 
-double divergence(const Row& p, const Row& q) {
+double divergence(const LogitRow& p, const LogitRow& q) {
   double kl = 0;
   for (int64_t i = 0; i < p.n; ++i) {
     const double lp = p.log_probability(i);
@@ -57,7 +57,7 @@ Result<Divergence> compare_models(const Model& original, const Model& other, con
     std::vector<std::array<double, 4>> each(static_cast<size_t>(places));
     pool.for_ranges(places, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        const Row p(a.f32() + i * vocab, vocab), q(b.f32() + i * vocab, vocab);
+        const LogitRow p(a.f32() + i * vocab, vocab), q(b.f32() + i * vocab, vocab);
         const int64_t next = part[static_cast<size_t>(i) + 1];
         each[static_cast<size_t>(i)] = {-p.log_probability(next), -q.log_probability(next), divergence(p, q),
                                         p.best == q.best ? 1.0 : 0.0};

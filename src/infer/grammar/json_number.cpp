@@ -27,22 +27,23 @@ std::optional<Decimal> decimal(double magnitude, bool open) {
   return out;
 }
 
-ExprPtr digit(char low, char high) {
+ExprPtr decimal_digit(char low, char high) {
   return character({{static_cast<uint32_t>(low), static_cast<uint32_t>(high)}});
 }
-ExprPtr digits(int64_t min) { return repeat(digit('0', '9'), min, kFraction); }
-ExprPtr zeros(int64_t min) { return repeat(digit('0', '0'), min, kFraction); }
+ExprPtr decimal_digits(int64_t min) { return repeat(decimal_digit('0', '9'), min, kFraction); }
+ExprPtr zeros(int64_t min) { return repeat(decimal_digit('0', '0'), min, kFraction); }
 
 using Bound = const Decimal*;  // null: no bound applies any more
 
 // The digits from index i on, if all earlier digits equal those of the bounds.
 ExprPtr rest(size_t i, Bound low, Bound high) {
   const int64_t least = i == 0 ? 1 : 0;  // a decimal point needs a digit after it
-  if (!low && !high) return digits(least);
+  if (!low && !high) return decimal_digits(least);
   const bool low_done = !low || i >= low->fraction.size(), high_done = !high || i >= high->fraction.size();
   if (low_done && high_done) {
     if (high) return high->open || (low && low->open) ? choice({}) : zeros(least);
-    return low->open ? sequence({zeros(0), digit('1', '9'), digits(0)}) : digits(least);
+    return low->open ? sequence({zeros(0), decimal_digit('1', '9'), decimal_digits(0)})
+                     : decimal_digits(least);
   }
   std::vector<ExprPtr> alternatives;
   const bool at_low = low && low_done && !low->open, below_high = high && (!high_done || !high->open);
@@ -55,11 +56,11 @@ ExprPtr rest(size_t i, Bound low, Bound high) {
                              : high->fraction[i];
   for (char d = a; d <= b; ++d)
     alternatives.push_back(
-        sequence({digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
+        sequence({decimal_digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
   return choice(std::move(alternatives));
 }
 
-ExprPtr any_fraction() { return optional(sequence({literal("."), digits(1)})); }
+ExprPtr any_fraction() { return optional(sequence({literal("."), decimal_digits(1)})); }
 
 // One integer part with the fractions that fit.
 ExprPtr with_fraction(int64_t whole, Bound low, Bound high) {

@@ -5,13 +5,13 @@
 namespace makar::grammar {
 namespace {
 
-const CodePoints kDigit = {{'0', '9'}}, kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}},
+const CodePoints kDigitClass = {{'0', '9'}}, kWord = {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}},
                  kSpace = {{'\t', '\r'}, {' ', ' '}, {0xA0, 0xA0}, {0x2028, 0x2029}, {0xFEFF, 0xFEFF}},
                  kNewline = {{'\n', '\n'}};
 
-class Reader {
+class RegexReader {
  public:
-  Reader(std::string_view text, const Limits& limits, WorkBudget& work, const RegexOptions& options)
+  RegexReader(std::string_view text, const Limits& limits, WorkBudget& work, const RegexOptions& options)
       : s_(text, "regular expression"), limits_(limits), work_(work), o_(options) {}
 
   Result<ExprPtr> whole() {
@@ -125,7 +125,7 @@ class Reader {
   // After a backslash: a character class or a single character.
   Result<CodePoints> escaped() {
     const char c = s_.peek();
-    const std::pair<char, const CodePoints*> classes[] = {{'d', &kDigit}, {'w', &kWord}, {'s', &kSpace}};
+    const std::pair<char, const CodePoints*> classes[] = {{'d', &kDigitClass}, {'w', &kWord}, {'s', &kSpace}};
     for (const auto& [letter, set] : classes) {
       if (c == letter) return s_.skip(), *set;
       if (c == letter - 32) return s_.skip(), set->inverse();
@@ -183,7 +183,7 @@ Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, WorkBudg
   if (text.size() > limits.text)
     return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, more than {}", text.size(),
                     limits.text);
-  return Reader(text, limits, work, options).whole();
+  return RegexReader(text, limits, work, options).whole();
 }
 
 }  // namespace makar::grammar

@@ -13,7 +13,7 @@ namespace makar {
 namespace {
 
 // Tokens by id and ids by token.
-class Tokens {
+class TokenTable {
  public:
   uint32_t add(const std::string& token) {
     const auto [at, fresh] = ids_.emplace(token, static_cast<uint32_t>(all.size()));
@@ -65,9 +65,9 @@ std::vector<char32_t> alphabet_of(const std::vector<WordCount>& words, const Bpe
   return out;
 }
 
-class Trainer {
+class BpeTrainer {
  public:
-  Trainer(const std::vector<WordCount>& words, const BpeTraining& t) : words_(words), t_(t) {}
+  BpeTrainer(const std::vector<WordCount>& words, const BpeTraining& t) : words_(words), t_(t) {}
 
   Result<BpeTrained> run(const std::function<void(size_t, size_t)>& progress) {
     for (const std::string& token : t_.special_tokens) tokens_.add(token);
@@ -281,7 +281,7 @@ class Trainer {
   };
   const std::vector<WordCount>& words_;
   const BpeTraining& t_;
-  Tokens tokens_;
+  TokenTable tokens_;
   std::vector<uint32_t> lengths_;  // of tokens, in characters
   std::vector<uint32_t> symbols_, sizes_;
   std::vector<size_t> starts_;
@@ -301,7 +301,7 @@ Result<BpeTrained> train_bpe(const std::vector<WordCount>& words, const BpeTrain
                              const std::function<void(size_t, size_t)>& progress) {
   if (training.vocab_size > (size_t{1} << 30))
     return error_of(Error::Kind::kLimit, "vocab_size", "expected at most 2^30, got {}", training.vocab_size);
-  return Trainer(words, training).run(progress);
+  return BpeTrainer(words, training).run(progress);
 }
 
 }  // namespace makar

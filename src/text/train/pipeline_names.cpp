@@ -10,7 +10,7 @@ namespace {
 constexpr const char* kLlama3Pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-Json byte_level(bool prefix_space, bool pattern) {
+Json byte_level_stage(bool prefix_space, bool pattern) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", prefix_space},
           {"trim_offsets", true},
@@ -51,16 +51,16 @@ Result<TrainPipeline> TrainPipeline::named(const std::string& name,
                                            const std::vector<std::string>& special_tokens) {
   TrainPipeline p;
   if (name == "byte-level") {
-    p.pre_tokenizer = byte_level(false, true);
-    p.decoder = byte_level(true, true);
+    p.pre_tokenizer = byte_level_stage(false, true);
+    p.decoder = byte_level_stage(true, true);
   } else if (name == "llama3") {
     const Json split = {{"type", "Split"},
                         {"pattern", {{"Regex", kLlama3Pattern}}},
                         {"behavior", "Isolated"},
                         {"invert", false}};
     p.pre_tokenizer = {{"type", "Sequence"},
-                       {"pretokenizers", Json::array({split, byte_level(false, false)})}};
-    p.decoder = byte_level(true, true);
+                       {"pretokenizers", Json::array({split, byte_level_stage(false, false)})}};
+    p.decoder = byte_level_stage(true, true);
   } else if (name == "whitespace") {
     p.pre_tokenizer = {{"type", "Whitespace"}};
   } else if (name == "bert") {

@@ -20,9 +20,9 @@ double digamma(double x) {
   return result + std::log(x) + y2 / 24 - 7.0 / 960 * y4 + 31.0 / 8064 * y4 * y2 - 127.0 / 30720 * y4 * y4;
 }
 
-class Trainer {
+class UnigramTrainer {
  public:
-  Trainer(const UnigramTraining& t, ThreadPool& pool) : t_(t), pool_(pool) {}
+  UnigramTrainer(const UnigramTraining& t, ThreadPool& pool) : t_(t), pool_(pool) {}
 
   Result<UnigramTrained> run(const std::vector<WordCount>& words,
                              const std::function<void(size_t, size_t, double)>& progress) {
@@ -331,7 +331,7 @@ Result<UnigramTrained> train_unigram(const std::vector<WordCount>& words, const 
     return error_of(Error::Kind::kLimit, "words",
                     "{} bytes of distinct words; the limit is 4 GiB: lower the memory limit or use a sample",
                     characters);
-  return Trainer(training, pool).run(words, progress);
+  return UnigramTrainer(training, pool).run(words, progress);
 }
 
 }  // namespace makar
