@@ -20,7 +20,7 @@ bool is_prepared(const std::string& folder, const PrepareOptions& o, const std::
 
 void say_prepared(const DatasetOptions& options, const std::string& path, const Prepared& p) {
   if (p.split_at_end)
-    options.say(path + ": by hash, one part of the split is empty: the last tokens are for validation");
+    options.say(path + ": the split by hash leaves one part empty: the last tokens are used for validation");
   options.say(fmt::format("{}: {} documents, {} tokens for training, {} for validation (schema: {})", path,
                           p.documents + p.validation_documents, p.tokens, p.validation_tokens, p.schema));
   say_bad_records(options, p.bad);
@@ -105,7 +105,7 @@ Status read_datasets(const DatasetOptions& options,
   for (const ValidationSplit& split : splits)
     if (const auto tail = split.tail()) tails.push_back(*tail);
   if (!options.validation.empty() || tails.size() < specs.size()) return Done{};
-  options.say("by hash, one part of the split is empty: the last examples are for validation");
+  options.say("the split by hash leaves one part empty: the last examples are used for validation");
   MAKAR_CHECK_OK(restart());
   for (size_t i = 0; i < specs.size(); ++i) MAKAR_CHECK_OK(read(specs[i], tails[i]));
   return Done{};

@@ -28,7 +28,7 @@ struct Prepared {
   uint64_t documents = 0, tokens = 0, validation_documents = 0, validation_tokens = 0, bytes = 0;
   BadRecords bad;
   std::string schema;         // of the first record
-  bool split_at_end = false;  // by hash, one part would have been empty: the last tokens are for validation
+  bool split_at_end = false;  // the split by hash left one part empty: the last tokens are for validation
 };
 
 // Reads records of any schema that contains text: {"text"} and similar fields directly, other records as

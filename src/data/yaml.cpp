@@ -34,7 +34,7 @@ Result<YAML::Node> parse_yaml(const std::string& text, const std::string& place,
   try {
     return YAML::Load(text);
   } catch (const YAML::Exception& e) {
-    return error_at(fmt::format("{}:{}", place, e.mark.line + 1), "is no YAML: {}", e.msg);
+    return error_at(fmt::format("{}:{}", place, e.mark.line + 1), "is not valid YAML: {}", e.msg);
   }
 }
 

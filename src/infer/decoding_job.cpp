@@ -23,7 +23,7 @@ double Answer::mean_logprob() const {
 }
 
 DecodingJob::DecodingJob(const DecodingRequest& request) {
-  check(!request.prompt.empty() && request.answers > 0, "a request has a prompt and wants an answer");
+  check(!request.prompt.empty() && request.answers > 0, "a request needs a prompt and at least one answer");
   if (request.max_new_tokens < 1) return;
   Branch branch;
   branch.tokens = request.prompt;

@@ -45,7 +45,7 @@ struct SamplerOptions {
   std::vector<std::pair<int64_t, double>> logit_bias = {};  // (token, added to its logit)
   std::vector<int64_t> dry_breakers = {};                   // tokens that break a repetition for DRY
   int64_t prompt_tokens = 0;  // presence and frequency penalties count only tokens after these
-  // Tokens masked while the sequence, prompt included, is shorter than late_from.
+  // Tokens masked until the sequence, prompt included, has late_from tokens.
   std::vector<int64_t> late = {};
   int64_t late_from = 0;
 };

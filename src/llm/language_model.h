@@ -15,9 +15,8 @@ namespace makar {
 
 struct ModelSource;
 
-// How the weights are held: packed for the kernels and frozen, the copies in packed form only; mapped in the
-// types of the files; or as f32 copies that this process trains. An engine runs on any of them, with the same
-// results.
+// kPacked: packed for the kernels and frozen; other copies are freed. kMapped: mapped in the dtypes of the
+// files. kTrained: f32 copies that this process trains. An engine runs on any of them, with the same results.
 enum class WeightUse { kPacked, kMapped, kTrained };
 
 struct LanguageModelOptions {

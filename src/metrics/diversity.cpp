@@ -11,19 +11,20 @@ namespace {
 constexpr size_t kOrders = 4;
 constexpr double kMtldRatio = 0.72;
 
-// Runs of words in reading order, each as long as the ratio stays above kMtldRatio; the last counts in part.
+// The mean length of segments of words whose type-token ratio stays above kMtldRatio; the last one counts in
+// part.
 template <class Iterator>
 double mtld_one_way(Iterator begin, Iterator end) {
-  double runs = 0, length = 0, types = 0;
+  double segments = 0, length = 0, types = 0;
   std::unordered_set<std::string> seen;
   double words = 0;
   for (; begin != end; ++begin) {
     words += 1, length += 1;
     if (seen.insert(*begin).second) types += 1;
-    if (types / length <= kMtldRatio) runs += 1, length = types = 0, seen.clear();
+    if (types / length <= kMtldRatio) segments += 1, length = types = 0, seen.clear();
   }
-  if (length > 0) runs += (1 - types / length) / (1 - kMtldRatio);
-  return runs > 0 ? words / runs : words;
+  if (length > 0) segments += (1 - types / length) / (1 - kMtldRatio);
+  return segments > 0 ? words / segments : words;
 }
 
 WordList diversity_words(const std::string& text, WordSplit split) {

@@ -62,7 +62,7 @@ KvCache::PagedTokens KvCache::shared(const PagedTokens& from, int64_t rows) {
 size_t KvCache::fork(size_t slot, int64_t rows) {
   const size_t made = add();
   const Slot& from = slots_.at(slot);
-  check(from.used && rows <= from.own.rows, "a fork shares what is there");
+  check(from.used && rows <= from.own.rows, "a fork is not longer than its source");
   slots_.at(made).own = shared(from.own, rows);
   share_cross(slot, made);
   return made;
@@ -155,7 +155,7 @@ std::vector<int64_t> KvCache::addresses(const PagedTokens& tokens) const {
 
 bool KvCache::grow_cross(size_t slot, int64_t rows) {
   Slot& s = slots_.at(slot);
-  check(s.cross_layers == 0, "the encoder's side is written once");
+  check(s.cross_layers == 0, "the cross-attention cache is written once");
   return extend(s.cross, rows);
 }
 

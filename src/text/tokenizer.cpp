@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-Encoding start(Encoding encoding, uint8_t sequence) {
+Encoding with_masks(Encoding encoding, uint8_t sequence) {
   encoding.type_ids.assign(encoding.ids.size(), sequence);
   encoding.sequence_ids.assign(encoding.ids.size(), sequence);
   encoding.special_mask.assign(encoding.ids.size(), 0);
@@ -25,9 +25,9 @@ Encoding join(std::vector<Encoding> parts) {
   return out;
 }
 
-// Adds special tokens around one set of windows.
-Encoding finish(std::vector<Encoding> parts, const PostProcessor::Texts& texts,
-                const PostProcessor* processor, bool add_special) {
+// One encoding of the parts, with special tokens.
+Encoding add_special_tokens(std::vector<Encoding> parts, const PostProcessor::Texts& texts,
+                            const PostProcessor* processor, bool add_special) {
   if (processor) processor->apply(parts, texts, add_special);
   return join(std::move(parts));
 }
@@ -45,7 +45,7 @@ Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Text
                           const PostProcessor* processor, const EncodeOptions& options) {
   if (const auto t = truncation_of(parts.size(), processor, options))
     MAKAR_CHECK_OK(truncate(parts, *t, options.overflow));
-  // Taken out first: each window is a copy of the parts that were kept, not of everything that was cut.
+  // Move the overflow out first, so that the copy of `parts` for each window does not include it.
   std::vector<std::vector<Encoding>> cut;
   for (Encoding& part : parts) cut.push_back(std::exchange(part.overflow, {}));
   std::vector<Encoding> overflow;
@@ -53,9 +53,9 @@ Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Text
     for (Encoding& piece : cut[i]) {
       std::vector<Encoding> window = parts;
       window[i] = std::move(piece);
-      overflow.push_back(finish(std::move(window), texts, processor, options.add_special));
+      overflow.push_back(add_special_tokens(std::move(window), texts, processor, options.add_special));
     }
-  Encoding encoding = finish(std::move(parts), texts, processor, options.add_special);
+  Encoding encoding = add_special_tokens(std::move(parts), texts, processor, options.add_special);
   encoding.overflow = std::move(overflow);
   if (options.padding && options.padding->length > 0)
     pad(encoding, *options.padding, options.padding->length);
@@ -68,7 +68,7 @@ Result<Encoding> Tokenizer::encode_part(std::string_view text, const EncodeOptio
                                         uint8_t sequence) const {
   Encoding encoding;
   MAKAR_CHECK_OK(impl_->run(text, options, {encoding.ids, options.offsets ? &encoding.offsets : nullptr}));
-  return start(std::move(encoding), sequence);
+  return with_masks(std::move(encoding), sequence);
 }
 
 Result<Encoding> Tokenizer::encode(std::string_view text, const EncodeOptions& options) const {

@@ -22,15 +22,15 @@ Result<std::vector<Span>> assistant_spans(const ChatTemplate& chat, const Json& 
     for (size_t j = 0; j < i; ++j) before.messages.push_back(messages[j]);
     through.messages = before.messages;
     through.messages.push_back(messages[i]);
-    if (before.messages.empty()) return error_at("", "a conversation begins with the assistant");
+    if (before.messages.empty()) return error_at("", "the conversation begins with the assistant");
     MAKAR_TRY(const ChatRendering prefix, chat.render(before));
     MAKAR_TRY(const ChatRendering turn, chat.render(through));
     const std::string a = prefix.text(), b = turn.text();
     if (!b.starts_with(a) || !whole.starts_with(b))
       return error_at(
           "",
-          "turn {} changes what the chat template wrote before it, so its answer cannot be told apart; "
-          "give the template a generation block",
+          "turn {} changes what the chat template wrote before it, so the tokens of its answer are unknown; "
+          "add a generation block to the template",
           i);
     out.push_back({static_cast<uint32_t>(a.size()), static_cast<uint32_t>(b.size())});
   }
@@ -93,7 +93,7 @@ Result<LearntTokens> ConversationEncoder::encode(const Json& messages, size_t pr
   if (std::count(
           out.learnt.begin() + std::min<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(out.learnt.size())),
           out.learnt.end(), 1) == 0)
-    return error_at("", "there is nothing to learn in the first {} tokens: no assistant's turn", most);
+    return error_at("", "the first {} tokens have no assistant turn to train on", most);
   return out;
 }
 
@@ -177,7 +177,7 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
     return Done{};
   };
   MAKAR_CHECK_OK(read_datasets(options, add, restart));
-  if (writer->train() == 0) return error_at("datasets", "there is no conversation to learn from");
+  if (writer->train() == 0) return error_at("datasets", "there is no conversation to train on");
   MAKAR_CHECK_OK(writer->finish());
   ConversationStores out;
   MAKAR_TRY(out.train, TokenStore::open(folder, "train"));

@@ -13,7 +13,7 @@ Error bad_labels(const std::string& name, const std::string& what) {
   return error_at("labels", "'{}' {}", name, what);
 }
 
-Result<const Tensor*> need(const Labels& labels, const std::string& name) {
+Result<const Tensor*> find_labels(const Labels& labels, const std::string& name) {
   const auto it = labels.find(name);
   if (it == labels.end()) return error_of(Error::Kind::kNotFound, "labels", "'{}' is missing", name);
   if (it->second.dtype() != DType::kI64) return bad_labels(name, "must be i64");
@@ -72,12 +72,12 @@ Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& posi
     total = total.defined() ? ops::add(ctx, total, loss) : loss;
     ++counted;
   }
-  if (counted == 0) return bad_labels(name, "points inside none of the sequences");
+  if (counted == 0) return bad_labels(name, "has no position inside a sequence");
   return ops::scale(ctx, total, 1.0f / static_cast<float>(counted));
 }
 
-// Binary cross-entropy of one logit per token, mean over the tokens that count: -log sigmoid(x), of -x where
-// the token is real.
+// Binary cross-entropy of one logit x per token, mean over the tokens with a label: -log sigmoid(x) for
+// replaced tokens, -log sigmoid(-x) for real ones.
 Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets) {
   std::vector<int64_t> rows;
   std::vector<float> signs;
@@ -89,7 +89,7 @@ Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64
   return ops::scale(ctx, ops::mean(ctx, ops::activate(ctx, margin, Activation::kLogSigmoid)), -1.0f);
 }
 
-bool counts_any(const std::vector<int64_t>& targets) {
+bool has_label(const std::vector<int64_t>& targets) {
   return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
 }
 
@@ -127,14 +127,14 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
     case HeadKind::kCausalLm:
     case HeadKind::kMaskedLm:
     case HeadKind::kPretraining: {
-      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
       const bool shift = spec.head.kind == HeadKind::kCausalLm && !both;
       MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.vocab, shift));
-      if (!counts_any(targets)) return bad_labels("labels", "counts no token");
+      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
       Tensor loss = model.lm_loss(ctx, hidden, targets, options.smoothing);
       if (spec.router_loss > 0) loss = with_balance(ctx, spec, *inner.record, loss);
       if (spec.head.kind == HeadKind::kPretraining && labels.contains("next_sentence_label")) {
-        MAKAR_TRY(const Tensor* next, need(labels, "next_sentence_label"));
+        MAKAR_TRY(const Tensor* next, find_labels(labels, "next_sentence_label"));
         MAKAR_TRY(const auto classes, sequence_targets(*next, "next_sentence_label", batch, 2));
         const Tensor logits = model.next_sentence_logits(ctx, hidden, batch);
         loss = ops::add(ctx, loss, ops::cross_entropy(ctx, logits, classes));
@@ -142,15 +142,15 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       return loss;
     }
     case HeadKind::kTokenClass: {
-      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
       MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.head.labels, false));
-      if (!counts_any(targets)) return bad_labels("labels", "counts no token");
+      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
       return ops::cross_entropy(ctx, model.outputs(ctx, hidden, batch).at("logits"), targets, entropy);
     }
     case HeadKind::kReplacedToken: {
-      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
       MAKAR_TRY(const auto targets, token_targets(*given, batch, 2, false));
-      if (!counts_any(targets)) return bad_labels("labels", "counts no token");
+      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
       return replaced_loss(ctx, model.outputs(ctx, hidden, batch).at("logits"), targets);
     }
     case HeadKind::kSequenceClass:
@@ -163,14 +163,14 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
           return bad_labels("labels", "must hold one number per output");
         return ops::mse_loss(ctx, logits, it->second.to(DType::kF32).reshape(logits.shape()));
       }
-      MAKAR_TRY(const Tensor* given, need(labels, "labels"));
+      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
       MAKAR_TRY(const auto targets, sequence_targets(*given, "labels", batch, spec.head.labels));
-      if (!counts_any(targets)) return bad_labels("labels", "counts no sequence");
+      if (!has_label(targets)) return bad_labels("labels", "has no labelled sequence");
       return ops::cross_entropy(ctx, logits, targets, entropy);
     }
     case HeadKind::kQuestion: {
-      MAKAR_TRY(const Tensor* start, need(labels, "start_positions"));
-      MAKAR_TRY(const Tensor* end, need(labels, "end_positions"));
+      MAKAR_TRY(const Tensor* start, find_labels(labels, "start_positions"));
+      MAKAR_TRY(const Tensor* end, find_labels(labels, "end_positions"));
       for (const Tensor* t : {start, end})
         if (t->count() != static_cast<int64_t>(batch.sequences.size()))
           return bad_labels("start_positions", "must hold one position per sequence");

@@ -168,7 +168,7 @@ Result<std::vector<RecipeEntry>> parse_recipe(const std::string& text, const std
         return error_of(Error::Kind::kLimit, place, "has more than {} settings", kEntries);
     }
   } catch (const YAML::Exception& e) {
-    return error_at(fmt::format("{}:{}", place, e.mark.line + 1), "is no YAML: {}", e.msg);
+    return error_at(fmt::format("{}:{}", place, e.mark.line + 1), "is not valid YAML: {}", e.msg);
   }
   return out;
 }

@@ -114,7 +114,7 @@ def data(folder, base, common):
              {"chosen": "\n\nHuman: Who?\n\nAssistant: Anna.", "rejected": "\n\nHuman: Who?\n\nAssistant: Nobody."},
              {"instruction": "Who?", "input": "", "output": "Anna.", "chosen": "Anna.", "rejected": "Ben."}]
     bad = [({"prompt": "a", "chosen": "b", "rejected": "b"}, "are the same"), ({"prompt": "a", "chosen": {}, "rejected": "b"}, "turn 0 of 'chosen'"),
-           ({"chosen": "b", "rejected": "c"}, "there is no prompt"), ({"prompt": "word " * 2000, "chosen": "b", "rejected": "c"}, "nothing to learn"),
+           ({"chosen": "b", "rejected": "c"}, "there is no prompt"), ({"prompt": "word " * 2000, "chosen": "b", "rejected": "c"}, "no assistant turn"),
            ({"prompt": "a", "completion": "b"}, "fit no known schema"), ("{\"prompt\":", "")]
     path = folder / "mixed.jsonl"
     path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in [*lines, *(b for b, _ in bad)]))

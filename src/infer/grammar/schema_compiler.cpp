@@ -118,7 +118,7 @@ const Json* SchemaCompiler::child(const Json& parent, const std::string& key) {
 
 Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std::string& path) {
   if (target.empty() || target[0] != '#')
-    return bad(path, "$ref " + quote(target) + " leads out of the document; only \"#/...\" is followed");
+    return bad(path, "$ref " + quote(target) + " points outside the document; only \"#/...\" is supported");
   const Json* at = &root_;
   std::string_view rest = std::string_view(target).substr(1);
   if (!rest.empty() && rest[0] != '/') at = nullptr;
@@ -129,7 +129,7 @@ Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std
     at = child(*at, unescaped(rest.substr(0, end)));
     rest.remove_prefix(end);
   }
-  if (!at) return bad(path, "$ref " + quote(target) + " leads nowhere");
+  if (!at) return bad(path, "$ref " + quote(target) + " points to nothing");
   return at;
 }
 
@@ -142,7 +142,7 @@ Result<ExprPtr> SchemaCompiler::all_of(const Json& schema, const std::string& pa
     const Json* one = &part;
     for (int i = 0;
          one->is_object() && one->size() == 1 && one->contains("$ref") && (*one)["$ref"].is_string(); ++i) {
-      if (i > kDeepest) return bad(path, "references go round in a circle");
+      if (i > kDeepest) return bad(path, "$ref is circular");
       MAKAR_TRY(one, resolve((*one)["$ref"], path));
     }
     if (!one->is_object() && !one->is_boolean()) return bad(path, "allOf must be an array of schemas");
@@ -161,7 +161,7 @@ Result<ExprPtr> SchemaCompiler::any_of(const Json& schema, const char* keyword, 
   const bool alone = only_describes(schema, keyword);
   const Json others = alone ? Json() : without(schema, keyword);
   const int64_t cost = alone ? 0 : cost_of_copy(others);
-  if (std::string(keyword) == "oneOf") note(path, "oneOf: that only one holds");
+  if (std::string(keyword) == "oneOf") note(path, "oneOf: exactly one alternative");
   std::vector<ExprPtr> alternatives;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string at = fmt::format("{}/{}/{}", path, keyword, i);
