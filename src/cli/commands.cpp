@@ -27,6 +27,7 @@ int run_perplexity(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
+int run_reward(const std::vector<std::string>&);
 int run_score(const std::vector<std::string>&);
 int run_serve(const std::vector<std::string>&);
 int run_sft(const std::vector<std::string>&);
@@ -49,6 +50,7 @@ constexpr Command kCommands[] = {
     {"template", "render chat templates", run_template, kData},
     {"pretrain", "train a language model on text", run_pretrain, kTrain},
     {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
+    {"reward", "train a model that scores answers, and score with it", run_reward, kTrain},
     {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
