@@ -23,6 +23,7 @@ int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
 int run_metrics(const std::vector<std::string>&);
+int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
@@ -51,6 +52,7 @@ constexpr Command kCommands[] = {
     {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
     {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
+    {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},
