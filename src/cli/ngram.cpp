@@ -53,9 +53,9 @@ struct TrainNgrams {
 };
 
 // The words that occur at least `least` times.
-Result<WordTable> count_words(const TrainNgrams& c, const std::vector<DataPath>& paths) {
+Result<NumberedWords> count_words(const TrainNgrams& c, const std::vector<DataPath>& paths) {
   WordSplitter splitter(c.words);
-  WordTable all, out;
+  NumberedWords all, out;
   std::vector<int64_t> counts;
   size_t bytes = 0;
   MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
@@ -76,7 +76,7 @@ Result<WordTable> count_words(const TrainNgrams& c, const std::vector<DataPath>&
 Result<NgramModel> train(const TrainNgrams& c, const std::vector<DataPath>& paths) {
   Progress progress(c.quiet || c.json);
   SentenceNgrams counts(static_cast<int>(c.order), static_cast<size_t>(c.memory) << 20);
-  WordTable known;
+  NumberedWords known;
   if (c.least > 1) {
     MAKAR_TRY(known, count_words(c, paths));
     counts.limit_words(known);

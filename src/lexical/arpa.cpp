@@ -155,7 +155,7 @@ class ArpaReader {
   uint64_t number_ = 0;
   bool at_end_ = false;
   std::vector<uint64_t> counts_;
-  WordTable words_;
+  NumberedWords words_;
   std::vector<NgramLevel> levels_;
 };
 

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "lexical/ngram_table.h"
-#include "lexical/word_table.h"
+#include "lexical/numbered_words.h"
 
 namespace makar {
 
@@ -36,10 +36,11 @@ class NgramModel {
   };
 
   // Level 1 must list every word of `words`, in its order. Needs <unk>.
-  static Result<NgramModel> make(WordTable words, std::vector<NgramLevel> levels, const std::string& place);
+  static Result<NgramModel> make(NumberedWords words, std::vector<NgramLevel> levels,
+                                 const std::string& place);
 
   int order() const { return static_cast<int>(levels_.size()); }
-  const WordTable& words() const { return words_; }
+  const NumberedWords& words() const { return words_; }
   const NgramLevel& level(int length) const { return levels_[static_cast<size_t>(length - 1)]; }
   uint32_t begin() const { return begin_; }
   uint32_t end() const { return end_; }
@@ -59,7 +60,7 @@ class NgramModel {
   void distribution(const State& state, const std::vector<ByPrefix>& index, std::vector<double>& out) const;
 
  private:
-  WordTable words_;
+  NumberedWords words_;
   std::vector<NgramLevel> levels_;
   uint32_t begin_ = 0, end_ = 0, unknown_ = 0;
 };

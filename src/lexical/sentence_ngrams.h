@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "lexical/ngram_table.h"
-#include "lexical/word_table.h"
+#include "lexical/numbered_words.h"
 
 namespace makar {
 
@@ -18,12 +18,12 @@ class SentenceNgrams {
   // Words that spell <s>, </s> or <unk> count as unknown words.
   Status add(std::span<const std::string_view> words);
   // Other words than these become <unk>.
-  void limit_words(const WordTable& known) { known_ = &known; }
+  void limit_words(const NumberedWords& known) { known_ = &known; }
 
   int order() const { return static_cast<int>(tables.size()); }
   size_t bytes() const;
 
-  WordTable words;
+  NumberedWords words;
   // By length - 1. Level 1 is numbered as `words`.
   std::vector<NgramTable> tables;
   std::vector<std::vector<uint64_t>> counts;
@@ -34,7 +34,7 @@ class SentenceNgrams {
  private:
   uint32_t id(std::string_view word);
   size_t most_bytes_, word_bytes_ = 0;
-  const WordTable* known_ = nullptr;
+  const NumberedWords* known_ = nullptr;
   std::vector<uint32_t> ids_;
 };
 

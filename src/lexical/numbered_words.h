@@ -11,7 +11,7 @@
 
 namespace makar {
 
-class WordTable {
+class NumberedWords {
  public:
   uint32_t add(std::string_view word);
   std::optional<uint32_t> find(std::string_view word) const;

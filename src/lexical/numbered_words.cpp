@@ -1,8 +1,8 @@
-#include "lexical/word_table.h"
+#include "lexical/numbered_words.h"
 
 namespace makar {
 
-uint32_t WordTable::add(std::string_view word) {
+uint32_t NumberedWords::add(std::string_view word) {
   if (const auto at = ids_.find(word); at != ids_.end()) return at->second;
   const auto id = static_cast<uint32_t>(words_.size());
   words_.emplace_back(word);
@@ -10,7 +10,7 @@ uint32_t WordTable::add(std::string_view word) {
   return id;
 }
 
-std::optional<uint32_t> WordTable::find(std::string_view word) const {
+std::optional<uint32_t> NumberedWords::find(std::string_view word) const {
   const auto at = ids_.find(word);
   return at == ids_.end() ? std::nullopt : std::optional(at->second);
 }
