@@ -85,7 +85,7 @@ int list_tasks(const std::vector<std::string>& arguments) {
   for (const auto& [name, file] : known_tasks(c)) {
     const auto task = read_task(file);
     if (!task.ok()) return report(task.error());
-    if (!print_out(fmt::format("{:<20} version {:<4} {:<22} {}\n", name, task->version.dump(),
+    if (!print_out(fmt::format("{:<28} version {:<4} {:<22} {}\n", name, task->version.dump(),
                                makar::name(task->output), task->dataset_path)))
       return 1;
   }
@@ -162,9 +162,8 @@ int run_eval(const std::vector<std::string>& given) {
   const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
                                            given.end());
   EvalCommand c;
-  Options options(
-      "eval", "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does.",
-      "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
+  Options options("eval", "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does.",
+                  "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
   c.model.declare(options);
   declare_device(options, c.model.device);
   options.group("Tasks");
@@ -176,6 +175,8 @@ int run_eval(const std::vector<std::string>& given) {
   options.add("--seed", &c.seed, "draws few-shot examples and sampled answers", "S");
   options.add("--include-path --include_path", &c.include, "the folder of task files, instead of tasks/",
               "DIR");
+  options.add("--confirm-run-unsafe-code --confirm_run_unsafe_code", &c.eval.run_programs,
+              "let tasks with pass@k run the model's programs, in a sandbox without network");
   options.group("Output");
   options.add(
       "--output --output-path --output_path", &c.output,

@@ -19,6 +19,10 @@ class TaskRun {
     out.group = part.group, out.config = task_.config, out.version = task_.version;
     out.shots = o_.num_fewshot >= 0 ? o_.num_fewshot : task_.num_fewshot;
     if (task_.output == OutputType::kRolling) out.shots = 0;
+    if (task_.runs_programs() && !o_.run_programs)
+      return error_of(
+          Error::Kind::kUnsupported, out.name,
+          "runs programs that the model writes, in a sandbox; allow it with --confirm-run-unsafe-code");
     auto data = read_eval_data(task_, part.name, o_.data);
     if (!data.ok()) return data.error().in(out.name);
     out.documents = data->test.size();
@@ -33,7 +37,7 @@ class TaskRun {
     for (size_t f = 0; f < task_.filters.size(); ++f)
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
         const TaskMetric& metric = task_metric(task_.output, task_.metrics[m].name);
-        out.scores.push_back({metric.name, task_.filters[f].name,
+        out.scores.push_back({task_.metrics[m].shown(), task_.filters[f].name,
                               aggregate(metric, values_[f * task_.metrics.size() + m]),
                               metric.higher_is_better, metric.aggregation == Aggregation::kMean});
       }
@@ -80,6 +84,7 @@ class TaskRun {
     if (task_.output == OutputType::kGenerate) {
       for (const std::string& stop : task_.until) add(stop);
       add(fmt::format("{} {} {} {}", task_.max_gen_toks, task_.temperature, task_.top_p, o_.seed));
+      if (task_.repeats > 1) add(fmt::format("repeats {}", task_.repeats));
     }
     return sum.hex();
   }
@@ -106,11 +111,12 @@ class TaskRun {
       keep(model_.loglikelihood_rolling(texts), likelihood);
     } else if (task_.output == OutputType::kGenerate) {
       std::vector<UntilRequest> requests;
-      for (const size_t q : open) {
-        requests.push_back(
-            {questions[q].context, task_.until, task_.max_gen_toks, task_.temperature, task_.top_p, o_.seed});
-        owner.push_back(q);
-      }
+      for (const size_t q : open)
+        for (int64_t r = 0; r < task_.repeats; ++r) {
+          requests.push_back({questions[q].context, task_.until, task_.max_gen_toks, task_.temperature,
+                              task_.top_p, o_.seed + static_cast<uint64_t>(r)});
+          owner.push_back(q);
+        }
       keep(model_.generate_until(requests),
            [](const std::string& text) { return Json(to_valid_utf8(text)); });
     } else {
@@ -138,7 +144,8 @@ class TaskRun {
   // Whether cached responses have the shape that the task expects; the cache is a file that anything may
   // change.
   bool fits(const Question& question, const Json& responses) const {
-    const size_t count = task_.output == OutputType::kMultipleChoice ? question.choices.size() : 1;
+    const size_t count = task_.output == OutputType::kMultipleChoice ? question.choices.size()
+                                                                     : static_cast<size_t>(task_.repeats);
     if (responses.size() != count) return false;
     return std::all_of(responses.begin(), responses.end(), [&](const Json& one) {
       if (task_.output == OutputType::kGenerate) return one.is_string();
@@ -155,15 +162,15 @@ class TaskRun {
     for (size_t f = 0; f < task_.filters.size(); ++f) {
       Json filtered = responses;
       if (task_.output == OutputType::kGenerate) {
-        MAKAR_TRY(const std::string answer, filter_answer(task_.filters[f], responses[0]));
-        filtered = Json::array({answer});
+        MAKAR_TRY(filtered, filter_answers(task_.filters[f], responses.get<std::vector<std::string>>()));
       }
       Json metrics = Json::object();
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
-        const MetricValue value = document_metric(task_.metrics[m], task_.output, question, filtered);
-        values_[f * task_.metrics.size() + m].push_back(value);
-        metrics[task_.metrics[m].name] =
-            value.weight == 1 ? Json(value.value) : Json::array({value.value, value.weight});
+        const auto value = document_metric(task_.metrics[m], task_.output, question, filtered, document);
+        if (!value.ok()) return value.error().in(fmt::format("document {}", index));
+        if (!*value) continue;
+        values_[f * task_.metrics.size() + m].push_back(**value);
+        metrics[task_.metrics[m].shown()] = (*value)->json();
       }
       if (o_.samples)
         out.samples.push_back(sample(index, document, question, responses, filtered, f, metrics));

@@ -111,8 +111,11 @@ def check_assets(folder):
         print(f"no datasets at {ASSETS}: that part is skipped")
         return
     data = folder / "data"
-    names = ["mmlu", "piqa", "truthfulqa", "gsm8k", "commonsense_llm_adapters", "crows_pairs", "winobias", "nq_open", "squad_xquad"]
-    for archive in [ASSETS / "eval" / f"{name}.tgz" for name in names] + [ASSETS / "train/wikitext-2-raw.tgz"]:
+    names = ["mmlu", "piqa", "truthfulqa", "gsm8k", "commonsense_llm_adapters", "crows_pairs", "winobias", "nq_open", "squad_xquad",
+             "sst2", "cola", "stsb", "rt_polarity", "trec_qc", "hate_speech", "math", "bbh", "bbq", "stereoset", "anthropic_evals",
+             "dialogsum", "self_instruct_user", "humaneval", "mbpp"]
+    archives = [ASSETS / "eval" / f"{name}.tgz" for name in names]
+    for archive in archives + [ASSETS / "train/wikitext-2-raw.tgz", ASSETS / "train/multi30k.tgz"]:
         with tarfile.open(archive) as packed:
             packed.extractall(data)
     stories = ASSETS / "weights/stories260K"
@@ -122,16 +125,22 @@ def check_assets(folder):
     (data / "wikitext-2-raw/wiki.test.raw").write_text(text, encoding="utf-8")
     for path in sorted((ROOT / "tasks").glob("*.yaml")):
         code, out, err = run("eval", "-m", folder / "stories", "--tasks", path, "--data", data, "--limit", 2, "--num-fewshot",
-                             0 if path.stem == "gsm8k" else 1, "--json", "--output", folder / path.stem, "--log-samples")
+                             0 if path.stem.startswith("gsm8k") else 1, "--confirm-run-unsafe-code", "--json", "--output", folder / path.stem, "--log-samples")
         check(code == 0, f"{path.stem}: {err[-400:]}")
         if code:
             continue
         results = json.loads(out)
         for task, scores in results["results"].items():
             for key, value in scores.items():
-                if key != "alias" and "stderr" not in key:
-                    check(value > 0 if "perplexity" in key or "bits" in key else 0 <= value <= 1, f"{task} {key} {value}")
-        expected = 57 if path.stem == "mmlu" else 1
+                if key == "alias" or "stderr" in key or value is None:  # None: the correlation of a constant
+                    continue
+                if "perplexity" in key or "bits" in key:
+                    check(value > 0, f"{task} {key} {value}")
+                elif key.startswith(("bleu,", "chrf,", "ter,", "words,")):
+                    check(value >= 0, f"{task} {key} {value}")
+                else:
+                    check(-1 <= value <= 1, f"{task} {key} {value}")
+        expected = {"mmlu": 57, "bbh": 27, "bbh_cot": 27, "bbq": 6}.get(path.stem, 1)
         check(len(results["n-samples"]) == expected, f"{path.stem}: {len(results['n-samples'])} tasks")
     sample = json.loads((folder / "mmlu/samples_mmlu_anatomy.jsonl").read_text().splitlines()[0])
     prompt = sample["arguments"]["gen_args_0"]["arg_0"]
@@ -139,6 +148,10 @@ def check_assets(folder):
     check(prompt.count("\nAnswer:") == 2 and prompt.endswith("\nAnswer:"), prompt[-80:])
     sample = json.loads((folder / "arc_easy/samples_arc_easy.jsonl").read_text().splitlines()[1])
     check(len(sample["resps"]) == 4 and sample["arguments"]["gen_args_1"]["arg_1"] == " breathing mask", sample["arguments"])
+    prompt = json.loads((folder / "bbh_cot/samples_bbh_cot_snarks.jsonl").read_text().splitlines()[0])["arguments"]["gen_args_0"]["arg_0"]
+    check(prompt.startswith("Determine which of two sentences is sarcastic") and "canary" not in prompt, prompt[:100])
+    code, _, err = run("eval", "-m", folder / "stories", "--tasks", "humaneval", "--include-path", ROOT / "tasks", "--data", data)
+    check(code == 1 and "--confirm-run-unsafe-code" in err, f"programs run only if allowed: {err}")
 
 
 with tempfile.TemporaryDirectory() as scratch:
