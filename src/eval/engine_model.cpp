@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/sha256.h"
-#include "llm/write.h"
+#include "llm/text_generation.h"
 
 namespace makar {
 
@@ -29,7 +29,7 @@ std::vector<Result<std::string>> EngineModel::generate_until(std::span<const Unt
       continue;
     }
     if (context > 0) truncate_left(*prompt, context, request.max_tokens);
-    WriteOptions options;
+    TextGenerationOptions options;
     options.max_new_tokens = request.max_tokens;
     options.stop = request.until;
     options.fit = true;

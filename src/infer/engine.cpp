@@ -182,14 +182,16 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Scheduled
   return false;
 }
 
-void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget, std::vector<ScheduledRows>& scheduled) {
+void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget,
+                         std::vector<ScheduledRows>& scheduled) {
   Branch& branch = job.branches[index];
   if (branch.left() == 0 || budget.empty()) return;
   int64_t count = 0;
   const auto fits = [&] {
     if (!branch.slot && !place(job, branch, scheduled)) return false;
     count = pacer_.rows_within(budget, branch.left(), plain_rows(job, index));
-    return make_room(job, branch, scheduled, [&] { return cache_.grow(*branch.slot, branch.cached + count); });
+    return make_room(job, branch, scheduled,
+                     [&] { return cache_.grow(*branch.slot, branch.cached + count); });
   };
   const bool reads_source = !job.source.empty() && !has_place(job);
   if (fits()) {
@@ -202,7 +204,7 @@ void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget, std:
     std::erase_if(scheduled, [&](const ScheduledRows& p) { return p.job == &job; });
     job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
                               "{} tokens need more than the {} pages of {} tokens there are; raise "
-                              "`mem_budget` or ask for less",
+                              "`program.mem_budget` or ask for less",
                               tokens, cache_.max_pages(), KvCache::kPageRows));
   }
 }

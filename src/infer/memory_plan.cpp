@@ -57,7 +57,7 @@ double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
                 int64_t step, int64_t page, int64_t least) {
   return error_of(
-      Error::Kind::kLimit, "`mem_budget`",
+      Error::Kind::kLimit, "`program.mem_budget`",
       "{:.1f} MB are too few for {}: its weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
       "page of {} tokens {:.2f} MB, all else {:.1f} MB; give at least {:.0f}",
       mb(budget.bytes), name, mb(weights), kLeastRows, mb(step), KvCache::kPageRows, mb(page), mb(rest),

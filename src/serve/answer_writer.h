@@ -38,7 +38,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   void echo(size_t prompt, const std::vector<GeneratedToken>& tokens);
   void token(size_t index, const GeneratedToken& token);
   void text(size_t index, const std::string& text);
-  void finished(size_t prompt, WriteResult result);
+  void finished(size_t prompt, TextGenerationResult result);
   void scored(size_t prompt);
   void failed(const Error& error);
   // Fails the request and returns false if a model file was truncated.

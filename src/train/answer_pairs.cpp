@@ -49,7 +49,7 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
       continue;
     }
     // By the prompt, so that no prompt is in both parts.
-    const bool held_out = split.takes(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.takes(dump(read->prompt));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*pair));
   }
   out.bad = reader.bad();

@@ -154,7 +154,7 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
       reader.bad().add(record.place(), encoded.error().message);
       continue;
     }
-    const bool held_out = split.takes(messages->dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.takes(dump(*messages));
     MAKAR_CHECK_OK(to.add(*encoded, held_out));
   }
   out.bad = reader.bad();

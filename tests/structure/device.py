@@ -11,10 +11,9 @@
 usage: device.py [ROOT]       check a tree, the one this file stands in by default
        device.py --self-test  show that planted faults are caught
 """
-import pathlib
 import re
-import sys
-import tempfile
+
+import planted
 
 POINTERS = re.compile(r"(?:\.|->)(?:f32|i64|raw|span)\(\)|(?:\.|->)data<\w+>\(\)")
 ADDRESS_CALLS = re.compile(r"(?:\.|->)(?:address|f32_address|i64_address)\(\)")
@@ -97,31 +96,8 @@ def self_test():
          "src/ops/b.cpp:1: a closure on the tape"),
         ("src/train/step.cpp", "int x;\n", "HOST_FILES names train/step.cpp"),
     ]
-    for fault in [None, *faults]:
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            for name, text in {**files, **({fault[0]: fault[1]} if fault else {})}.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
-            errors, _ = check(root)
-        if fault is None and errors:
-            sys.exit(f"device.py: a sound tree was refused: {errors}")
-        if fault is not None and not any(fault[2] in e for e in errors):
-            sys.exit(f"device.py: a planted fault was not caught: {fault[2]} (got {errors})")
-    print(f"device.py: {len(faults)} planted faults caught, a sound tree accepted")
-
-
-def main():
-    if "--self-test" in sys.argv:
-        return self_test()
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
-    errors, seen = check(root)
-    for error in errors:
-        print(error)
-    if errors or not seen:
-        sys.exit(f"device: {len(errors)} errors in {seen} files")
-    print(f"device: {seen} files keep to the device's side of their tensors")
+    planted.self_test("device.py", files, faults, lambda root: check(root)[0])
 
 
 if __name__ == "__main__":
-    main()
+    planted.main(check, self_test, "device: {} files keep to the device's side of their tensors")

@@ -51,6 +51,29 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model);
 std::vector<NameRule> bert_body_names(const std::string& prefix);
 GgufSection bert_gguf(const char* model);
 
+// BART's stacks, shared by similar encoder-decoders.
+struct BartKind {
+  const char *family, *model;
+  bool pre_norm;        // norms before the sublayers and at the end of a stack
+  bool embedding_norm;  // a norm after the embeddings
+  PositionKind positions;
+  bool logits_bias;  // a fixed bias of the logits in the files
+};
+ModelSpec read_bart_like(Reader& r, const BartKind& kind, int64_t bos, int64_t eos, int64_t pad);
+std::vector<NameRule> bart_names(const ModelSpec& spec);
+Family bart_family(const char* type, Result<ModelSpec> (*read)(const Config&), NameTable names);
+// The layers of models that come from fairseq.
+std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::string& theirs);
+
+// T5, shared with mT5 and UMT5.
+ModelSpec read_t5_like(Reader& r, const char* family, const char* model);
+GgufSection t5_gguf(bool (*holds)(const GgufFields&));
+Family t5_family(const char* type, Result<ModelSpec> (*read)(const Config&), const GgufSection* gguf);
+
+// Gemma, shared by its three generations.
+ModelSpec read_gemma_like(Reader& r, const char* family, const char* model, double theta, int64_t positions);
+std::vector<NameRule> gemma_gguf_names(const ModelSpec& spec);
+
 // ViT's body, shared with DeiT.
 ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool distillation);
 
