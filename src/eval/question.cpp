@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "base/rng.h"
 #include "data/line_reader.h"
+#include "metrics/words.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -177,22 +178,62 @@ Result<EvalData> read_eval_data(const EvalTask& task, const std::string& subtask
   return out;
 }
 
+namespace {
+
+// The context of a question: its text, or its messages.
+Status make_context(const EvalTask& task, const std::string& description,
+                    const std::vector<std::pair<std::string, std::string>>& shots, const std::string& text,
+                    const PromptStyle& style, Question& out) {
+  std::string examples;
+  for (const auto& [question, answer] : shots)
+    examples += question + task.target_delimiter + answer + task.fewshot_delimiter;
+  out.context = description + examples + text;
+  if (!style.chat) return Done{};
+  out.messages = Json::array();
+  const auto say = [&](const char* role, const std::string& what) {
+    out.messages.push_back({{"role", role}, {"content", to_valid_utf8(what)}});
+  };
+  std::string system = style.system;
+  if (!system.empty() && !description.empty()) system += "\n\n";
+  system += without_end_blanks(description);
+  if (!system.empty()) say("system", system);
+  if (style.multiturn)
+    for (const auto& [question, answer] : shots) say("user", question), say("assistant", answer);
+  say("user", style.multiturn ? text : examples + text);
+  return Done{};
+}
+
+Status add_turns(const EvalTask& task, const Json& document, std::string& text, Question& out) {
+  if (task.turns.empty()) return Done{};
+  MAKAR_TRY(const Json turns, task.turns.value(document));
+  if (!turns.is_array() || turns.empty() || turns.size() > 100)
+    return error_at("doc_to_turns", "expected a list of 1 to 100 texts, got {}", quote(turns.dump()));
+  for (const Json& one : turns) out.turns.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  text = out.turns[0];
+  out.turns.erase(out.turns.begin());
+  return Done{};
+}
+
+}  // namespace
+
 Result<Question> make_question(const EvalTask& task, const EvalData& data, size_t index, int64_t shots,
-                               uint64_t seed) {
+                               uint64_t seed, const PromptStyle& style) {
   const Json& document = data.test[index];
   const std::vector<Json>& pool = data.same_split ? data.test : data.fewshot;
   Question out;
-  MAKAR_TRY(out.context, task.description.text(document));
+  MAKAR_TRY(const std::string description, task.description.text(document));
   const auto drawn = draw_shots(task, data, index, static_cast<size_t>(shots), seed);
   if (drawn.size() != static_cast<size_t>(shots))
     return error_at("num_fewshot", "{} examples, but the split has only {} others", shots, drawn.size());
+  std::vector<std::pair<std::string, std::string>> examples;
   for (const size_t at : drawn) {
-    MAKAR_TRY(const std::string text, task.text.text(pool[at]));
-    MAKAR_TRY(const std::string answer, target_text(task, pool[at]));
-    out.context += text + task.target_delimiter + answer + task.fewshot_delimiter;
+    MAKAR_TRY(std::string text, task.text.text(pool[at]));
+    MAKAR_TRY(std::string answer, target_text(task, pool[at]));
+    examples.emplace_back(std::move(text), std::move(answer));
   }
-  MAKAR_TRY(const std::string text, task.text.text(document));
-  out.context += text;
+  MAKAR_TRY(std::string text, task.text.text(document));
+  MAKAR_CHECK_OK(add_turns(task, document, text, out));
+  MAKAR_CHECK_OK(make_context(task, description, examples, text, style, out));
   MAKAR_TRY(out.target, task.target.value(document));
   if (task.output == OutputType::kMultipleChoice) {
     MAKAR_TRY(out.choices, choices_of(task, document));

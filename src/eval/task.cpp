@@ -77,6 +77,9 @@ Status read_templates(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.description, in.field_template("description"));
   MAKAR_TRY(task.text, in.field_template("doc_to_text", true));
   MAKAR_TRY(task.target, in.field_template("doc_to_target", true));
+  MAKAR_TRY(task.turns, in.field_template("doc_to_turns", true));
+  if (!task.turns.empty() && (!task.text.empty() || task.output != OutputType::kGenerate))
+    return in.error("doc_to_turns", "stands instead of doc_to_text, for generate_until");
   if (in.is_list("doc_to_choice")) {
     MAKAR_TRY(task.choice_list, in.list("doc_to_choice", {}));
   } else {
@@ -254,6 +257,7 @@ Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
                           "output_type",
                           "description",
                           "doc_to_text",
+                          "doc_to_turns",
                           "doc_to_choice",
                           "doc_to_target",
                           "target_delimiter",
@@ -276,6 +280,8 @@ Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
   MAKAR_TRY(task.repeats, in.whole("repeats", 1, 1, 1000));
   if (task.repeats > 1 && task.output != OutputType::kGenerate)
     return in.error("repeats", "only generate_until has them");
+  if (task.repeats > 1 && !task.turns.empty())
+    return in.error("repeats", "cannot be combined with doc_to_turns");
   MAKAR_CHECK_OK(read_generation(in, task));
   MAKAR_CHECK_OK(read_filters(in, task));
   MAKAR_CHECK_OK(read_metrics(in, task));

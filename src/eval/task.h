@@ -49,6 +49,7 @@ struct EvalTask {
   std::string test_split = "test", fewshot_split;
   OutputType output = OutputType::kGenerate;
   FieldTemplate description, text, target;
+  FieldTemplate turns;                   // instead of text: what the user says, a list
   FieldTemplate choice;                  // a template whose value is a list
   std::vector<std::string> choice_list;  // or the choices of all documents
   std::string target_delimiter = " ", fewshot_delimiter = "\n\n";
