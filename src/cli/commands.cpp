@@ -7,6 +7,7 @@
 
 namespace makar {
 
+int run_ask(const std::vector<std::string>&);
 int run_bench(const std::vector<std::string>&);
 int run_chat(const std::vector<std::string>&);
 int run_classify(const std::vector<std::string>&);
@@ -19,6 +20,7 @@ int run_eval(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
+int run_index(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
@@ -30,6 +32,7 @@ int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
 int run_reward(const std::vector<std::string>&);
 int run_score(const std::vector<std::string>&);
+int run_search(const std::vector<std::string>&);
 int run_serve(const std::vector<std::string>&);
 int run_sft(const std::vector<std::string>&);
 int run_summarize(const std::vector<std::string>&);
@@ -65,6 +68,9 @@ constexpr Command kCommands[] = {
     {"serve", "serve models over HTTP (OpenAI, Anthropic and Ollama APIs)", run_serve, kUse},
     {"embed", "turn texts into vectors", run_embed, kUse},
     {"fill", "predict masked words", run_fill, kUse},
+    {"index", "put documents into an index: add, list, show, remove, check", run_index, kUse},
+    {"search", "search an index: BM25, vectors or both", run_search, kUse},
+    {"ask", "answer a question from an index, with citations", run_ask, kUse},
     {"translate", "translate with a sequence-to-sequence model", run_translate, kUse},
     {"summarize", "summarize with a sequence-to-sequence model", run_summarize, kUse},
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},
