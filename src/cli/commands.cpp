@@ -7,6 +7,7 @@
 
 namespace makar {
 
+int run_ask(const std::vector<std::string>&);
 int run_bench(const std::vector<std::string>&);
 int run_chat(const std::vector<std::string>&);
 int run_classify(const std::vector<std::string>&);
@@ -19,21 +20,26 @@ int run_eval(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
+int run_index(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
 int run_metrics(const std::vector<std::string>&);
+int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
+int run_reward(const std::vector<std::string>&);
 int run_score(const std::vector<std::string>&);
+int run_search(const std::vector<std::string>&);
 int run_serve(const std::vector<std::string>&);
 int run_sft(const std::vector<std::string>&);
 int run_summarize(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
 int run_translate(const std::vector<std::string>&);
+int run_vectors(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
 
 namespace {
@@ -49,8 +55,11 @@ constexpr Command kCommands[] = {
     {"template", "render chat templates", run_template, kData},
     {"pretrain", "train a language model on text", run_pretrain, kTrain},
     {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
+    {"reward", "train a model that scores answers, and score with it", run_reward, kTrain},
     {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
+    {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
+    {"vectors", "train and query word vectors", run_vectors, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},
@@ -59,6 +68,9 @@ constexpr Command kCommands[] = {
     {"serve", "serve models over HTTP (OpenAI, Anthropic and Ollama APIs)", run_serve, kUse},
     {"embed", "turn texts into vectors", run_embed, kUse},
     {"fill", "predict masked words", run_fill, kUse},
+    {"index", "put documents into an index: add, list, show, remove, check", run_index, kUse},
+    {"search", "search an index: BM25, vectors or both", run_search, kUse},
+    {"ask", "answer a question from an index, with citations", run_ask, kUse},
     {"translate", "translate with a sequence-to-sequence model", run_translate, kUse},
     {"summarize", "summarize with a sequence-to-sequence model", run_summarize, kUse},
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},

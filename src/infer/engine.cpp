@@ -325,7 +325,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     adapters.insert(adapters.end(), static_cast<size_t>(chunk.count), chunk.job->adapter);
     adapted = adapted || chunk.job->adapter >= 0;
     const Branch& branch = chunk.job->branches[chunk.branch];
-    const int64_t start = batch.rows();
+    const int64_t first_row = batch.rows();
     for (int64_t i = branch.cached; i < branch.cached + chunk.count; ++i) {
       if (i >= branch.want) wanted.push_back({chunk.job, chunk.branch, i, batch.rows()});
       batch.tokens.push_back(branch.tokens[static_cast<size_t>(i)]);
@@ -333,7 +333,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
       if (typed) batch.types.push_back(branch.types.empty() ? 0 : branch.types[static_cast<size_t>(i)]);
     }
     batch.sequences.push_back(
-        {start, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
+        {first_row, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
   }
   Context ctx{device_};
   if (adapted) ctx.row_adapters = adapters;

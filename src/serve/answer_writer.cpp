@@ -152,11 +152,12 @@ void AnswerWriter::emit(std::string bytes) {
   if (!bytes.empty() && !over_) reply_->write(std::move(bytes));
 }
 
-// Moves the tokens that begin inside the text sent so far into the piece.
+// Moves the tokens that begin inside the text sent so far into the piece. At the length limit the answer may end
+// inside a character: its tokens have no text and are reported too.
 void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
   size_t taken = 0;
   for (const GeneratedToken& token : state.pending) {
-    if (state.token_bytes >= state.text_bytes) break;
+    if (state.token_bytes >= state.text_bytes && !state.cut) break;
     piece.text_offsets.push_back(state.characters);
     const std::string text = state.decoder->push(static_cast<uint32_t>(token.id));
     state.token_bytes += text.size(), state.characters += count_code_points(text);
@@ -241,6 +242,7 @@ void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
       state.pending = std::move(answer.tokens);
       text(first + i, answer.text);
     }
+    state.cut = answer.finish == Finish::kLength;
     deliver(state, first + i, {state.reader.finish(), {}, {}});
     state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0};
     if (request_.stream) emit(request_.shape->end(first + i, state.whole.end));

@@ -89,11 +89,17 @@ Result<LearntTokens> ConversationEncoder::encode(const Json& messages, size_t pr
         if (encoded.offsets[i].end > s.begin && encoded.offsets[i].begin < s.end) out.learnt[i] = 1;
   }
   const auto most = static_cast<size_t>(o_.sequence_len);
-  if (out.ids.size() > most) out.ids.resize(most), out.learnt.resize(most);
+  if (out.ids.size() > most) {
+    const auto extra = static_cast<std::ptrdiff_t>(o_.keep_end ? out.ids.size() - most : 0);
+    out.ids.erase(out.ids.begin(), out.ids.begin() + extra);
+    out.learnt.erase(out.learnt.begin(), out.learnt.begin() + extra);
+    out.ids.resize(most), out.learnt.resize(most);
+  }
   if (std::count(
           out.learnt.begin() + std::min<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(out.learnt.size())),
           out.learnt.end(), 1) == 0)
-    return error_at("", "the first {} tokens have no assistant turn to train on", most);
+    return error_at("", "the {} {} tokens have no assistant turn to train on", o_.keep_end ? "last" : "first",
+                    most);
   return out;
 }
 

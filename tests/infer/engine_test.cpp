@@ -254,7 +254,8 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
                                          "small/bart", "small/bert", "small/gemma3_text", "small/gpt_oss",
-                                         "small/qwen2_moe", "small/cohere2", "small/phi3"),
+                                         "small/qwen2_moe", "small/cohere2", "small/phi3",
+                                         "small/deepseek_v3"),
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
 }  // namespace

@@ -24,16 +24,16 @@ HOST_FILES = {
     "files in and out": """
         formats/gguf_writer.cpp formats/safetensors.cpp formats/safetensors_writer.cpp models/dequantize.cpp models/load.cpp
         models/names.cpp
-        models/gguf_rope.cpp models/forward.cpp train/checkpoint.cpp train/objective.cpp optim/optimizer.cpp""",
+        models/gguf_rope.cpp models/forward.cpp train/answer_pairs.cpp train/checkpoint.cpp train/objective.cpp optim/optimizer.cpp""",
     "values made on the host": """
         models/adapter.cpp models/adapter_set.cpp nn/linear.cpp ops/embedding.cpp train/image.cpp train/preference.cpp""",
     "weights encoded on the host": """
         quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/report.cpp""",
     "results read through host()": """
-        cli/classify_run.cpp cli/embed.cpp infer/engine.cpp infer/model_drafter.cpp llm/bayes_risk.cpp llm/classify.cpp
+        cli/classify_run.cpp cli/embed.cpp cli/reward_score.cpp infer/engine.cpp infer/model_drafter.cpp llm/bayes_risk.cpp llm/classify.cpp
         llm/embed.cpp llm/fill.cpp llm/token_vectors.cpp nn/feed_forward.cpp optim/gradient_norm.cpp serve/page/look.cpp
         serve/page/look_positions.cpp train/classify.cpp train/contrastive.cpp train/denoise.cpp train/dpo.cpp train/loop.cpp
-        train/loop_gradients.cpp train/step.cpp""",
+        train/loop_gradients.cpp train/reward.cpp train/step.cpp""",
 }
 BELOW = {"base", "tensor", "kernels"}
 ADDRESSES = {"ops", "nn", "optim", "infer/memory_plan.cpp", "train/checkpoint.cpp", "serve/http/transport.cpp"}

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "serve/page/sqlite.h"
+#include "database/sqlite.h"
 
 namespace makar {
 

@@ -125,6 +125,7 @@ Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
   jinja::Budget budget(limits_, size, input.work);
   try {
     jinja::Interpreter interpreter(limits_, budget, input.now ? *input.now : std::time(nullptr));
+    interpreter.strict = input.strict;
     Heap& heap = interpreter.heap;
     const Value messages = heap.messages(input.messages);
     if (input.continue_final_message && !mark_end(messages, heap))

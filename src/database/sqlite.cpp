@@ -1,4 +1,4 @@
-#include "serve/page/sqlite.h"
+#include "database/sqlite.h"
 
 #include <sqlite3.h>
 
@@ -6,15 +6,15 @@ namespace makar {
 namespace {
 
 constexpr int kBusyMilliseconds = 5000;  // timeout while another process locks the file
-
-struct Finalize {
-  void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
-};
+constexpr size_t kPreparedStatements = 256;
 
 int bind(sqlite3_stmt* statement, int at, const SqlValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return sqlite3_bind_int64(statement, at, *number);
   if (const auto* text = std::get_if<std::string>(&value))
     return sqlite3_bind_text64(statement, at, text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
+  if (const auto* number = std::get_if<double>(&value)) return sqlite3_bind_double(statement, at, *number);
+  if (const auto* blob = std::get_if<SqlBlob>(&value))
+    return sqlite3_bind_blob64(statement, at, blob->bytes.data(), blob->bytes.size(), SQLITE_STATIC);
   return sqlite3_bind_null(statement, at);
 }
 
@@ -24,15 +24,32 @@ SqlValue column(sqlite3_stmt* statement, int at) {
       return nullptr;
     case SQLITE_INTEGER:
       return static_cast<int64_t>(sqlite3_column_int64(statement, at));
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, at);
+    case SQLITE_BLOB: {
+      const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement, at));
+      return SqlBlob{
+          std::string(bytes ? bytes : "", static_cast<size_t>(sqlite3_column_bytes(statement, at)))};
+    }
     default:
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, at));
       return std::string(text ? text : "", static_cast<size_t>(sqlite3_column_bytes(statement, at)));
   }
 }
 
+// Ends a use of a prepared statement: its locks and the values bound to it.
+struct Reset {
+  sqlite3_stmt* statement;
+  ~Reset() {
+    sqlite3_reset(statement);
+    sqlite3_clear_bindings(statement);
+  }
+};
+
 }  // namespace
 
 void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+void Database::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
 Error Database::error(const char* doing) const {
   const int code = sqlite3_errcode(connection_.get());
@@ -40,44 +57,59 @@ Error Database::error(const char* doing) const {
                   path_, "{}: {}", doing, sqlite3_errmsg(connection_.get()));
 }
 
-Result<Database> Database::open(const std::string& path) {
+Result<Database> Database::open(const std::string& path, const DatabaseOptions& options) {
   sqlite3* raw = nullptr;
-  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int flags = SQLITE_OPEN_READWRITE | (options.create ? SQLITE_OPEN_CREATE : 0) | SQLITE_OPEN_NOMUTEX;
   const int code = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
   Database out(std::unique_ptr<sqlite3, Close>(raw), path);
   if (!raw) return error_of(Error::Kind::kIo, path, "cannot open: no memory");
   if (code != SQLITE_OK) return out.error("cannot open");
   sqlite3_busy_timeout(raw, kBusyMilliseconds);
-  sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, 16 << 20);
+  sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, static_cast<int>(options.max_value));
   sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  MAKAR_CHECK_OK(
-      out.script("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; "
-                 "PRAGMA max_page_count=1048576;"));  // 4 GiB
+  MAKAR_CHECK_OK(out.script(fmt::format(
+      "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA max_page_count={};",
+      options.max_pages)));
   return out;
 }
 
-Result<std::vector<SqlRow>> Database::rows(const std::string& sql, const SqlRow& values) const {
+Result<sqlite3_stmt*> Database::prepare(const std::string& sql) const {
+  if (const auto found = prepared_.find(sql); found != prepared_.end()) return found->second.get();
   sqlite3_stmt* raw = nullptr;
   if (sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) !=
       SQLITE_OK)
     return error("cannot read a statement");
-  const std::unique_ptr<sqlite3_stmt, Finalize> statement(raw);
+  Statement statement(raw);
+  if (prepared_.size() >= kPreparedStatements) prepared_.clear();
+  prepared_[sql] = std::move(statement);
+  return raw;
+}
+
+Status Database::each(const std::string& sql, const SqlRow& values,
+                      const std::function<void(const SqlRow&)>& f) const {
+  MAKAR_TRY(sqlite3_stmt* const statement, prepare(sql));
+  const Reset reset{statement};
   for (size_t i = 0; i < values.size(); ++i)
-    if (bind(raw, static_cast<int>(i + 1), values[i]) != SQLITE_OK) return error("cannot take a value");
-  std::vector<SqlRow> out;
-  for (;;) {
-    const int code = sqlite3_step(raw);
-    if (code == SQLITE_DONE) return out;
+    if (bind(statement, static_cast<int>(i + 1), values[i]) != SQLITE_OK) return error("cannot take a value");
+  for (SqlRow row;;) {
+    const int code = sqlite3_step(statement);
+    if (code == SQLITE_DONE) return Done{};
     if (code != SQLITE_ROW) return error("cannot store or find");
-    SqlRow& row = out.emplace_back();
-    for (int i = 0; i < sqlite3_column_count(raw); ++i) row.push_back(column(raw, i));
+    row.clear();
+    for (int i = 0; i < sqlite3_column_count(statement); ++i) row.push_back(column(statement, i));
+    f(row);
   }
 }
 
+Result<std::vector<SqlRow>> Database::rows(const std::string& sql, const SqlRow& values) const {
+  std::vector<SqlRow> out;
+  MAKAR_CHECK_OK(each(sql, values, [&](const SqlRow& row) { out.push_back(row); }));
+  return out;
+}
+
 Status Database::run(const std::string& sql, const SqlRow& values) const {
-  MAKAR_TRY([[maybe_unused]] const auto none, rows(sql, values));
-  return Done{};
+  return each(sql, values, [](const SqlRow&) {});
 }
 
 Status Database::script(const std::string& sql) const {
@@ -111,6 +143,7 @@ int64_t sql_number(const SqlValue& value) {
 }
 
 std::string sql_text(const SqlValue& value) {
+  if (const auto* blob = std::get_if<SqlBlob>(&value)) return blob->bytes;
   const auto* text = std::get_if<std::string>(&value);
   return text ? *text : std::string();
 }

@@ -1,0 +1,104 @@
+// Approximate nearest neighbours: our graph and hnswlib's on the same vectors, with a tenth of them deleted.
+// For each the smallest ef with a recall@10 of at least 0.99; queries per second there, on one core.
+#include "retrieval/hnsw.h"
+
+#include <hnswlib/hnswlib.h>
+
+#include <set>
+
+#include "base/rng.h"
+#include "bench/run.h"
+
+using namespace makar;
+using namespace makar::bench;
+
+namespace {
+
+constexpr int64_t kLatent = 16;
+
+// Points near a 16-dimensional subspace, as embeddings are.
+std::vector<float> point(uint64_t index, int64_t width) {
+  const Rng draws(7, Purpose::kSynthetic), basis(8, Purpose::kSynthetic);
+  std::vector<float> out(static_cast<size_t>(width), 0.0f);
+  for (int64_t j = 0; j < kLatent; ++j) {
+    const float x = draws.normal(index * 1000 + static_cast<uint64_t>(j));
+    for (int64_t i = 0; i < width; ++i)
+      out[static_cast<size_t>(i)] += x * basis.normal(static_cast<uint64_t>(j * width + i));
+  }
+  for (int64_t i = 0; i < width; ++i)
+    out[static_cast<size_t>(i)] += 0.5f * draws.normal(index * 1000 + 500 + static_cast<uint64_t>(i));
+  return out;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  RunOptions o;
+  if (const auto code = parse(o, "bench_hnsw", "HNSW queries per second beside hnswlib.", argc, argv))
+    return *code;
+  const int64_t count = 20000, width = 128, queries = 200;
+  std::vector<std::vector<float>> points, asked;
+  for (int64_t i = 0; i < count; ++i) points.push_back(point(static_cast<uint64_t>(i), width));
+  for (int64_t i = 0; i < queries; ++i) asked.push_back(point(static_cast<uint64_t>(1000000 + i), width));
+
+  Hnsw ours(width, VectorType::kF32, Similarity::kL2);
+  hnswlib::L2Space space(static_cast<size_t>(width));
+  hnswlib::HierarchicalNSW<float> theirs(&space, static_cast<size_t>(count), 16, 200, 100);
+  const double begin = cpu_seconds();
+  for (int64_t i = 0; i < count; ++i) ours.add(i, points[static_cast<size_t>(i)].data());
+  const double middle = cpu_seconds();
+  for (int64_t i = 0; i < count; ++i)
+    theirs.addPoint(points[static_cast<size_t>(i)].data(), static_cast<size_t>(i));
+  const double end = cpu_seconds();
+  std::vector<int64_t> gone;
+  for (int64_t i = 0; i < count; i += 10) gone.push_back(i);
+  ours.remove(gone);
+  const double removed = cpu_seconds();
+  for (const int64_t i : gone) theirs.markDelete(static_cast<size_t>(i));
+  fmt::print(stderr, "built in {:.1f} s, hnswlib {:.1f} s; {} of {} removed in {:.2f} s\n", middle - begin,
+             end - middle, gone.size(), count, removed - end);
+
+  std::vector<std::set<int64_t>> exact;
+  for (const auto& q : asked) {
+    std::set<int64_t> near;
+    for (const auto& n : ours.scan(q, 10)) near.insert(n.label);
+    exact.push_back(std::move(near));
+  }
+  const auto our_recall = [&](size_t ef) {
+    double found = 0;
+    for (size_t i = 0; i < asked.size(); ++i)
+      for (const auto& n : ours.search(asked[i], 10, ef))
+        found += static_cast<double>(exact[i].count(n.label));
+    return found / (10.0 * static_cast<double>(queries));
+  };
+  const auto their_recall = [&](size_t ef) {
+    theirs.setEf(ef);
+    double found = 0;
+    for (size_t i = 0; i < asked.size(); ++i)
+      for (auto top = theirs.searchKnn(asked[i].data(), 10); !top.empty(); top.pop())
+        found += static_cast<double>(exact[i].count(static_cast<int64_t>(top.top().second)));
+    return found / (10.0 * static_cast<double>(queries));
+  };
+  const auto smallest = [](const auto& recall) {
+    size_t ef = 10;
+    while (ef < 2000 && recall(ef) < 0.99) ef += ef / 4;
+    return ef;
+  };
+  const size_t our_ef = smallest(our_recall), their_ef = smallest(their_recall);
+  const double our_found = our_recall(our_ef), their_found = their_recall(their_ef);
+  theirs.setEf(their_ef);
+  size_t a = 0, b = 0;
+  const auto times = o.time({[&] { ours.search(asked[a++ % asked.size()], 10, our_ef); },
+                             [&] { theirs.searchKnn(asked[b++ % asked.size()].data(), 10); }},
+                            1);
+  Line line{"hnsw", "20000x128 recall@10>=0.99, 10% deleted", "hnswlib", "queries/s"};
+  line.ours = 1 / median(times[0].each), line.theirs = 1 / median(times[1].each);
+  line.spread = spread(times[0].each), line.quiet = times[0].quiet && times[1].quiet;
+  if (o.json) return line.print_json(), 0;
+  fmt::print(
+      "{}: {:.0f} {} at ef {} (recall {:.4f}); hnswlib {:.0f} at ef {} (recall {:.4f}); ratio {:.2f}, spread "
+      "{:.3f}\n",
+      line.name, line.ours, line.unit, our_ef, our_found, line.theirs, their_ef, their_found, line.ratio(),
+      line.spread);
+  return 0;
+}

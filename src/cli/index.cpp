@@ -1,0 +1,309 @@
+// makar index: documents into an index file, and out of it.
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "cli/command.h"
+#include "cli/index_options.h"
+#include "cli/model_path.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "retrieval/check_index.h"
+
+namespace makar {
+namespace {
+
+struct AddCommand {
+  std::string index, collection = kDefaultCollection, device = "cpu";
+  std::vector<std::string> paths;
+  std::string encoding = "auto", chunk = "sentences", vector = "f32", similarity = "cosine";
+  CollectionSettings settings;
+  SourceOptions load;
+  bool no_header = false, no_stem = false, no_stop = false, json = false;
+  int64_t threads = 0, commit = 256;
+};
+
+void declare_add(Options& options, AddCommand& c) {
+  declare_index(options, c.index, c.collection);
+  options.positional("PATH", &c.paths, "files and folders").required = true;
+  options.add("--commit-every", &c.commit, "documents per transaction", "N");
+  options.group("Input");
+  options.add("--encoding", &c.encoding, "auto, utf-8, latin-1, windows-1252, utf-16le or utf-16be", "NAME");
+  options.add("--text-field", &c.load.text_field, "the column or field of the text", "NAME");
+  options.add("--title-field", &c.load.title_field, "the column or field of the title", "NAME");
+  options.add("--id-field", &c.load.id_field, "the column or field that names a document", "NAME");
+  options.add("--no-header", &c.no_header, "tables: the first row is data");
+  options.group("Chunks (fixed when the collection is created)");
+  options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
+  options.add("--chunk-size", &c.settings.chunk.size, "characters, or tokens, of a chunk at most", "N");
+  options.add("--chunk-overlap", &c.settings.chunk.overlap, "what consecutive chunks share at most", "N");
+  options.add("--tokenizer", &c.settings.tokenizer, "of chunks of tokens: a tokenizer or a model", "PATH");
+  options.group("Terms (fixed when the collection is created)");
+  options.add("--language", &c.settings.analyzer.language,
+              "of stemmer and stop words, such as english; or none", "NAME");
+  options.add("--no-stem", &c.no_stem, "index words as they are");
+  options.add("--no-stop-words", &c.no_stop, "index function words too");
+  options.group("Vectors (fixed when the collection is created)");
+  options.add("-m --model", &c.settings.model, "an encoder: embed each chunk for dense search", "PATH");
+  options.add("--query-model", &c.settings.query_model, "embeds queries, if not the same model", "PATH");
+  options.add("--query-prefix", &c.settings.query_prefix, "text before each query, such as \"query: \"",
+              "TEXT");
+  options.add("--passage-prefix", &c.settings.passage_prefix, "text before each chunk", "TEXT");
+  options.add("--vector", &c.vector, "f32 or int8", "TYPE");
+  options.add("--hnsw", &c.settings.hnsw, "build a graph for fast approximate search");
+  options.add("--similarity", &c.similarity, "cosine, dot or l2", "NAME");
+  options.group("Output");
+  options.add("--json", &c.json, "print one line per transaction with the names of its documents");
+  declare_threads(options, c.threads);
+  declare_device(options, c.device);
+}
+
+Status check_add(AddCommand& c) {
+  MAKAR_TRY(c.load.encoding, parse_encoding(c.encoding, "--encoding"));
+  MAKAR_TRY(c.settings.chunk.kind, parse_chunk_kind(c.chunk, "--chunk"));
+  MAKAR_CHECK_OK(check_chunk_options(c.settings.chunk));
+  MAKAR_TRY(c.settings.vector, parse_vector_type(c.vector, "--vector"));
+  MAKAR_TRY(c.settings.similarity, parse_similarity(c.similarity, "--similarity"));
+  if (c.settings.chunk.kind == ChunkKind::kTokens && c.settings.tokenizer.empty())
+    c.settings.tokenizer = c.settings.model;
+  if (c.settings.chunk.kind == ChunkKind::kTokens && c.settings.tokenizer.empty())
+    return error_at("--chunk", "chunks of tokens need --tokenizer PATH");
+  if (!c.settings.tokenizer.empty()) c.settings.tokenizer = resolve_model(c.settings.tokenizer);
+  c.settings.analyzer.stem = !c.no_stem, c.settings.analyzer.stop = !c.no_stop;
+  c.load.header = !c.no_header;
+  if (c.commit < 1 || c.commit > 1000000)
+    return error_at("--commit-every", "must be from 1 to 1000000, got {}", c.commit);
+  MAKAR_TRY([[maybe_unused]] const Analyzer analyzer, Analyzer::open(c.settings.analyzer));
+  return Done{};
+}
+
+// The collection, created if absent. Settings given on the command line must be those it has.
+Result<CollectionInfo> open_collection(IndexStore& store, const AddCommand& c, const Options& options) {
+  MAKAR_TRY(const auto found, store.find_collection(c.collection));
+  if (!found) return store.create_collection(c.collection, c.settings);
+  static const std::vector<std::pair<std::string, std::string>> kFlags = {
+      {"language", "--language"},
+      {"stem", "--no-stem"},
+      {"stop_words", "--no-stop-words"},
+      {"chunk", "--chunk"},
+      {"chunk_size", "--chunk-size"},
+      {"chunk_overlap", "--chunk-overlap"},
+      {"tokenizer", "--tokenizer"},
+      {"model", "--model"},
+      {"query_model", "--query-model"},
+      {"query_prefix", "--query-prefix"},
+      {"passage_prefix", "--passage-prefix"},
+      {"vector", "--vector"},
+      {"similarity", "--similarity"},
+      {"hnsw", "--hnsw"}};
+  const Json has = found->settings.to_json(), given = c.settings.to_json();
+  for (const auto& [key, flag] : kFlags)
+    if (options.given(flag) && has[key] != given[key])
+      return error_at(flag, "collection '{}' was created with {} = {}; use that, or another --collection",
+                      c.collection, key, has[key].dump());
+  return *found;
+}
+
+int add_documents(const std::vector<std::string>& arguments) {
+  AddCommand c;
+  Options options(
+      "index add",
+      "Adds documents: text, Markdown, HTML, PDF, CSV and TSV rows, JSON lines, folders. A document that is "
+      "in the index already is replaced if it changed.",
+      "makar index add books.db books/ --chunk headings");
+  declare_add(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status checked = check_add(c); !checked.ok()) return report(checked.error()), 2;
+  const auto files = source_files(c.paths);
+  if (!files.ok()) return report(files.error());
+  auto store = IndexStore::open(c.index, true);
+  if (!store.ok()) return report(store.error());
+  const auto collection = open_collection(*store, c, options);
+  if (!collection.ok()) return report(collection.error()), 2;
+
+  Progress progress(c.json);
+  BadRecords bad;
+  IndexerOptions indexing;
+  indexing.commit_documents = c.commit;
+  std::shared_ptr<EmbeddingModel> model;
+  if (!collection->settings.model.empty()) {
+    auto opened = EmbeddingModel::open(collection->settings.model, c.device, c.threads);
+    if (!opened.ok()) return report(opened.error());
+    model = *opened;
+    indexing.embed = model->function([&](size_t done) { progress.show("embedding chunks", done, 0); });
+    if (!options.given("--commit-every")) indexing.commit_bytes = size_t{1} << 20;  // embedding takes longer
+  }
+  bool printed = true;
+  if (c.json)
+    indexing.on_commit = [&](const std::vector<std::string>& names) {
+      printed = print_out(Json{{"committed", names}}.dump() + "\n") && printed;
+    };
+  auto indexer = Indexer::open(*store, *collection, std::move(indexing));
+  if (!indexer.ok()) return report(indexer.error());
+  size_t at = 0;
+  for (const std::string& file : *files) {
+    progress.show("adding files", at++, files->size());
+    const Status loaded = load_file(
+        file, c.load, [&](SourceDocument document) { return indexer->add(std::move(document)); }, bad);
+    if (!loaded.ok()) return report(loaded.error());
+  }
+  if (const Status done = indexer->commit(); !done.ok()) return report(done.error());
+  progress.show("adding files", files->size(), files->size());
+  for (const std::string& why : bad.reported) warn(why);
+  if (bad.count > bad.reported.size())
+    warn(fmt::format("{} more were skipped", bad.count - bad.reported.size()));
+  const IndexCounts& counts = indexer->counts();
+  const Json summary = {{"added", counts.added},
+                        {"updated", counts.updated},
+                        {"unchanged", counts.unchanged},
+                        {"skipped", bad.count},
+                        {"chunks", counts.chunks}};
+  const std::string text =
+      c.json ? summary.dump() + "\n"
+             : fmt::format("{}: {} added, {} updated, {} unchanged, {} skipped; {} new chunks\n", c.index,
+                           counts.added, counts.updated, counts.unchanged, bad.count, counts.chunks);
+  if (!print_out(text) || !printed) return 1;
+  return bad.count > 0 && counts.added + counts.updated + counts.unchanged == 0 ? 1 : 0;
+}
+
+Json document_json(const StoredDocument& d) {
+  return {{"document", d.name},
+          {"title", d.title},
+          {"chunks", d.chunks},
+          {"bytes", d.bytes},
+          {"metadata", d.metadata}};
+}
+
+int list_collections(const std::vector<std::string>& arguments) {
+  std::string index, collection;
+  bool documents = false, json = false;
+  Options options("index ls", "Lists the collections of an index, or the documents of one.",
+                  "makar index ls books.db");
+  declare_index(options, index, collection);
+  options.add("--documents", &documents, "list documents");
+  options.add("--json", &json, "print one JSON object per line");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto store = IndexStore::open(index, false);
+  if (!store.ok()) return report(store.error());
+  if (documents) {
+    const auto info = store->collection(collection.empty() ? kDefaultCollection : collection);
+    if (!info.ok()) return report(info.error());
+    const auto all = store->documents(*info);
+    if (!all.ok()) return report(all.error());
+    for (const StoredDocument& d : *all)
+      if (!print_out(json ? document_json(d).dump() + "\n"
+                          : fmt::format("{}  {} chunks, {} bytes  {}\n", d.name, d.chunks, d.bytes, d.title)))
+        return 1;
+    return 0;
+  }
+  const auto all = store->collections();
+  if (!all.ok()) return report(all.error());
+  for (const CollectionInfo& info : *all) {
+    if (!collection.empty() && info.name != collection) continue;
+    const Json object = {{"collection", info.name},      {"documents", info.documents},
+                         {"chunks", info.chunks},        {"terms", info.terms},
+                         {"vector_width", info.vectors}, {"settings", info.settings.to_json()}};
+    const CollectionSettings& s = info.settings;
+    const std::string line = fmt::format(
+        "{}: {} documents, {} chunks ({} of {}), language {}{}\n", info.name, info.documents, info.chunks,
+        name(s.chunk.kind), s.chunk.size, s.analyzer.language,
+        s.model.empty() ? "" : fmt::format(", {} vectors of {} ({})", name(s.vector), info.vectors, s.model));
+    if (!print_out(json ? object.dump() + "\n" : line)) return 1;
+  }
+  return 0;
+}
+
+int show_document(const std::vector<std::string>& arguments) {
+  std::string index, collection = kDefaultCollection, id;
+  bool json = false;
+  Options options("index show", "Prints the text of a document or of a chunk.",
+                  "makar index show books.db books/emma.md");
+  declare_index(options, index, collection);
+  options.positional("ID", &id, "the name of a document, or the id of a chunk").required = true;
+  options.add("--json", &json, "print a JSON object");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto store = IndexStore::open(index, false);
+  if (!store.ok()) return report(store.error());
+  const auto info = store->collection(collection);
+  if (!info.ok()) return report(info.error());
+  const auto chunk = store->chunk_by_key(*info, id);
+  if (!chunk.ok()) return report(chunk.error());
+  if (*chunk) {
+    const StoredChunk& k = **chunk;
+    const Json object = {{"id", k.key},      {"document", k.name}, {"title", k.title}, {"heading", k.heading},
+                         {"begin", k.begin}, {"end", k.end},       {"text", k.text}};
+    return print_out(json ? object.dump() + "\n" : k.text + "\n") ? 0 : 1;
+  }
+  const auto document = store->document(*info, id);
+  if (!document.ok()) return report(document.error());
+  if (!*document)
+    return report(error_of(Error::Kind::kNotFound, index, "collection '{}' has no document or chunk '{}'",
+                           collection, id));
+  const auto text = store->document_text((*document)->id);
+  if (!text.ok()) return report(text.error());
+  Json object = document_json(**document);
+  object["text"] = *text;
+  return print_out(json ? object.dump() + "\n" : *text + (text->ends_with('\n') ? "" : "\n")) ? 0 : 1;
+}
+
+int remove_documents(const std::vector<std::string>& arguments) {
+  std::string index, collection = kDefaultCollection;
+  std::vector<std::string> names;
+  bool all = false;
+  Options options("index rm", "Removes documents, or a whole collection.",
+                  "makar index rm books.db books/emma.md");
+  declare_index(options, index, collection);
+  options.positional("NAME", &names, "names of documents").required = false;
+  options.add("--all", &all, "remove the collection");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (names.empty() == !all) return report(error_at("index rm", "expected names of documents, or --all")), 2;
+  auto store = IndexStore::open(index, false);
+  if (!store.ok()) return report(store.error());
+  const auto info = store->collection(collection);
+  if (!info.ok()) return report(info.error());
+  if (all) {
+    if (const Status removed = store->remove_collection(*info); !removed.ok()) return report(removed.error());
+    return print_out(fmt::format("{}: removed collection '{}' with {} documents\n", index, collection,
+                                 info->documents))
+               ? 0
+               : 1;
+  }
+  auto indexer = Indexer::open(*store, *info, {});
+  if (!indexer.ok()) return report(indexer.error());
+  if (const Status removed = indexer->remove(names); !removed.ok()) return report(removed.error());
+  return print_out(fmt::format("{}: removed {} documents\n", index, indexer->counts().removed)) ? 0 : 1;
+}
+
+int check_file(const std::vector<std::string>& arguments) {
+  std::string index;
+  Options options("index check",
+                  "Compares the posting lists, totals and vectors of every collection with its texts.",
+                  "makar index check books.db");
+  options.positional("INDEX", &index, "the index file").required = true;
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto store = IndexStore::open(index, false);
+  if (!store.ok()) return report(store.error());
+  const auto found = check_index(*store);
+  if (!found.ok()) return report(found.error());
+  return print_out(fmt::format("{}: {} documents and {} chunks in {} collections are complete\n", index,
+                               found->documents, found->chunks, found->collections))
+             ? 0
+             : 1;
+}
+
+constexpr Command kIndexCommands[] = {
+    {"add", "add or update files and folders", add_documents, "Subcommands"},
+    {"ls", "list collections or documents", list_collections, "Subcommands"},
+    {"show", "print a document or a chunk", show_document, "Subcommands"},
+    {"rm", "remove documents or a collection", remove_documents, "Subcommands"},
+    {"check", "check that an index is complete", check_file, "Subcommands"},
+};
+
+}  // namespace
+
+int run_index(const std::vector<std::string>& arguments) {
+  return run_subcommand("index", "Puts documents into an index file for makar search and makar ask.",
+                        "makar index add books.db books/", kIndexCommands, arguments);
+}
+
+}  // namespace makar

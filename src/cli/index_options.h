@@ -1,0 +1,46 @@
+// Options that the commands on an index share: the file, the collection, the model of its vectors.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "base/options.h"
+#include "cli/model_options.h"
+#include "llm/embed.h"
+#include "retrieval/searcher.h"
+
+namespace makar {
+
+constexpr const char* kDefaultCollection = "default";
+
+// "INDEX" and "--collection".
+void declare_index(Options& options, std::string& index, std::string& collection);
+
+// A model that embeds texts, with its device.
+class EmbeddingModel {
+ public:
+  static Result<std::shared_ptr<EmbeddingModel>> open(const std::string& model, const std::string& device,
+                                                      int64_t threads);
+  // `progress` is called with the texts done so far.
+  EmbedTexts function(std::function<void(size_t)> progress = {});
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::shared_ptr<Embedder> embedder_;
+};
+
+// How to search, for search and ask.
+struct SearchFlags {
+  SearchOptions options;
+  std::string mode, sparse = "bm25", fusion = "rrf";
+  std::vector<std::string> where;
+  int64_t k = 10, candidates = 100;
+  std::string model;  // of the queries; empty: the one of the collection
+  void declare(Options& options, int64_t default_k, const char* model_flag);
+  // Parses names and checks bounds. Errors are bad usage.
+  Status check();
+  // Without --mode: hybrid if the collection has vectors, else sparse. Loads the model if it is needed.
+  Result<std::unique_ptr<Searcher>> open(const std::string& index, const std::string& collection,
+                                         const std::string& device, int64_t threads);
+};
+
+}  // namespace makar

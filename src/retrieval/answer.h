@@ -1,0 +1,58 @@
+// Answers to questions from retrieved passages: the prompt within the context, the answer, its citations.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "llm/write.h"
+#include "retrieval/analyzer.h"
+#include "retrieval/searcher.h"
+
+namespace makar {
+
+struct AskOptions {
+  // Passages below it are not used; without any, the question is not answered.
+  double min_relevance = 0.3;
+  double grounded = 0.5;  // the share of a sentence's terms that a passage must have to support it
+  WriteOptions write;
+};
+
+// A place in a document that supports a sentence.
+struct Citation {
+  size_t source = 0;           // index into Answered::sources
+  std::string id, document;    // of the chunk, of the document
+  int64_t begin = 0, end = 0;  // bytes in the document's text
+  std::string quote;           // the text there
+};
+struct AnswerSentence {
+  std::string text;
+  double support = 0;  // the share of its terms that the best passage has
+  bool grounded = false;
+  std::vector<Citation> citations;  // the best passage first, then those the model named as [1]
+};
+struct Answered {
+  bool answered = false;  // false: nothing relevant was found, and no model was asked
+  std::string text;
+  std::vector<SearchHit> sources;  // that the prompt contains, in its order
+  std::vector<AnswerSentence> sentences;
+  double groundedness = 0;  // the share of grounded sentences
+  int64_t prompt_tokens = 0, tokens = 0;
+};
+
+constexpr const char* kNothingFound = "The index has nothing relevant to this question.";
+
+// The messages of a question with numbered passages.
+Json ask_messages(const std::string& question, const std::vector<SearchHit>& passages);
+
+// The sentences of an answer with the passages that support them, by shared terms.
+std::vector<AnswerSentence> check_grounding(const std::string& answer, const std::vector<SearchHit>& sources,
+                                            const Analyzer& analyzer, double threshold);
+
+// Uses as many of the hits as fit the context beside the answer, best first. `on_text` receives the answer as
+// it is generated; false ends it.
+Result<Answered> answer_question(Engine& engine, const LanguageModel& language, const std::string& question,
+                                 const std::vector<SearchHit>& hits, const Analyzer& analyzer,
+                                 const AskOptions& options,
+                                 const std::function<bool(const std::string&)>& on_text = {});
+
+}  // namespace makar

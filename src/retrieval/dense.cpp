@@ -1,0 +1,74 @@
+#include "retrieval/dense.h"
+
+#include <algorithm>
+
+namespace makar {
+namespace {
+
+// A search in the graph is worth it from this many allowed chunks, and from this share of all.
+constexpr size_t kFew = 1000, kFewShare = 20;
+
+}  // namespace
+
+Result<DenseIndex> DenseIndex::open(const IndexStore& store, const CollectionInfo& c, const ChunkTable& table,
+                                    bool exact) {
+  DenseIndex out(VectorRows(c.vectors, c.settings.vector, c.settings.similarity), table);
+  if (c.settings.hnsw && !exact) {
+    MAKAR_TRY(out.graph_, VectorGraph::open(store, c));
+    if ((out.graph_.graph() ? out.graph_.graph()->size() : 0) != table.ids.size())
+      return error_at(store.path(), "not every chunk is in the graph; build the index again");
+    return out;
+  }
+  MAKAR_CHECK_OK(store.each_vector(c, [&](int64_t chunk, std::string_view bytes) -> Status {
+    MAKAR_TRY(const auto vector, decode_vector(bytes, c.settings.vector, store.path()));
+    const size_t at = out.rows_.size();
+    if (static_cast<int64_t>(vector.size()) != c.vectors || at >= table.ids.size() || table.ids[at] != chunk)
+      return error_at(store.path(), "the vectors do not belong to the chunks; build the index again");
+    out.rows_.set(at, vector.data());
+    return Done{};
+  }));
+  if (out.rows_.size() != table.ids.size())
+    return error_at(store.path(), "{} of {} chunks have vectors; build the index again", out.rows_.size(),
+                    table.ids.size());
+  return out;
+}
+
+Result<std::vector<RankedChunk>> DenseIndex::search(const std::vector<float>& query, size_t k,
+                                                    const std::vector<uint8_t>* allowed, int64_t ef) const {
+  std::vector<RankedChunk> best;
+  if (table_->ids.empty() || k == 0) return best;
+  if (static_cast<int64_t>(query.size()) != rows_.width())
+    return error_at("query", "the model has vectors of {} values, the index has vectors of {}", query.size(),
+                    rows_.width());
+  if (graph_.graph()) {
+    std::function<bool(int64_t)> accepts;
+    size_t count = table_->ids.size();
+    if (allowed) {
+      accepts = [&](int64_t chunk) { return (*allowed)[table_->slot(chunk)] != 0; };
+      count = static_cast<size_t>(std::count(allowed->begin(), allowed->end(), 1));
+    }
+    const bool few = count < kFew || count * kFewShare < table_->ids.size();
+    const auto found = few ? graph_.graph()->scan(query, k, accepts)
+                           : graph_.graph()->search(query, k, static_cast<size_t>(ef), accepts);
+    for (const Hnsw::Neighbour& n : found)
+      best.push_back({static_cast<uint32_t>(table_->slot(n.label)), rows_.score(n.distance)});
+    std::sort(best.begin(), best.end(), ranks_before);
+    return best;
+  }
+  const auto prepared = rows_.query(query);
+  for (size_t i = 0; i < rows_.size(); ++i) {
+    if (allowed && !(*allowed)[i]) continue;
+    const RankedChunk here{static_cast<uint32_t>(i), rows_.score(rows_.distance(prepared, i))};
+    if (best.size() == k) {
+      if (!ranks_before(here, best.front())) continue;
+      std::pop_heap(best.begin(), best.end(), ranks_before);
+      best.pop_back();
+    }
+    best.push_back(here);
+    std::push_heap(best.begin(), best.end(), ranks_before);
+  }
+  std::sort(best.begin(), best.end(), ranks_before);
+  return best;
+}
+
+}  // namespace makar

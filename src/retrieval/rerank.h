@@ -1,0 +1,34 @@
+// A second, slower look at the best chunks: a cross-encoder reads query and passage together, or a decoder
+// says how likely the query is after the passage.
+#pragma once
+#include <memory>
+
+#include "infer/engine.h"
+#include "llm/language_model.h"
+#include "retrieval/searcher.h"
+
+namespace makar {
+
+class Reranker {
+ public:
+  // A model with a classification head of one or two labels, or a decoder-only language model.
+  static Result<std::unique_ptr<Reranker>> open(const std::string& path, Device& device,
+                                                const MemoryBudget& budget = {});
+  // One score per passage, larger is better. Cross-encoder: the logit (of two labels, second minus first).
+  // Decoder: the mean log-probability of the query's tokens after the passage.
+  Result<std::vector<double>> scores(const std::string& query, const std::vector<std::string>& passages);
+  // Reorders the hits by score; equal scores keep their order.
+  Status rerank(const std::string& query, std::vector<SearchHit>& hits);
+
+ private:
+  Reranker(LanguageModel language, Device& device, const EngineOptions& options)
+      : language_(std::move(language)), device_(device), engine_(language_.model(), device, options) {}
+  Result<std::vector<double>> pair_scores(const std::string& query, const std::vector<std::string>& passages);
+  Result<std::vector<double>> likelihoods(const std::string& query, const std::vector<std::string>& passages);
+
+  LanguageModel language_;
+  Device& device_;
+  Engine engine_;
+};
+
+}  // namespace makar

@@ -1,0 +1,165 @@
+// Adding and removing documents.
+#include <algorithm>
+
+#include "retrieval/store.h"
+
+namespace makar {
+namespace {
+
+// Bytes of one row of postings: rows of this size stay inside their page of the database.
+constexpr size_t kRowBytes = 900;
+
+}  // namespace
+
+Status IndexStore::add_postings(int64_t collection,
+                                const std::map<std::string, std::vector<Posting>>& added) {
+  const auto store = [&](const std::string& term, int64_t first, int64_t last, std::string data) {
+    return database_.run(
+        "INSERT OR REPLACE INTO postings (collection, term, first, last, data) VALUES (?, ?, ?, ?, ?)",
+        {collection, term, first, last, SqlBlob{std::move(data)}});
+  };
+  for (const auto& [term, postings] : added) {
+    MAKAR_TRY(const auto rows,
+              database_.rows("SELECT first, last, data FROM postings WHERE collection = ? AND term = ? "
+                             "ORDER BY first DESC LIMIT 1",
+                             {collection, term}));
+    std::string data;
+    int64_t first = 0, last = 0;
+    if (!rows.empty()) {
+      first = sql_number(rows[0][0]), last = sql_number(rows[0][1]), data = sql_text(rows[0][2]);
+      check(last < postings.front().chunk, "chunk ids ascend");
+      if (data.size() + 8 > kRowBytes) data.clear();
+    }
+    for (const Posting& posting : postings) {
+      if (!data.empty() && data.size() + 8 > kRowBytes) {
+        MAKAR_CHECK_OK(store(term, first, last, std::move(data)));
+        data.clear();
+      }
+      if (data.empty()) first = last = posting.chunk;
+      append_posting(data, last, posting);
+      last = posting.chunk;
+    }
+    MAKAR_CHECK_OK(store(term, first, last, std::move(data)));
+  }
+  return Done{};
+}
+
+Status IndexStore::remove_postings(int64_t collection,
+                                   const std::map<std::string, std::vector<int64_t>>& removed) {
+  for (const auto& one : removed) {
+    const std::string& term = one.first;
+    const std::vector<int64_t>& chunks = one.second;  // ascending
+    MAKAR_TRY(const auto rows,
+              database_.rows(
+                  "SELECT first, data FROM postings WHERE collection = ? AND term = ? AND first <= ? AND "
+                  "last >= ?",
+                  {collection, term, chunks.back(), chunks.front()}));
+    for (const SqlRow& row : rows) {
+      std::vector<Posting> postings;
+      MAKAR_CHECK_OK(read_postings(sql_text(row[1]), sql_number(row[0]), path(), postings));
+      const size_t before = postings.size();
+      std::erase_if(postings, [&](const Posting& p) {
+        return std::binary_search(chunks.begin(), chunks.end(), p.chunk);
+      });
+      if (postings.size() == before) continue;
+      MAKAR_CHECK_OK(database_.run("DELETE FROM postings WHERE collection = ? AND term = ? AND first = ?",
+                                   {collection, term, row[0]}));
+      if (postings.empty()) continue;
+      std::string data;
+      int64_t last = postings.front().chunk;
+      for (const Posting& p : postings) append_posting(data, last, p), last = p.chunk;
+      MAKAR_CHECK_OK(
+          database_.run("INSERT INTO postings (collection, term, first, last, data) VALUES (?, ?, ?, ?, ?)",
+                        {collection, term, postings.front().chunk, last, SqlBlob{std::move(data)}}));
+    }
+  }
+  return Done{};
+}
+
+Status IndexStore::add_totals(int64_t collection, int64_t documents, int64_t chunks, int64_t terms) {
+  return database_.run(
+      "UPDATE collections SET documents = documents + ?, chunks = chunks + ?, terms = terms + ? WHERE id = ?",
+      {documents, chunks, terms, collection});
+}
+
+Result<IndexStore::Change> IndexStore::remove(const CollectionInfo& c, std::span<const int64_t> documents,
+                                              const Analyzer& analyzer) {
+  Change out;
+  std::map<std::string, std::vector<int64_t>> terms;
+  int64_t gone = 0, length = 0;
+  for (const int64_t document : documents) {
+    MAKAR_TRY(const auto found,
+              database_.rows("SELECT title, index_title, text FROM documents WHERE id = ? AND collection = ?",
+                             {document, c.id}));
+    if (found.empty()) continue;
+    const std::string title = sql_text(found[0][0]), text = sql_text(found[0][2]);
+    MAKAR_TRY(
+        const auto chunks,
+        database_.rows("SELECT id, begin, end, heading, length FROM chunks WHERE document = ? ORDER BY id",
+                       {document}));
+    for (const SqlRow& chunk : chunks) {
+      const auto begin = static_cast<size_t>(sql_number(chunk[1])),
+                 end = static_cast<size_t>(sql_number(chunk[2]));
+      if (begin > end || end > text.size())
+        return error_at(path(), "a chunk of document {} ends outside of its text; build the index again",
+                        document);
+      auto words = analyzer(indexed_text(title, sql_number(found[0][1]) != 0, sql_text(chunk[3]),
+                                         std::string_view(text).substr(begin, end - begin)));
+      std::sort(words.begin(), words.end());
+      words.erase(std::unique(words.begin(), words.end()), words.end());
+      for (const std::string& word : words) terms[word].push_back(sql_number(chunk[0]));
+      out.removed.push_back(sql_number(chunk[0]));
+      length += sql_number(chunk[4]);
+    }
+    MAKAR_CHECK_OK(database_.run("DELETE FROM documents WHERE id = ?", {document}));
+    ++gone;
+  }
+  for (auto& [term, chunks] : terms) std::sort(chunks.begin(), chunks.end());
+  MAKAR_CHECK_OK(remove_postings(c.id, terms));
+  MAKAR_CHECK_OK(add_totals(c.id, -gone, -static_cast<int64_t>(out.removed.size()), -length));
+  return out;
+}
+
+Result<IndexStore::Change> IndexStore::add(const CollectionInfo& c,
+                                           std::span<const PreparedDocument> documents,
+                                           const Analyzer& analyzer) {
+  std::vector<int64_t> replaced;
+  for (const PreparedDocument& d : documents) {
+    MAKAR_TRY(const auto old, document(c, d.source.name));
+    if (old) replaced.push_back(old->id);
+  }
+  Change out;
+  if (!replaced.empty()) {
+    MAKAR_TRY(out, remove(c, replaced, analyzer));
+  }
+  std::map<std::string, std::vector<Posting>> postings;
+  int64_t length = 0;
+  for (const PreparedDocument& d : documents) {
+    MAKAR_CHECK_OK(
+        database_.run("INSERT INTO documents (collection, name, title, index_title, hash, metadata, text) "
+                      "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                      {c.id, d.source.name, d.source.title, int64_t{d.source.index_title}, d.hash,
+                       d.source.metadata.dump(), d.source.text}));
+    const int64_t document = database_.last_id();
+    for (const PreparedChunk& chunk : d.chunks) {
+      MAKAR_CHECK_OK(database_.run(
+          "INSERT INTO chunks (collection, document, key, begin, end, heading, length) VALUES (?, ?, ?, ?, "
+          "?, ?, ?)",
+          {c.id, document, chunk.key, static_cast<int64_t>(chunk.place.begin),
+           static_cast<int64_t>(chunk.place.end), chunk.place.heading, static_cast<int64_t>(chunk.length)}));
+      const int64_t id = database_.last_id();
+      out.added.push_back(id);
+      length += chunk.length;
+      for (const auto& [term, count] : chunk.terms) postings[term].push_back({id, count, chunk.length});
+      if (!chunk.vector.empty())
+        MAKAR_CHECK_OK(database_.run("INSERT INTO vectors (chunk, data) VALUES (?, ?)",
+                                     {id, SqlBlob{encode_vector(chunk.vector, c.settings.vector)}}));
+    }
+  }
+  MAKAR_CHECK_OK(add_postings(c.id, postings));
+  MAKAR_CHECK_OK(add_totals(c.id, static_cast<int64_t>(documents.size()),
+                            static_cast<int64_t>(out.added.size()), length));
+  return out;
+}
+
+}  // namespace makar

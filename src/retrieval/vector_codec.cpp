@@ -1,0 +1,121 @@
+#include "retrieval/vector_codec.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace makar {
+namespace {
+
+// Compiled for the wider registers too; the loader chooses. Contraction is off, so the bits are equal.
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
+#define MAKAR_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define MAKAR_WIDE
+#endif
+
+constexpr int kLanes = 16;
+
+float sum_lanes(const float (&lanes)[kLanes]) {
+  float s[kLanes / 2];
+  for (int i = 0; i < 8; ++i) s[i] = lanes[i] + lanes[i + 8];
+  return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
+}
+
+MAKAR_WIDE float dot_f32(const float* a, const float* b, int64_t width) {
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes)
+    for (int j = 0; j < kLanes; ++j) lanes[j] += a[i + j] * b[i + j];
+  for (int j = 0; i < width; ++i, ++j) lanes[j] += a[i] * b[i];
+  return sum_lanes(lanes);
+}
+
+MAKAR_WIDE float distance_f32(const float* a, const float* b, int64_t width) {
+  float lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes)
+    for (int j = 0; j < kLanes; ++j) {
+      const float d = a[i + j] - b[i + j];
+      lanes[j] += d * d;
+    }
+  for (int j = 0; i < width; ++i, ++j) lanes[j] += (a[i] - b[i]) * (a[i] - b[i]);
+  return sum_lanes(lanes);
+}
+
+MAKAR_WIDE int32_t dot_int8(const int8_t* a, const int8_t* b, int64_t width) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < width; ++i) sum += static_cast<int32_t>(a[i]) * static_cast<int32_t>(b[i]);
+  return sum;
+}
+
+}  // namespace
+
+const char* name(VectorType type) { return type == VectorType::kF32 ? "f32" : "int8"; }
+const char* name(Similarity s) {
+  return s == Similarity::kCosine ? "cosine" : s == Similarity::kDot ? "dot" : "l2";
+}
+
+Result<VectorType> parse_vector_type(const std::string& given, const std::string& place) {
+  for (const VectorType type : {VectorType::kF32, VectorType::kInt8})
+    if (given == name(type)) return type;
+  return error_at(place, "expected f32 or int8, got '{}'", given);
+}
+
+Result<Similarity> parse_similarity(const std::string& given, const std::string& place) {
+  for (const Similarity s : {Similarity::kCosine, Similarity::kDot, Similarity::kL2})
+    if (given == name(s)) return s;
+  return error_at(place, "expected cosine, dot or l2, got '{}'", given);
+}
+
+float dot_product(const float* a, const float* b, int64_t width) { return dot_f32(a, b, width); }
+float squared_distance(const float* a, const float* b, int64_t width) { return distance_f32(a, b, width); }
+int32_t dot_product(const int8_t* a, const int8_t* b, int64_t width) { return dot_int8(a, b, width); }
+
+void normalize_vector(std::vector<float>& vector) {
+  double sum = 0;
+  for (const float x : vector) sum += static_cast<double>(x) * x;
+  if (sum <= 0) return;
+  const double scale = 1 / std::sqrt(sum);
+  for (float& x : vector) x = static_cast<float>(x * scale);
+}
+
+Int8Vector to_int8(const float* vector, int64_t width) {
+  float largest = 0;
+  for (int64_t i = 0; i < width; ++i) largest = std::max(largest, std::fabs(vector[i]));
+  Int8Vector out{largest / 127, std::vector<int8_t>(static_cast<size_t>(width), 0)};
+  if (largest > 0)
+    for (int64_t i = 0; i < width; ++i)
+      out.values[static_cast<size_t>(i)] =
+          static_cast<int8_t>(std::clamp(std::lround(vector[i] / out.scale), -127L, 127L));
+  return out;
+}
+
+std::string encode_vector(const std::vector<float>& vector, VectorType type) {
+  if (type == VectorType::kF32)
+    return {reinterpret_cast<const char*>(vector.data()), vector.size() * sizeof(float)};
+  const Int8Vector small = to_int8(vector.data(), static_cast<int64_t>(vector.size()));
+  std::string out(reinterpret_cast<const char*>(&small.scale), sizeof(float));
+  return out.append(reinterpret_cast<const char*>(small.values.data()), small.values.size());
+}
+
+Result<std::vector<float>> decode_vector(std::string_view bytes, VectorType type, const std::string& place) {
+  const auto damaged = [&] { return error_at(place, "a vector is damaged; build the index again"); };
+  std::vector<float> out;
+  if (type == VectorType::kF32) {
+    if (bytes.empty() || bytes.size() % sizeof(float)) return damaged();
+    out.resize(bytes.size() / sizeof(float));
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+  } else {
+    if (bytes.size() <= sizeof(float)) return damaged();
+    float scale = 0;
+    std::memcpy(&scale, bytes.data(), sizeof scale);
+    for (const char c : bytes.substr(sizeof(float)))
+      out.push_back(scale * static_cast<float>(static_cast<int8_t>(c)));
+  }
+  for (const float x : out)
+    if (!std::isfinite(x)) return damaged();
+  return out;
+}
+
+}  // namespace makar

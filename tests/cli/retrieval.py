@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+"""makar index, search and ask as a user types them: formats, updates, kill -9 during ingest, bad usage, evaluation.
+
+usage: retrieval.py MAKAR [--kills N]   (real data: MAKAR_ASSETS, default ../shared/assets; that part is skipped without it)
+"""
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+from checks import check, failures
+
+MAKAR = os.path.abspath(sys.argv[1])
+KILLS = int(sys.argv[sys.argv.index("--kills") + 1]) if "--kills" in sys.argv else 4
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ASSETS = pathlib.Path(os.environ.get("MAKAR_ASSETS", ROOT.parent / "shared" / "assets"))
+
+
+def run(*arguments, timeout=300, text=None):
+    done = subprocess.run([MAKAR, *map(str, arguments)], capture_output=True, text=True, timeout=timeout, input=text)
+    return done.returncode, done.stdout, done.stderr
+
+
+def search(index, query, *arguments):
+    code, out, err = run("search", index, query, "--json", *arguments)
+    check(code == 0, f"search {query}: {err[-300:]}")
+    return json.loads(out)["hits"] if code == 0 else []
+
+
+def check_formats(folder):
+    docs = folder / "docs"
+    (docs / "sub").mkdir(parents=True)
+    (docs / "a.txt").write_text("The lighthouse keeper counted ships. Fog came in the evening.\n")
+    (docs / "b.md").write_text("# Boats\n\nA trawler catches fish.\n\n## Engines\n\nDiesel engines are loud.\n")
+    (docs / "sub" / "c.html").write_text("<title>Harbour</title><script>trawler()</script><p>The harbour opens at six &amp; closes.</p>")
+    (docs / "latin.csv").write_bytes("name,note\ncafé,crème brûlée\nbar,beer\n".encode("latin-1"))
+    (docs / "rows.jsonl").write_text('{"id": "r1", "text": "Anchors hold ships.", "year": 1999}\nnot json\n')
+    (docs / "picture.png").write_bytes(b"\x89PNG\0\0")
+    index = folder / "i.db"
+    code, out, err = run("index", "add", index, docs, "--chunk", "headings")
+    check(code == 0 and "6 added" in out and "2 skipped" in out, f"add: {out} {err[-500:]}")
+    check("rows.jsonl#2" in err and "picture.png" in err, f"skipped by name: {err}")
+    hits = search(index, "diesel engine")
+    check(hits and hits[0]["heading"] == "Boats > Engines", f"headings: {hits}")
+    text = (docs / "b.md").read_text()
+    check(hits and text.encode()[hits[0]["begin"]:hits[0]["end"]].decode() == hits[0]["text"], "offsets point at the text")
+    check(search(index, "crème")[0]["document"].endswith("latin.csv#2"), "Latin-1")
+    check(search(index, "harbour")[0]["title"] == "Harbour" and not search(index, "trawler()")[0]["text"].startswith("trawler()"), "HTML")
+    check([h["document"] for h in search(index, "ships", "--where", "year=1999")] == ["r1"], "a filter")
+    check(search(index, "zeppelin") == [], "nothing found")
+
+    # The same again changes nothing; a changed file replaces its document.
+    code, out, _ = run("index", "add", index, docs)
+    check(code == 0 and "0 added, 0 updated, 6 unchanged" in out, f"unchanged: {out}")
+    (docs / "a.txt").write_text("The beacon is dark.\n")
+    code, out, _ = run("index", "add", index, docs)
+    check("0 added, 1 updated" in out and not search(index, "lighthouse") and search(index, "beacon"), f"updated: {out}")
+    code, out, err = run("index", "rm", index, "r1")
+    check(code == 0 and not search(index, "anchors"), f"removed: {out} {err}")
+    code, out, _ = run("index", "check", index)
+    check(code == 0 and "5 documents" in out, f"check: {out}")
+    code, out, _ = run("index", "ls", index, "--documents", "--json")
+    check(len(out.splitlines()) == 5, "ls --documents")
+    code, out, _ = run("index", "show", index, hits[0]["id"])
+    check(code == 0 and out.strip() == hits[0]["text"].strip(), "show a chunk")
+
+
+def check_bm25(folder):
+    """Scores by the formula, from counts made here."""
+    random.seed(5)
+    words = [f"w{min(random.randrange(60), random.randrange(60))}" for _ in range(4000)]
+    texts, at = {}, 0
+    while at < len(words) - 30:
+        n = random.randrange(3, 30)
+        texts[f"d{len(texts)}"] = words[at:at + n]
+        at += n
+    (folder / "bm25.jsonl").write_text("".join(json.dumps({"_id": k, "text": " ".join(v)}) + "\n" for k, v in texts.items()))
+    index = folder / "bm25.db"
+    run("index", "add", index, folder / "bm25.jsonl", "--language", "none", "--chunk", "whole")
+    count, mean = len(texts), sum(map(len, texts.values())) / len(texts)
+    for form in ("bm25", "bm25-robertson", "tfidf"):
+        hits = search(index, "w1 w7 w50", "-k", 1000, "--sparse", form, "--k1", 0.9, "--b", 0.4)
+        check(len(hits) == sum(any(q in t for q in ("w1", "w7", "w50")) for t in texts.values()), "every match")
+        worst = 0
+        for hit in hits:
+            terms, score = texts[hit["document"]], 0
+            for q in ("w1", "w7", "w50"):
+                df, tf = sum(q in t for t in texts.values()), terms.count(q)
+                odds = (count - df + 0.5) / (df + 0.5)
+                if form == "tfidf":
+                    score += tf / len(terms) * math.log(count / df)
+                    continue
+                idf = math.log(1 + odds) if form == "bm25" else math.log(odds)
+                score += idf * tf / (tf + 0.9 * (1 - 0.4 + 0.4 * len(terms) / mean))
+            worst = max(worst, abs(score - hit["score"]))
+        check(worst < 1e-6, f"{form}: difference {worst}")
+
+
+def check_kills(folder):
+    """kill -9 during ingest: all documents that were reported as committed are there, and every document is complete."""
+    random.seed(9)
+    lines = [json.dumps({"_id": f"k{i}", "text": " ".join(f"term{random.randrange(3000)}" for _ in range(120))}) for i in range(1500)]
+    (folder / "many.jsonl").write_text("\n".join(lines) + "\n")
+    begin = time.time()
+    code, out, _ = run("index", "add", folder / "whole.db", folder / "many.jsonl", "--commit-every", 20, "--json")
+    took = time.time() - begin
+    check(code == 0 and json.loads(out.splitlines()[-1])["added"] == 1500, "the whole ingest")
+    partial = 0
+    for kill in range(KILLS):
+        index = folder / f"killed{kill}.db"
+        process = subprocess.Popen([MAKAR, "index", "add", str(index), str(folder / "many.jsonl"), "--commit-every", "20", "--json"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        wanted = random.randrange(1, 70)
+        committed = []
+        for line in process.stdout:
+            committed += json.loads(line).get("committed", [])
+            if len(committed) >= wanted * 20:
+                break
+        time.sleep(random.random() * took / 75)
+        process.send_signal(signal.SIGKILL)
+        for line in process.stdout.read().splitlines():
+            try:
+                committed += json.loads(line).get("committed", [])
+            except ValueError:
+                pass  # the last line may be cut off
+        process.wait()
+        code, out, err = run("index", "check", index)
+        check(code == 0, f"kill {kill}: the index is complete: {err[-300:]}")
+        code, out, _ = run("index", "ls", index, "--documents", "--json")
+        present = {json.loads(line)["document"] for line in out.splitlines()}
+        check(set(committed) <= present, f"kill {kill}: nothing committed is lost")
+        # Transactions are in order, 20 documents each: at most one was committed and not reported.
+        check(present == {f"k{i}" for i in range(len(present))} and len(present) - len(committed) in (0, 20) and
+              len(present) % 20 == 0, f"kill {kill}: {len(present)} present, {len(committed)} reported")
+        partial += 0 < len(present) < 1500
+        if kill == 0:
+            code, out, _ = run("index", "add", index, folder / "many.jsonl")
+            check(code == 0 and f"{1500 - len(present)} added" in out, f"going on after a kill: {out}")
+            a, b = search(index, "term7 term19"), search(folder / "whole.db", "term7 term19")
+            check([(h["id"], h["score"]) for h in a] == [(h["id"], h["score"]) for h in b], "the same results as without a kill")
+    check(partial >= KILLS // 2, f"{partial} of {KILLS} kills came during ingest")
+    print(f"{KILLS} kills, {partial} of them during ingest")
+
+
+def make_model(folder):
+    """A few steps on a page of text: enough to embed and to answer something."""
+    page = folder / "page.txt"
+    page.write_text("".join(chr(c) for c in range(32, 127)) + "\nSources answer questions. [1] The keeper counts ships.\n" * 40)
+    code, _, err = run("pretrain", "--datasets", page, "--tokenizer", "char", "--max-steps", 3, "--sequence-len", 400, "-o", folder / "model")
+    check(code == 0, f"a model: {err[-300:]}")
+    return folder / "model"
+
+
+def check_dense(folder):
+    """Flat, graph and int8 vectors of a tiny model agree with makar embed."""
+    model = make_model(folder)
+    (folder / "dense.jsonl").write_text("".join(json.dumps({"_id": f"e{i}", "text": f"text number {i * i}"}) + "\n" for i in range(30)))
+    for name, flags in (("flat", []), ("graph", ["--hnsw"]), ("small", ["--vector", "int8"])):
+        code, _, err = run("index", "add", folder / "dense.db", folder / "dense.jsonl", "--collection", name, "-m", model, *flags)
+        check(code == 0, f"dense {name}: {err[-300:]}")
+    found = {n: search(folder / "dense.db", "number 49", "--mode", "dense", "--collection", n) for n in ("flat", "graph", "small")}
+    check([h["id"] for h in found["flat"]] == [h["id"] for h in found["graph"]], "the graph finds the same")
+    check(abs(found["flat"][0]["score"] - found["small"][0]["score"]) < 0.02, "int8 is close")
+    _, out, _ = run("embed", "-m", model, "--json", "number 49", found["flat"][0]["text"])
+    a, b = (json.loads(line)["embedding"] for line in out.splitlines())
+    check(abs(sum(x * y for x, y in zip(a, b)) - found["flat"][0]["score"]) < 1e-5, "the cosine of makar embed")
+    hybrid = search(folder / "dense.db", "number 49", "--collection", "flat")
+    sparse = search(folder / "dense.db", "number 49", "--collection", "flat", "--mode", "sparse", "-k", 100)
+    dense = search(folder / "dense.db", "number 49", "--collection", "flat", "--mode", "dense", "-k", 100)
+    rank = lambda hits, i: next((1 / (60 + h["rank"]) for h in hits if h["id"] == i), 0)
+    check(abs(hybrid[0]["score"] - rank(sparse, hybrid[0]["id"]) - rank(dense, hybrid[0]["id"])) < 1e-12, "reciprocal rank fusion")
+    code, _, err = run("search", folder / "dense.db", "number 49", "--collection", "flat", "--rerank", model)
+    check(code == 0, f"rerank by likelihood: {err[-300:]}")
+
+
+def check_usage(folder):
+    index = folder / "u.db"
+    (folder / "u.txt").write_text("some text\n")
+    code, _, err = run("search", folder / "none.db", "x")
+    check(code == 1 and "no such index" in err and "makar index add" in err, f"a missing index: {err}")
+    code, _, err = run("index", "add", index, folder / "missing.txt")
+    check(code == 1 and "missing.txt" in err, f"a missing file: {err}")
+    code, _, err = run("index", "add", index, folder / "u.txt", "--chunk", "sentence")
+    check(code == 2 and "did you mean 'sentences'" in err, f"a wrong chunk: {err}")
+    code, _, err = run("index", "add", index, folder / "u.txt", "--chunk-overlap", 1000)
+    check(code == 2 and "--chunk-overlap" in err, f"overlap: {err}")
+    run("index", "add", index, folder / "u.txt")
+    code, _, err = run("index", "add", index, folder / "u.txt", "--language", "german")
+    check(code == 2 and "english" in err and "--collection" in err, f"another setting: {err}")
+    code, _, err = run("search", index, "x", "--mode", "dense")
+    check(code == 1 and "no vectors" in err, f"dense without vectors: {err}")
+    code, _, err = run("search", index, "x", "--collection", "defalt")
+    check(code == 1 and "did you mean 'default'" in err, f"a wrong collection: {err}")
+    code, _, err = run("search", folder / "u.txt", "x")
+    check(code == 1 and "u.txt" in err, f"no database: {err}")
+    code, _, err = run("search", index, "x", "--where", "novalue")
+    check(code == 2 and "KEY=VALUE" in err, f"--where: {err}")
+    code, out, _ = run("ask", index, "-m", folder / "no-model", "Where is the zeppelin?", "--json")
+    check(code == 0 and json.loads(out)["answered"] is False, "nothing relevant: no model is needed to say so")
+
+
+def check_ask(folder):
+    """A model with random weights answers something; every citation points at its text."""
+    model = make_model(folder)
+    source = folder / "keeper.txt"
+    source.write_text("Été. The keeper counts ships at night. A cook bakes bread.\n\n" * 3)
+    run("index", "add", folder / "ask.db", source)
+    code, out, err = run("ask", folder / "ask.db", "-m", model, "-n", 24, "--json", "Who counts ships?")
+    check(code == 0, f"ask: {err[-300:]}")
+    if code == 0:
+        answer = json.loads(out)
+        check(answer["answered"] and answer["sources"], "sources")
+        data = source.read_bytes()
+        for place in answer["sources"]:
+            check(data[place["begin"]:place["end"]].decode() == place["text"], "a source is at its offsets")
+        for sentence in answer["sentences"]:
+            for c in sentence["citations"]:
+                check(data[c["begin"]:c["end"]].decode() == c["quote"], "a quote is at its offsets")
+
+
+def check_assets(folder):
+    if not (ASSETS / "retrieval" / "cranfield.tgz").is_file():
+        print("skipped: Cranfield (no assets)")
+        return
+    tarfile.open(ASSETS / "retrieval" / "cranfield.tgz").extractall(folder)
+    code, out, err = run("index", "add", folder / "cran.db", folder / "cranfield", "--chunk", "whole")
+    check(code == 0 and "1399 added" in out or "1400 added" in out or "1398 added" in out, f"Cranfield: {out} {err[-300:]}")
+    code, out, err = run("search", folder / "cran.db", "--eval", folder / "cranfield", "--trec", folder / "run.trec", "--json")
+    check(code == 0, f"evaluation: {err[-300:]}")
+    scores = json.loads(out)
+    check(scores["queries"] == 225 and scores["ndcg@10"] > 0.35, f"Cranfield: {scores}")
+    code, out, err = run("metrics", "ndcg", "--run", folder / "run.trec", "--qrels", folder / "cranfield" / "cranqrel", "-k", 10, "--json")
+    check(code == 0 and abs(json.loads(out)["score"] - scores["ndcg@10"]) < 1e-9, f"the same as makar metrics: {out[:200]}")
+    # As a BEIR folder; two documents have two texts, of which this takes the first.
+    beir = folder / "beir"
+    (beir / "qrels").mkdir(parents=True)
+    entries = re.split(r"^\.I ", (folder / "cranfield" / "cran.all.1400").read_text(), flags=re.M)[1:]
+    with open(beir / "corpus.jsonl", "w") as out_file:
+        for entry in entries:
+            text = entry.split("\n.W\n")[1]
+            title = " ".join(entry.split("\n.T\n")[1].split("\n.A\n")[0].split("\n"))
+            out_file.write(json.dumps({"_id": entry.split("\n")[0].strip(), "text": text if text.strip() else title}) + "\n")
+    queries = re.split(r"^\.I ", (folder / "cranfield" / "cran.qry").read_text(), flags=re.M)[1:]
+    with open(beir / "queries.jsonl", "w") as out_file:
+        for i, entry in enumerate(queries):
+            out_file.write(json.dumps({"_id": str(i + 1), "text": entry.split(".W\n")[1]}) + "\n")
+    with open(beir / "qrels" / "test.tsv", "w") as out_file:
+        out_file.write("query-id\tcorpus-id\tscore\n")
+        for line in (folder / "cranfield" / "cranqrel").read_text().splitlines():
+            query, _, document, score = line.split()
+            out_file.write(f"{query}\t{document}\t{score}\n")
+    code, out, err = run("index", "add", folder / "beir.db", beir, "--chunk", "whole")
+    check(code == 0, f"BEIR: {err[-300:]}")
+    code, out, err = run("search", folder / "beir.db", "--eval", beir, "--json")
+    check(code == 0 and abs(json.loads(out)["ndcg@10"] - scores["ndcg@10"]) < 1e-3, f"about the same as a BEIR folder: {out} {err[-300:]}")
+    print("Cranfield, BM25:", scores)
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    place = pathlib.Path(scratch)
+    for one in (check_formats, check_bm25, check_usage, check_dense, check_ask, check_kills, check_assets):
+        part = place / one.__name__
+        part.mkdir()
+        one(part)
+sys.exit(1 if failures else 0)
