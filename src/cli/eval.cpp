@@ -177,7 +177,9 @@ int run_eval(const std::vector<std::string>& given) {
   const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
                                            given.end());
   EvalCommand c;
-  Options options("eval", "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does.",
+  Options options("eval",
+                  "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does. `makar "
+                  "eval compare` compares results.",
                   "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
   c.model.declare(options);
   declare_device(options, c.model.device);
