@@ -11,19 +11,18 @@ namespace makar {
 class Drafter {
  public:
   virtual ~Drafter() = default;
-  // At most `count` tokens that may follow.
-  virtual std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t count) = 0;
+  virtual std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t most) = 0;
 };
 
 // Prompt lookup (Saxena, 2023): proposes what followed the last occurrence of the latest n tokens, longest n
 // first.
 class LookupDrafter : public Drafter {
  public:
-  LookupDrafter(int64_t shortest = 2, int64_t longest = 4) : shortest_(shortest), longest_(longest) {}
-  std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t count) override;
+  LookupDrafter(int64_t least = 2, int64_t most = 4) : least_(least), most_(most) {}
+  std::vector<int64_t> guess(std::span<const int64_t> tokens, int64_t most) override;
 
  private:
-  int64_t shortest_, longest_;  // lengths n to search for
+  int64_t least_, most_;
 };
 
 }  // namespace makar

@@ -15,8 +15,9 @@ namespace makar {
 
 struct ModelSource;
 
-// kPacked: packed for the kernels and frozen; other copies are freed. kMapped: mapped in the dtypes of the
-// files. kTrained: f32 copies that this process trains. An engine runs on any of them, with the same results.
+// kPacked: packed for the kernels and frozen; other copies are freed.
+// kMapped: mapped in the dtypes of the files. kTrained: f32 copies that this process trains.
+// An engine runs on any of them, with the same results.
 enum class WeightUse { kPacked, kMapped, kTrained };
 
 struct LanguageModelOptions {
