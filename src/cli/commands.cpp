@@ -19,11 +19,13 @@ int run_eval(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
+int run_grpo(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
 int run_metrics(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
+int run_ppo(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
@@ -52,6 +54,8 @@ constexpr Command kCommands[] = {
     {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
     {"reward", "train a model that scores answers, and score with it", run_reward, kTrain},
     {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
+    {"grpo", "train with rewards of sampled answers, relative to their group", run_grpo, kTrain},
+    {"ppo", "train with rewards of sampled answers and a value model", run_ppo, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
