@@ -20,6 +20,7 @@ int run_eval(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
+int run_grpo(const std::vector<std::string>&);
 int run_index(const std::vector<std::string>&);
 int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
@@ -27,6 +28,7 @@ int run_merge(const std::vector<std::string>&);
 int run_metrics(const std::vector<std::string>&);
 int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
+int run_ppo(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
@@ -57,6 +59,8 @@ constexpr Command kCommands[] = {
     {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
     {"reward", "train a model that scores answers, and score with it", run_reward, kTrain},
     {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
+    {"grpo", "train with rewards of sampled answers, relative to their group", run_grpo, kTrain},
+    {"ppo", "train with rewards of sampled answers and a value model", run_ppo, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
     {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"vectors", "train and query word vectors", run_vectors, kTrain},
@@ -76,8 +80,7 @@ constexpr Command kCommands[] = {
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},
     {"score", "log-probabilities of texts", run_score, kMeasure},
     {"perplexity", "perplexity of a text", run_perplexity, kMeasure},
-    {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, ...", run_metrics,
-     kMeasure},
+    {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, ...", run_metrics, kMeasure},
     {"eval", "evaluate a model on tasks: MMLU, PIQA, GSM8K, perplexity, ...", run_eval, kMeasure},
     {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},
     {"forward", "run a model on the tensors of a file", run_forward, kMeasure},

@@ -9,6 +9,7 @@
 #include "cli/fine_tuned.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "train/kto.h"
 
 namespace makar {
 namespace {
@@ -18,8 +19,16 @@ constexpr double kDpoRate = 1e-6, kDpoAdapterRate = 1e-5;
 
 struct Dpo : FineTuned {
   std::string ref_model, loss_type = "sigmoid";
-  double beta = 0.1, gamma = 0.5;
+  double beta = 0.1, gamma = 0.5, good_weight = 1, bad_weight = 1;
+  bool single() const { return loss_type == "kto"; }
+  bool uses_reference() const { return loss_type != "simpo" && loss_type != "orpo"; }
 };
+
+std::vector<std::string> loss_names() {
+  std::vector<std::string> out = preference_loss_names();
+  out.emplace_back("kto");
+  return out;
+}
 
 void declare(Options& o, Dpo& s) {
   declare_common(o, s.common);
@@ -27,21 +36,31 @@ void declare(Options& o, Dpo& s) {
   o.add("--ref-model", &s.ref_model, "the frozen reference; by default the model as it is before training",
         "DIR");
   o.group("Objective");
-  o.add("--loss-type --loss", &s.loss_type,
-        "sigmoid (DPO; --label-smoothing: the share of wrong labels), hinge, ipo or simpo (no reference)",
-        "NAME");
-  o.add("--beta", &s.beta,
-        "factor of the rewards: a larger one keeps the model closer to the reference (simpo: try 2)", "X");
+  o.add(
+      "--loss-type --loss", &s.loss_type,
+      "sigmoid (DPO; --label-smoothing: the share of wrong labels), hinge, ipo, kto_pair; simpo and orpo (no "
+      "reference); kto (single answers: prompt, completion, label)",
+      "NAME");
+  o.add(
+      "--beta", &s.beta,
+      "factor of the rewards: a larger one keeps the model closer to the reference (simpo: try 2; orpo: the "
+      "weight of the odds ratio)",
+      "X");
   o.add("--simpo-gamma", &s.gamma, "simpo: the margin that the rewards of a pair should have", "X");
+  o.add("--desirable-weight", &s.good_weight, "kto: weight of the good answers", "X");
+  o.add("--undesirable-weight", &s.bad_weight, "kto: weight of the bad answers", "X");
   o.add("--sequence-len", &s.sequence_len, "tokens of prompt and answer; longer ones are cut at their end",
         "N");
   declare_adapter(o, s);
 }
 
 Status check_options(const Dpo& s, const Options& options) {
-  if (!preference_loss_named(s.loss_type))
-    return error_at("loss_type", "expected {}, got '{}'{}", fmt::join(preference_loss_names(), ", "),
-                    s.loss_type, did_you_mean(s.loss_type, preference_loss_names()));
+  if (!preference_loss_named(s.loss_type) && !s.single())
+    return error_at("loss_type", "expected {}, got '{}'{}", fmt::join(loss_names(), ", "), s.loss_type,
+                    did_you_mean(s.loss_type, loss_names()));
+  for (const auto& [name, weight] :
+       {std::pair("desirable_weight", s.good_weight), {"undesirable_weight", s.bad_weight}})
+    if (!(weight >= 0 && weight <= 1000)) return error_at(name, "expected 0 to 1000, got {}", weight);
   if (!(s.beta > 0 && s.beta <= 1000)) return error_at("beta", "expected a number above 0, got {}", s.beta);
   if (!(s.gamma >= 0 && s.gamma <= 1000))
     return error_at("simpo_gamma", "expected 0 or more, got {}", s.gamma);
@@ -55,13 +74,19 @@ Status check_options(const Dpo& s, const Options& options) {
   };
   MAKAR_CHECK_OK(only("--label-smoothing", "label_smoothing", "sigmoid"));
   MAKAR_CHECK_OK(only("--simpo-gamma", "simpo_gamma", "simpo"));
-  if (!s.ref_model.empty() && s.loss_type == "simpo")
-    return error_at("ref_model", "has no effect with --loss-type simpo, which uses no reference; remove it");
+  MAKAR_CHECK_OK(only("--desirable-weight", "desirable_weight", "kto"));
+  MAKAR_CHECK_OK(only("--undesirable-weight", "undesirable_weight", "kto"));
+  if (!s.ref_model.empty() && !s.uses_reference())
+    return error_at("ref_model", "has no effect with --loss-type {}, which uses no reference; remove it",
+                    s.loss_type);
   return Done{};
 }
 
 // Scores all answers with the reference, and frees it.
-Status score_reference(const Dpo& s, LanguageModel& language, DpoTask& task, Device& device, Json& identity) {
+template <class T>
+Status score_reference(const Dpo& s, LanguageModel& language, T& task, Device& device, Json& identity) {
+  say(s.common, fmt::format("reference: scoring all answers with {}",
+                            s.ref_model.empty() ? "the model before training" : s.ref_model));
   Model& model = *language.loaded().model;
   if (s.ref_model.empty()) {
     model.parameters().to(device.memory());
@@ -82,10 +107,41 @@ Status score_reference(const Dpo& s, LanguageModel& language, DpoTask& task, Dev
   return task.score_reference(Reference(*other.loaded().model), device, identity);
 }
 
-Result<AnswerPairs> read_pairs(Dpo& s, const LanguageModel& language, Json& identity) {
+Result<ConversationEncoder> encoder_of(Dpo& s, const LanguageModel& language) {
+  if (!language.has_tokenizer())
+    return error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; training on text needs it");
   MAKAR_TRY(ChatTemplate chat, find_template(s, language));
-  const ConversationEncoder encoder(language.tokenizer(), std::move(chat), {s.sequence_len, false});
-  return open_answer_pairs(dataset_options(s.common), encoder, identity);
+  return ConversationEncoder(language.tokenizer(), std::move(chat), {s.sequence_len, false});
+}
+
+Result<std::unique_ptr<Task>> make_pair_task(Dpo& s, LanguageModel& language, Device& device,
+                                             Json& identity) {
+  const auto read = [&]() -> Result<AnswerPairs> {
+    if (s.common.datasets[0].ends_with(".safetensors"))
+      return read_given_pairs(s.common.datasets[0], s.common.loop.output_dir, language.spec().vocab);
+    MAKAR_TRY(const ConversationEncoder encoder, encoder_of(s, language));
+    return open_answer_pairs(dataset_options(s.common), encoder, identity);
+  };
+  MAKAR_TRY(AnswerPairs data, read());
+  const DpoOptions options{*preference_loss_named(s.loss_type), static_cast<float>(s.beta),
+                           static_cast<float>(s.common.loop.label_smoothing), static_cast<float>(s.gamma)};
+  auto task =
+      std::make_unique<DpoTask>(*language.loaded().model, std::move(data), options,
+                                s.common.loop.micro_batch_size, static_cast<uint64_t>(s.common.loop.seed));
+  if (options.uses_reference()) MAKAR_CHECK_OK(score_reference(s, language, *task, device, identity));
+  return std::unique_ptr<Task>(std::move(task));
+}
+
+Result<std::unique_ptr<Task>> make_kto_task(Dpo& s, LanguageModel& language, Device& device, Json& identity) {
+  MAKAR_TRY(const ConversationEncoder encoder, encoder_of(s, language));
+  MAKAR_TRY(Ratings data, open_ratings(dataset_options(s.common), encoder, identity));
+  const KtoOptions options{static_cast<float>(s.beta), static_cast<float>(s.good_weight),
+                           static_cast<float>(s.bad_weight)};
+  auto task =
+      std::make_unique<KtoTask>(*language.loaded().model, std::move(data), options,
+                                s.common.loop.micro_batch_size, static_cast<uint64_t>(s.common.loop.seed));
+  MAKAR_CHECK_OK(score_reference(s, language, *task, device, identity));
+  return std::unique_ptr<Task>(std::move(task));
 }
 
 int train(Dpo& s, const std::string& command) {
@@ -101,10 +157,6 @@ int train(Dpo& s, const std::string& command) {
     return report(error_of(Error::Kind::kUnsupported, s.base_model,
                            "a {} is no causal language model; makar dpo trains only those",
                            spec.architecture));
-  const bool given = s.common.datasets[0].ends_with(".safetensors");
-  if (!given && !language->has_tokenizer())
-    return report(
-        error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; training on text needs it"));
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
   const auto adapter = put_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
@@ -115,21 +167,12 @@ int train(Dpo& s, const std::string& command) {
                    {"beta", s.beta}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
   if (s.loss_type == "simpo") identity["simpo_gamma"] = s.gamma;
-  auto data = given ? read_given_pairs(s.common.datasets[0], s.common.loop.output_dir, spec.vocab)
-                    : read_pairs(s, *language, identity);
-  if (!data.ok()) return report(data.error());
-  const DpoOptions options{*preference_loss_named(s.loss_type), static_cast<float>(s.beta),
-                           static_cast<float>(s.common.loop.label_smoothing), static_cast<float>(s.gamma)};
-  DpoTask task(*loaded.model, std::move(*data), options, s.common.loop.micro_batch_size,
-               static_cast<uint64_t>(s.common.loop.seed));
-  if (options.uses_reference()) {
-    say(s.common, fmt::format("reference: scoring all answers with {}",
-                              s.ref_model.empty() ? "the model before training" : s.ref_model));
-    if (const Status scored = score_reference(s, *language, task, device, identity); !scored.ok())
-      return report(scored.error());
-  }
+  if (s.single()) identity["weights"] = {s.good_weight, s.bad_weight};
+  const auto task = s.single() ? make_kto_task(s, *language, device, identity)
+                               : make_pair_task(s, *language, device, identity);
+  if (!task.ok()) return report(task.error());
   const Tokenizer* tokenizer = language->has_tokenizer() ? &language->tokenizer() : nullptr;
-  return run_job({s.common, loaded, task, device, adapter->has_value() ? &**adapter : nullptr, tokenizer,
+  return run_job({s.common, loaded, **task, device, adapter->has_value() ? &**adapter : nullptr, tokenizer,
                   s.base_model, "preference-tuned", command, identity, s.base_model,
                   tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(), s.used_template});
 }

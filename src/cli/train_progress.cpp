@@ -26,7 +26,8 @@ std::string rate_text(double rate) {
 std::string step_line(const StepInfo& i, double peak) {
   std::string out = fmt::format("step {}/{} | loss {:.3f}", i.step, i.total, i.loss);
   if (i.tokens_are_targets) out += fmt::format(" | ppl {:.1f}", std::exp(std::min(i.loss, 50.0)));
-  for (const auto& [name, value] : i.metrics) out += fmt::format(" | {} {:.4g}", name, value);
+  for (const auto& [name, value] : i.metrics)
+    out += value == 0 ? fmt::format(" | {} 0.0", name) : fmt::format(" | {} {:.4g}", name, value);
   out += fmt::format(" | norm {:.2f} | lr {:.1e} | {:.1f} ms | {} tok/s", i.norm, i.lr, i.seconds * 1e3,
                      rate_text(static_cast<double>(i.tokens) / i.seconds));
   if (peak > 0) out += fmt::format(" | {:.0f}% peak", 100 * i.flops / i.seconds / peak);

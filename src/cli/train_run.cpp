@@ -157,8 +157,15 @@ int run_job(const TrainJob& job) {
     sample = text;
     show(step, text);
   };
-  const Loop loop{*job.loaded.model, job.task,    common.loop, job.device, events,
-                  &stop_on_signal(), job.identity};
+  std::vector<TrainedModel> models = {{job.loaded.model.get()}};
+  models.insert(models.end(), job.others.begin(), job.others.end());
+  const Loop loop{TrainedModels(std::move(models)),
+                  job.task,
+                  common.loop,
+                  job.device,
+                  events,
+                  &stop_on_signal(),
+                  job.identity};
   if (common.lr_find) return run_search(loop, common);
   const auto result = run_loop(loop);
   end_line();

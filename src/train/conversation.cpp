@@ -89,6 +89,11 @@ Result<LearntTokens> ConversationEncoder::encode(const Json& messages, size_t pr
         if (encoded.offsets[i].end > s.begin && encoded.offsets[i].begin < s.end) out.learnt[i] = 1;
   }
   const auto most = static_cast<size_t>(o_.sequence_len);
+  if (o_.keep_end) {
+    size_t end = out.ids.size();
+    while (end > 0 && !out.learnt[end - 1]) --end;
+    out.ids.resize(end), out.learnt.resize(end);
+  }
   if (out.ids.size() > most) {
     const auto extra = static_cast<std::ptrdiff_t>(o_.keep_end ? out.ids.size() - most : 0);
     out.ids.erase(out.ids.begin(), out.ids.begin() + extra);
@@ -101,6 +106,14 @@ Result<LearntTokens> ConversationEncoder::encode(const Json& messages, size_t pr
     return error_at("", "the {} {} tokens have no assistant turn to train on", o_.keep_end ? "last" : "first",
                     most);
   return out;
+}
+
+Result<std::vector<int64_t>> ConversationEncoder::encode_prompt(const Json& messages) const {
+  ChatInput input;
+  input.messages = messages, input.add_generation_prompt = true;
+  MAKAR_TRY(const ChatRendering rendering, chat_.render(input));
+  MAKAR_TRY(const ChatEncoding encoded, encoder_.encode(rendering));
+  return std::vector<int64_t>(encoded.ids.begin(), encoded.ids.end());
 }
 
 ConversationWriter::ConversationWriter(const std::string& folder, int64_t vocab)

@@ -18,7 +18,9 @@ struct LearntTokens {
 struct ConversationOptions {
   int64_t sequence_len = 1024;   // longer conversations are truncated at the end
   bool train_on_inputs = false;  // compute the loss on all tokens
-  bool keep_end = false;         // longer conversations are truncated at the beginning instead
+  // For scoring the last answer: the tokens after it are dropped, and longer conversations are truncated at
+  // the beginning.
+  bool keep_end = false;
 };
 
 // Encodes messages with the model's chat template. If the template has no {% generation %} block, the
@@ -28,6 +30,8 @@ class ConversationEncoder {
   ConversationEncoder(Tokenizer tokenizer, ChatTemplate chat, ConversationOptions options);
   // The loss counts the assistant's turns after the first `prompt_turns` messages.
   Result<LearntTokens> encode(const Json& messages, size_t prompt_turns = 0) const;
+  // The conversation so far, ready for the assistant to answer.
+  Result<std::vector<int64_t>> encode_prompt(const Json& messages) const;
   // A template for models without one: "### Instruction", "### Response", and the end token after each
   // answer.
   static std::string plain_template(const std::string& end_token);

@@ -9,10 +9,10 @@
 namespace makar {
 namespace {
 
-constexpr std::pair<const char*, PreferenceLoss> kLosses[] = {{"sigmoid", PreferenceLoss::kSigmoid},
-                                                              {"hinge", PreferenceLoss::kHinge},
-                                                              {"ipo", PreferenceLoss::kIpo},
-                                                              {"simpo", PreferenceLoss::kSimPo}};
+constexpr std::pair<const char*, PreferenceLoss> kLosses[] = {
+    {"sigmoid", PreferenceLoss::kSigmoid}, {"hinge", PreferenceLoss::kHinge},
+    {"ipo", PreferenceLoss::kIpo},         {"kto_pair", PreferenceLoss::kKtoPair},
+    {"simpo", PreferenceLoss::kSimPo},     {"orpo", PreferenceLoss::kOrpo}};
 
 Tensor on_device(Context& ctx, const std::vector<float>& values) {
   return Tensor::from({static_cast<int64_t>(values.size())}, std::span<const float>(values))
@@ -119,6 +119,10 @@ Tensor DpoTask::loss(Context& ctx, const PreferencePairs& scored) const {
       return hinge_loss(ctx, scored, o_.beta);
     case PreferenceLoss::kIpo:
       return ipo_loss(ctx, scored, o_.beta);
+    case PreferenceLoss::kKtoPair:
+      return kto_pair_loss(ctx, scored, o_.beta);
+    case PreferenceLoss::kOrpo:
+      return orpo_loss(ctx, scored.policy_chosen, scored.policy_rejected, o_.beta);
     case PreferenceLoss::kSimPo:
       break;
   }

@@ -11,7 +11,7 @@
 
 namespace makar {
 
-enum class PreferenceLoss { kSigmoid, kHinge, kIpo, kSimPo };
+enum class PreferenceLoss { kSigmoid, kHinge, kIpo, kKtoPair, kSimPo, kOrpo };
 std::optional<PreferenceLoss> preference_loss_named(const std::string& name);
 std::vector<std::string> preference_loss_names();
 
@@ -20,11 +20,11 @@ struct DpoOptions {
   float beta = 0.1f;
   float smoothing = 0.0f;  // kSigmoid
   float gamma = 0.5f;      // kSimPo
-  bool uses_reference() const { return loss != PreferenceLoss::kSimPo; }
+  bool uses_reference() const { return loss != PreferenceLoss::kSimPo && loss != PreferenceLoss::kOrpo; }
 };
 
 // Sums over pairs; a reward is beta times the difference of the log-probabilities of policy and reference
-// (SimPO: beta times the mean log-probability per token).
+// (SimPO and ORPO: beta times the mean log-probability per token).
 struct PairRewards {
   double pairs = 0, chosen = 0, rejected = 0, right = 0;
   void add(double reward_chosen, double reward_rejected);

@@ -1,5 +1,6 @@
 #include "train/preference.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/elementwise.h"
@@ -15,13 +16,23 @@ Tensor margin(Context& ctx, const PreferencePairs& p) {
                        ops::subtract(ctx, p.reference_chosen, p.reference_rejected));
 }
 
-// (x - mean) / (deviation + eps) of n values; the variance is divided by n - `less`.
+double mean(const float* x, int64_t n) {
+  double out = 0;
+  for (int64_t i = 0; i < n; ++i) out += x[i] / static_cast<double>(n);
+  return out;
+}
+
+// The variance is divided by n - `less`.
+double deviation(const float* x, int64_t n, double middle, int64_t less) {
+  double var = 0;
+  for (int64_t i = 0; i < n; ++i) var += (x[i] - middle) * (x[i] - middle);
+  return n > less ? std::sqrt(var / static_cast<double>(n - less)) : 0.0;
+}
+
+// (x - mean) / (deviation + eps) of n values.
 void standardise(const float* x, float* y, int64_t n, int64_t less, double eps) {
-  double mean = 0, var = 0;
-  for (int64_t i = 0; i < n; ++i) mean += x[i] / static_cast<double>(n);
-  for (int64_t i = 0; i < n; ++i) var += (x[i] - mean) * (x[i] - mean);
-  const double deviation = n > less ? std::sqrt(var / static_cast<double>(n - less)) : 0.0;
-  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] - mean) / (deviation + eps));
+  const double middle = mean(x, n), by = deviation(x, n, middle, less) + eps;
+  for (int64_t i = 0; i < n; ++i) y[i] = static_cast<float>((x[i] - middle) / by);
 }
 
 }  // namespace
@@ -52,6 +63,66 @@ Tensor simpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, fl
   return ops::scale(ctx, ops::mean(ctx, log_sigmoid), -1.0f);
 }
 
+Tensor kto_loss(Context& ctx, const RatedAnswers& a, float beta, float kl) {
+  const auto n = static_cast<int64_t>(a.good.size());
+  std::vector<float> signs, weights;
+  for (const bool good : a.good) {
+    signs.push_back(good ? beta : -beta);
+    weights.push_back((good ? a.good_weight : a.bad_weight) / static_cast<float>(n));
+  }
+  const auto constant = [&](const std::vector<float>& v) {
+    return Tensor::from({n}, std::span<const float>(v)).to(ctx.device.memory());
+  };
+  const Tensor margin = ops::shift(ctx, ops::subtract(ctx, a.policy, a.reference), -kl);
+  const Tensor value = ops::activate(ctx, ops::multiply(ctx, margin, constant(signs)), Activation::kSigmoid);
+  return ops::sum(
+      ctx, ops::multiply(ctx, ops::shift(ctx, ops::scale(ctx, value, -1.0f), 1.0f), constant(weights)));
+}
+
+Tensor kto_pair_loss(Context& ctx, const PreferencePairs& p, float beta) {
+  const auto divergence = [](const Tensor& policy, const Tensor& reference) {
+    const Tensor a = policy.host(), b = reference.host();
+    double sum = 0;
+    for (int64_t i = 0; i < a.count(); ++i) sum += static_cast<double>(a.f32()[i]) - b.f32()[i];
+    return static_cast<float>(std::max(0.0, sum / static_cast<double>(a.count())));
+  };
+  const auto n = static_cast<size_t>(p.policy_chosen.count());
+  const Tensor chosen = kto_loss(ctx, {p.policy_chosen, p.reference_chosen, std::vector<bool>(n, true)}, beta,
+                                 divergence(p.policy_rejected, p.reference_rejected));
+  const Tensor rejected =
+      kto_loss(ctx, {p.policy_rejected, p.reference_rejected, std::vector<bool>(n, false)}, beta,
+               divergence(p.policy_chosen, p.reference_chosen));
+  return ops::scale(ctx, ops::add(ctx, chosen, rejected), 0.5f);
+}
+
+// There is no op for log(1 - e^x). The loss is evaluated on the host, and what the tape sees is its linear
+// part at these values: the same value and the same gradient.
+Tensor orpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta) {
+  const Tensor a = chosen.host(), b = rejected.host();
+  const int64_t n = a.count();
+  std::vector<float> slopes_a, slopes_b;
+  double constant = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const double x = std::min(-1e-6, static_cast<double>(a.f32()[i])),
+                 y = std::min(-1e-6, static_cast<double>(b.f32()[i]));
+    const double odds = x - y - (std::log(-std::expm1(x)) - std::log(-std::expm1(y)));
+    const double loss =
+        -x + beta * (odds > 0 ? std::log1p(std::exp(-odds)) : std::log1p(std::exp(odds)) - odds);
+    const double pull = beta / (1 + std::exp(odds)), share = 1 / static_cast<double>(n);
+    slopes_a.push_back(static_cast<float>(share * (-1 + pull / std::expm1(x))));
+    slopes_b.push_back(static_cast<float>(-share * pull / std::expm1(y)));
+    constant += share * loss - slopes_a.back() * static_cast<double>(a.f32()[i]) -
+                slopes_b.back() * static_cast<double>(b.f32()[i]);
+  }
+  const auto weighted = [&](const Tensor& x, const std::vector<float>& slopes) {
+    return ops::sum(
+        ctx,
+        ops::multiply(ctx, x, Tensor::from({n}, std::span<const float>(slopes)).to(ctx.device.memory())));
+  };
+  return ops::shift(ctx, ops::add(ctx, weighted(chosen, slopes_a), weighted(rejected, slopes_b)),
+                    static_cast<float>(constant));
+}
+
 Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
                                   const std::vector<int64_t>& starts, double gamma, double lambda) {
   check(rewards.shape() == values.shape() && !starts.empty() && starts.back() == rewards.count(),
@@ -70,36 +141,62 @@ Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
   return out;
 }
 
-Tensor whiten(const Tensor& x) {
+Tensor whiten(const Tensor& x, bool keep_mean) {
   Tensor y = Tensor::empty(x.shape());
   standardise(x.f32(), y.f32(), x.count(), 0, 1e-8);
+  if (!keep_mean) return y;
+  double mean = 0;
+  for (const float v : x.span()) mean += v / static_cast<double>(x.count());
+  for (int64_t i = 0; i < y.count(); ++i) y.f32()[i] = static_cast<float>(y.f32()[i] + mean);
   return y;
 }
 
-Tensor group_advantages(const Tensor& rewards, int64_t group) {
+Tensor group_advantages(const Tensor& rewards, int64_t group, AdvantageScale scale) {
   check(group > 0 && rewards.count() % group == 0, "group_advantages: whole groups are expected");
   Tensor y = Tensor::empty(rewards.shape());
-  for (int64_t i = 0; i < rewards.count(); i += group)
-    standardise(rewards.f32() + i, y.f32() + i, group, 1, 1e-4);
+  const int64_t n = rewards.count();
+  const double all = deviation(rewards.f32(), n, mean(rewards.f32(), n), 1);
+  for (int64_t i = 0; i < n; i += group) {
+    const float* x = rewards.f32() + i;
+    const double middle = mean(x, group);
+    const double by = scale == AdvantageScale::kNone    ? 1
+                      : scale == AdvantageScale::kBatch ? all + 1e-4
+                                                        : deviation(x, group, middle, 1) + 1e-4;
+    for (int64_t k = 0; k < group; ++k) y.f32()[i + k] = static_cast<float>((x[k] - middle) / by);
+  }
   return y;
+}
+
+Tensor clipped_policy_terms(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
+                            const Tensor& advantages, float low, float high) {
+  const Tensor ratio = ops::activate(ctx, ops::subtract(ctx, log_probs, old_log_probs), Activation::kExp);
+  const Tensor plain = ops::multiply(ctx, ratio, advantages);
+  const Tensor held = ops::multiply(ctx, ops::clamp(ctx, ratio, 1.0f - low, 1.0f + high), advantages);
+  return ops::scale(ctx, ops::minimum(ctx, plain, held), -1.0f);
 }
 
 Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
                            const Tensor& advantages, float clip) {
-  const Tensor ratio = ops::activate(ctx, ops::subtract(ctx, log_probs, old_log_probs), Activation::kExp);
-  const Tensor plain = ops::multiply(ctx, ratio, advantages);
-  const Tensor held = ops::multiply(ctx, ops::clamp(ctx, ratio, 1.0f - clip, 1.0f + clip), advantages);
-  return ops::scale(ctx, ops::mean(ctx, ops::minimum(ctx, plain, held)), -1.0f);
+  return ops::mean(ctx, clipped_policy_terms(ctx, log_probs, old_log_probs, advantages, clip, clip));
 }
 
-Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,
-                          float clip) {
+Tensor kl_terms(Context& ctx, const Tensor& log_probs, const Tensor& reference_log_probs) {
+  const Tensor d = ops::subtract(ctx, reference_log_probs, log_probs);
+  return ops::shift(ctx, ops::subtract(ctx, ops::activate(ctx, d, Activation::kExp), d), -1.0f);
+}
+
+Tensor clipped_value_terms(Context& ctx, const Tensor& values, const Tensor& old_values,
+                           const Tensor& returns, float clip) {
   const Tensor moved = ops::clamp(ctx, ops::subtract(ctx, values, old_values), -clip, clip);
   const auto squared = [&](const Tensor& v) {
     return ops::activate(ctx, ops::subtract(ctx, v, returns), Activation::kSquare);
   };
-  const Tensor worse = ops::maximum(ctx, squared(values), squared(ops::add(ctx, moved, old_values)));
-  return ops::scale(ctx, ops::mean(ctx, worse), 0.5f);
+  return ops::maximum(ctx, squared(values), squared(ops::add(ctx, moved, old_values)));
+}
+
+Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,
+                          float clip) {
+  return ops::scale(ctx, ops::mean(ctx, clipped_value_terms(ctx, values, old_values, returns, clip)), 0.5f);
 }
 
 }  // namespace makar

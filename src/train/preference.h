@@ -25,6 +25,24 @@ Tensor hinge_loss(Context& ctx, const PreferencePairs& pairs, float beta);
 // token: mean of -log s(beta * (chosen - rejected) - gamma).
 Tensor simpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta, float gamma);
 
+// Kahneman-Tversky optimisation (Ethayarajh et al., 2024) of single answers: mean of
+// weight * (1 - s(beta * (margin - kl))) for good answers and weight * (1 - s(beta * (kl - margin))) for bad
+// ones, where margin is the log-probability under the policy minus that under the reference. kl is a
+// constant.
+struct RatedAnswers {
+  Tensor policy, reference;  // [answers]
+  std::vector<bool> good;
+  float good_weight = 1.0f, bad_weight = 1.0f;
+};
+Tensor kto_loss(Context& ctx, const RatedAnswers& answers, float beta, float kl);
+// The same on pairs, without other answers to estimate kl from: it is the mean margin of the other half of
+// the batch, at least 0.
+Tensor kto_pair_loss(Context& ctx, const PreferencePairs& pairs, float beta);
+// Odds ratio preference optimisation (Hong et al., 2024), without a reference, on mean log-probabilities per
+// token [pairs]: mean of -chosen - beta * log s(log odds(chosen) - log odds(rejected)), odds(x) = e^x / (1 -
+// e^x).
+Tensor orpo_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected, float beta);
+
 // Generalised advantage estimation (Schulman et al., 2016). Sequence s has tokens [starts[s], starts[s + 1]);
 // the value after a sequence's last token is 0.
 struct Advantages {
@@ -32,17 +50,30 @@ struct Advantages {
 };
 Advantages generalised_advantages(const Tensor& rewards, const Tensor& values,
                                   const std::vector<int64_t>& starts, double gamma, double lambda);
-// (x - mean) / deviation over all tokens, with the population standard deviation.
-Tensor whiten(const Tensor& x);
+// (x - mean) / deviation over all tokens, with the population standard deviation. With `keep_mean`, the mean
+// is added again.
+Tensor whiten(const Tensor& x, bool keep_mean = false);
+// By what a group-relative advantage is divided: the deviation of its group (GRPO; Shao et al., 2024), that
+// of all rewards, or nothing (Dr. GRPO; Liu et al., 2025).
+enum class AdvantageScale { kGroup, kBatch, kNone };
 // (reward - mean) / (deviation + 1e-4) within each group of consecutive rewards, with the sample standard
-// deviation (GRPO; Shao et al., 2024).
-Tensor group_advantages(const Tensor& rewards, int64_t group);
+// deviation.
+Tensor group_advantages(const Tensor& rewards, int64_t group, AdvantageScale scale = AdvantageScale::kGroup);
 
 // PPO (Schulman et al., 2017): mean of max(-A r, -A clamp(r, 1 - clip, 1 + clip)), r = exp(new - old).
 Tensor clipped_policy_loss(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
                            const Tensor& advantages, float clip);
+// The same per token, with different bounds: 1 - low and 1 + high (DAPO's clip-higher; Yu et al., 2025).
+Tensor clipped_policy_terms(Context& ctx, const Tensor& log_probs, const Tensor& old_log_probs,
+                            const Tensor& advantages, float low, float high);
+// Per token, the estimate e^d - d - 1 of the KL divergence from the reference, d = reference - policy
+// (Schulman, 2020): never negative, and its mean over samples of the policy is the divergence.
+Tensor kl_terms(Context& ctx, const Tensor& log_probs, const Tensor& reference_log_probs);
 // Half the mean of max((v - R)^2, (v' - R)^2), where v' is v clamped to within `clip` of its old value.
 Tensor clipped_value_loss(Context& ctx, const Tensor& values, const Tensor& old_values, const Tensor& returns,
                           float clip);
+// The same per token, without the factor of a half.
+Tensor clipped_value_terms(Context& ctx, const Tensor& values, const Tensor& old_values,
+                           const Tensor& returns, float clip);
 
 }  // namespace makar

@@ -65,12 +65,34 @@ def learns(folder, base, pairs, held_out, common):
     check(all(first["metrics"][name] == 0 for name in REWARDS), f"the model is its own reference at the start: {first}")
     contrary = result(good("dpo", "-m", base, "-d", swapped, *common, *words, "-o", folder / "contrary"))
     check(contrary.get("rewards/accuracies", 1) < 0.15, f"swapped answers are learnt the other way: {contrary}")
-    for loss, extra in (("ipo", []), ("hinge", []), ("simpo", ["--beta", 2]), ("sigmoid", ["--label-smoothing", 0.1])):
+    for loss, extra in (("ipo", []), ("hinge", []), ("simpo", ["--beta", 2]), ("sigmoid", ["--label-smoothing", 0.1]), ("kto_pair", []), ("orpo", ["--beta", 1])):
         out = folder / f"loss-{loss}"
         got = result(good("dpo", "-m", base, "-d", pairs, *common, *words, "--loss-type", loss, *extra, "-o", out))
         check(got.get("rewards/accuracies", 0) > 0.8, f"{loss}: {got}")
         losses = [s["loss"] for s in steps(out)] if out.is_dir() else [0, 1]
         check(losses[-1] < losses[0], f"{loss}: the loss falls: {losses[0]} {losses[-1]}")
+
+
+def single_answers(folder, base, pairs, held_out, common):
+    """KTO on single answers with a label, in two forms; also on pairs."""
+    for path in (pairs, held_out):
+        with open(folder / f"single-{path.name}", "w") as f:
+            for line in path.read_text().splitlines():
+                r = json.loads(line)
+                f.write(json.dumps({"prompt": r["prompt"], "completion": r["chosen"], "label": True}) + "\n")
+                turns = [{"role": "user", "content": r["prompt"]}, {"role": "assistant", "content": r["rejected"]}]
+                f.write(json.dumps({"messages": turns, "label": False}) + "\n")
+    words = ["--loss-type", "kto", "--max-steps", 40, "--json"]
+    single = result(good("dpo", "-m", base, "-d", folder / "single-pairs.jsonl", "--val-datasets", folder / "single-held-out.jsonl", *common, *words,
+                         "--undesirable-weight", 1.2, "-o", folder / "kto"))
+    check(single.get("rewards/margins", 0) > 0.1 and single.get("kl", -1) >= 0, f"KTO on single answers: {single}")
+    first = steps(folder / "kto")[0]
+    check(abs(first["loss"] - 0.5 * (1 + 1.2) / 2) < 0.06 and first["metrics"]["kl"] == 0, f"KTO starts at half the mean weight: {first}")
+    two = folder / "two.jsonl"
+    two.write_text("".join(json.dumps({"prompt": f"Who is {n}?", "chosen": "A friend.", "rejected": "Go."}) + "\n" for n in ("Anna", "Ben")))
+    done = good("dpo", "-m", base, "-d", two, *common, *words[:2], "--max-steps", 1, "--val-set-size", 0, "-o", folder / "kto-pairs")
+    check("4 rated answers for training" in done.stderr, f"a pair is two answers: {done.stderr[:300]}")
+    refused("fit no known schema", "dpo", "-m", base, "-d", folder / "text.jsonl", *common, *words[:2], "--max-steps", 1, "-o", folder / "no")
 
 
 def references(folder, base, pairs, common):
@@ -140,6 +162,7 @@ with tempfile.TemporaryDirectory() as scratch:
     good("pretrain", "-d", text, "layers=1", "width=32", "heads=2", "vocab_size=600", "sequence_len=128", "max_steps=40", "micro_batch_size=8", "lr=3e-3", "-t", 2, "-o", base)
     common = ["--sequence-len", 128, "--micro-batch-size", 8, "--lr", 3e-3, "-t", 2]
     learns(folder, base, pairs, held_out, common)
+    single_answers(folder, base, pairs, held_out, common)
     references(folder, base, pairs, common)
     resumes(folder, base, pairs, common)
     data(folder, base, common)

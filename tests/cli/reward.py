@@ -65,7 +65,7 @@ def golden(folder):
 
 def learns(folder, base, pairs, held_out, common):
     out = folder / "learnt"
-    done = good("reward", "-m", base, "-d", pairs, "--val-datasets", held_out, *common, "--max-steps", 60, "--json", "-o", out)
+    done = good("reward", "-m", base, "-d", pairs, "--val-datasets", held_out, *common, "--max-steps", 160, "--json", "-o", out)
     found = json.loads(done.stdout)["validation"] if done.returncode == 0 else {}
     check(found.get("accuracy", 0) > 0.9 and found.get("margin", 0) > 1 and found.get("loss", 1) < 0.4, f"held-out pairs: {found}")
     check(set(steps(out)[0]["metrics"]) == {"accuracy", "margin", "score"}, f"the step line: {steps(out)[0]}")
@@ -76,7 +76,7 @@ def learns(folder, base, pairs, held_out, common):
     swapped = folder / "swapped.jsonl"
     swapped.write_text("".join(json.dumps({**r, "chosen": r["rejected"], "rejected": r["chosen"]}) + "\n"
                                for r in map(json.loads, pairs.read_text().splitlines())))
-    good("reward", "-m", base, "-d", swapped, "--val-set-size", 0, *common, "--max-steps", 60, "-o", folder / "contrary")
+    good("reward", "-m", base, "-d", swapped, "--val-set-size", 0, *common, "--max-steps", 160, "-o", folder / "contrary")
     other = json.loads(good("reward", "score", "-m", folder / "contrary", held_out, "--json").stdout)
     check(other["accuracy"] < 0.1, f"swapped answers are learnt the other way: {other}")
     return found
@@ -110,7 +110,7 @@ def ranked(folder, base, common):
     for split, count in (("train", 400), ("test", 100)):
         good("data", "world", "--form", "ranked", "-n", count, "--events", 3, "--split", split, "-o", folder / f"ranked-{split}.jsonl")
     done = good("reward", "-m", base, "-d", folder / "ranked-train.jsonl", "--val-datasets", folder / "ranked-test.jsonl", *common,
-                "--margin", 0.1, "--center-rewards-coefficient", 0.01, "--max-steps", 60, "--json", "-o", folder / "ranked")
+                "--margin", 0.1, "--center-rewards-coefficient", 0.01, "--max-steps", 120, "--json", "-o", folder / "ranked")
     found = json.loads(done.stdout)["validation"] if done.returncode == 0 else {}
     check(found.get("accuracy", 0) > 0.68 and abs(found.get("score", 9)) < 1, f"rankings: {found}")
     check("100 for validation" in done.stderr, f"all rankings are read: {done.stderr[:500]}")

@@ -1,0 +1,106 @@
+// makar grpo: trains a language model with rewards of its own answers, relative to the other answers to a
+// prompt.
+#include "train/grpo.h"
+
+#include <fmt/format.h>
+
+#include "base/nearest.h"
+#include "cli/model_options.h"
+#include "cli/policy_run.h"
+#include "cli/run.h"
+
+namespace makar {
+namespace {
+
+constexpr double kGrpoRate = 1e-6, kGrpoAdapterRate = 1e-5;
+
+struct Grpo : PolicyRun {
+  std::string loss_type = "dapo", scale;
+  double beta = 0, low = 0.2, high = -1;
+};
+
+void declare(Options& o, Grpo& s) {
+  declare_common(o, s.common);
+  declare_base(o, s);
+  declare_policy(o, s);
+  o.group("Objective");
+  o.add("--loss-type --loss", &s.loss_type,
+        "mean over tokens: grpo (per answer, then over answers), dapo (over all tokens of a step), dr_grpo "
+        "(divided by the "
+        "longest length)",
+        "NAME");
+  o.add("--scale-rewards", &s.scale,
+        "divide advantages by the deviation of the group, of the batch, or none (the default of dr_grpo)",
+        "NAME");
+  o.add("--epsilon", &s.low, "how far a step may lower the ratio of a token's probabilities", "X");
+  o.add("--epsilon-high", &s.high, "how far it may raise it (DAPO: 0.28); epsilon if not set", "X");
+  o.add("--beta", &s.beta, "weight of the divergence from the reference", "X");
+  declare_adapter(o, s);
+}
+
+const std::vector<std::string> kScales = {"group", "batch", "none"};
+
+Status check_options(Grpo& s) {
+  if (!token_mean_named(s.loss_type))
+    return error_at("loss_type", "expected {}, got '{}'{}", fmt::join(token_mean_names(), ", "), s.loss_type,
+                    did_you_mean(s.loss_type, token_mean_names()));
+  if (s.scale.empty()) s.scale = s.loss_type == "dr_grpo" ? "none" : "group";
+  if (std::find(kScales.begin(), kScales.end(), s.scale) == kScales.end())
+    return error_at("scale_rewards", "expected {}, got '{}'{}", fmt::join(kScales, ", "), s.scale,
+                    did_you_mean(s.scale, kScales));
+  if (s.high < 0) s.high = s.low;
+  if (!(s.low > 0 && s.low <= 1)) return error_at("epsilon", "expected above 0 to 1, got {}", s.low);
+  if (!(s.high > 0 && s.high <= 100))
+    return error_at("epsilon_high", "expected above 0 to 100, got {}", s.high);
+  if (!(s.beta >= 0 && s.beta <= 1000)) return error_at("beta", "expected 0 or more, got {}", s.beta);
+  if (s.beta > 0 && s.no_reference) return error_at("beta", "needs the reference; remove no_reference");
+  if (s.policy.group < 2)
+    return error_at("num_generations", "expected 2 or more, got {}: an answer is compared with others",
+                    s.policy.group);
+  return Done{};
+}
+
+int train(Grpo& s, const std::string& command) {
+  ThreadPool pool(static_cast<int>(s.common.threads));
+  const auto compute = open_compute(s.common.device, pool);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto parts = open_policy(s, device, pool);
+  if (!parts.ok()) return report(parts.error());
+  PolicyParts& p = **parts;
+  for (const auto& [key, value] : {std::pair("epsilon", s.low), {"epsilon_high", s.high}, {"beta", s.beta}})
+    p.identity[key] = value;
+  p.identity["loss_type"] = s.loss_type, p.identity["scale_rewards"] = s.scale;
+  const GrpoOptions options{*token_mean_named(s.loss_type),
+                            s.scale == "none"    ? AdvantageScale::kNone
+                            : s.scale == "batch" ? AdvantageScale::kBatch
+                                                 : AdvantageScale::kGroup,
+                            static_cast<float>(s.low), static_cast<float>(s.high),
+                            static_cast<float>(s.beta)};
+  GrpoTask task(*p.language->loaded().model, p.language->tokenizer(), std::move(*p.prompts),
+                std::move(p.rewards), p.reference, s.policy, options);
+  return run_policy(s, p, task, device, "trained with rewards", command);
+}
+
+}  // namespace
+
+int run_grpo(const std::vector<std::string>& arguments) {
+  Grpo s;
+  s.common.loop.output_dir = "runs/grpo", s.common.loop.learning_rate = kGrpoRate;
+  s.common.loop.gradient_accumulation_steps = 4, s.common.loop.lr_scheduler = "constant";
+  s.common.loop.logging_steps = 1;
+  Options options(
+      "grpo",
+      "Train a model with rewards of its own answers: it samples a group of answers to each prompt, and "
+      "learns from "
+      "how their rewards differ (GRPO, Dr. GRPO, DAPO). A RECIPE.yaml and key=value words set options too.",
+      "makar grpo -m DIR -d prompts.jsonl --reward exact -o runs/mine");
+  declare(options, s);
+  if (const auto code = parse_training(options, arguments, s.common)) return *code;
+  Status checked = check_options(s);
+  if (checked.ok()) checked = check_policy(s, options, kGrpoAdapterRate);
+  if (!checked.ok()) return report(checked.error()), 2;
+  return train(s, command_line("grpo", arguments));
+}
+
+}  // namespace makar

@@ -1,0 +1,179 @@
+#include "cli/policy_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/model_options.h"
+
+namespace makar {
+namespace {
+
+Status check_causal(const ModelSpec& spec, const std::string& place, const char* use) {
+  if (spec.head.kind == HeadKind::kCausalLm && !spec.encoder) return Done{};
+  return error_of(Error::Kind::kUnsupported, place, "a {} cannot be {}; use a causal language model",
+                  spec.architecture, use);
+}
+
+Result<LanguageModel> open_mapped(const std::string& path, Device& device) {
+  LanguageModelOptions options;
+  options.weights = WeightUse::kMapped;
+  MAKAR_TRY(LanguageModel out, LanguageModel::open(path, device, options));
+  out.loaded().model->parameters().to(device.memory());
+  return out;
+}
+
+// The trained model without its adapter, or another copy of the base.
+Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
+  if (s.no_reference) return Done{};
+  if (s.ref_model.empty() && parts.adapter) {
+    MAKAR_TRY(const Reference base, Reference::without_adapter(*parts.language->loaded().model));
+    parts.reference.emplace(base);
+    return Done{};
+  }
+  const std::string path = s.ref_model.empty() ? s.base_model : s.ref_model;
+  MAKAR_TRY(parts.reference_model, open_mapped(path, device));
+  MAKAR_CHECK_OK(check_causal(parts.reference_model->spec(), path, "the reference"));
+  if (parts.reference_model->spec().vocab != parts.language->spec().vocab)
+    return error_at(path, "has another vocabulary than {}; the reference must read the same tokens",
+                    s.base_model);
+  parts.reference.emplace(parts.reference_model->model());
+  return Done{};
+}
+
+Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, PolicyParts& parts,
+                              Device& device) {
+  if (spec.argument.empty()) return error_at("reward", "model needs a folder: model=DIR");
+  MAKAR_TRY(LanguageModel opened, open_mapped(spec.argument, device));
+  MAKAR_CHECK_OK(check_reward_model(opened.spec(), spec.argument));
+  if (!opened.has_tokenizer()) return error_of(Error::Kind::kNotFound, spec.argument, "has no tokenizer");
+  parts.judges.push_back(std::make_unique<LanguageModel>(std::move(opened)));
+  const LanguageModel& judge = *parts.judges.back();
+  FineTuned options;
+  options.common.quiet = s.common.quiet;
+  MAKAR_TRY(ChatTemplate chat, find_template(options, judge));
+  const int64_t context = judge.spec().max_positions > 0 ? judge.spec().max_positions : 4096;
+  // The model belongs to `parts`, which outlives the task.
+  return model_reward("model", spec.weight, {std::shared_ptr<void>(), &judge.model()},
+                      std::make_shared<ConversationEncoder>(judge.tokenizer(), std::move(chat),
+                                                            ConversationOptions{context, false, true}));
+}
+
+Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
+  for (const std::string& text : s.rewards) {
+    MAKAR_TRY(const RewardTermSpec spec, parse_reward_term(text));
+    if (spec.name == "program" && !s.allow_programs)
+      return error_at("reward",
+                      "program runs a command for every answer; add --allow-programs if you trust it");
+    if (spec.name == "model") {
+      MAKAR_TRY(RewardTerm term, open_judge(s, spec, parts, device));
+      parts.rewards.push_back(std::move(term));
+    } else {
+      MAKAR_TRY(RewardTerm term, make_reward_term(spec));
+      parts.rewards.push_back(std::move(term));
+    }
+  }
+  return Done{};
+}
+
+}  // namespace
+
+void declare_policy(Options& o, PolicyRun& s) {
+  o.add("--ref-model", &s.ref_model, "the frozen reference; by default the model as it is before training",
+        "DIR");
+  o.add("--no-reference", &s.no_reference,
+        "keep no reference in memory; the divergence from it is not measured");
+  o.group("Rewards");
+  o.add("--reward", &s.rewards,
+        "the reward of an answer: " + reward_term_forms() + "; with ,weight=X; repeat for a sum", "RULE")
+      .required = true;
+  o.add("--allow-programs", &s.allow_programs, "allow rewards by programs: they run with your rights");
+  o.add("--missing-eos-penalty", &s.policy.missing_eos_penalty,
+        "subtracted from the reward of answers cut at the longest length", "X");
+  o.group("Rollouts");
+  o.add("--num-generations", &s.policy.group, "answers per prompt", "N");
+  o.add("--max-completion-length --max-new-tokens", &s.policy.max_new_tokens, "tokens of the longest answer",
+        "N");
+  o.add("--steps-per-generation", &s.policy.steps_per_generation,
+        "steps that share the answers of one rollout", "N");
+  o.add("--num-iterations", &s.policy.iterations, "how often the answers of a rollout are used", "N");
+  o.add("--mask-truncated-completions", &s.policy.mask_truncated,
+        "no loss on answers cut at the longest length");
+}
+
+Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
+  PolicyOptions& p = s.policy;
+  const auto range = [](const char* key, int64_t value, int64_t low, int64_t high) -> Status {
+    if (value >= low && value <= high) return Done{};
+    return error_at(key, "expected {} to {}, got {}", low, high, value);
+  };
+  MAKAR_CHECK_OK(range("num_generations", p.group, 1, 1024));
+  MAKAR_CHECK_OK(range("max_completion_length", p.max_new_tokens, 1, 1 << 20));
+  MAKAR_CHECK_OK(range("steps_per_generation", p.steps_per_generation, 1, 1024));
+  MAKAR_CHECK_OK(range("num_iterations", p.iterations, 1, 64));
+  p.micro_batch = s.common.loop.micro_batch_size, p.accumulate = s.common.loop.gradient_accumulation_steps;
+  MAKAR_CHECK_OK(range("micro_batch_size", p.micro_batch, 1, 1 << 16));
+  if (p.answers() % p.group != 0)
+    return error_at("num_generations",
+                    "a rollout has micro_batch_size * gradient_accumulation_steps * steps_per_generation = "
+                    "{} answers, which is no "
+                    "multiple of {}",
+                    p.answers(), p.group);
+  if (!(p.missing_eos_penalty >= 0 && p.missing_eos_penalty <= 1e6))
+    return error_at("missing_eos_penalty", "expected 0 or more, got {}", p.missing_eos_penalty);
+  if (s.common.loop.label_smoothing > 0) return error_at("label_smoothing", "has no effect here; remove it");
+  if (s.no_reference && !s.ref_model.empty())
+    return error_at("ref_model", "contradicts no_reference; remove one of them");
+  p.seed = static_cast<uint64_t>(s.common.loop.seed);
+  s.common.loop.no_dropout = true;  // with dropout, the trained policy would not be the sampled one
+  for (const std::string& text : s.rewards) MAKAR_CHECK_OK(parse_reward_term(text));
+  return check_fine_tuned(s, options, adapter_rate);
+}
+
+Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, ThreadPool& pool) {
+  auto parts = std::make_unique<PolicyParts>();
+  MAKAR_TRY(parts->language, load_base(s, device, pool));
+  LanguageModel& language = *parts->language;
+  MAKAR_CHECK_OK(check_causal(language.spec(), s.base_model, "the policy"));
+  if (!language.has_tokenizer())
+    return error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; sampling text needs it");
+  MAKAR_TRY(parts->adapter, put_adapter(s, language.loaded(), device));
+  say_trained_parameters(s.common, language.model());
+  MAKAR_CHECK_OK(open_reference(s, *parts, device));
+  MAKAR_CHECK_OK(open_rewards(s, *parts, device));
+  s.policy.stop = language.stop_ids();
+  if (s.policy.stop.empty())
+    return error_at(s.base_model,
+                    "has no end-of-text token, so no answer would end; add eos_token_id to its config.json");
+  parts->identity = {{"base_model", s.base_model},
+                     {"ref_model", s.no_reference ? "none" : s.ref_model},
+                     {"adapter", parts->adapter ? parts->adapter->scale() : 0.0f},
+                     {"rewards", s.rewards},
+                     {"num_generations", s.policy.group},
+                     {"max_completion_length", s.policy.max_new_tokens},
+                     {"steps_per_generation", s.policy.steps_per_generation},
+                     {"num_iterations", s.policy.iterations},
+                     {"missing_eos_penalty", s.policy.missing_eos_penalty},
+                     {"mask_truncated_completions", s.policy.mask_truncated}};
+  if (!s.quantize_base.empty()) parts->identity["quantize_base"] = s.quantize_base;
+  MAKAR_TRY(ChatTemplate chat, find_template(s, language));
+  const ConversationEncoder encoder(language.tokenizer(), std::move(chat), {s.sequence_len, false});
+  const int64_t context =
+      language.spec().max_positions > 0 ? language.spec().max_positions : int64_t{1} << 20;
+  if (context <= s.policy.max_new_tokens)
+    return error_at("max_completion_length", "the model has {} positions, which leaves none for a prompt",
+                    context);
+  MAKAR_TRY(parts->prompts, open_policy_prompts(dataset_options(s.common), encoder,
+                                                context - s.policy.max_new_tokens, parts->identity));
+  return parts;
+}
+
+int run_policy(PolicyRun& s, PolicyParts& parts, Task& task, Device& device, const char* kind,
+               const std::string& command, std::vector<TrainedModel> others) {
+  const Tokenizer& tokenizer = parts.language->tokenizer();
+  return run_job({s.common, parts.language->loaded(), task, device, parts.adapter ? &*parts.adapter : nullptr,
+                  &tokenizer, s.base_model, kind, command, parts.identity, s.base_model,
+                  tokenizer_config(s.base_model, tokenizer), s.used_template, std::move(others)});
+}
+
+}  // namespace makar

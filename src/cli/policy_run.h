@@ -1,0 +1,39 @@
+// Shared by the commands that train with rewards of sampled answers (grpo, ppo): options of rollouts and
+// rewards, the models besides the policy.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "cli/fine_tuned.h"
+#include "train/policy_task.h"
+
+namespace makar {
+
+struct PolicyRun : FineTuned {
+  std::string ref_model;
+  std::vector<std::string> rewards;
+  bool allow_programs = false, no_reference = false;
+  PolicyOptions policy;
+};
+
+// Options of all such commands besides those of FineTuned.
+void declare_policy(Options& options, PolicyRun& s);
+Status check_policy(PolicyRun& s, const Options& options, double adapter_rate);
+
+// The models and data of a run, opened from the options.
+struct PolicyParts {
+  std::optional<LanguageModel> language, reference_model;
+  std::vector<std::unique_ptr<LanguageModel>> judges;  // reward models
+  std::optional<AdapterConfig> adapter;
+  std::optional<Reference> reference;
+  std::vector<RewardTerm> rewards;
+  std::optional<PolicyPrompts> prompts;
+  Json identity;
+};
+Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, ThreadPool& pool);
+
+// Runs the loop and saves the policy.
+int run_policy(PolicyRun& s, PolicyParts& parts, Task& task, Device& device, const char* kind,
+               const std::string& command, std::vector<TrainedModel> others = {});
+
+}  // namespace makar

@@ -1,0 +1,195 @@
+#include "train/kto.h"
+
+#include <algorithm>
+
+#include "base/sha256.h"
+#include "data/schema.h"
+#include "ops/shape.h"
+
+namespace makar {
+namespace {
+
+// Reads ratings; each gets the answer of the rating before it in its part, the first that of the last.
+class Reader {
+ public:
+  Reader(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}
+  Status add(const RatedRecord& record) {
+    MAKAR_CHECK_OK(encode_answer(encoder_, record.prompt, record.answer));
+    if (!first_)
+      first_ = record;
+    else
+      MAKAR_CHECK_OK(store(record, last_));
+    last_ = record.answer;
+    return Done{};
+  }
+  Status finish() { return first_ ? store(*first_, last_) : Status(Done{}); }
+
+ private:
+  Status store(const RatedRecord& record, const Json& other) {
+    MAKAR_TRY(LearntTokens own, encode_answer(encoder_, record.prompt, record.answer));
+    // The prompt is the same, so the other answer has tokens too unless it is cut; the own answer serves
+    // then.
+    auto mismatched = encode_answer(encoder_, record.prompt, other);
+    const LearntTokens& another = mismatched.ok() ? *mismatched : own;
+    return to_.add({own.ids, another.ids, own.learnt, another.learnt, record.good});
+  }
+  const ConversationEncoder& encoder_;
+  SpoolOf<RatedAnswer>& to_;
+  std::optional<RatedRecord> first_;
+  Json last_;
+};
+
+Result<std::vector<RatedRecord>> ratings_of(const Json& record) {
+  if (!field(record, {"chosen"}) || !field(record, {"rejected"})) {
+    MAKAR_TRY(RatedRecord rated, to_rating(record));
+    return std::vector<RatedRecord>{std::move(rated)};
+  }
+  MAKAR_TRY(PreferenceRecord pair, to_preference(record));
+  return std::vector<RatedRecord>{{pair.prompt, pair.chosen, true}, {pair.prompt, pair.rejected, false}};
+}
+
+Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, ValidationSplit& split,
+                    Ratings& out) {
+  MAKAR_TRY(auto reader, RecordReader::open({path}));
+  Reader train(encoder, out.train), validation(encoder, out.validation);
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    const auto rated = ratings_of(record.value);
+    if (!rated.ok()) {
+      if (!field(record.value, {"label", "kto_tag"}))
+        reader.bad().add_once(
+            record.place(), unknown_fields(record.value, {Schema::kLabelledCompletion, Schema::kPreference}));
+      else
+        reader.bad().add(record.place(), rated.error().message);
+      continue;
+    }
+    const bool held_out =
+        split.takes(rated->front().prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+    for (const RatedRecord& one : *rated)
+      if (const Status added = (held_out ? validation : train).add(one); !added.ok())
+        reader.bad().add(record.place(), added.error().message);
+  }
+  out.bad = reader.bad();
+  MAKAR_CHECK_OK(train.finish());
+  return validation.finish();
+}
+
+}  // namespace
+
+Result<Ratings> open_ratings(const DatasetOptions& options, const ConversationEncoder& encoder,
+                             Json& identity) {
+  return read_examples<Ratings>(
+      options, "rated answers", identity,
+      [&](const DatasetSpec& spec, ValidationSplit& split, Ratings& out) -> Status {
+        const auto type = spec.type.empty() ? Schema::kLabelledCompletion : schema_named(spec.type);
+        if (type != Schema::kLabelledCompletion && type != Schema::kPreference)
+          return error_at("datasets",
+                          "type '{}' has no rated answers; expected labelled-completion or preference",
+                          spec.type);
+        return read_ratings(spec.data(), encoder, split, out);
+      });
+}
+
+Metrics KtoTask::Sums::metrics() const {
+  const double a = good_reward / std::max(1.0, good), b = bad_reward / std::max(1.0, bad);
+  return {{"rewards/chosen", a},
+          {"rewards/rejected", b},
+          {"rewards/margins", a - b},
+          {"kl", kl / std::max(1.0, batches)}};
+}
+
+KtoTask::KtoTask(Model& model, Ratings data, const KtoOptions& options, int64_t batch, uint64_t seed)
+    : ExampleTask(data.train.size(), data.validation.size(), batch, seed),
+      model_(model),
+      data_(std::move(data)),
+      o_(options) {}
+
+Status KtoTask::score_reference(const Reference& reference, Device& device, Json& identity) {
+  Sha256 sum;
+  for (const bool validation : {false, true}) {
+    Scores& out = validation ? validation_reference_ : train_reference_;
+    const size_t count = validation ? held_out_ : count_;
+    out.assign(count, {});
+    for (size_t at = 0; at < count; at += batch_) {
+      std::vector<size_t> which;
+      for (size_t i = at; i < std::min(at + batch_, count); ++i) which.push_back(i);
+      MAKAR_TRY(const Examples examples, read(which, validation));
+      Context ctx{device};
+      const Tensor sums = sequence_sums(ctx, reference.log_probabilities(device, examples.answers.batch,
+                                                                         examples.answers.mask))
+                              .host();
+      for (size_t i = 0; i < which.size(); ++i) out[at + i] = {sums.f32()[i], sums.f32()[which.size() + i]};
+    }
+    sum.add(std::as_bytes(std::span(out)));
+  }
+  identity["reference"] = sum.hex();
+  return Done{};
+}
+
+Status KtoTask::prepare_step(uint64_t, Device&) {
+  step_ = {};
+  return Done{};
+}
+
+Result<KtoTask::Examples> KtoTask::read(std::span<const size_t> which, bool validation) const {
+  const Scores& reference = validation ? validation_reference_ : train_reference_;
+  check(reference.size() == (validation ? held_out_ : count_), "the reference is scored before training");
+  Examples out;
+  std::vector<RatedAnswer> all;
+  for (const size_t w : which) {
+    MAKAR_TRY(all.emplace_back(), (validation ? data_.validation : data_.train).read(w));
+    out.good.push_back(all.back().good);
+    out.reference.push_back(reference[w][0]), out.other_reference.push_back(reference[w][1]);
+  }
+  for (const RatedAnswer& a : all) out.answers.add(a.ids, a.learnt);
+  for (const RatedAnswer& a : all) out.answers.add(a.other_ids, a.other_learnt);
+  return out;
+}
+
+Tensor KtoTask::loss(ForwardContext& f, const Examples& e, Sums& sums) const {
+  Context& ctx = f.ops;
+  const auto n = static_cast<int64_t>(e.good.size());
+  const auto halves =
+      ops::split(ctx, sequence_log_probabilities(f, model_, e.answers.batch, e.answers.mask), {n, n}, 0);
+  const Tensor own = halves[0].host(), other = halves[1].host();
+  double kl = 0;
+  for (size_t i = 0; i < e.good.size(); ++i) {
+    kl += (static_cast<double>(other.f32()[i]) - e.other_reference[i]) / static_cast<double>(n);
+    const double reward = o_.beta * (static_cast<double>(own.f32()[i]) - e.reference[i]);
+    (e.good[i] ? sums.good : sums.bad) += 1, (e.good[i] ? sums.good_reward : sums.bad_reward) += reward;
+  }
+  kl = std::max(0.0, kl);
+  sums.kl += kl, sums.batches += 1;
+  const Tensor reference = Tensor::from({n}, std::span<const float>(e.reference)).to(ctx.device.memory());
+  return kto_loss(ctx, {halves[0], reference, e.good, o_.good_weight, o_.bad_weight}, o_.beta,
+                  static_cast<float>(kl));
+}
+
+Result<MicroBatch> KtoTask::make(std::span<const size_t> which, bool validation, uint64_t) {
+  MAKAR_TRY(Examples examples, read(which, validation));
+  MicroBatch out;
+  out.weight = static_cast<double>(which.size());
+  out.tokens = examples.answers.batch.rows(), out.pairs = squared_lengths(examples.answers.batch);
+  out.loss = [this, validation, examples = std::move(examples)](ForwardContext& f) -> Result<Tensor> {
+    Sums unused;
+    return loss(f, examples, validation ? unused : step_);
+  };
+  return out;
+}
+
+Result<Metrics> KtoTask::metrics(Device& device) {
+  if (held_out_ == 0) return Metrics{};
+  Sums sums;
+  for (size_t at = 0; at < held_out_; at += batch_) {
+    std::vector<size_t> which;
+    for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
+    MAKAR_TRY(const Examples examples, read(which, true));
+    Context ctx{device};
+    ForwardContext f{ctx};
+    loss(f, examples, sums);
+  }
+  return sums.metrics();
+}
+
+}  // namespace makar

@@ -1,0 +1,45 @@
+#include "train/policy_data.h"
+
+#include "data/preference_record.h"
+
+namespace makar {
+namespace {
+
+Result<PolicyPrompt> read_prompt(const Json& record, const ConversationEncoder& encoder, int64_t longest) {
+  MAKAR_TRY(Json turns, prompt_turns(record));
+  while (!turns.empty() && turns.back().value("role", "") == "assistant") turns.erase(turns.size() - 1);
+  if (turns.empty()) return error_at("", "there is no prompt: add the field 'prompt' or 'messages'");
+  PolicyPrompt out;
+  MAKAR_TRY(out.ids, encoder.encode_prompt(turns));
+  if (out.ids.empty() || static_cast<int64_t>(out.ids.size()) > longest)
+    return error_at("", "the prompt has {} tokens; with the longest answer, {} fit the context",
+                    out.ids.size(), longest);
+  out.turns = turns.dump(-1, ' ', false, Json::error_handler_t::replace);
+  out.record = record.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return out;
+}
+
+}  // namespace
+
+Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const ConversationEncoder& encoder,
+                                          int64_t longest, Json& identity) {
+  return read_examples<PolicyPrompts>(
+      options, "prompts", identity,
+      [&](const DatasetSpec& spec, ValidationSplit& split, PolicyPrompts& out) -> Status {
+        MAKAR_TRY(auto reader, RecordReader::open({spec.data()}));
+        for (DataRecord record;;) {
+          MAKAR_TRY(const bool found, reader.next(record));
+          if (!found) break;
+          const auto prompt = read_prompt(record.value, encoder, longest);
+          if (!prompt.ok()) {
+            reader.bad().add(record.place(), prompt.error().message);
+            continue;
+          }
+          MAKAR_CHECK_OK((split.takes(prompt->turns) ? out.validation : out.train).add(*prompt));
+        }
+        out.bad = reader.bad();
+        return Done{};
+      });
+}
+
+}  // namespace makar

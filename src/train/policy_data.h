@@ -1,0 +1,28 @@
+// Prompts for reinforcement learning, with the records that rewards compare answers with.
+#pragma once
+#include "data/datasets.h"
+#include "data/spool.h"
+#include "train/conversation.h"
+
+namespace makar {
+
+struct PolicyPrompt {
+  std::vector<int64_t> ids;   // ready for the assistant to answer
+  std::string turns, record;  // as JSON
+  static constexpr auto fields() {
+    return std::tuple(&PolicyPrompt::ids, &PolicyPrompt::turns, &PolicyPrompt::record);
+  }
+};
+
+// Stored in temporary files in `folder`.
+struct PolicyPrompts {
+  explicit PolicyPrompts(const std::string& folder) : train(folder), validation(folder) {}
+  SpoolOf<PolicyPrompt> train, validation;
+  BadRecords bad;  // of the file read last
+};
+// Reads the prompts of all datasets: `prompt`, `messages` (without an answer at the end), `conversations`,
+// `instruction`. Prompts of more than `longest` tokens are bad records.
+Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const ConversationEncoder& encoder,
+                                          int64_t longest, Json& identity);
+
+}  // namespace makar

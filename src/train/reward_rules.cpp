@@ -1,0 +1,180 @@
+#include "train/reward_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "data/schema.h"
+#include "text/regex.h"
+#include "world/check.h"
+
+namespace makar {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+// The texts of the record's `answer`.
+Result<std::vector<std::string>> wanted_answers(const Json& record) {
+  const Json* answer = field(record, {"answer", "answers", "target", "solution"});
+  std::vector<std::string> out;
+  if (answer && answer->is_array()) {
+    for (const Json& one : *answer)
+      if (one.is_string()) out.push_back(one.get<std::string>());
+  } else if (answer && answer->is_string()) {
+    out.push_back(answer->get<std::string>());
+  } else if (answer && answer->is_number()) {
+    out.push_back(answer->dump());
+  }
+  if (out.empty()) return error_at("reward", "the record of a prompt has no 'answer' to compare with");
+  return out;
+}
+
+using AnswerRule = std::function<Result<double>(const JudgedAnswer&)>;
+
+Result<double> exact(const JudgedAnswer& a) {
+  MAKAR_TRY(const auto wanted, wanted_answers(a.record));
+  for (const std::string& w : wanted)
+    if (trimmed(w) == trimmed(a.text)) return 1.0;
+  return 0.0;
+}
+
+Result<double> numeric(const JudgedAnswer& a) {
+  MAKAR_TRY(const auto wanted, wanted_answers(a.record));
+  const auto got = last_number(a.text);
+  if (!got) return 0.0;
+  for (const std::string& w : wanted)
+    if (const auto want = last_number(w);
+        want && std::fabs(*got - *want) <= 1e-6 * std::max(1.0, std::fabs(*want)))
+      return 1.0;
+  return 0.0;
+}
+
+Result<double> world_answer(const JudgedAnswer& a) {
+  const Json* id = field(a.record, {"id"});
+  if (!id || !id->is_string())
+    return error_at(
+        "reward",
+        "the record of a prompt has no 'id' of the world; makar data world --form rewards writes them");
+  MAKAR_TRY(const world::Verdict verdict, world::check_answer(id->get_ref<const std::string&>(), a.text));
+  return verdict.normalized ? 1.0 : 0.0;
+}
+
+Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
+  if (spec.name == "exact") return AnswerRule(exact);
+  if (spec.name == "numeric") return AnswerRule(numeric);
+  if (spec.name == "world") return AnswerRule(world_answer);
+  if (spec.name == "regex") {
+    if (spec.argument.empty()) return error_at("reward", "regex needs a pattern: regex=PATTERN");
+    MAKAR_TRY(Regex pattern, Regex::compile(spec.argument));
+    return AnswerRule([pattern](const JudgedAnswer& a) -> Result<double> {
+      std::vector<std::vector<Span>> found;
+      MAKAR_CHECK_OK(pattern.find_groups(a.text, found, 1));
+      return found.empty() ? 0.0 : 1.0;
+    });
+  }
+  if (spec.name == "length") {
+    const auto most = last_number(spec.argument);
+    if (!most || !(*most >= 1)) return error_at("reward", "length needs a number of bytes: length=200");
+    return AnswerRule([most = *most](const JudgedAnswer& a) -> Result<double> {
+      return -std::min(1.0, static_cast<double>(a.text.size()) / most);
+    });
+  }
+  if (spec.name == "program") {
+    if (spec.argument.empty()) return error_at("reward", "program needs a command: program=COMMAND");
+    return AnswerRule([command = spec.argument](const JudgedAnswer& a) -> Result<double> {
+      const Json input = {{"prompt", a.prompt}, {"answer", a.text}, {"record", a.record}};
+      return program_reward(command, input.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    });
+  }
+  const std::vector<std::string> known = {"exact", "numeric", "regex", "world", "length", "model", "program"};
+  return error_at("reward", "expected {}, got {}{}", reward_term_forms(), quote(spec.name),
+                  did_you_mean(spec.name, known));
+}
+
+}  // namespace
+
+std::string reward_term_forms() {
+  return "exact, numeric, regex=PATTERN, world, length=BYTES, model=DIR, program=COMMAND";
+}
+
+std::optional<double> last_number(std::string_view text) {
+  const auto digit = [&](size_t i) { return i < text.size() && text[i] >= '0' && text[i] <= '9'; };
+  size_t end = text.size();
+  while (end > 0 && !digit(end - 1)) --end;
+  if (end == 0) return std::nullopt;
+  size_t begin = end;
+  constexpr size_t kLongest = 40;
+  while (begin > 0 && end - begin < kLongest &&
+         (digit(begin - 1) ||
+          (begin >= 2 && digit(begin - 2) && (text[begin - 1] == ',' || text[begin - 1] == '.'))))
+    --begin;
+  if (begin > 0 && text[begin - 1] == '-' && (begin == 1 || !digit(begin - 2))) --begin;
+  std::string plain;
+  for (const char c : text.substr(begin, end - begin))
+    if (c != ',') plain += c;
+  // Only the last dot is a fraction's.
+  for (size_t dot = plain.find('.');
+       dot != std::string::npos && plain.find('.', dot + 1) != std::string::npos; dot = plain.find('.'))
+    plain.erase(dot, 1);
+  return std::strtod(plain.c_str(), nullptr);
+}
+
+Result<RewardTermSpec> parse_reward_term(const std::string& text) {
+  RewardTermSpec out;
+  std::string rest = text;
+  if (const size_t at = rest.rfind(",weight="); at != std::string::npos) {
+    char* end = nullptr;
+    const std::string number = rest.substr(at + 8);
+    out.weight = std::strtod(number.c_str(), &end);
+    if (number.empty() || *end != 0 || !std::isfinite(out.weight) || std::fabs(out.weight) > 1e6)
+      return error_at("reward", "the weight in {} is no number", quote(text));
+    rest.resize(at);
+  }
+  const size_t equals = rest.find('=');
+  out.name = rest.substr(0, equals);
+  if (equals != std::string::npos) out.argument = rest.substr(equals + 1);
+  return out;
+}
+
+Result<RewardTerm> make_reward_term(const RewardTermSpec& spec) {
+  MAKAR_TRY(const AnswerRule rule, rule_of(spec));
+  return RewardTerm{spec.name, spec.weight,
+                    [rule](std::span<const JudgedAnswer> answers, Device&) -> Result<std::vector<double>> {
+                      std::vector<double> out;
+                      for (const JudgedAnswer& a : answers) {
+                        MAKAR_TRY(const double reward, rule(a));
+                        out.push_back(reward);
+                      }
+                      return out;
+                    }};
+}
+
+RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const Model> model,
+                        std::shared_ptr<const ConversationEncoder> encoder) {
+  const auto judge = [model, encoder](std::span<const JudgedAnswer> answers,
+                                      Device& device) -> Result<std::vector<double>> {
+    std::vector<double> out;
+    constexpr size_t kTogether = 32;
+    for (size_t at = 0; at < answers.size(); at += kTogether) {
+      Batch batch;
+      for (const JudgedAnswer& a : answers.subspan(at, std::min(kTogether, answers.size() - at))) {
+        const Json answer = Json::array({{{"role", "assistant"}, {"content", a.text}}});
+        MAKAR_TRY(const LearntTokens tokens, encode_answer(*encoder, a.prompt, answer));
+        batch.add(tokens.ids);
+      }
+      Context ctx{device};
+      ForwardContext f{ctx};
+      const Tensor scores = reward_scores(f, *model, batch).host();
+      for (const float s : scores.span()) out.push_back(s);
+    }
+    return out;
+  };
+  return {std::move(name), weight, judge};
+}
+
+}  // namespace makar

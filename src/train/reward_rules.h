@@ -1,0 +1,56 @@
+// Rewards of sampled answers for reinforcement learning: rules that compare an answer with the record of its
+// prompt, a reward model, a program, and weighted sums of them.
+#pragma once
+#include <functional>
+#include <span>
+
+#include "train/reward.h"
+
+namespace makar {
+
+// A sampled answer and what it answers.
+struct JudgedAnswer {
+  const Json& record;    // the dataset's record of the prompt
+  const Json& prompt;    // its turns
+  std::string text;      // without the stop token
+  bool finished = true;  // false: cut at the length limit
+};
+using JudgeAnswers = std::function<Result<std::vector<double>>(std::span<const JudgedAnswer>, Device&)>;
+
+struct RewardTerm {
+  std::string name;
+  double weight = 1;
+  JudgeAnswers judge;
+};
+
+// How rewards are asked for on the command line: "NAME", "NAME=ARGUMENT", each with ",weight=X".
+struct RewardTermSpec {
+  std::string name, argument;
+  double weight = 1;
+};
+Result<RewardTermSpec> parse_reward_term(const std::string& text);
+// "exact, numeric, regex=PATTERN, ..."
+std::string reward_term_forms();
+
+// exact: 1 if the answer, apart from spaces around it, is the record's `answer` (a text or a list of texts).
+// numeric: 1 if the last number of the answer is the last number of `answer`.
+// world: 1 if the checker of the world accepts the answer to the record's `id`.
+// regex: 1 if the pattern matches somewhere in the answer.
+// length: minus the share of `argument` bytes that the answer has, at least -1.
+// program: a number printed by a command (program_reward.cpp).
+Result<RewardTerm> make_reward_term(const RewardTermSpec& spec);
+
+// The score of a reward model for the conversation of prompt and answer, in its own template and tokens.
+RewardTerm model_reward(std::string name, double weight, std::shared_ptr<const Model> model,
+                        std::shared_ptr<const ConversationEncoder> encoder);
+
+// Runs `command` with sh for each answer: {"prompt", "answer", "record"} is its standard input; the reward is
+// the number that it prints, or 1 for exit code 0 and 0 otherwise if it prints nothing. At most 10 seconds, 2
+// GiB of memory and 64 KiB of output.
+Result<double> program_reward(const std::string& command, const std::string& input);
+
+// The last number in a text: digits with commas between them, a sign and a fraction; nullopt if there is
+// none.
+std::optional<double> last_number(std::string_view text);
+
+}  // namespace makar
