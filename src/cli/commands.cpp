@@ -16,7 +16,10 @@ int run_data(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
 int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
+int run_card(const std::vector<std::string>&);
+int run_detect(const std::vector<std::string>&);
 int run_eval(const std::vector<std::string>&);
+int run_judge(const std::vector<std::string>&);
 int run_fill(const std::vector<std::string>&);
 int run_forward(const std::vector<std::string>&);
 int run_generate(const std::vector<std::string>&);
@@ -82,6 +85,9 @@ constexpr Command kCommands[] = {
     {"perplexity", "perplexity of a text", run_perplexity, kMeasure},
     {"metrics", "score texts, labels and rankings: BLEU, ROUGE, F1, nDCG, ...", run_metrics, kMeasure},
     {"eval", "evaluate a model on tasks: MMLU, PIQA, GSM8K, perplexity, ...", run_eval, kMeasure},
+    {"judge", "a model judges answers: pairs, scores, consistency, summaries", run_judge, kMeasure},
+    {"detect", "whether a model wrote a text: watermark, log-ranks, curvature", run_detect, kMeasure},
+    {"card", "write a model card from a model and its results", run_card, kMeasure},
     {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},
     {"forward", "run a model on the tensors of a file", run_forward, kMeasure},
     {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},

@@ -8,13 +8,10 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/progress.h"
-#include "cli/model_options.h"
-#include "cli/model_path.h"
+#include "cli/eval_model.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
-#include "eval/engine_model.h"
 #include "eval/results.h"
-#include "eval/url_model.h"
 
 namespace makar {
 
@@ -25,13 +22,11 @@ namespace {
 namespace fs = std::filesystem;
 
 struct EvalCommand {
-  ModelOptions model;
-  EngineFlags engine;
+  EvalModelFlags flags;
   EvalOptions eval;
   std::string tasks, include, output;
   int64_t seed = 1234;
-  bool json = false, no_prefix_cache = false;
-  UrlModelOptions url;  // of a model that is an address
+  bool json = false;
 };
 
 // The folder of task files: --include-path, ./tasks, or the one beside the program.
@@ -97,25 +92,6 @@ int list_tasks(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-bool is_url(const std::string& model) {
-  return model.starts_with("http://") || model.starts_with("https://");
-}
-
-// What changes the results besides the questions.
-Result<Json> identity_of(const EvalCommand& c, const std::string& path) {
-  Json out = {{"model", c.model.model}};
-  MAKAR_TRY(out["fingerprint"], model_fingerprint(path));
-  for (const std::string& adapter : c.model.adapters) {
-    const std::string folder = is_there(adapter) ? adapter : adapter.substr(0, adapter.rfind(':'));
-    MAKAR_TRY(const std::string sum, model_fingerprint(folder));
-    out["adapters"].push_back({{"adapter", adapter}, {"fingerprint", sum}});
-  }
-  out["device"] = c.model.device;
-  out["cache_types"] = {c.engine.cache_type, c.engine.cache_type_k, c.engine.cache_type_v};
-  out["context"] = c.engine.context.size;
-  return out;
-}
-
 int evaluate(EvalCommand& c, EvalModel& model, const std::vector<EvalTask>& tasks) {
   const OutputFiles files(c.output);
   if (!c.output.empty())
@@ -144,30 +120,6 @@ int evaluate(EvalCommand& c, EvalModel& model, const std::vector<EvalTask>& task
   return print_out(c.json ? results.dump() + "\n" : results_table(done)) ? 0 : 1;
 }
 
-// A model on this machine.
-int evaluate_here(EvalCommand& c, const std::vector<EvalTask>& tasks) {
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = c.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
-    return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "evaluation needs a decoder-only language model with a tokenizer"));
-  auto engine_options = c.engine.resolve(language->model());
-  if (engine_options.ok() && c.no_prefix_cache) engine_options->share_prefixes = false;
-  if (!engine_options.ok()) return report(engine_options.error()), 2;
-  if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
-    return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
-  Engine engine(language->model(), device, *engine_options);
-  const auto identity = identity_of(c, resolve_model(c.model.model));
-  if (!identity.ok()) return report(identity.error());
-  EngineModel model(engine, *language, *identity);
-  return evaluate(c, model, tasks);
-}
-
 }  // namespace
 
 int run_eval(const std::vector<std::string>& given) {
@@ -179,10 +131,11 @@ int run_eval(const std::vector<std::string>& given) {
   EvalCommand c;
   Options options("eval",
                   "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does. `makar "
-                  "eval compare` compares results.",
+                  "eval ls` lists the "
+                  "tasks, `makar eval compare` compares results.",
                   "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
-  c.model.declare(options);
-  declare_device(options, c.model.device);
+  c.flags.model.declare(options);
+  declare_device(options, c.flags.model.device);
   options.group("Tasks");
   options.add("--tasks", &c.tasks, "names of tasks or task files, separated by commas", "NAMES");
   options.add("--data", &c.eval.data, "the folder that has the datasets", "DIR");
@@ -200,12 +153,9 @@ int run_eval(const std::vector<std::string>& given) {
               "examples are turns of the conversation; needs --apply-chat-template");
   options.add("--system-instruction --system_instruction", &c.eval.style.system,
               "the system message; needs --apply-chat-template", "TEXT");
-  options.add("--no-prefix-cache", &c.no_prefix_cache,
+  options.add("--no-prefix-cache", &c.flags.no_prefix_cache,
               "compute every context from its beginning; results are the same, only slower");
-  options.group("Model at an address (-m http://HOST:PORT)");
-  options.add("--model-name", &c.url.model, "the model that the server is asked for", "NAME");
-  options.add("--api-key", &c.url.token, "key of the server", "KEY");
-  options.add("--requests", &c.url.parallel, "requests in flight", "N");
+  c.flags.declare_url(options);
   options.group("Output");
   options.add(
       "--output --output-path --output_path", &c.output,
@@ -215,7 +165,7 @@ int run_eval(const std::vector<std::string>& given) {
   options.add("--log-samples --log_samples", &c.eval.samples,
               "write each document and response to samples_TASK.jsonl");
   options.add("--json", &c.json, "print the results as JSON");
-  c.engine.declare(options);
+  c.flags.engine.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.eval.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", c.eval.limit)), 2;
   if (c.eval.num_fewshot < -1 || c.eval.num_fewshot > 1000)
@@ -227,18 +177,12 @@ int run_eval(const std::vector<std::string>& given) {
     return report(error_at(c.eval.style.multiturn ? "--fewshot-as-multiturn" : "--system-instruction",
                            "needs --apply-chat-template")),
            2;
-  if (c.url.parallel < 1 || c.url.parallel > 1000)
-    return report(error_at("--requests", "must be 1 to 1000, got {}", c.url.parallel)), 2;
+  if (const Status status = c.flags.check(); !status.ok()) return report(status.error()), 2;
   if (c.eval.data.empty()) c.eval.data = ".";
   c.eval.seed = static_cast<uint64_t>(c.seed);
   const auto tasks = find_tasks(c);
   if (!tasks.ok()) return report(tasks.error()), 2;
-  if (is_url(c.model.model)) {
-    c.url.url = c.model.model;
-    UrlModel model(c.url);
-    return evaluate(c, model, *tasks);
-  }
-  return evaluate_here(c, *tasks);
+  return with_eval_model(c.flags, [&](EvalModel& model) { return evaluate(c, model, *tasks); });
 }
 
 }  // namespace makar

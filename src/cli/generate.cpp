@@ -10,6 +10,7 @@
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "eval/watermark.h"
 
 namespace makar {
 namespace {
@@ -21,6 +22,7 @@ struct GenerateCommand {
   std::string ids, prompt;
   bool json = false, jsonl = false, chat = false, parse_special = false;
   bool tokens_given = false;  // --max-tokens is not the default
+  WatermarkOptions watermark;
 };
 
 // "5,17,9" or "5 17 9"
@@ -49,6 +51,14 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
   input.messages = Json::array({{{"role", "user"}, {"content", text}}});
   input.add_generation_prompt = true;
   return language.encode_chat(input);
+}
+
+// The watermark of --watermark-key, which starts from the last token of the prompt.
+Status add_watermark(const GenerateCommand& c, const std::vector<int64_t>& prompt, TextGenerationOptions& o) {
+  if (c.watermark.key.empty() || prompt.empty()) return Done{};
+  if (o.constraint) return error_at("--watermark-key", "cannot be combined with a grammar");
+  o.constraint = std::make_shared<WatermarkConstraint>(Watermark(c.watermark), prompt.back());
+  return Done{};
 }
 
 Json answer_json(const TextGenerationResult& result, const LanguageModel& language, bool logprobs) {
@@ -108,6 +118,7 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
   MAKAR_CHECK_OK(check_generation(o));
   if (prompt.empty()) return error_at("request", "expected \"prompt\" or \"messages\"");
   logprobs = o.logprobs >= 0;
+  MAKAR_CHECK_OK(add_watermark(c, prompt, o));
   return TextGeneration::begin(engine, language, std::move(prompt), o);
 }
 
@@ -165,6 +176,7 @@ void print_speculation(const TextGenerationResult& result, const TextGenerationO
 int run_once(Engine& engine, const LanguageModel& language, const std::vector<int64_t>& prompt,
              GenerateCommand& c) {
   TextGenerationOptions& o = c.flags.generation;
+  if (const Status added = add_watermark(c, prompt, o); !added.ok()) return report(added.error()), 2;
   const bool stream = !c.json && o.answers == 1 && o.logprobs < 0;
   if (stream) o.on_text = [](int64_t, const std::string& text) { return print_out(text); };
   const auto result = generate_text(engine, language, prompt, o);
@@ -251,10 +263,19 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add(
       "--jsonl", &c.jsonl,
       "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line");
+  options.group("Watermark");
+  options.add("--watermark-key", &c.watermark.key,
+              "raise tokens that a secret key selects; makar detect finds them", "KEY");
+  options.add("--watermark-share", &c.watermark.share, "share of the tokens that the key selects", "X");
+  options.add("--watermark-delta", &c.watermark.delta, "what is added to their logits", "X");
   c.flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = c.flags.check(options); !status.ok()) return report(status.error()), 2;
   if (const Status status = check_prompt(options, c); !status.ok()) return report(status.error()), 2;
+  if (!(c.watermark.share > 0 && c.watermark.share < 1))
+    return report(error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share)), 2;
+  if (!(c.watermark.delta >= 0 && c.watermark.delta <= 100))
+    return report(error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta)), 2;
   c.tokens_given = options.given("--max-tokens");
   c.flags.generation.fit = !c.tokens_given;
   const auto compute = c.model.open_device();

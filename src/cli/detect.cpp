@@ -1,0 +1,116 @@
+// makar detect: whether a model wrote texts, by a watermark or by its log-probabilities.
+#include <fmt/format.h>
+
+#include "cli/eval_model.h"
+#include "cli/metrics_input.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "eval/detector.h"
+#include "eval/watermark.h"
+
+namespace makar {
+namespace {
+
+struct DetectCommand {
+  EvalModelFlags flags;
+  std::string texts, human;
+  WatermarkOptions watermark;
+  double rate = 0.01;
+  bool json = false;
+};
+
+int by_watermark(const DetectCommand& c, const LanguageModel& language,
+                 const std::vector<std::string>& texts) {
+  const Watermark watermark(c.watermark);
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const auto tokens = language.encode(texts[i]);
+    if (!tokens.ok()) return report(tokens.error().in(fmt::format("text {}", i)));
+    const WatermarkTest test = test_watermark(watermark, *tokens);
+    const bool flagged = test.p <= c.rate;
+    const std::string line =
+        c.json ? Json{{"tokens", test.tokens},
+                      {"green", test.green},
+                      {"z", test.z},
+                      {"p", test.p},
+                      {"watermarked", flagged}}
+                     .dump()
+               : fmt::format("{} of {} tokens are green, z {:.2f}, p {:.3g}: {}", test.green, test.tokens,
+                             test.z, test.p, flagged ? "watermarked" : "no watermark found");
+    if (!print_out(line + "\n")) return 1;
+  }
+  return 0;
+}
+
+int by_logprobs(const DetectCommand& c, Engine& engine, const LanguageModel& language,
+                const std::vector<std::string>& texts, const std::vector<std::string>& human) {
+  std::optional<double> threshold;
+  if (!human.empty()) {
+    std::vector<double> scores;
+    for (const auto& one : detector_scores(engine, language, human)) {
+      if (!one.ok()) return report(one.error().in(c.human));
+      scores.push_back(one->curvature);
+    }
+    threshold = threshold_for(std::move(scores), c.rate);
+  }
+  for (const auto& one : detector_scores(engine, language, texts)) {
+    if (!one.ok()) return report(one.error().in(c.texts));
+    Json out = {{"tokens", one->tokens},
+                {"log_rank", one->log_rank},
+                {"logprob", one->logprob},
+                {"curvature", one->curvature}};
+    if (threshold) out.update({{"threshold", *threshold}, {"flagged", one->curvature > *threshold}});
+    const std::string line =
+        c.json ? out.dump()
+               : fmt::format("log-rank {:.4f}, curvature {:.4f}{}", one->log_rank, one->curvature,
+                             !threshold ? ""
+                             : one->curvature > *threshold
+                                 ? fmt::format(" above {:.4f}: written by the model", *threshold)
+                                 : fmt::format(" up to {:.4f}: not flagged", *threshold));
+    if (!print_out(line + "\n")) return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+int run_detect(const std::vector<std::string>& arguments) {
+  DetectCommand c;
+  Options options("detect",
+                  "Whether a model wrote texts: by the watermark of makar generate --watermark-key (an exact "
+                  "test), or without a key by "
+                  "log-rank and curvature of the model's log-probabilities.",
+                  "makar detect -m MODEL --text answers.txt --watermark-key SECRET");
+  c.flags.model.declare(options);
+  declare_device(options, c.flags.model.device);
+  options.group("Texts (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
+  options.add("--text", &c.texts, "the texts; one per line", "FILE");
+  options.add("--human", &c.human, "texts that people wrote: sets the threshold of the curvature", "FILE");
+  options.add("--false-positives", &c.rate, "share of other texts that may be flagged: the level of the test",
+              "P");
+  options.group("Watermark");
+  options.add("--watermark-key", &c.watermark.key, "the key that the texts were generated with", "KEY");
+  options.add("--watermark-share", &c.watermark.share, "share of green tokens, as in generation", "X");
+  options.group("Output");
+  options.add("--json", &c.json, "print a JSON object per text");
+  c.flags.engine.declare(options);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (c.texts.empty()) return report(error_at("--text", "is required")), 2;
+  if (!(c.rate > 0 && c.rate < 1))
+    return report(error_at("--false-positives", "must be between 0 and 1, got {}", c.rate)), 2;
+  if (!(c.watermark.share > 0 && c.watermark.share < 1))
+    return report(error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share)), 2;
+  const auto texts = read_values(c.texts);
+  if (!texts.ok()) return report(texts.error());
+  std::vector<std::string> human;
+  if (!c.human.empty()) {
+    auto read = read_values(c.human);
+    if (!read.ok()) return report(read.error());
+    human = std::move(*read);
+  }
+  return with_engine(c.flags, [&](Engine& engine, const LanguageModel& language) {
+    return c.watermark.key.empty() ? by_logprobs(c, engine, language, *texts, human)
+                                   : by_watermark(c, language, *texts);
+  });
+}
+
+}  // namespace makar

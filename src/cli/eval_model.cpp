@@ -1,0 +1,79 @@
+#include "cli/eval_model.h"
+
+#include "base/file.h"
+#include "cli/model_path.h"
+#include "cli/run.h"
+#include "eval/engine_model.h"
+
+namespace makar {
+namespace {
+
+bool is_url(const std::string& model) {
+  return model.starts_with("http://") || model.starts_with("https://");
+}
+
+// What changes the results besides the questions.
+Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
+  Json out = {{"model", f.model.model}};
+  MAKAR_TRY(out["fingerprint"], model_fingerprint(path));
+  for (const std::string& adapter : f.model.adapters) {
+    const std::string folder = is_there(adapter) ? adapter : adapter.substr(0, adapter.rfind(':'));
+    MAKAR_TRY(const std::string sum, model_fingerprint(folder));
+    out["adapters"].push_back({{"adapter", adapter}, {"fingerprint", sum}});
+  }
+  out["device"] = f.model.device;
+  out["cache_types"] = {f.engine.cache_type, f.engine.cache_type_k, f.engine.cache_type_v};
+  out["context"] = f.engine.context.size;
+  return out;
+}
+
+}  // namespace
+
+void EvalModelFlags::declare_url(Options& options) {
+  options.group("Model at an address (-m http://HOST:PORT)");
+  options.add("--model-name", &url.model, "the model that the server is asked for", "NAME");
+  options.add("--api-key", &url.token, "key of the server", "KEY");
+  options.add("--requests", &url.parallel, "requests in flight", "N");
+}
+
+Status EvalModelFlags::check() const {
+  if (url.parallel < 1 || url.parallel > 1000)
+    return error_at("--requests", "must be 1 to 1000, got {}", url.parallel);
+  return Done{};
+}
+
+int with_engine(EvalModelFlags& f, const std::function<int(Engine&, const LanguageModel&)>& use) {
+  const auto compute = f.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto budget = f.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(f.model, device, *budget);
+  if (!language.ok()) return report(language.error());
+  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
+    return report(error_of(Error::Kind::kUnsupported, f.model.model,
+                           "evaluation needs a decoder-only language model with a tokenizer"));
+  auto engine_options = f.engine.resolve(language->model());
+  if (engine_options.ok() && f.no_prefix_cache) engine_options->share_prefixes = false;
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
+    return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
+  Engine engine(language->model(), device, *engine_options);
+  return use(engine, *language);
+}
+
+int with_eval_model(EvalModelFlags& f, const std::function<int(EvalModel&)>& use) {
+  if (is_url(f.model.model)) {
+    f.url.url = f.model.model;
+    UrlModel model(f.url);
+    return use(model);
+  }
+  return with_engine(f, [&](Engine& engine, const LanguageModel& language) {
+    const auto identity = identity_of(f, resolve_model(f.model.model));
+    if (!identity.ok()) return report(identity.error());
+    EngineModel model(engine, language, *identity);
+    return use(model);
+  });
+}
+
+}  // namespace makar

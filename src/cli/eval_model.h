@@ -1,0 +1,25 @@
+// The model of makar eval and makar judge: one on this machine, or an OpenAI-compatible server.
+#pragma once
+#include <functional>
+
+#include "cli/model_options.h"
+#include "eval/url_model.h"
+
+namespace makar {
+
+struct EvalModelFlags {
+  ModelOptions model;
+  EngineFlags engine;
+  UrlModelOptions url;  // of a model that is an address
+  bool no_prefix_cache = false;
+  void declare_url(Options& options);
+  // Bad usage of the flags above.
+  Status check() const;
+};
+
+// Opens the model, calls `use`, and returns its exit code; 1 or 2 if the model cannot be opened.
+int with_eval_model(EvalModelFlags& flags, const std::function<int(EvalModel&)>& use);
+// The same for a model on this machine, with its engine.
+int with_engine(EvalModelFlags& flags, const std::function<int(Engine&, const LanguageModel&)>& use);
+
+}  // namespace makar

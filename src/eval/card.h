@@ -1,0 +1,36 @@
+// A model card (Mitchell et al., 2019) from the files of a model and the results of its evaluations, with the
+// rubric of twelve points of regulation (Bommasani et al., 2023): 0 to 4 each.
+#pragma once
+#include <map>
+
+#include "eval/compare.h"
+
+namespace makar {
+
+const std::vector<std::string>& rubric_points();  // twelve names
+
+// Ratings of the rubric: a rater's points of a system.
+struct RubricRating {
+  std::string rater, system, point;
+  int64_t score = 0;  // 0 to 4
+};
+// A table with the columns rater, system, point, score (CSV, TSV or JSONL).
+Result<std::vector<RubricRating>> read_ratings(const std::string& path);
+
+struct RubricResult {
+  std::map<std::string, double> totals;                         // by system: of 48, mean of the raters
+  std::map<std::string, std::map<std::string, double>> points;  // by system and point, mean of the raters
+  std::optional<double> kappa;  // agreement: Cohen's with squared weights for two raters, Fleiss' for more
+  size_t raters = 0;
+};
+Result<RubricResult> rate_systems(const std::vector<RubricRating>& ratings);
+
+struct CardInput {
+  std::string name, model;  // model: its folder or file
+  std::vector<EvaluatedModel> results;
+  std::optional<RubricResult> rubric;  // with the system `name`
+  Json manifest;                       // of the run that trained it, or null
+};
+Result<std::string> model_card(const CardInput& input);  // Markdown
+
+}  // namespace makar

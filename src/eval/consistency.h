@@ -1,0 +1,32 @@
+// Whether texts support each other: SelfCheckGPT (Manakul et al., 2023) and questions about summaries (QAG;
+// Wang et al., 2020; Deutsch et al., 2021).
+#pragma once
+#include "eval/judge.h"
+
+namespace makar {
+
+// Sentences by full stops, question and exclamation marks, and line breaks.
+std::vector<std::string> sentences_of(const std::string& text);
+
+// Inconsistency of each sentence with other samples of the same question, 0 (supported) to 1. Mean of the
+// probabilities of "No" that the judge gives to "is the sentence supported by the sample?".
+Result<std::vector<double>> selfcheck_by_model(EvalModel& judge, const std::vector<std::string>& sentences,
+                                               const std::vector<std::string>& samples,
+                                               const JudgeOptions& options);
+// Mean surprise of the words of each sentence, in nats, under word frequencies of the text and its samples,
+// with one added to each count.
+std::vector<double> selfcheck_by_words(const std::vector<std::string>& sentences,
+                                       const std::vector<std::string>& samples);
+
+// A summary by closed questions. coverage: the share of questions about the document with the answer yes to
+// which the summary answers yes too; alignment: the same with summary and document exchanged. The score is
+// the lower one.
+struct SummaryVerdict {
+  double coverage = 0, alignment = 0, score = 0;
+  std::vector<std::string> document_questions, summary_questions;
+};
+Result<SummaryVerdict> judge_summary(EvalModel& judge, const std::string& document,
+                                     const std::string& summary, int64_t questions,
+                                     const JudgeOptions& options);
+
+}  // namespace makar

@@ -1,0 +1,54 @@
+// A keyed watermark (Kirchenbauer et al., 2023): a key and the token before divide the vocabulary into green
+// and red tokens; sampling raises the logits of green ones. Who has the key counts green tokens in a text:
+// without the watermark their number is binomial, so the test is exact.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "infer/constraint.h"
+
+namespace makar {
+
+struct WatermarkOptions {
+  std::string key;
+  double share = 0.5;  // of green tokens, above 0 and below 1
+  double delta = 2;    // added to the logits of green tokens
+};
+
+class Watermark {
+ public:
+  explicit Watermark(const WatermarkOptions& options);
+  bool green(int64_t before, int64_t token) const;
+  double share() const { return share_; }
+  double delta() const { return delta_; }
+
+ private:
+  uint64_t seed_;
+  double share_, delta_;
+  uint32_t below_;  // green: a draw below this
+};
+
+// For the sampler of a request. `last`: the last token of the prompt.
+class WatermarkConstraint : public Constraint {
+ public:
+  WatermarkConstraint(Watermark watermark, int64_t last) : watermark_(std::move(watermark)), before_(last) {}
+  Status mask(std::span<float> logits) override;
+  Status accept(int64_t token) override;
+  std::unique_ptr<Constraint> fork() const override { return std::make_unique<WatermarkConstraint>(*this); }
+
+ private:
+  Watermark watermark_;
+  int64_t before_;
+};
+
+struct WatermarkTest {
+  int64_t tokens = 0, green = 0;  // each pair of a token and the one before counts once
+  double p = 1;                   // that a text without the watermark has as many green tokens
+  double z = 0;
+};
+WatermarkTest test_watermark(const Watermark& watermark, const std::vector<int64_t>& tokens);
+
+// P(X >= successes) of X ~ Binomial(trials, share), summed from the smaller tail's largest term.
+double binomial_tail(int64_t trials, int64_t successes, double share);
+
+}  // namespace makar
