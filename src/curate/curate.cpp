@@ -41,6 +41,11 @@ struct Stored {
   static auto fields() { return std::make_tuple(&Stored::text, &Stored::place, &Stored::bytes); }
 };
 
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
 int power_of(size_t bytes) { return bytes > 0 ? static_cast<int>(std::log2(static_cast<double>(bytes))) : 0; }
 
 class Curation {
@@ -215,7 +220,7 @@ class Curation {
   std::vector<const Cleaner*> cleaners_;
   std::optional<Contamination> contamination_;
   std::optional<NearDuplicates> near_;
-  SpoolOf<Stored> stored_{o_.output + ".work"};
+  SpoolOf<Stored> stored_{folder_of(o_.output)};  // without a name
   std::unordered_set<std::pair<uint64_t, uint64_t>, PairHash> seen_;
   CurateReport report_;
 };

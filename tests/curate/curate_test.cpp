@@ -265,6 +265,9 @@ TEST(Curate, EveryDropHasItsReason) {
     EXPECT_GE(report->pii[0], 50u);
     const std::string out = *read_file(o.output);
     EXPECT_EQ(out.find("jane@"), std::string::npos);
+    size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++entries;
+    EXPECT_EQ(entries, 3u);  // the two inputs and the output
     if (first.empty()) first = out;
     EXPECT_EQ(first, out);
   }
