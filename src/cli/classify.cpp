@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "cli/classify_lexical.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
@@ -15,7 +16,7 @@ namespace {
 
 struct Classify {
   TrainCommon common;
-  std::string base_model, config, teacher;
+  std::string base_model, config, teacher, method;
   int64_t max_length = 128, stride = 64, freeze_layers = 0;
   bool freeze_body = false, regression = false;
 };
@@ -28,6 +29,9 @@ void declare(Options& o, Classify& c) {
   o.add("--teacher", &c.teacher, "DeiT: model folder of the teacher for the distillation token", "DIR");
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
+  o.add("--method", &c.method,
+        "without a model: naive-bayes, logistic, svm, or hmm for tags; --method svm --help lists the options",
+        "NAME");
   o.group("Objective");
   o.add("--regression", &c.regression, "labels are numbers to predict");
   o.add("--max-length --sequence-len", &c.max_length,
@@ -99,6 +103,7 @@ int train_images(Classify& c, const std::string& command) {
 }
 
 int run_train(const std::vector<std::string>& arguments) {
+  if (is_lexical_training(arguments)) return run_classify_lexical(arguments);
   Classify c;
   c.common.loop.output_dir = "runs/classify";
   c.common.loop.learning_rate = 5e-5, c.common.loop.num_epochs = 3, c.common.loop.lr_scheduler = "linear";
@@ -109,6 +114,10 @@ int run_train(const std::vector<std::string>& arguments) {
       "makar classify train -m DIR -d train.tsv --val-datasets dev.tsv -o runs/mine");
   declare(options, c);
   if (const auto code = parse_training(options, arguments, c.common)) return *code;
+  if (!c.method.empty())
+    return report(
+               error_at("--method", "is an option of the command line, not of a recipe or the environment")),
+           2;
   const std::string command = command_line("classify train", arguments);
   if (c.common.datasets[0].find("idx3-ubyte") != std::string::npos) return train_images(c, command);
   return train_texts(c, command);
@@ -118,10 +127,16 @@ int run_train(const std::vector<std::string>& arguments) {
 
 int run_classify_lines(const std::vector<std::string>& arguments);  // classify_run.cpp
 
+static int run_either(const std::vector<std::string>& arguments) {
+  return lexical_model(arguments).empty() ? run_classify_lines(arguments)
+                                          : run_classify_lexical_lines(arguments);
+}
+
 int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
-      {"train", "fine-tune a model on labelled data", run_train},
-      {"run", "classify texts", run_classify_lines},
+      {"train", "fine-tune a model on labelled data; with --method, train without a model", run_train},
+      {"run", "classify texts", run_either},
+      {"compare", "compare naive Bayes, logistic regression and SVM", run_classify_compare},
   };
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,

@@ -15,6 +15,8 @@
 
 namespace makar {
 
+int run_data_curate(const std::vector<std::string>&);
+int run_data_language(const std::vector<std::string>&);
 int run_data_world(const std::vector<std::string>&);
 
 namespace {
@@ -215,6 +217,8 @@ int run_data(const std::vector<std::string>& arguments) {
   constexpr Command kDataCommands[] = {
       {"prepare", "tokenize datasets into shards for training", run_prepare},
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
+      {"curate", "clean and filter datasets, and report every drop", run_data_curate},
+      {"language", "train and run a classifier of languages", run_data_language},
       {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };
   return run_subcommand("data", "Generate datasets, count them and prepare them for training.",

@@ -86,7 +86,7 @@ struct GrammarText {
 };
 
 // Chooses the end token, where it is allowed, with growing probability, so that most texts end.
-inline GrammarText generate_text(const Grammar& grammar, const TokenTrie& trie,
+inline GrammarText write_text(const Grammar& grammar, const TokenTrie& trie,
                               const std::vector<std::string>& tokens, uint64_t seed, size_t longest = 300) {
   const Rng rng(seed, Purpose::kSynthetic);
   std::vector<uint64_t> mask(trie.words());

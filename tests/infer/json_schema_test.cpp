@@ -52,7 +52,7 @@ TEST_P(JsonSchemaTest, GeneratedDocumentsAreValid) {
   const JsonValidator validator(*parse_json(GetParam(), "test"));
   int ended = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
-    const GrammarText w = generate_text(*grammar, trie, tokens, seed);
+    const GrammarText w = write_text(*grammar, trie, tokens, seed);
     if (!w.ended) continue;
     ++ended;
     const auto document = parse_json(w.text, "written");

@@ -43,7 +43,7 @@ TEST_P(RealVocabularyTest, DocumentsAreValidAndAcceptedAsTokenized) {
   const JsonValidator validator(*parse_json(schema, "test"));
   int ended = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
-    const GrammarText w = generate_text(*grammar, trie, bytes_, seed, 120);
+    const GrammarText w = write_text(*grammar, trie, bytes_, seed, 120);
     if (!w.ended) continue;
     const auto document = parse_json(w.text, "written");
     if (!document.ok() && document.error().text().find("twice") != std::string::npos) continue;

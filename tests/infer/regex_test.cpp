@@ -52,7 +52,7 @@ TEST_P(RegexTest, AgreesWithStdRegex) {
   static const TokenTrie trie(tokens, {0});
   for (uint64_t seed = 0; seed < 20;
        ++seed) {  // '.' of std::regex is a byte: texts of other characters are left out
-    const GrammarText w = generate_text(*grammar, trie, tokens, seed, 60);
+    const GrammarText w = write_text(*grammar, trie, tokens, seed, 60);
     const bool ascii =
         std::all_of(w.text.begin(), w.text.end(), [](char c) { return static_cast<uint8_t>(c) < 0x80; });
     if (w.ended && ascii && w.text.find('\r') == std::string::npos)

@@ -1,0 +1,88 @@
+#!/usr/bin/env python3
+"""Word vectors against fastText: time and quality on the same text with the same settings.
+
+usage: ./dev bench vectors [--data FILE] [--megabytes N] [--threads N] [--epochs N] [--json]
+
+FILE has words separated by blanks; without it, the text is that of the assets' books in lower case without punctuation. Quality is Spearman's
+correlation with the ratings of WordSim-353 and MEN of the assets. Time is that of the processors (user and system), because other
+programs may use the machine too; wall time is printed beside it.
+"""
+# builds: makar
+import argparse
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ASSETS = os.environ.get("MAKAR_ASSETS", os.path.join(HERE, "../../shared/assets"))
+
+
+def books(path, megabytes):
+    left = int(megabytes * 1e6)
+    with tarfile.open(f"{ASSETS}/train/classic_books_125.tgz") as tar, open(path, "w") as out:
+        for member in sorted((m for m in tar.getmembers() if m.name.endswith(".md")), key=lambda m: m.name):
+            text = tar.extractfile(member).read().decode(errors="replace").lower()
+            text = re.sub(r"[^a-z\n]+", " ", text)[:left]
+            out.write(text)
+            left -= len(text)
+            if left <= 0:
+                return
+
+
+def timed(*command):
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.time()
+    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, time.time() - begin
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
+    parser.add_argument("--data")
+    parser.add_argument("--megabytes", type=float, default=10)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--fasttext", default=shutil.which("fasttext"))
+    parser.add_argument("--json", action="store_true")
+    a = parser.parse_args()
+    if not a.fasttext:
+        sys.exit("fasttext is missing; it is a Debian package")
+    with tempfile.TemporaryDirectory() as folder:
+        a.text = a.data or f"{folder}/books.txt"
+        if not a.data:
+            books(a.text, a.megabytes)
+        with tarfile.open(f"{ASSETS}/eval/wordsim.tgz") as tar:
+            tar.extractall(folder)
+        a.wordsim = f"{folder}/wordsim"
+        for method in ("skipgram", "cbow"):
+            theirs, ours = f"{folder}/fasttext", f"{folder}/makar.vec"
+            results = {"fastText": timed(a.fasttext, method, "-input", a.text, "-output", theirs, "-dim", 100, "-ws", 5, "-neg", 5, "-epoch", a.epochs,
+                                         "-minCount", 5, "-maxn", 0, "-t", 0.001, "-lr", 0.05, "-thread", a.threads)}
+            files = {"fastText": theirs + ".vec"}
+            for mode, flags in (("deterministic", []), ("fast", ["--fast"])):
+                files[mode] = f"{ours}.{mode}"
+                results[mode] = timed(a.makar, "vectors", "train", a.text, "--method", method, "-o", files[mode], "-t", a.threads, "--epochs", a.epochs, "-q", *flags)
+            for mode in ("fastText", "deterministic", "fast"):
+                scores = {}
+                for name in ("EN-WS-353-ALL", "EN-MEN-TR-3k"):
+                    out = subprocess.run([a.makar, "vectors", "eval", files[mode], "--similarity", f"{a.wordsim}/{name}.txt", "--json"],
+                                         capture_output=True, text=True, check=True).stdout
+                    scores[name] = round(json.loads(out)[0]["spearman"], 4)
+                cpu, wall = results[mode]
+                row = {"bench": "vectors", "case": f"{method} {mode}", "threads": a.threads, "ours": round(cpu, 2), "peer": "fastText",
+                       "theirs": round(results["fastText"][0], 2), "unit": "cpu seconds", "ratio": round(results["fastText"][0] / cpu, 2), "spread": None,
+                       "wall_seconds": round(wall, 1), **scores}
+                print(json.dumps(row) if a.json else f"{row['case']:<24} {cpu:7.2f} cpu s {wall:7.1f} s  ratio {row['ratio']:.2f}  {scores}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+// Any bytes through every cleaner, the rules and the removal of personal data (selected by the first byte):
+// no crash, bounded output; a second removal finds nothing new.
+#include "curate/clean.h"
+#include "curate/near_duplicates.h"
+#include "curate/pii.h"
+#include "curate/quality.h"
+#include "target.h"
+
+using namespace makar;
+
+FUZZ_TARGET(curate_text) {
+  if (size < 1) return 0;
+  const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
+  const size_t kind = data[0] % (cleaners().size() + 2);
+  if (kind < cleaners().size()) {
+    check(cleaners()[kind].clean(text).size() <= 3 * text.size() + 16, "bounded output");
+    return 0;
+  }
+  if (kind == cleaners().size()) {
+    const PiiResult r = remove_pii(text);
+    check(r.text.size() <= text.size() + 8 * r.total(), "bounded output");
+    return 0;
+  }
+  (void)gopher(text, {});
+  std::string copy(text);
+  (void)c4(copy);
+  (void)minhash(text);
+  return 0;
+}

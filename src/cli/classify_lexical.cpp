@@ -1,0 +1,240 @@
+// makar classify with methods that need no model: naive Bayes, logistic regression, a linear support vector
+// machine on TF-IDF, and a hidden Markov model that tags words.
+#include "cli/classify_lexical.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/file.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "data/datasets.h"
+#include "lexical/hmm.h"
+#include "lexical/text_classifier.h"
+
+namespace makar {
+namespace {
+
+struct LexicalTraining {
+  std::string method = "logistic", output;
+  std::vector<std::string> train, validation;
+  ClassifierOptions options;
+  bool json = false;
+};
+
+void declare_features(Options& o, LexicalTraining& c) {
+  o.group("Data");
+  o.add("-d --datasets", &c.train, "texts with labels, or words with tags (hmm)", "PATH").required = true;
+  o.add("--val-datasets --test", &c.validation, "data to measure the accuracy on", "PATH");
+  o.group("Model");
+  o.add("--word-ngrams", &c.options.features.ngrams, "features are n-grams of up to this many words", "N");
+  o.add("--min-count", &c.options.features.min_count, "features of fewer texts are dropped", "N");
+  o.add("-C --strength", &c.options.strength,
+        "logistic, svm: weight of the data against the penalty of weights", "X");
+  o.add("--smoothing", &c.options.smoothing, "naive-bayes: added to every count", "X");
+  o.add("--iterations", &c.options.iterations, "logistic, svm: the most passes over the data", "N");
+  o.add("--seed", &c.options.seed, "order of the examples", "S");
+  o.group("Output");
+  o.add("--json", &c.json, "print the result as JSON");
+}
+
+Result<std::vector<DataPath>> paths_of(const std::vector<std::string>& texts) {
+  std::vector<DataPath> out;
+  for (const std::string& text : texts) {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    out.push_back(spec.data());
+  }
+  return out;
+}
+
+Result<std::string> save_json(const std::string& path, const Json& json) {
+  MAKAR_CHECK_OK(write_file(path, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+  return path;
+}
+
+Result<Json> train_tagger(const LexicalTraining& c) {
+  MAKAR_TRY(const auto paths, paths_of(c.train));
+  MAKAR_TRY(const TaggedSentences data, read_tagged(paths));
+  MAKAR_TRY(const HmmTagger tagger, HmmTagger::train(data));
+  MAKAR_TRY(const std::string file, save_json(c.output, tagger.json()));
+  Json out = {
+      {"file", file}, {"method", "hmm"}, {"sentences", data.words.size()}, {"tags", tagger.tags().size()}};
+  if (c.validation.empty()) return out;
+  MAKAR_TRY(const auto test_paths, paths_of(c.validation));
+  MAKAR_TRY(const TaggedSentences test, read_tagged(test_paths));
+  size_t right = 0, all = 0;
+  for (size_t s = 0; s < test.words.size(); ++s) {
+    const auto found = tagger.tag(test.words[s]);
+    for (size_t i = 0; i < found.size(); ++i, ++all) right += found[i] == test.tags[s][i];
+  }
+  out["accuracy"] = static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, all));
+  return out;
+}
+
+Result<Json> train_lexical(const LexicalTraining& c, const TextsWithLabels& data,
+                           const TextsWithLabels* test) {
+  const auto begin = std::chrono::steady_clock::now();
+  MAKAR_TRY(const TextClassifier classifier, TextClassifier::train(data, c.options));
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!c.output.empty()) {
+    MAKAR_TRY(const std::string file, save_json(c.output, classifier.json()));
+    (void)file;
+  }
+  Json out = {{"file", c.output},
+              {"method", c.options.method},
+              {"texts", data.texts.size()},
+              {"labels", classifier.labels()},
+              {"features", classifier.features().size()},
+              {"seconds", seconds}};
+  if (test) out["accuracy"] = accuracy_of(classifier, *test);
+  return out;
+}
+
+int print_result(const LexicalTraining& c, const Result<Json>& out) {
+  if (!out.ok()) return report(out.error());
+  std::string text = fmt::format("{}: {}", c.output, c.method);
+  for (const char* key : {"texts", "sentences", "features", "tags"})
+    if (out->contains(key)) text += fmt::format(", {} {}", (*out)[key].dump(), key);
+  if (out->contains("accuracy")) text += fmt::format(", accuracy {:.4f}", (*out)["accuracy"].get<double>());
+  return print_out((c.json ? out->dump() : text) + "\n") ? 0 : 1;
+}
+
+}  // namespace
+
+bool is_lexical_training(const std::vector<std::string>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const std::string& a) { return a == "--method" || a.starts_with("--method="); });
+}
+
+int run_classify_lexical(const std::vector<std::string>& arguments) {
+  LexicalTraining c;
+  Options options(
+      "classify train", "Train a classifier of texts or a tagger of words without a language model.",
+      "makar classify train --method logistic -d train.tsv --val-datasets dev.tsv -o sentiment.json");
+  options.add("--method", &c.method, "naive-bayes, logistic, svm, or hmm for tags of words", "NAME");
+  options.add("-o --output --out", &c.output, "file to write", "FILE").required = true;
+  declare_features(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (c.method == "hmm") return print_result(c, train_tagger(c));
+  c.options.method = c.method;
+  if (const Status s = check(c.options); !s.ok()) return report(s.error()), 2;
+  const auto work = [&]() -> Result<Json> {
+    MAKAR_TRY(const auto paths, paths_of(c.train));
+    MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
+    if (c.validation.empty()) return train_lexical(c, data, nullptr);
+    MAKAR_TRY(const auto test_paths, paths_of(c.validation));
+    MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
+    return train_lexical(c, data, &test);
+  };
+  return print_result(c, work());
+}
+
+int run_classify_compare(const std::vector<std::string>& arguments) {
+  LexicalTraining c;
+  Options options("classify compare",
+                  "Train every method without a language model on the same data and compare their accuracy.",
+                  "makar classify compare -d train.tsv --test test.tsv");
+  declare_features(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (c.validation.empty())
+    return report(error_at("--test", "is needed: the data to measure the accuracy on")), 2;
+  const auto work = [&]() -> Result<Json> {
+    MAKAR_TRY(const auto paths, paths_of(c.train));
+    MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
+    MAKAR_TRY(const auto test_paths, paths_of(c.validation));
+    MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
+    Json rows = Json::array();
+    // What always answering the most frequent label gives.
+    std::map<std::string, size_t> counts;
+    for (const std::string& label : data.labels) ++counts[label];
+    const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
+                        return a.second < b.second;
+                      })->first;
+    const auto majority = std::count(test.labels.begin(), test.labels.end(), most);
+    rows.push_back({{"method", "most frequent label"},
+                    {"features", 0},
+                    {"seconds", 0.0},
+                    {"accuracy", static_cast<double>(majority) / static_cast<double>(test.labels.size())}});
+    for (const char* method : {"naive-bayes", "logistic", "svm"}) {
+      c.options.method = method;
+      MAKAR_TRY(Json row, train_lexical(c, data, &test));
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  };
+  const auto rows = work();
+  if (!rows.ok()) return report(rows.error());
+  if (c.json) return print_out(rows->dump() + "\n") ? 0 : 1;
+  std::string out = fmt::format("{:<22} {:>9} {:>9} {:>9}\n", "method", "features", "seconds", "accuracy");
+  for (const Json& r : *rows)
+    out += fmt::format("{:<22} {:>9} {:>9.2f} {:>9.4f}\n", r["method"].get<std::string>(),
+                       r["features"].get<int64_t>(), r["seconds"].get<double>(), r["accuracy"].get<double>());
+  return print_out(out) ? 0 : 1;
+}
+
+std::string lexical_model(const std::vector<std::string>& arguments) {
+  for (const std::string& a : arguments)
+    if (a.ends_with(".json") && is_file(a)) return a;
+  return "";
+}
+
+int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
+  std::string path, text;
+  std::vector<std::string> files;
+  bool jsonl = false;
+  Options options(
+      "classify run",
+      "Classify texts or tag words with a model of `makar classify train --method`: one result per line.",
+      "echo 'a fine film' | makar classify run sentiment.json");
+  Options::Option& model = options.add("-m --model", &path, "file of the classifier", "FILE");
+  model.place = "MODEL";
+  options.add("--text", &text, "the text; lines of standard input if there is none", "TEXT");
+  options.add("-f --file", &files, "read one text per line from a file", "FILE");
+  options.add("--jsonl", &jsonl, "lines are JSON: {\"text\"}");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto json = read_json(path, {size_t{4} << 30, 16});
+  if (!json.ok()) return report(json.error());
+  std::optional<TextClassifier> classifier;
+  std::optional<HmmTagger> tagger;
+  if (json->is_object() && json->contains("tags")) {
+    auto read = HmmTagger::from_json(*json, path);
+    if (!read.ok()) return report(read.error());
+    tagger = std::move(*read);
+  } else {
+    auto read = TextClassifier::from_json(*json, path);
+    if (!read.ok()) return report(read.error());
+    classifier = std::move(*read);
+  }
+  const auto answer = [&](const std::string& line) -> Json {
+    if (tagger) {
+      WordSplitter splitter({});
+      const auto& views = splitter.split(line);
+      const std::vector<std::string> words(views.begin(), views.end());
+      return {{"tokens", words}, {"tags", tagger->tag(words)}};
+    }
+    const auto found = classifier->classify(line);
+    return {{"label", classifier->labels()[found.label]}, {"score", found.scores[found.label]}};
+  };
+  const auto print = [&](const std::string& line, size_t number) {
+    std::string in = line;
+    if (jsonl) {
+      const auto record = parse_json(line, "", {size_t{16} << 20, 64});
+      if (!record.ok()) return print_out(error_line(record.error(), number));
+      if (!record->is_object() || !record->contains("text") || !(*record)["text"].is_string())
+        return print_out(error_line(error_at("", "expected {{\"text\"}}"), number));
+      in = (*record)["text"].get<std::string>();
+    }
+    return print_out(answer(in).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  };
+  if (!text.empty()) return print(text, 1) ? 0 : 1;
+  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
+    for (size_t i = 0; i < lines.size(); ++i)
+      if (!print(std::string(lines[i]), first + i)) return false;
+    return true;
+  });
+  return status.ok() ? 0 : report(status.error());
+}
+
+}  // namespace makar

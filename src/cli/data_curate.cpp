@@ -1,0 +1,196 @@
+// makar data curate: cleans and filters datasets, and reports every drop. makar data language: the language
+// classifier.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "cli/command.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "curate/curate.h"
+#include "data/datasets.h"
+#include "lexical/arpa.h"
+#include "lexical/corpus.h"
+#include "train/recipe.h"
+
+namespace makar {
+namespace {
+
+struct CurateCommand {
+  std::vector<std::string> paths, datasets, evaluation;
+  std::string language_model, ngram_model, report;
+  CurateOptions o;
+  int64_t threads = 0;
+  bool quiet = false, json = false;
+};
+
+void declare(Options& options, CurateCommand& c) {
+  options.positional("PATHS", &c.paths, "files and folders, or a recipe (FILE.yaml) and key=value").required =
+      false;
+  options.add("-d --datasets", &c.datasets, "files and folders, for recipes", "PATH");
+  options.add("-o --output --out", &c.o.output, "JSONL file to write; a report beside it ends in .report.md",
+              "FILE");
+  options.group("Clean");
+  options.add("--clean", &c.o.clean, "cleaners in order: html, wiki, latex, licence, boilerplate, blanks",
+              "NAME");
+  options.add("--pii", &c.o.pii,
+              "replace e-mail addresses, phone, card and account numbers, IP addresses by marks");
+  options.group("Language");
+  options.add("--language-model", &c.language_model, "file of `makar data language train`", "FILE");
+  options.add("--languages", &c.o.languages, "languages to keep", "NAME");
+  options.add("--language-score", &c.o.min_language_score, "least score of the language", "X");
+  options.group("Quality");
+  options.add("--gopher", &c.o.gopher, "Gopher's rules for English web text, with repetition");
+  options.add("--c4", &c.o.c4, "C4's rules; keeps only lines that are sentences");
+  options.add("--min-words", &c.o.min_words, "least words of a document", "N");
+  options.add("--ngram-model", &c.ngram_model, "ARPA file for --max-perplexity", "FILE");
+  options.add("--max-perplexity", &c.o.max_perplexity, "drop documents above it", "X");
+  options.add("--split", &c.o.ngram_words.split, "how the n-gram model splits words: space or words", "NAME");
+  options.add("--lower", &c.o.ngram_words.lower, "the n-gram model is of lower case");
+  options.group("Duplicates and contamination");
+  options.add("--exact", &c.o.exact, "drop documents whose text occurred before");
+  options.add("--near", &c.o.near,
+              "drop documents this similar to an earlier one (MinHash), such as 0.8; 0: off", "X");
+  options.add("--evaluation", &c.evaluation, "evaluation data that must not occur", "PATH");
+  options.add("--contamination", &c.o.contamination,
+              "words of an n-gram that must not be shared with it; 0: 13 with --evaluation", "N");
+  options.group("Output");
+  options.add("--report", &c.report, "file of the report, instead of OUTPUT.report.md", "FILE");
+  options.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
+  options.add("-q --quiet", &c.quiet, "print no progress");
+  options.add("--json", &c.json, "print the report as JSON");
+}
+
+Result<std::vector<DataPath>> to_paths(const std::vector<std::string>& texts) {
+  std::vector<DataPath> out;
+  for (const std::string& text : texts) {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    out.push_back(spec.data());
+  }
+  return out;
+}
+
+Result<CurateReport> run_pipeline(CurateCommand& c) {
+  std::vector<std::string> all = c.paths;
+  all.insert(all.end(), c.datasets.begin(), c.datasets.end());
+  MAKAR_TRY(const auto paths, to_paths(all));
+  MAKAR_TRY(c.o.evaluation, to_paths(c.evaluation));
+  std::optional<LanguageId> language;
+  if (!c.language_model.empty()) {
+    MAKAR_TRY(const Json json, read_json(c.language_model));
+    MAKAR_TRY(auto read, LanguageId::from_json(json, c.language_model));
+    language.emplace(std::move(read));
+    c.o.language_id = &*language;
+  }
+  std::optional<NgramModel> ngrams;
+  if (!c.ngram_model.empty()) {
+    MAKAR_TRY(auto read, load_arpa(c.ngram_model));
+    ngrams.emplace(std::move(read));
+    c.o.ngrams = &*ngrams;
+  }
+  ThreadPool pool(static_cast<int>(std::clamp<int64_t>(c.threads, 0, 256)));
+  Progress progress(c.quiet || c.json);
+  const auto begin = std::chrono::steady_clock::now();
+  c.o.progress = [&](const char* stage, uint64_t done, uint64_t bytes) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    progress.show(stage, done, 0,
+                  fmt::format("{:.1f} MB/s", static_cast<double>(bytes) / 1e6 / std::max(1e-3, seconds)));
+  };
+  return curate(paths, c.o, pool);
+}
+
+int run_language_train(const std::vector<std::string>& arguments) {
+  std::vector<std::string> samples;
+  std::string output;
+  Options options("data language train", "Train a classifier of languages on sample texts.",
+                  "makar data language train en=english.txt de=german.txt -o languages.json");
+  options.positional("SAMPLES", &samples, "LANGUAGE=PATH, at least two; a few hundred kB of text each");
+  options.add("-o --output --out", &output, "file to write", "FILE").required = true;
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  std::map<std::string, std::string> texts;
+  for (const std::string& sample : samples) {
+    const size_t equals = sample.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return report(error_at("SAMPLES", "expects LANGUAGE=PATH, got '{}'", sample)), 2;
+    std::string& text = texts[sample.substr(0, equals)];
+    constexpr size_t kMost = size_t{64} << 20;
+    const Status read = each_line({sample.substr(equals + 1)}, [&](std::string_view line) -> Status {
+      if (text.size() < kMost) (text += line) += '\n';
+      return Done{};
+    });
+    if (!read.ok()) return report(read.error());
+  }
+  const auto made = LanguageId::train(texts);
+  if (!made.ok()) return report(made.error());
+  if (const Status s = write_file(output, made->json().dump() + "\n"); !s.ok()) return report(s.error());
+  return print_out(fmt::format("{}: {} languages\n", output, made->languages().size())) ? 0 : 1;
+}
+
+int run_language_detect(const std::vector<std::string>& arguments) {
+  std::string path;
+  std::vector<std::string> files;
+  Options options("data language detect", "Print the language of each line and its score.",
+                  "echo 'Guten Tag' | makar data language detect languages.json");
+  options.positional("MODEL", &path, "file of `makar data language train`");
+  options.add("-f --file", &files, "read lines from a file", "FILE");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto json = read_json(path);
+  if (!json.ok()) return report(json.error());
+  const auto model = LanguageId::from_json(*json, path);
+  if (!model.ok()) return report(model.error());
+  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t) {
+    for (const std::string_view line : lines) {
+      const auto answer = model->detect(line);
+      if (!print_out(fmt::format("{}\t{:.4f}\n", answer.language, answer.probability))) return false;
+    }
+    return true;
+  });
+  return status.ok() ? 0 : report(status.error());
+}
+
+}  // namespace
+
+int run_data_language(const std::vector<std::string>& arguments) {
+  constexpr Command kLanguageCommands[] = {
+      {"train", "train a classifier on sample texts", run_language_train},
+      {"detect", "print the language of each line", run_language_detect},
+  };
+  return run_subcommand("data language", "Identify languages by character n-grams.",
+                        "makar data language train en=english.txt de=german.txt -o languages.json",
+                        kLanguageCommands, arguments);
+}
+
+int run_data_curate(const std::vector<std::string>& given) {
+  CurateCommand c;
+  Options options("data curate", "Clean and filter datasets; every drop is counted with its reason.",
+                  "makar data curate web/ --clean html --gopher --exact --near 0.8 --pii -o clean.jsonl");
+  declare(options, c);
+  const auto arguments = expand_recipe(given, options);
+  if (!arguments.ok()) return report(arguments.error()), 2;
+  if (const auto code = parse_or_exit(options, *arguments)) return *code;
+  if (c.o.output.empty()) return report(error_at("--output", "is needed: the JSONL file to write")), 2;
+  if (c.paths.empty() && c.datasets.empty()) return report(error_at("PATHS", "datasets are needed")), 2;
+  if (!c.evaluation.empty() && c.o.contamination == 0) c.o.contamination = 13;
+  if (c.o.contamination > 0 && c.evaluation.empty())
+    return report(error_at("--contamination", "needs --evaluation")), 2;
+  if (!c.o.languages.empty() && c.language_model.empty())
+    return report(error_at("--languages", "needs --language-model")), 2;
+  if ((c.o.max_perplexity > 0) != !c.ngram_model.empty())
+    return report(error_at("--max-perplexity", "and --ngram-model go together")), 2;
+  for (const Status& s : {check(c.o), check(c.o.ngram_words)})
+    if (!s.ok()) return report(s.error()), 2;
+  const auto made = run_pipeline(c);
+  if (!made.ok()) return report(made.error());
+  if (const Status s = write_file(c.report.empty() ? c.o.output + ".report.md" : c.report, made->text());
+      !s.ok())
+    return report(s.error());
+  return print_out(c.json ? made->json().dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"
+                          : made->text())
+             ? 0
+             : 1;
+}
+
+}  // namespace makar

@@ -1,0 +1,306 @@
+#include "curate/curate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <unordered_set>
+
+#include "base/file_writer.h"
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "base/sha256.h"
+#include "base/utf8.h"
+#include "curate/clean.h"
+#include "curate/contamination.h"
+#include "curate/near_duplicates.h"
+#include "curate/quality.h"
+#include "data/spool.h"
+#include "lexical/corpus.h"
+
+namespace makar {
+namespace {
+
+// A document on its way through the filters.
+struct Document {
+  std::string text, place;
+  size_t bytes = 0;  // before cleaning
+  std::string reason, detail, language;
+  std::vector<const char*> changed;
+  std::array<uint64_t, kPiiKinds> pii = {};
+  Signature signature;
+  uint64_t hash[2] = {};
+
+  bool drop(std::string why, std::string more) {
+    return reason = std::move(why), detail = std::move(more), true;
+  }
+};
+
+struct Stored {
+  std::string text, place;
+  uint64_t bytes = 0;
+  static auto fields() { return std::make_tuple(&Stored::text, &Stored::place, &Stored::bytes); }
+};
+
+std::string folder_of(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
+}
+
+int power_of(size_t bytes) { return bytes > 0 ? static_cast<int>(std::log2(static_cast<double>(bytes))) : 0; }
+
+class Curation {
+ public:
+  Curation(const CurateOptions& o, ThreadPool& pool) : o_(o), pool_(pool) {
+    for (const std::string& name : o.clean)
+      for (const Cleaner& c : cleaners())
+        if (name == c.name) cleaners_.push_back(&c);
+  }
+
+  Result<CurateReport> run(const std::vector<DataPath>& paths) {
+    if (o_.contamination > 0) {
+      MAKAR_TRY(auto read, Contamination::read(o_.evaluation, o_.contamination));
+      contamination_.emplace(std::move(read));
+    }
+    if (o_.near > 0) {
+      MAKAR_TRY(auto near, NearDuplicates::create());
+      near_.emplace(std::move(near));
+    }
+    MAKAR_TRY(auto writer, FileWriter::open(o_.output));
+    MAKAR_CHECK_OK(read_all(paths, writer));
+    if (near_) MAKAR_CHECK_OK(write_groups(writer));
+    MAKAR_CHECK_OK(writer.commit());
+    return report_;
+  }
+
+ private:
+  static constexpr size_t kTogether = 256, kMostBytes = size_t{64} << 20;
+
+  Status read_all(const std::vector<DataPath>& paths, FileWriter& writer) {
+    MAKAR_TRY(auto reader, RecordReader::open(paths));
+    std::vector<Document> batch;
+    size_t bytes = 0;
+    for (DataRecord record;;) {
+      MAKAR_TRY(const bool found, reader.next(record));
+      if (found) {
+        Document& d = batch.emplace_back();
+        d.text = record_text(record.value), d.place = record.place(), d.bytes = d.text.size();
+        bytes += d.bytes;
+      }
+      if (!batch.empty() && (!found || batch.size() == kTogether || bytes > kMostBytes)) {
+        MAKAR_CHECK_OK(process(batch, writer));
+        batch.clear(), bytes = 0;
+      }
+      if (!found) break;
+    }
+    report_.bad_records = reader.bad().count;
+    return Done{};
+  }
+
+  Status process(std::vector<Document>& batch, FileWriter& writer) {
+    pool_.run(static_cast<int64_t>(batch.size()), [&](int64_t i) { filter(batch[static_cast<size_t>(i)]); });
+    for (Document& d : batch) {
+      ++report_.documents, report_.bytes += d.bytes, ++report_.lengths[power_of(d.bytes)];
+      for (const char* name : d.changed) ++report_.changed[name];
+      if (!d.language.empty()) ++report_.languages[d.language];
+      if (d.reason.empty() && o_.exact && !seen_.insert({d.hash[0], d.hash[1]}).second)
+        d.drop("exact-duplicate", "an earlier document has the same text");
+      if (!d.reason.empty()) {
+        drop(d.reason, d.bytes, d.place, d.detail);
+        continue;
+      }
+      for (size_t i = 0; i < kPiiKinds; ++i) report_.pii[i] += d.pii[i];
+      if (near_) {
+        MAKAR_CHECK_OK(near_->add(d.signature));
+        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.bytes}));
+      } else {
+        MAKAR_CHECK_OK(keep(d.text, writer));
+      }
+    }
+    o_.progress("filtering", report_.documents, report_.bytes);
+    return Done{};
+  }
+
+  void filter(Document& d) const {
+    for (const Cleaner* c : cleaners_) {
+      std::string cleaned = c->clean(d.text);
+      if (cleaned != d.text) d.changed.push_back(c->name);
+      d.text = std::move(cleaned);
+    }
+    (void)(language(d) || quality(d) || perplexity(d) || contaminated(d));
+    if (!d.reason.empty()) return;
+    if (o_.pii) {
+      PiiResult clean = remove_pii(d.text);
+      d.text = std::move(clean.text), d.pii = clean.found;
+    }
+    if (o_.exact) {
+      Sha256 sum;
+      sum.add(d.text);
+      const std::string hex = sum.hex();
+      d.hash[0] = std::stoull(hex.substr(0, 16), nullptr, 16),
+      d.hash[1] = std::stoull(hex.substr(16, 16), nullptr, 16);
+    }
+    if (o_.near > 0) d.signature = minhash(d.text);
+  }
+
+  bool language(Document& d) const {
+    if (!o_.language_id) return false;
+    const auto answer = o_.language_id->detect(d.text);
+    d.language = answer.language;
+    if (o_.languages.empty()) return false;
+    const bool known =
+        std::find(o_.languages.begin(), o_.languages.end(), answer.language) != o_.languages.end();
+    if (known && answer.probability >= o_.min_language_score) return false;
+    return d.drop("language", fmt::format("{} with score {:.2f}", answer.language, answer.probability));
+  }
+  bool quality(Document& d) const {
+    if (d.text.find_first_not_of(" \t\r\n") == std::string::npos)
+      return d.drop("empty", "nothing is left after cleaning");
+    if (o_.c4)
+      if (const Verdict v = c4(d.text); !v.rule.empty()) return d.drop(v.rule, v.detail);
+    if (o_.min_words > 0) {
+      WordSplitter splitter({});
+      const size_t words = splitter.split(d.text).size();
+      if (words < static_cast<size_t>(o_.min_words))
+        return d.drop("short", fmt::format("{} words, at least {}", words, o_.min_words));
+    }
+    if (o_.gopher)
+      if (const Verdict v = gopher(d.text, {}); !v.rule.empty()) return d.drop(v.rule, v.detail);
+    return false;
+  }
+  bool perplexity(Document& d) const {
+    if (!o_.ngrams || o_.max_perplexity <= 0) return false;
+    WordSplitter splitter(o_.ngram_words);
+    NgramScore total;
+    for (size_t at = 0; at < d.text.size();) {
+      const size_t end = std::min(d.text.find('\n', at), d.text.size());
+      const auto& words = splitter.split(std::string_view(d.text).substr(at, end - at));
+      if (!words.empty()) total.add(score_sentence(*o_.ngrams, words));
+      at = end + 1;
+    }
+    if (total.tokens() > 0 && total.perplexity() <= o_.max_perplexity) return false;
+    return d.drop("perplexity", fmt::format("{:.0f}, at most {:.0f}", total.perplexity(), o_.max_perplexity));
+  }
+  bool contaminated(Document& d) const {
+    if (!contamination_) return false;
+    const std::string shared = contamination_->shared(d.text);
+    return !shared.empty() && d.drop("contaminated", "shares " + quote(shared) + " with evaluation data");
+  }
+
+  void drop(const std::string& reason, size_t bytes, const std::string& place, const std::string& detail) {
+    auto& entry = report_.drops[reason];
+    if (entry.documents == 0) entry.example = place + ": " + detail;
+    ++entry.documents, entry.bytes += bytes;
+  }
+  Status keep(const std::string& text, FileWriter& writer) {
+    ++report_.kept, report_.kept_bytes += text.size(), ++report_.kept_lengths[power_of(text.size())];
+    return writer.write(Json{{"text", text}}.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+  Status write_groups(FileWriter& writer) {
+    o_.progress("near-duplicates", report_.documents, report_.bytes);
+    MAKAR_TRY(const auto groups, near_->groups(o_.near));
+    for (uint32_t i = 0; i < groups.size(); ++i) {
+      MAKAR_TRY(const Stored d, stored_.read(i));
+      if (groups[i] == i) {
+        MAKAR_CHECK_OK(keep(d.text, writer));
+      } else {
+        MAKAR_TRY(const Stored first, stored_.read(groups[i]));
+        drop("near-duplicate", d.bytes, d.place, "like " + first.place);
+      }
+      if (i % 4096 == 0) o_.progress("writing", i, report_.kept_bytes);
+    }
+    return Done{};
+  }
+
+  struct PairHash {
+    size_t operator()(const std::pair<uint64_t, uint64_t>& p) const { return p.first; }
+  };
+  const CurateOptions& o_;
+  ThreadPool& pool_;
+  std::vector<const Cleaner*> cleaners_;
+  std::optional<Contamination> contamination_;
+  std::optional<NearDuplicates> near_;
+  SpoolOf<Stored> stored_{folder_of(o_.output)};  // without a name
+  std::unordered_set<std::pair<uint64_t, uint64_t>, PairHash> seen_;
+  CurateReport report_;
+};
+
+std::string histogram(const std::map<int, uint64_t>& before, const std::map<int, uint64_t>& after) {
+  uint64_t most = 1;
+  for (const auto& entry : before) most = std::max(most, entry.second);
+  std::string out;
+  for (const auto& [power, count] : before) {
+    const auto at = after.find(power);
+    out += fmt::format("{:>9} {:>9} {:>9}  {}\n", uint64_t{1} << power, count,
+                       at == after.end() ? 0 : at->second, std::string(1 + 29 * count / most, '#'));
+  }
+  return out;
+}
+
+}  // namespace
+
+Status check(const CurateOptions& o) {
+  std::vector<std::string> known;
+  for (const Cleaner& c : cleaners()) known.emplace_back(c.name);
+  for (const std::string& name : o.clean)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return error_at("`clean`", "there is no cleaner '{}'{}; there are {}", name, did_you_mean(name, known),
+                      fmt::join(known, ", "));
+  if (!(o.near >= 0 && o.near <= 1)) return error_at("`near`", "must be 0 to 1, got {}", o.near);
+  if (!(o.min_language_score >= 0 && o.min_language_score <= 1))
+    return error_at("`language_score`", "must be 0 to 1, got {}", o.min_language_score);
+  if (o.min_words < 0) return error_at("`min_words`", "must be 0 or more, got {}", o.min_words);
+  if (o.contamination < 0 || o.contamination > 1000)
+    return error_at("`contamination`", "must be 0 to 1000, got {}", o.contamination);
+  if (!(o.max_perplexity >= 0))
+    return error_at("`max_perplexity`", "must be 0 or more, got {}", o.max_perplexity);
+  return Done{};
+}
+
+Json CurateReport::json() const {
+  Json out = {
+      {"documents", documents},     {"bytes", bytes},         {"kept", kept}, {"kept_bytes", kept_bytes},
+      {"bad_records", bad_records}, {"drops", Json::object()}};
+  for (const auto& [reason, d] : drops)
+    out["drops"][reason] = {{"documents", d.documents}, {"bytes", d.bytes}, {"example", d.example}};
+  out["changed"] = changed, out["languages"] = languages;
+  out["pii"] = Json::object();
+  for (size_t i = 0; i < kPiiKinds; ++i) out["pii"][name(static_cast<Pii>(i))] = pii[i];
+  return out;
+}
+
+std::string CurateReport::text() const {
+  const auto share = [](uint64_t part, uint64_t all) {
+    return 100.0 * static_cast<double>(part) / static_cast<double>(std::max<uint64_t>(1, all));
+  };
+  std::string out = fmt::format("# Curation\n\n| | documents | bytes |\n|---|---|---|\n| read | {} | {} |\n",
+                                documents, bytes);
+  for (const auto& [reason, d] : drops)
+    out += fmt::format("| dropped: {} | {} ({:.2f} %) | {} |\n", reason, d.documents,
+                       share(d.documents, documents), d.bytes);
+  out += fmt::format("| kept | {} ({:.2f} %) | {} |\n", kept, share(kept, documents), kept_bytes);
+  if (bad_records > 0) out += fmt::format("\n{} records could not be read.\n", bad_records);
+  if (!drops.empty()) out += "\n## First of each reason\n\n";
+  for (const auto& [reason, d] : drops) out += fmt::format("- {}: {}\n", reason, d.example);
+  if (!changed.empty()) out += "\n## Changed by cleaners\n\n";
+  for (const auto& [cleaner, count] : changed) out += fmt::format("- {}: {} documents\n", cleaner, count);
+  if (!languages.empty()) out += "\n## Languages\n\n";
+  for (const auto& [language, count] : languages) out += fmt::format("- {}: {} documents\n", language, count);
+  bool any = false;
+  for (size_t i = 0; i < kPiiKinds; ++i)
+    if (pii[i] > 0) {
+      if (!any) out += "\n## Personal data replaced in kept documents\n\n";
+      any = true;
+      out += fmt::format("- {}: {}\n", name(static_cast<Pii>(i)), pii[i]);
+    }
+  return out + "\n## Bytes per document (from, read, kept)\n\n```\n" + histogram(lengths, kept_lengths) +
+         "```\n";
+}
+
+Result<CurateReport> curate(const std::vector<DataPath>& paths, const CurateOptions& options,
+                            ThreadPool& pool) {
+  MAKAR_CHECK_OK(check(options));
+  return Curation(options, pool).run(paths);
+}
+
+}  // namespace makar

@@ -1,0 +1,57 @@
+// Curation of datasets: cleaners, language, quality rules, perplexity, personal data, contamination,
+// duplicates. Every document that is dropped is counted under its reason. The result does not depend on the
+// number of threads.
+#pragma once
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "curate/language_id.h"
+#include "curate/pii.h"
+#include "data/record_reader.h"
+#include "lexical/corpus.h"
+#include "lexical/ngram_model.h"
+
+namespace makar {
+
+struct CurateOptions {
+  std::vector<std::string> clean;      // names of cleaners, in order
+  std::vector<std::string> languages;  // kept; needs `language_id`
+  double min_language_score = 0.5;
+  bool gopher = false, c4 = false, exact = false;
+  double near = 0;            // similarity of near-duplicates to drop; 0: off
+  bool pii = false;           // replace personal data
+  double max_perplexity = 0;  // of the n-gram model, per token; 0: off
+  int64_t min_words = 0;
+  int64_t contamination = 0;  // words of an n-gram shared with evaluation data; 0: off
+  std::string output;         // JSONL
+  const LanguageId* language_id = nullptr;
+  const NgramModel* ngrams = nullptr;
+  WordOptions ngram_words;
+  std::vector<DataPath> evaluation;
+  std::function<void(const char* stage, uint64_t done, uint64_t bytes)> progress = [](const char*, uint64_t,
+                                                                                      uint64_t) {};
+};
+Status check(const CurateOptions& options);
+
+struct CurateReport {
+  uint64_t documents = 0, bytes = 0, kept = 0, kept_bytes = 0, bad_records = 0;
+  struct Drop {
+    uint64_t documents = 0, bytes = 0;
+    std::string example;  // the first one: its place and why
+  };
+  std::map<std::string, Drop> drops;        // by reason
+  std::map<std::string, uint64_t> changed;  // documents that a cleaner changed
+  std::array<uint64_t, kPiiKinds> pii = {};
+  std::map<std::string, uint64_t> languages;      // of documents, if asked
+  std::map<int, uint64_t> lengths, kept_lengths;  // by power of two of bytes
+  Json json() const;
+  std::string text() const;  // Markdown
+};
+
+Result<CurateReport> curate(const std::vector<DataPath>& paths, const CurateOptions& options,
+                            ThreadPool& pool);
+
+}  // namespace makar

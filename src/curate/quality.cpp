@@ -1,0 +1,188 @@
+#include "curate/quality.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "base/utf8.h"
+#include "lexical/corpus.h"
+#include "text/hash.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+std::vector<std::string_view> split_at(std::string_view text, char mark) {
+  std::vector<std::string_view> out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(mark, at), text.size());
+    if (end > at) out.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return out;
+}
+
+size_t count_of(std::string_view text, std::string_view what) {
+  size_t out = 0;
+  for (size_t at = text.find(what); at != text.npos; at = text.find(what, at + what.size())) ++out;
+  return out;
+}
+
+Verdict fails(const char* rule, const std::string& detail) { return {rule, detail}; }
+
+// Shares of duplicate lines (by number and by characters).
+Verdict repeated_lines(std::string_view text) {
+  const auto lines = split_at(text, '\n');
+  if (lines.size() < 2) return {};
+  std::unordered_set<std::string_view> seen;
+  double copies = 0, characters = 0;
+  for (const std::string_view line : lines)
+    if (!seen.insert(line).second) ++copies, characters += static_cast<double>(line.size());
+  if (copies / static_cast<double>(lines.size()) > 0.3)
+    return fails("gopher-repeated-lines", fmt::format("{:.2f} of the lines are copies, at most 0.30",
+                                                      copies / static_cast<double>(lines.size())));
+  if (characters / static_cast<double>(text.size()) > 0.2)
+    return fails("gopher-repeated-lines",
+                 fmt::format("{:.2f} of the text is in copies of lines, at most 0.20",
+                             characters / static_cast<double>(text.size())));
+  return {};
+}
+
+// The most frequent n-gram (2 to 4), and all n-grams that occur again (5 to 10), as shares of the characters.
+Verdict repeated_ngrams(const std::vector<std::string_view>& words) {
+  static constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
+  std::vector<uint64_t> hashes;
+  double characters = 0;
+  for (const std::string_view w : words)
+    hashes.push_back(hash_bytes(w)), characters += static_cast<double>(w.size());
+  if (characters == 0) return {};
+  for (size_t n = 2; n <= 10 && n <= words.size(); ++n) {
+    std::unordered_map<uint64_t, uint32_t> counts;
+    counts.reserve(words.size());
+    const auto key = [&](size_t at) {
+      uint64_t h = n;
+      for (size_t i = 0; i < n; ++i) h = fold_multiply(h ^ hashes[at + i], 0xE7037ED1A0B428DBu);
+      return h;
+    };
+    double top = 0, covered = 0;
+    size_t end_of_last = 0;
+    for (size_t at = 0; at + n <= words.size(); ++at) {
+      const uint32_t count = ++counts[key(at)];
+      if (count < 2) continue;
+      if (n <= 4) {
+        double size = 0;
+        for (size_t i = 0; i < n; ++i) size += static_cast<double>(words[at + i].size());
+        top = std::max(top, size * count);
+      } else {
+        for (size_t i = std::max(at, end_of_last); i < at + n; ++i)
+          covered += static_cast<double>(words[i].size());
+        end_of_last = std::max(end_of_last, at + n);
+      }
+    }
+    const double share = (n <= 4 ? top : covered) / characters, most = n <= 4 ? kTop[n - 2] : kAll[n - 5];
+    if (share > most)
+      return fails(
+          "gopher-repeated-ngrams",
+          fmt::format("{}-grams that occur again are {:.2f} of the text, at most {:.2f}", n, share, most));
+  }
+  return {};
+}
+
+}  // namespace
+
+Verdict gopher(std::string_view text, const GopherRules& r) {
+  WordSplitter splitter({});
+  const auto words = splitter.split(text);
+  const auto n = static_cast<double>(words.size());
+  if (n < r.min_words || n > r.max_words)
+    return fails("gopher-words",
+                 fmt::format("{} words, expected {} to {}", words.size(), r.min_words, r.max_words));
+  double letters = 0, alphabetic = 0;
+  static const std::unordered_set<std::string_view> kStop = {"the", "be",   "to",   "of",
+                                                             "and", "that", "have", "with"};
+  std::unordered_set<std::string_view> stop;
+  for (const std::string_view word : words) {
+    letters += static_cast<double>(count_code_points(word));
+    bool letter = false;
+    for (size_t at = 0; at < word.size() && !letter;) {
+      const CodePoint c = decode_utf8(word, at);
+      letter = in(c.code, kLetter), at += c.size;
+    }
+    alphabetic += letter;
+    if (const auto found = kStop.find(word); found != kStop.end()) stop.insert(*found);
+  }
+  if (letters / n < r.min_word_length || letters / n > r.max_word_length)
+    return fails("gopher-word-length", fmt::format("words of {:.1f} characters, expected {} to {}",
+                                                   letters / n, r.min_word_length, r.max_word_length));
+  const double hashes = static_cast<double>(std::count(text.begin(), text.end(), '#')) / n;
+  const double dots = static_cast<double>(count_of(text, "...") + count_of(text, "\u2026")) / n;
+  if (hashes > r.max_symbols || dots > r.max_symbols)
+    return fails("gopher-symbols",
+                 fmt::format("{:.2f} symbols per word, at most {}", std::max(hashes, dots), r.max_symbols));
+  const auto lines = split_at(text, '\n');
+  double bullets = 0, ellipses = 0;
+  for (const std::string_view line : lines) {
+    const size_t from = line.find_first_not_of(" \t");
+    const std::string_view body = from == line.npos ? std::string_view() : line.substr(from);
+    bullets += body.starts_with("- ") || body.starts_with("* ") || body.starts_with("\u2022");
+    const size_t last = body.find_last_not_of(" \t\r");
+    const std::string_view end = last == body.npos ? body : body.substr(0, last + 1);
+    ellipses += end.ends_with("...") || end.ends_with("\u2026");
+  }
+  const double count = static_cast<double>(std::max<size_t>(1, lines.size()));
+  if (bullets / count > r.max_bullets)
+    return fails("gopher-bullets",
+                 fmt::format("{:.2f} of the lines are bullets, at most {}", bullets / count, r.max_bullets));
+  if (ellipses / count > r.max_ellipses)
+    return fails("gopher-ellipses", fmt::format("{:.2f} of the lines end in an ellipsis, at most {}",
+                                                ellipses / count, r.max_ellipses));
+  if (alphabetic / n < r.min_alphabetic)
+    return fails("gopher-alphabetic", fmt::format("{:.2f} of the words have a letter, at least {}",
+                                                  alphabetic / n, r.min_alphabetic));
+  if (static_cast<double>(stop.size()) < r.min_stop_words)
+    return fails("gopher-stop-words",
+                 fmt::format("{} of the English stop words, at least {}", stop.size(), r.min_stop_words));
+  if (!r.repetition) return {};
+  if (Verdict v = repeated_lines(text); !v.rule.empty()) return v;
+  return repeated_ngrams(words);
+}
+
+Verdict c4(std::string& text, double min_sentences) {
+  std::string small = text;
+  for (char& c : small)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+  if (small.find("lorem ipsum") != small.npos) return fails("c4-placeholder", "has 'lorem ipsum'");
+  if (text.find('{') != text.npos) return fails("c4-braces", "has a curly bracket");
+  std::string kept;
+  size_t sentences = 0;
+  WordSplitter splitter({});
+  for (const std::string_view line : split_at(text, '\n')) {
+    const size_t last = line.find_last_not_of(" \t\r");
+    if (last == line.npos) continue;
+    const std::string_view body = line.substr(0, last + 1);
+    const bool ends = body.ends_with('.') || body.ends_with('!') || body.ends_with('?') ||
+                      body.ends_with('"') || body.ends_with("\u201D");
+    if (!ends || body.ends_with("...")) continue;
+    if (splitter.split(body).size() < 5) continue;
+    std::string lowered(body);
+    for (char& c : lowered)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
+    if (lowered.find("javascript") != lowered.npos) continue;
+    for (size_t i = 0; i < body.size(); ++i)
+      sentences += (body[i] == '.' || body[i] == '!' || body[i] == '?') &&
+                   (i + 1 == body.size() || body[i + 1] == ' ' || body[i + 1] == '"');
+    if (!kept.empty()) kept += '\n';
+    kept += body;
+  }
+  if (static_cast<double>(sentences) < min_sentences)
+    return fails("c4-sentences",
+                 fmt::format("{} sentences in full lines, at least {}", sentences, min_sentences));
+  text = std::move(kept);
+  return {};
+}
+
+}  // namespace makar

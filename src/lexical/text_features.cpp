@@ -1,0 +1,107 @@
+#include "lexical/text_features.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostFeatures = 50'000'000;
+
+// The n-grams of up to `most` words of a text, with repetitions.
+template <class Use>
+void each_feature(std::string_view text, int64_t most, const Use& use) {
+  WordSplitter splitter({"words", true});
+  const auto& words = splitter.split(text);
+  std::string name;
+  for (size_t from = 0; from < words.size(); ++from) {
+    name.clear();
+    for (size_t n = 0; n < static_cast<size_t>(most) && from + n < words.size(); ++n) {
+      if (n > 0) name += ' ';
+      name += words[from + n];
+      use(name);
+    }
+  }
+}
+
+}  // namespace
+
+TextFeatures TextFeatures::learn(const std::vector<std::string>& texts, const FeatureOptions& options) {
+  NumberedWords all;
+  std::vector<int64_t> with;
+  std::vector<size_t> last;
+  for (size_t t = 0; t < texts.size(); ++t)
+    each_feature(texts[t], options.ngrams, [&](const std::string& name) {
+      if (all.size() >= kMostFeatures && !all.find(name)) return;
+      const uint32_t id = all.add(name);
+      if (id == with.size()) with.push_back(0), last.push_back(texts.size());
+      if (last[id] != t) last[id] = t, ++with[id];
+    });
+  TextFeatures out;
+  out.options_ = options;
+  for (uint32_t i = 0; i < all.size(); ++i)
+    if (with[i] >= options.min_count) {
+      out.names_.add(all.word(i));
+      out.idf_.push_back(static_cast<float>(
+          std::log((1.0 + static_cast<double>(texts.size())) / (1.0 + static_cast<double>(with[i]))) + 1));
+    }
+  return out;
+}
+
+SparseVector TextFeatures::counts(std::string_view text) const {
+  std::map<uint32_t, float> sums;
+  each_feature(text, options_.ngrams, [&](const std::string& name) {
+    if (const auto id = names_.find(name)) sums[*id] += 1;
+  });
+  return {sums.begin(), sums.end()};
+}
+
+SparseVector TextFeatures::vector(std::string_view text) const {
+  SparseVector out = counts(text);
+  if (!options_.tf_idf) return out;
+  double square = 0;
+  for (auto& [id, value] : out) {
+    value = (options_.sublinear ? 1 + std::log(value) : value) * idf_[id];
+    square += static_cast<double>(value) * value;
+  }
+  const auto scale = static_cast<float>(square > 0 ? 1 / std::sqrt(square) : 0);
+  for (auto& entry : out) entry.second *= scale;
+  return out;
+}
+
+Json TextFeatures::json() const {
+  return {{"ngrams", options_.ngrams},
+          {"tf_idf", options_.tf_idf},
+          {"sublinear", options_.sublinear},
+          {"names", names_.words()},
+          {"idf", idf_}};
+}
+
+Result<TextFeatures> TextFeatures::from_json(const Json& json, const std::string& place) {
+  const auto is = [&](const char* key, bool (Json::*kind)() const) {
+    return json.contains(key) && (json[key].*kind)();
+  };
+  if (!json.is_object() || !is("ngrams", &Json::is_number_integer) || !is("tf_idf", &Json::is_boolean) ||
+      !is("sublinear", &Json::is_boolean) || !is("names", &Json::is_array) || !is("idf", &Json::is_array))
+    return error_at(place + ": features", "expected ngrams, tf_idf, sublinear, names and idf");
+  TextFeatures out;
+  out.options_.ngrams = json["ngrams"].get<int64_t>();
+  if (out.options_.ngrams < 1 || out.options_.ngrams > 10)
+    return error_at(place + ": features.ngrams", "must be 1 to 10");
+  out.options_.tf_idf = json["tf_idf"].get<bool>(), out.options_.sublinear = json["sublinear"].get<bool>();
+  for (const Json& name : json["names"]) {
+    if (!name.is_string()) return error_at(place + ": features.names", "expected strings");
+    out.names_.add(name.get_ref<const std::string&>());
+  }
+  for (const Json& idf : json["idf"]) {
+    if (!idf.is_number() || !std::isfinite(idf.get<float>()))
+      return error_at(place + ": features.idf", "expected finite numbers");
+    out.idf_.push_back(idf.get<float>());
+  }
+  if (out.names_.size() != json["names"].size() || out.idf_.size() != out.names_.size())
+    return error_at(place + ": features", "names are different from each other, with one idf each");
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""makar ngram, vectors, classify --method and data curate as a person types them.
+
+usage: lexical.py MAKAR
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+MAKAR = os.path.abspath(sys.argv[1])
+FABLES = str(pathlib.Path(__file__).resolve().parents[2] / "recipes/data/fables.txt")
+failures = []
+
+
+def run(*arguments, stdin=None):
+    done = subprocess.run([MAKAR, *map(str, arguments)], capture_output=True, text=True, timeout=300, input=stdin)
+    return done.returncode, done.stdout, done.stderr
+
+
+def expect(what, condition, detail=""):
+    if not condition:
+        failures.append(f"{what}: {detail}")
+
+
+def ok(*arguments, stdin=None):
+    code, out, err = run(*arguments, stdin=stdin)
+    expect(" ".join(map(str, arguments)), code == 0, err)
+    return out
+
+
+def ngrams(folder):
+    arpa = folder / "fables.arpa"
+    ok("ngram", "train", FABLES, "--order", 3, "-o", arpa, "-q")
+    score = json.loads(ok("ngram", "score", arpa, FABLES, "--json"))
+    expect("the training text is likely", score["unknown_words"] == 0 and 1 < score["perplexity"] < 30, score)
+    each = ok("ngram", "score", arpa, FABLES, "--each").splitlines()
+    expect("a line per sentence", len(each) == score["sentences"], len(each))
+    expect("the sum of the lines", abs(sum(float(l.split("\t")[0]) for l in each) - score["log10_prob"]) < 1e-3)
+    first = ok("ngram", "generate", arpa, "--seed", 3, "--samples", 4)
+    expect("the same seed", first == ok("ngram", "generate", arpa, "--seed", 3, "--samples", 4) and first.count("\n") == 4, first)
+    code, _, err = run("ngram", "train", FABLES, "--smoothing", "kats", "-o", arpa)
+    expect("an unknown smoothing", code == 2 and "did you mean 'katz'" in err, err)
+    code, _, err = run("ngram", "score", FABLES, FABLES)
+    expect("a text is no model", code == 1 and "fables.txt:" in err and "data" in err, err)
+
+
+def vectors(folder):
+    text = folder / "text.txt"
+    text.write_text("the cat and the dog play\nthe dog and the cat sleep\nred and blue and green are colours\nblue or red or green\n" * 60)
+    outputs = []
+    for threads in (1, 2):
+        file = folder / f"v{threads}.vec"
+        ok("vectors", "train", text, "-o", file, "--dim", 16, "--epochs", 5, "--min-count", 1, "-t", threads, "-q")
+        outputs.append(file.read_bytes())
+    expect("threads change no byte", outputs[0] == outputs[1])
+    for method in ("cbow", "glove", "ppmi", "lsa"):
+        ok("vectors", "train", text, "-o", folder / "m.vec", "--method", method, "--dim", 4, "--min-count", 1, "-q")
+    binary, back = folder / "v.bin", folder / "v.txt"
+    ok("vectors", "convert", folder / "v1.vec", binary, "--format", "binary")
+    ok("vectors", "convert", binary, back, "--format", "text")
+    expect("binary and back", back.read_bytes() == outputs[0])
+    near = json.loads(ok("vectors", "neighbors", binary, "cat", "-k", 3, "--json"))
+    expect("neighbours", len(near) == 3 and all(n["word"] != "cat" for n in near), near)
+    ok("vectors", "analogy", binary, "cat", "dog", "red")
+    ok("vectors", "map", binary, "-o", folder / "map.svg", "--iterations", 50)
+    expect("a picture", (folder / "map.svg").read_text().count("<circle") == len(outputs[0].splitlines()) - 1)
+    code, _, err = run("vectors", "neighbors", binary, "unicorn")
+    expect("an unknown word", code == 1 and "unicorn" in err, err)
+    code, _, err = run("vectors", "train", text, "-o", folder / "x", "--dim", 0)
+    expect("a bad width", code == 2 and "--dim" in err, err)
+    code, _, err = run("vectors", "train", text, "-o", folder / "x", "--min-count", 100000)
+    expect("no word is left", code == 1 and "min-count" in err, err)
+
+
+def classifiers(folder):
+    train = folder / "train.tsv"
+    train.write_text("".join(f"a {w} film number {i}\t{l}\n" for i in range(20) for w, l in (("good", "pos"), ("bad", "neg"))))
+    for method in ("naive-bayes", "logistic", "svm"):
+        model = folder / f"{method}.json"
+        made = json.loads(ok("classify", "train", "--method", method, "-d", train, "--val-datasets", train, "-o", model, "--json"))
+        expect(method, made["accuracy"] == 1, made)
+        answer = json.loads(ok("classify", "run", model, stdin="a good one\n"))
+        expect(f"{method} answers", answer["label"] == "pos", answer)
+    table = ok("classify", "compare", "-d", train, "--test", train)
+    expect("a table", table.count("\n") == 5, table)
+    tags = folder / "tags.jsonl"
+    tags.write_text('{"tokens": ["the", "dog", "runs"], "ner_tags": ["DET", "NOUN", "VERB"]}\n' * 5)
+    ok("classify", "train", "--method", "hmm", "-d", tags, "-o", folder / "hmm.json")
+    answer = json.loads(ok("classify", "run", folder / "hmm.json", stdin="the dog runs\n"))
+    expect("tags", answer["tags"] == ["DET", "NOUN", "VERB"], answer)
+    code, _, err = run("classify", "train", "--method", "svn", "-d", train, "-o", folder / "x.json")
+    expect("an unknown method", code == 2 and "did you mean 'svm'" in err, err)
+
+
+def curation(folder):
+    data = folder / "web.jsonl"
+    page = "<p>The miller opened the gate of the house that stood by the river, and the water turned the wheel {}.</p>"
+    texts = [page.format(n) + f" Write to me{n}@example.org about the {n} stones." for n in range(30)] + ["short"]
+    texts.append(texts[0])
+    data.write_text("".join(json.dumps({"text": t}) + "\n" for t in texts) + "not json\n")
+    out = folder / "clean.jsonl"
+    report = json.loads(ok("data", "curate", data, "--clean", "html", "--clean", "blanks", "--min-words", 5, "--exact", "--pii", "-o", out, "--json"))
+    expect("counts", report["documents"] == 32 and report["kept"] == 30 and report["bad_records"] == 1, report)
+    expect("reasons", {k: v["documents"] for k, v in report["drops"].items()} == {"short": 1, "exact-duplicate": 1}, report["drops"])
+    kept = out.read_text()
+    expect("cleaned", "<p>" not in kept and "@example" not in kept and kept.count("[EMAIL]") == 30)
+    expect("a report", "exact-duplicate" in pathlib.Path(str(out) + ".report.md").read_text())
+    recipe = folder / "r.yaml"
+    recipe.write_text(f"datasets: [{data}]\nclean: [html]\nnear: 0.7\nmin_words: 5\n")
+    report = json.loads(ok("data", "curate", recipe, "-o", folder / "r.jsonl", "--json"))
+    expect("near-duplicates by a recipe", report["drops"].get("near-duplicate", {}).get("documents", 0) > 0, report)
+    code, _, err = run("data", "curate", data, "--clean", "htlm", "-o", out)
+    expect("an unknown cleaner", code == 2 and "did you mean 'html'" in err, err)
+    english, german = folder / "en.txt", folder / "de.txt"
+    english.write_text("the water and the wheel of the miller turned every morning in the house by the river\n" * 5)
+    german.write_text("das wasser und das rad des mannes drehten sich jeden morgen in dem haus an dem fluss\n" * 5)
+    ok("data", "language", "train", f"en={english}", f"de={german}", "-o", folder / "l.json")
+    out = ok("data", "language", "detect", folder / "l.json", stdin="the house by the water\ndas haus und das wasser\n")
+    expect("languages", [l.split("\t")[0] for l in out.splitlines()] == ["en", "de"], out)
+
+
+with tempfile.TemporaryDirectory() as name:
+    for test in (ngrams, vectors, classifiers, curation):
+        test(pathlib.Path(name))
+for failure in failures:
+    print("FAIL", failure)
+print(f"{len(failures)} failures")
+sys.exit(1 if failures else 0)

@@ -1,0 +1,284 @@
+// Cleaners, rules, personal data, languages, duplicates, and the whole pipeline on planted faults.
+#include "curate/curate.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "curate/clean.h"
+#include "curate/contamination.h"
+#include "curate/near_duplicates.h"
+#include "curate/quality.h"
+#include "scratch_folder.h"
+
+using namespace makar;
+
+namespace {
+
+// English-like sentences: words drawn from a list, different for each number.
+std::string document(uint64_t number, int words) {
+  static const std::vector<std::string> kWords = {
+      "the",     "river",  "and",    "of",     "to",     "house", "water",  "morning",  "with",
+      "that",    "have",   "stone",  "wheel",  "miller", "boy",   "rain",   "summer",   "waited",
+      "carried", "pond",   "gate",   "opened", "every",  "day",   "slowly", "garden",   "field",
+      "horse",   "bright", "winter", "window", "letter", "music", "road",   "mountain", "bread"};
+  const Rng rng(number, Purpose::kSynthetic);
+  std::string out;
+  for (int i = 0; i < words; ++i) {
+    out += kWords[rng.bits(static_cast<uint64_t>(i))[0] % kWords.size()];
+    out += i % 12 == 11 ? ".\n" : " ";
+  }
+  return out + "end.";
+}
+
+TEST(Clean, Html) {
+  EXPECT_EQ(clean_html("<p>a &lt; b &amp; c</p><script>x < 1</script>d"), "\na < b & c\nd");
+  EXPECT_EQ(clean_html("<a href=\"x>y\">link</a> 1 < 2 <!-- <b> -->z"), "link 1 < 2 z");
+  EXPECT_EQ(clean_html("&#233;&#x20AC;&unknown; &"), "\u00E9\u20AC&unknown; &");
+  EXPECT_EQ(clean_html("<"), "<");
+  EXPECT_EQ(clean_html("<!--"), "");
+  EXPECT_EQ(clean_html("<script>never closed"), "");
+}
+
+TEST(Clean, Wiki) {
+  EXPECT_EQ(
+      clean_wiki("'''Makar''' is a [[Scots language|Scots]] [[poet]].{{citation|a {{b}} c}}<ref>x</ref>"),
+      "Makar is a Scots poet.");
+  EXPECT_EQ(clean_wiki("== Title ==\n* one\n[[File:a.png|thumb|A [[b]]]]two [http://x.org site]"),
+            "Title\none\ntwo site");
+  EXPECT_EQ(clean_wiki("{| class=x\n|-\n| a\n|}b"), "b");
+}
+
+TEST(Clean, Latex) {
+  EXPECT_EQ(clean_latex("\\documentclass{a}\\begin{document}A \\emph{fine} day~\\cite{x} costs 5\\% of "
+                        "$x^2$.% no\n\\end{document}"),
+            "A fine day  costs 5% of  .\n");
+  EXPECT_EQ(clean_latex("a\\begin{equation}x\\end{equation}b"), "a\nb");
+  EXPECT_EQ(clean_latex("\\section*{Title}\\textbf{b}"), "Titleb");
+}
+
+TEST(Clean, LicenceBoilerplateBlanks) {
+  EXPECT_EQ(clean_licence("/* Copyright 2020 X */\n\nint x;"), "int x;");
+  EXPECT_EQ(clean_licence("#!/bin/sh\n# Licensed under the Apache License\n# more\necho"), "#!/bin/sh\necho");
+  EXPECT_EQ(clean_licence("// adds two numbers\nint x;"), "// adds two numbers\nint x;");
+  EXPECT_EQ(clean_boilerplate("Home | About | Contact\nA text.\nWe use cookies to track you.\nMore."),
+            "A text.\nMore.");
+  EXPECT_EQ(clean_boilerplate("This line is long enough.\nx\nThis line is long enough."),
+            "This line is long enough.\nx");
+  EXPECT_EQ(clean_blanks("\n\na  \n\n\n\nb\x01\r\n"), "a\n\nb");
+}
+
+TEST(Quality, GopherNamesTheRuleThatFails) {
+  EXPECT_EQ(gopher(document(1, 200), {}).rule, "");
+  EXPECT_EQ(gopher("too short", {}).rule, "gopher-words");
+  std::string bullets, symbols, copies, stop;
+  for (uint64_t i = 0; i < 30; ++i)
+    bullets += "- another animal and number " + std::to_string(i) + " with that garden\n",
+        symbols += "the # and of to\n";
+  for (int i = 0; i < 60; ++i) stop += "zebra" + std::to_string(i * i) + " ";
+  EXPECT_EQ(gopher(bullets, {}).rule, "gopher-bullets");
+  EXPECT_EQ(gopher(symbols, {}).rule, "gopher-word-length");
+  for (int i = 0; i < 20; ++i) copies += "the same line of words and that is it\n";
+  EXPECT_EQ(gopher(copies, {}).rule, "gopher-repeated-lines");
+  EXPECT_EQ(gopher(stop, {}).rule, "gopher-stop-words");
+  std::string ngrams = document(2, 60);
+  for (int i = 0; i < 12; ++i) ngrams += " buy cheap watches online today now";
+  EXPECT_EQ(gopher(ngrams, {}).rule, "gopher-repeated-ngrams");
+}
+
+TEST(Quality, C4KeepsSentences) {
+  std::string text =
+      "Menu\nThis is a sentence of words.\nAnother one is here too!\nShort one.\nAnd is this a third "
+      "one?\nPlease enable javascript in your browser now.";
+  EXPECT_EQ(c4(text).rule, "");
+  EXPECT_EQ(text, "This is a sentence of words.\nAnother one is here too!\nAnd is this a third one?");
+  std::string braces = "int main() { }", lorem = "Lorem ipsum dolor.",
+              few = "One sentence is not enough here.";
+  EXPECT_EQ(c4(braces).rule, "c4-braces");
+  EXPECT_EQ(c4(lorem).rule, "c4-placeholder");
+  EXPECT_EQ(c4(few).rule, "c4-sentences");
+}
+
+TEST(Pii, PlantedItemsAreFoundAndOrdinaryNumbersAreNot) {
+  const std::vector<std::pair<const char*, Pii>> planted = {{"jane.doe+news@mail.example.co.uk", Pii::kEmail},
+                                                            {"a_b@example.org", Pii::kEmail},
+                                                            {"+44 20 7946 0958", Pii::kPhone},
+                                                            {"(555) 123-4567", Pii::kPhone},
+                                                            {"555-123-4567", Pii::kPhone},
+                                                            {"555.123.4567", Pii::kPhone},
+                                                            {"030 1234567", Pii::kPhone},
+                                                            {"1-800-555-0199", Pii::kPhone},
+                                                            {"4111 1111 1111 1111", Pii::kCard},
+                                                            {"5500005555555559", Pii::kCard},
+                                                            {"378282246310005", Pii::kCard},
+                                                            {"192.168.10.254", Pii::kIp},
+                                                            {"DE89 3704 0044 0532 0130 00", Pii::kIban},
+                                                            {"GB82WEST12345698765432", Pii::kIban},
+                                                            {"078-05-1120", Pii::kSsn}};
+  size_t recalled = 0;
+  for (const auto& [item, kind] : planted) {
+    const PiiResult r = remove_pii(std::string("Write to ") + item + ", please.");
+    recalled +=
+        r.found[static_cast<size_t>(kind)] == 1 && r.total() == 1 && r.text.find(item) == std::string::npos;
+    EXPECT_EQ(r.found[static_cast<size_t>(kind)], 1u) << item << " -> " << r.text;
+  }
+  EXPECT_EQ(recalled, planted.size());
+  for (const char* innocent :
+       {"In 1999 there were 1,234,567 people.", "On 2024-01-31 at 12:30.", "31.12.2023", "version 1.2.3.4.5",
+        "pi is 3.14159265358979", "4111 1111 1111 1112", "ISBN 9780306406157", "a @ b", "10 000 000 km",
+        "chapters 1 2 3 4 5", "see @user", "$1000000000"})
+    EXPECT_EQ(remove_pii(innocent).text, innocent);
+  EXPECT_EQ(remove_pii("x@y.com y@x.org").text, "[EMAIL] [EMAIL]");
+}
+
+TEST(Languages, SamplesAreToldApart) {
+  const std::map<std::string, std::string> samples = {
+      {"en",
+       "the miller lived by a river and every morning he opened the gate and the water turned the wheel and "
+       "the wheel turned the stone one summer the rain did "
+       "not come the river grew thin and the wheel stood still"},
+      {"de",
+       "der mann wohnte an einem fluss und jeden morgen machte er das tor auf und das wasser drehte das rad "
+       "und das rad drehte den stein in einem sommer kam der "
+       "regen nicht und der fluss wurde schmal"},
+      {"fr",
+       "le meunier vivait au bord d'une rivi\u00E8re et chaque matin il ouvrait la porte et l'eau tournait "
+       "la roue et la roue tournait la pierre un \u00E9t\u00E9 "
+       "la pluie ne vint pas et la rivi\u00E8re devint mince"}};
+  const auto model = LanguageId::train(samples);
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->detect("The boy and the girl went to the house by the water.").language, "en");
+  EXPECT_EQ(model->detect("Das Kind und der Mann machten das Haus und das Tor auf.").language, "de");
+  EXPECT_EQ(model->detect("La fille et la m\u00E8re ouvraient la porte de la maison.").language, "fr");
+  const auto again = LanguageId::from_json(*parse_json(model->json().dump(), "x"), "x");
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->detect("the water").probability, model->detect("the water").probability);
+  EXPECT_FALSE(LanguageId::train({{"en", samples.at("en")}}).ok());
+  Json broken = model->json();
+  broken["log_prob"][0].erase(0);
+  EXPECT_FALSE(LanguageId::from_json(broken, "x").ok());
+}
+
+// The estimate follows the true Jaccard similarity of the shingles: standard error at most 0.044 for 128
+// entries.
+TEST(Duplicates, SignaturesEstimateJaccard) {
+  double error = 0;
+  for (uint64_t n = 0; n < 20; ++n) {
+    const std::string a = document(n, 400);
+    const size_t half = a.find('\n', a.size() / 2);
+    const std::string b = a.substr(0, half) + document(n + 1000, 200);
+    const auto shingles = [](const std::string& text) {
+      std::set<std::string> out;
+      WordSplitter splitter({"words", true});
+      std::vector<std::string> words;
+      for (const auto w : splitter.split(text))
+        if (w != ".") words.emplace_back(w);
+      for (size_t i = 0; i + 5 <= words.size(); ++i)
+        out.insert(words[i] + " " + words[i + 1] + " " + words[i + 2] + " " + words[i + 3] + " " +
+                   words[i + 4]);
+      return out;
+    };
+    const auto x = shingles(a), y = shingles(b);
+    double both = 0;
+    for (const auto& s : x) both += y.contains(s);
+    error += std::abs(similarity(minhash(a), minhash(b)) -
+                      both / (static_cast<double>(x.size() + y.size()) - both)) /
+             20;
+  }
+  EXPECT_LT(error, 0.05);
+}
+
+TEST(Duplicates, PlantedOnesAreFoundWithPrecisionAndRecall) {
+  auto near = NearDuplicates::create();
+  ASSERT_TRUE(near.ok());
+  // 400 documents; 100 of them again with a few words changed.
+  std::vector<std::string> texts;
+  for (uint64_t i = 0; i < 400; ++i) texts.push_back(document(i, 300));
+  for (uint64_t i = 0; i < 100; ++i) {
+    std::string copy = texts[i];
+    for (size_t k = 1; k <= 3; ++k) {
+      const size_t at = copy.find(' ', copy.size() * k / 4);
+      copy.insert(at, " inserted" + std::to_string(k));
+    }
+    texts.push_back(copy);
+  }
+  for (const std::string& text : texts) ASSERT_TRUE(near->add(minhash(text)).ok());
+  const auto groups = near->groups(0.8);
+  ASSERT_TRUE(groups.ok());
+  size_t found = 0, wrong = 0;
+  for (uint32_t i = 0; i < texts.size(); ++i) {
+    if ((*groups)[i] == i) continue;
+    i >= 400 && (*groups)[i] == i - 400 ? ++found : ++wrong;
+  }
+  EXPECT_GE(found, 98u);  // recall
+  EXPECT_EQ(wrong, 0u);   // precision
+}
+
+TEST(Contaminated, SharedNgramsAreFound) {
+  ScratchFolder folder;
+  const std::string path = folder.write("eval.jsonl",
+                                        "{\"question\": \"Which river of Scotland flows through the city of "
+                                        "Perth and into the firth of Tay near Dundee?\", "
+                                        "\"answer\": \"the river Tay itself alone\"}\n");
+  const auto c = Contamination::read({path}, 13);
+  ASSERT_TRUE(c.ok()) << c.error().text();
+  EXPECT_NE(
+      c->shared("He asked: which river of Scotland flows, through the city of Perth and into the firth?"),
+      "");
+  EXPECT_EQ(c->shared("Which river of Scotland flows through the city?"), "");
+  EXPECT_NE(c->shared("It is THE river Tay, itself alone."), "");  // a whole short text
+}
+
+TEST(Curate, EveryDropHasItsReason) {
+  ScratchFolder folder;
+  std::string lines;
+  const auto add = [&](const std::string& text) { lines += Json{{"text", text}}.dump() + "\n"; };
+  for (uint64_t i = 0; i < 50; ++i) add(document(i, 120) + " mail jane@example.org now.");
+  add(document(3, 120) + " mail jane@example.org now.");                 // exact
+  add(document(4, 120) + " mail jane@example.org now, or not at all.");  // near
+  add("too short");
+  add("<p></p>");
+  add(document(900, 100) +
+      " what is the seventh number of the secret list that nobody may ever know");  // contaminated
+  const std::string data = folder.write("data.jsonl", lines);
+  const std::string eval = folder.write(
+      "eval.jsonl", "{\"q\": \"what is the seventh number of the secret list that nobody may ever know\"}\n");
+  std::string first;
+  for (const int threads : {1, 3}) {
+    CurateOptions o;
+    o.clean = {"html", "blanks"}, o.gopher = true, o.exact = true, o.near = 0.8, o.pii = true;
+    o.contamination = 13, o.evaluation = {eval}, o.output = folder / "out.jsonl";
+    ThreadPool pool(threads);
+    const auto report = curate({data}, o, pool);
+    ASSERT_TRUE(report.ok()) << report.error().text();
+    EXPECT_EQ(report->documents, 55u);
+    EXPECT_EQ(report->kept, 50u) << report->text();
+    uint64_t dropped = 0;
+    for (const auto& [reason, d] : report->drops) dropped += d.documents;
+    EXPECT_EQ(dropped + report->kept, report->documents);
+    for (const char* reason : {"exact-duplicate", "near-duplicate", "gopher-words", "empty", "contaminated"})
+      EXPECT_EQ(report->drops.contains(reason) ? report->drops.at(reason).documents : 0, 1u)
+          << reason << "\n"
+          << report->text();
+    EXPECT_GE(report->pii[0], 50u);
+    const std::string out = *read_file(o.output);
+    EXPECT_EQ(out.find("jane@"), std::string::npos);
+    size_t entries = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++entries;
+    EXPECT_EQ(entries, 3u);  // the two inputs and the output
+    if (first.empty()) first = out;
+    EXPECT_EQ(first, out);
+  }
+}
+
+TEST(Curate, UnknownCleanersAreErrors) {
+  CurateOptions o;
+  o.clean = {"htm"};
+  const Status s = check(o);
+  ASSERT_FALSE(s.ok());
+  EXPECT_NE(s.error().text().find("did you mean 'html'"), std::string::npos);
+}
+
+}  // namespace
