@@ -83,6 +83,7 @@ Status score_reference(const Dpo& s, LanguageModel& language, DpoTask& task, Dev
 }
 
 int train(Dpo& s, const std::string& command) {
+  if (const Status ok = check_f32(s.common, "dpo"); !ok.ok()) return report(ok.error());
   ThreadPool pool(static_cast<int>(s.common.threads));
   const auto compute = open_compute(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());
