@@ -8,7 +8,7 @@
 
 #include "base/rng.h"
 #include "bench/timing.h"
-#include "kernels/cpu_device.h"
+#include "kernels/device.h"
 #include "models/load.h"
 #include "train/step.h"
 
@@ -20,20 +20,33 @@ struct Case {
   const char* name;
   int64_t layers, width, heads, context, sequences, vocab;
 };
-constexpr Case kCases[] = {{"char-gpt", 6, 384, 6, 256, 12, 65}, {"gpt2-124m", 12, 768, 12, 64, 4, 50257}};
+constexpr Case kCases[] = {{"char-gpt", 6, 384, 6, 256, 12, 65},
+                           {"gpt2-124m", 12, 768, 12, 64, 4, 50257},
+                           {"gpt2-124m-32x1024", 12, 768, 12, 1024, 32, 50257},
+                           {"gpt2-350m-16x1024", 24, 1024, 16, 1024, 16, 50257}};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string name = "char-gpt";
+  std::string name = "char-gpt", device_name = "cpu";
   int threads = 0, steps = 5;
+  DType activations = DType::kF32;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (!std::strcmp(argv[i], "--case")) name = argv[i + 1];
     if (!std::strcmp(argv[i], "--threads")) threads = std::atoi(argv[i + 1]);
     if (!std::strcmp(argv[i], "--steps")) steps = std::atoi(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--device")) device_name = argv[i + 1];
+    if (!std::strcmp(argv[i], "--activations") && !std::strcmp(argv[i + 1], "bf16"))
+      activations = DType::kBF16;
   }
   for (const Case& c : kCases) {
     if (name != c.name) continue;
+    const auto opened = open_device(device_name, threads);
+    if (!opened.ok()) {
+      fmt::print(stderr, "{}\n", opened.error().text());
+      return 1;
+    }
+    Device& device = **opened;
     const auto config = Config::parse(
         fmt::format(
             R"({{"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_layer": {}, "n_embd": {}, "n_head": {},
@@ -43,7 +56,7 @@ int main(int argc, char** argv) {
     auto made = make_model(*config);
     Model& model = *made->model;
     initialize(model, 1);
-    CpuDevice device(threads);
+    model.parameters().to(device.memory());
     OptimizerOptions o;
     o.weight_decay = 0.1, o.beta2 = 0.95;
     auto optimizer = Optimizer::make(model.parameters(), o);
@@ -62,7 +75,9 @@ int main(int argc, char** argv) {
     std::vector<double> times, losses;
     for (int step = 0; step < steps + 2; ++step) {
       const double start = bench::seconds();
-      const StepResult r = train_step(model, *optimizer, device, batch, targets, {3e-4, 1.0});
+      StepOptions how{3e-4, 1.0};
+      how.activations = activations;
+      const StepResult r = train_step(model, *optimizer, device, batch, targets, how);
       if (step >= 2) times.push_back(bench::seconds() - start);
       losses.push_back(r.loss);
     }

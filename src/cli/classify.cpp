@@ -40,6 +40,7 @@ void declare(Options& o, Classify& c) {
 }
 
 int train_texts(Classify& c, const std::string& command) {
+  if (const Status ok = check_f32(c.common, "classify"); !ok.ok()) return report(ok.error());
   const auto compute = open_compute(c.common.device, c.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
@@ -79,6 +80,7 @@ Result<LoadedModel> image_model(const Classify& c) {
 }
 
 int train_images(Classify& c, const std::string& command) {
+  if (const Status ok = check_f32(c.common, "classify"); !ok.ok()) return report(ok.error());
   const auto compute = open_compute(c.common.device, c.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;

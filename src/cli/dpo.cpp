@@ -145,6 +145,7 @@ Result<std::unique_ptr<Task>> make_kto_task(Dpo& s, LanguageModel& language, Dev
 }
 
 int train(Dpo& s, const std::string& command) {
+  if (const Status ok = check_f32(s.common, "dpo"); !ok.ok()) return report(ok.error());
   ThreadPool pool(static_cast<int>(s.common.threads));
   const auto compute = open_compute(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());

@@ -88,6 +88,12 @@ std::optional<int> parse_training(Options& options, const std::vector<std::strin
   return std::nullopt;
 }
 
+Status check_f32(const TrainCommon& common, const std::string& command) {
+  if (!common.loop.bf16) return Done{};
+  return error_of(Error::Kind::kUnsupported, "bf16",
+                  "{} trains in f32 only; remove --bf16 (pretrain and sft have it)", command);
+}
+
 const std::atomic<bool>& stop_on_signal() {
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);

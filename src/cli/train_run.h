@@ -35,6 +35,9 @@ void declare_common(Options& options, TrainCommon& common);
 std::optional<int> parse_training(Options& options, const std::vector<std::string>& arguments,
                                   TrainCommon& common);
 
+// An error if --bf16 is given: `command` trains in f32 only.
+Status check_f32(const TrainCommon& common, const std::string& command);
+
 // Set by the first Ctrl-C or SIGTERM; the second one terminates the process immediately.
 const std::atomic<bool>& stop_on_signal();
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/error.h"
-#include "kernels/kernel_args.h"
+#include "kernels/bf16_args.h"
 #include "tensor/memory.h"
 
 namespace makar {
@@ -74,7 +74,21 @@ namespace makar {
   X(adafactor, Adafactor)                            \
   X(muon_momentum, MuonMomentum)                     \
   X(normalize, Normalize)                            \
-  X(muon_apply, MuonApply)
+  X(muon_apply, MuonApply)                           \
+  X(convert, Convert)                                \
+  X(add_bf16, AddBf16)                               \
+  X(column_sums_bf16, ColumnSumsBf16)                \
+  X(activate_bf16, ActivateBf16)                     \
+  X(activate_backward_bf16, ActivateBackwardBf16)    \
+  X(gated_bf16, GatedBf16)                           \
+  X(gated_backward_bf16, GatedBackwardBf16)          \
+  X(rope_bf16, RopeBf16)                             \
+  X(norm_bf16, NormBf16)                             \
+  X(norm_backward_bf16, NormBackwardBf16)            \
+  X(product_bf16, ProductBf16)                       \
+  X(cross_entropy_bf16, CrossEntropyBf16)            \
+  X(attention_bf16, AttentionBf16)                   \
+  X(attention_backward_bf16, AttentionBackwardBf16)
 
 // Measured limits of a machine: memory bytes per second and arithmetic operations per second (a multiply-add
 // counts as two).

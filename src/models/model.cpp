@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/bf16.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
 
@@ -89,7 +90,7 @@ Tensor Model::lm_rows(Context& ctx, const Tensor& hidden) const {
 }
 
 Tensor Model::lm_logits(Context& ctx, const Tensor& hidden) const {
-  const Tensor logits = lm_(ctx, lm_rows(ctx, hidden));
+  const Tensor logits = ops::widened(ctx, lm_(ctx, lm_rows(ctx, hidden)));
   return spec_.head.soft_cap > 0 ? ops::soft_cap(ctx, logits, spec_.head.soft_cap) : logits;
 }
 
@@ -121,14 +122,14 @@ Tensor Model::pooled(Context& ctx, const Tensor& hidden, const Batch& batch) con
 }
 
 Tensor Model::next_sentence_logits(Context& ctx, const Tensor& hidden, const Batch& batch) const {
-  return second_(ctx, pooled(ctx, hidden, batch));
+  return ops::widened(ctx, second_(ctx, pooled(ctx, hidden, batch)));
 }
 
 Tensor Model::row_scores(Context& ctx, const Tensor& hidden) const {
   check(spec_.head.kind == HeadKind::kSequenceClass && spec_.head.pool == PoolKind::kLast &&
             !classifier_dense_.defined(),
         "row_scores needs a classifier on the last token");
-  return classifier_(ctx, hidden);
+  return ops::widened(ctx, classifier_(ctx, hidden));
 }
 
 std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/bf16.h"
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 
@@ -49,24 +50,6 @@ kernels::CacheLayer layer_of(Context& ctx, const CachedKeys& cache, const Attent
           cache.v_head,
           cache.k_type,
           cache.v_type};
-}
-
-kernels::AttentionShape shape_of(Context& ctx, const AttentionBatch& batch, const AttentionOptions& o) {
-  check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: heads must be a multiple of kv heads");
-  check(!batch.bias.defined() || batch.bias.dim(0) == o.heads, "attention: one bias per head");
-  kernels::AttentionShape s{};
-  s.sequences = sequences_of(ctx, batch), s.count = static_cast<int64_t>(batch.rows.size());
-  for (const SequenceRows& rows : batch.rows) {
-    s.total_q_rows += rows.q_rows;
-    s.most_q_rows = std::max(s.most_q_rows, rows.q_rows);
-    s.most_kv_rows = std::max(s.most_kv_rows, rows.kv_rows);
-  }
-  s.heads = o.heads, s.kv_heads = o.kv_heads, s.head_dim = o.head_dim;
-  s.causal = o.causal, s.window = o.window, s.scale = o.scale, s.soft_cap = o.soft_cap;
-  s.bias = ctx.f32(batch.bias), s.bias_span = batch.bias_span, s.bias_by_key = batch.bias_by_key;
-  if (ctx.training && o.dropout > 0)
-    s.dropout = o.dropout, s.seed = ctx.seed, s.step = ctx.step, s.stream = ctx.stream++;
-  return s;
 }
 
 // Attention with a sink per head, from attention without: the sink's share of the denominator scales the row.
@@ -153,6 +136,25 @@ void add_bias(Context& ctx, AttentionBatch& batch, int64_t heads, const Distance
       {ctx.f32(bias.table), ctx.i64(batch.bias_bucket), ctx.f32(batch.bias), heads, width});
 }
 
+kernels::AttentionShape attention_shape(Context& ctx, const AttentionBatch& batch,
+                                        const AttentionOptions& o) {
+  check(o.kv_heads > 0 && o.heads % o.kv_heads == 0, "attention: heads must be a multiple of kv heads");
+  check(!batch.bias.defined() || batch.bias.dim(0) == o.heads, "attention: one bias per head");
+  kernels::AttentionShape s{};
+  s.sequences = sequences_of(ctx, batch), s.count = static_cast<int64_t>(batch.rows.size());
+  for (const SequenceRows& rows : batch.rows) {
+    s.total_q_rows += rows.q_rows;
+    s.most_q_rows = std::max(s.most_q_rows, rows.q_rows);
+    s.most_kv_rows = std::max(s.most_kv_rows, rows.kv_rows);
+  }
+  s.heads = o.heads, s.kv_heads = o.kv_heads, s.head_dim = o.head_dim;
+  s.causal = o.causal, s.window = o.window, s.scale = o.scale, s.soft_cap = o.soft_cap;
+  s.bias = ctx.f32(batch.bias), s.bias_span = batch.bias_span, s.bias_by_key = batch.bias_by_key;
+  if (ctx.training && o.dropout > 0)
+    s.dropout = o.dropout, s.seed = ctx.seed, s.step = ctx.step, s.stream = ctx.stream++;
+  return s;
+}
+
 Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, const AttentionBatch& batch,
               const AttentionOptions& o, std::vector<Tensor>* weights, const Tensor& sinks) {
   const int64_t kv_width = o.kv_heads * o.head_dim;
@@ -161,7 +163,11 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
   for (const auto& s : batch.rows)
     check(s.q_start + s.q_rows <= q.dim(0) && s.kv_start + s.kv_rows <= k.dim(0),
           "attention: rows out of range");
-  const kernels::AttentionShape shape = shape_of(ctx, batch, o);
+  if (computes_bf16(ctx) && attends_bf16(batch, o) && !weights && !sinks.defined())
+    return attend_bf16(ctx, narrowed(ctx, q), narrowed(ctx, k), narrowed(ctx, v), batch, o);
+  if (any_bf16(ctx, q, k, v))
+    return attend(ctx, widened(ctx, q), widened(ctx, k), widened(ctx, v), batch, o, weights, sinks);
+  const kernels::AttentionShape shape = attention_shape(ctx, batch, o);
   Sunk result{ctx.empty(q.shape()), ctx.empty({q.dim(0), o.heads}), {}};
   ctx.device.attention({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(result.out), ctx.f32(result.lse)});
   if (sinks.defined()) result = apply_sinks(ctx, result.out, result.lse, sinks);
@@ -207,7 +213,7 @@ Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, con
   for (const auto& s : batch.rows) check(s.q_start + s.q_rows <= q.dim(0), "attention: rows out of range");
   const Tensor out = ctx.empty(q.shape());
   const Tensor lse = sinks.defined() ? ctx.empty({q.dim(0), o.heads}) : Tensor();
-  ctx.device.attention_cached({shape_of(ctx, batch, o), ctx.f32(q), o.sinks, ctx.f32(q_sinks),
+  ctx.device.attention_cached({attention_shape(ctx, batch, o), ctx.f32(q), o.sinks, ctx.f32(q_sinks),
                                layer_of(ctx, cache, batch), ctx.f32(out), ctx.f32(lse)});
   return sinks.defined() ? apply_sinks(ctx, out, lse, sinks).out : out;
 }

@@ -50,6 +50,9 @@ struct AttentionBatch {
 AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t furthest = 0);
 void add_bias(Context& ctx, AttentionBatch& batch, int64_t heads, const DistanceBias& bias);
 
+// The arguments of attention kernels that do not depend on q, k and v; draws a dropout stream if needed.
+kernels::AttentionShape attention_shape(Context& ctx, const AttentionBatch& batch, const AttentionOptions& o);
+
 // q [tokens, heads * head_dim], k and v [kv tokens, kv_heads * head_dim] -> like q. With `weights`, the
 // attention maps are written there: one tensor [heads, q_rows, kv_rows] per sequence. `sinks` [heads]: logits
 // that add to each row's softmax denominator and have no value (gpt-oss).

@@ -26,6 +26,10 @@ struct Context {
   // Adapter index per row, -1 for none; empty: no adapters. Code that gathers rows must gather these too.
   std::span<const int32_t> row_adapters = {};
   bool without_adapters = false;  // layers ignore attached adapters: the base model
+  // f32, or bf16: mixed precision. Products, norms, attention and activations then return bf16 tensors, with
+  // sums in f32; parameters, their gradients, the residual stream and losses stay f32. Ops without a bf16
+  // kernel take and return f32 values (ops/bf16.h).
+  DType activations = DType::kF32;
 
   bool needs(const Key& t) const { return tape && tape->needs(t); }
   template <class... T>
@@ -47,6 +51,11 @@ struct Context {
   // The address of a tensor for kernel arguments; null if absent.
   std::byte* address(const Tensor& t) const { return address_on(device, t); }
   float* f32(const Tensor& t) const { return f32_on(device, t); }
+  kernels::Bf16* bf16(const Tensor& t) const {
+    if (!t.defined()) return nullptr;
+    check(t.dtype() == DType::kBF16, "a bf16 tensor is expected");
+    return reinterpret_cast<kernels::Bf16*>(address(t));
+  }
   const int64_t* i64(const Tensor& t) const { return address(t), t.i64_address(); }
 };
 

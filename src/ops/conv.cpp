@@ -1,11 +1,13 @@
 #include "ops/conv.h"
 
+#include "ops/bf16.h"
 #include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace makar::ops {
 
 Tensor unfold(Context& ctx, const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) {
+  if (any_bf16(ctx, x)) return unfold(ctx, widened(ctx, x), kernel, stride, padding);
   check(x.rank() == 4 && kernel > 0 && stride > 0, "unfold takes [batch, channels, height, width]");
   const int64_t batch = x.dim(0), channels = x.dim(1), height = x.dim(2), width = x.dim(3);
   check(height + 2 * padding >= kernel && width + 2 * padding >= kernel,

@@ -1,5 +1,7 @@
 #include "ops/elementwise.h"
 
+#include "ops/bf16.h"
+
 namespace makar::ops {
 namespace {
 
@@ -23,7 +25,26 @@ void pass_term(const Context& ctx, const Key& to, const Tensor& dy, float factor
   ctx.device.sum_rows({ctx.f32(dy), ctx.f32(t.buffer), rows, n, factor, t.accumulate});
 }
 
+// The residual stream (f32) plus a layer's output.
+Tensor add_bf16(Context& ctx, const Tensor& a, const Tensor& b) {
+  const Tensor y = ctx.empty(a.shape());
+  ctx.device.add_bf16({ctx.f32(a), ctx.bf16(b), ctx.f32(y), y.count()});
+  if (ctx.any_needs(a, b))
+    ctx.tape->record(y, [ctx, to_a = Key(a), to_b = Key(b)](const Tensor& dy) {
+      ctx.tape->pass(to_a, dy);
+      if (!ctx.needs(to_b)) return;
+      const auto t = ctx.tape->target(to_b);
+      ctx.device.convert(
+          {ctx.f32(dy), DType::kF32, ctx.bf16(t.buffer), DType::kBF16, dy.count(), nullptr, t.accumulate});
+    });
+  return y;
+}
+
 Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, bool subtract) {
+  if (any_bf16(ctx, a, b)) {
+    if (!any_bf16(ctx, a) && a.shape() == b.shape() && !subtract) return add_bf16(ctx, a, b);
+    return sum_of_terms(ctx, widened(ctx, a), widened(ctx, b), subtract);
+  }
   check(is_suffix(a.shape(), b.shape()),
         "add: " + a.shape().text() + " and " + b.shape().text() + " do not fit");
   Tensor y = ctx.empty(a.shape());
@@ -40,6 +61,10 @@ Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, bool subtrac
 // Elementwise function of two tensors of equal shape, with gradients; for less frequent ops.
 Tensor pairwise(Context& ctx, const Tensor& a, const Tensor& b, PairKind kind, float low = 0,
                 float high = 0) {
+  if (any_bf16(ctx, a, b)) {
+    const Tensor wide = widened(ctx, a);
+    return pairwise(ctx, wide, a.id() == b.id() ? wide : widened(ctx, b), kind, low, high);
+  }
   check(a.shape() == b.shape(), "elementwise operands differ in shape");
   Tensor y = ctx.empty(a.shape());
   ctx.device.pair({kind, ctx.f32(a), ctx.f32(b), ctx.f32(y), y.count(), low, high});
@@ -60,6 +85,7 @@ Tensor add(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_terms
 Tensor subtract(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_terms(ctx, a, b, true); }
 
 Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
+  if (any_bf16(ctx, a, b)) return multiply(ctx, widened(ctx, a), widened(ctx, b));
   check(is_suffix(a.shape(), b.shape()), "multiply: the shapes do not fit");
   Tensor y = ctx.empty(a.shape());
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
@@ -92,6 +118,7 @@ Tensor clamp(Context& ctx, const Tensor& x, float low, float high) {
 }
 
 Tensor scale(Context& ctx, const Tensor& x, float factor) {
+  if (any_bf16(ctx, x)) return scale(ctx, widened(ctx, x), factor);
   Tensor y = ctx.empty(x.shape());
   ctx.device.scale({ctx.f32(x), ctx.f32(y), x.count(), factor, false});
   if (ctx.needs(x))
@@ -100,13 +127,45 @@ Tensor scale(Context& ctx, const Tensor& x, float factor) {
 }
 
 Tensor shift(Context& ctx, const Tensor& x, float constant) {
+  if (any_bf16(ctx, x)) return shift(ctx, widened(ctx, x), constant);
   Tensor y = ctx.empty(x.shape());
   ctx.device.shift({ctx.f32(x), ctx.f32(y), x.count(), constant});
   if (ctx.needs(x)) ctx.tape->record(y, [ctx, to = Key(x)](const Tensor& dy) { ctx.tape->pass(to, dy); });
   return y;
 }
 
+namespace {
+
+Tensor activate_bf16(Context& ctx, const Tensor& x, Activation kind) {
+  const Tensor y = ctx.empty(x.shape(), DType::kBF16);
+  ctx.device.activate_bf16({kind, ctx.bf16(x), ctx.bf16(y), x.count()});
+  if (ctx.needs(x))
+    ctx.tape->record(y, [ctx, kind, x](const Tensor& dy) {
+      const auto t = ctx.tape->target(x);
+      ctx.device.activate_backward_bf16(
+          {kind, ctx.bf16(x), ctx.bf16(dy), ctx.bf16(t.buffer), x.count(), t.accumulate});
+    });
+  return y;
+}
+
+Tensor gated_bf16(Context& ctx, const Tensor& gate, const Tensor& up, Activation kind) {
+  const Tensor y = ctx.empty(gate.shape(), DType::kBF16);
+  ctx.device.gated_bf16({kind, ctx.bf16(gate), ctx.bf16(up), ctx.bf16(y), y.count()});
+  if (ctx.any_needs(gate, up))
+    ctx.tape->record(y, [ctx, kind, gate, up](const Tensor& dy) {
+      const Tensor dgate = ctx.empty(gate.shape(), DType::kBF16), dup = ctx.empty(up.shape(), DType::kBF16);
+      ctx.device.gated_backward_bf16(
+          {kind, ctx.bf16(gate), ctx.bf16(up), ctx.bf16(dy), ctx.bf16(dgate), ctx.bf16(dup), dy.count()});
+      ctx.tape->pass(gate, dgate);
+      ctx.tape->pass(up, dup);
+    });
+  return y;
+}
+
+}  // namespace
+
 Tensor activate(Context& ctx, const Tensor& x, Activation kind) {
+  if (any_bf16(ctx, x)) return activate_bf16(ctx, x, kind);
   Tensor y = ctx.empty(x.shape());
   ctx.device.activate({kind, ctx.f32(x), ctx.f32(y), x.count()});
   if (ctx.needs(x))
@@ -120,6 +179,7 @@ Tensor activate(Context& ctx, const Tensor& x, Activation kind) {
 
 Tensor gated(Context& ctx, const Tensor& gate, const Tensor& up, Activation kind) {
   check(gate.shape() == up.shape(), "gated: gate and up differ in shape");
+  if (any_bf16(ctx, gate, up)) return gated_bf16(ctx, narrowed(ctx, gate), narrowed(ctx, up), kind);
   Tensor y = ctx.empty(gate.shape());
   ctx.device.gated({kind, ctx.f32(gate), ctx.f32(up), ctx.f32(y), y.count()});
   if (ctx.any_needs(gate, up))
@@ -139,6 +199,7 @@ Tensor soft_cap(Context& ctx, const Tensor& x, float cap) {
 
 Tensor dropout(Context& ctx, const Tensor& x, float rate) {
   if (!ctx.training || rate <= 0.0f) return x;
+  if (any_bf16(ctx, x)) return dropout(ctx, widened(ctx, x), rate);
   kernels::Dropout draw{nullptr, nullptr, x.count(), rate, ctx.seed, ctx.step, ctx.stream++, false};
   Tensor y = ctx.empty(x.shape());
   draw.x = ctx.f32(x), draw.y = ctx.f32(y);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ops/bf16.h"
+
 namespace makar::ops {
 namespace {
 
@@ -47,6 +49,14 @@ void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w,
 Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
               const kernels::PackedWeight* packed) {
   if (ctx.observer) ctx.observer->see(w, x);
+  if (computes_bf16(ctx)) {
+    check(!b.defined() || !w.defined() || b.count() == w.dim(0), "linear: the bias has another width");
+    if (!packed && (w.dtype() == DType::kF32 || w.dtype() == DType::kBF16)) {
+      check(w.rank() == 2 && w.dim(1) == x.dim(-1), "linear: x and w disagree");
+      return linear_bf16(ctx, x, w, b);
+    }
+    if (any_bf16(ctx, x)) return linear(ctx, widened(ctx, x), w, b, packed);
+  }
   Device& device = ctx.device;
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0, out = packed ? packed->n() : w.dim(0);
   check(packed ? packed->k() == in : w.rank() == 2 && w.dim(1) == in, "linear: x and w disagree");
@@ -95,6 +105,7 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
 }
 
 std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers) {
+  if (any_bf16(ctx, x)) return linears(ctx, widened(ctx, x), layers);
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
   std::vector<Tensor> out;
   std::vector<kernels::PackedProduct> products;
@@ -113,6 +124,7 @@ std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const Packe
 }
 
 Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) {
+  if (any_bf16(ctx, a)) return matmul(ctx, widened(ctx, a), b, transpose_b);
   check(a.rank() == 2 && b.rank() == 2, "matmul takes matrices");
   const int64_t m = a.dim(0), k = a.dim(1), n = transpose_b ? b.dim(0) : b.dim(1);
   check((transpose_b ? b.dim(1) : b.dim(0)) == k, "matmul: inner sizes disagree");

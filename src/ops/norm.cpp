@@ -1,13 +1,36 @@
 #include "ops/norm.h"
 
+#include "ops/bf16.h"
+
 namespace makar::ops {
 namespace {
+
+Tensor norm_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b, float eps, float offset,
+                 bool rms) {
+  const Tensor x = widened(ctx, input);
+  const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
+  const Tensor y = ctx.empty(x.shape(), DType::kBF16), stats = ctx.empty({rows, rms ? 1 : 2});
+  ctx.device.norm_bf16(
+      {rms, ctx.f32(x), ctx.f32(w), ctx.f32(b), ctx.bf16(y), ctx.f32(stats), rows, cols, eps, offset});
+  if (!ctx.any_needs(x, w, b)) return y;
+  ctx.tape->record(y, [ctx, x, w, to_b = Key(b), stats, rows, cols, offset, rms](const Tensor& dy) {
+    const auto target = [&](const Key& key) {
+      return ctx.needs(key) ? ctx.tape->target(key) : Tape::Target{};
+    };
+    const auto dx = target(x), dw = target(w), db = target(to_b);
+    ctx.device.norm_backward_bf16({rms, ctx.f32(x), ctx.f32(w), ctx.bf16(dy), ctx.f32(stats),
+                                   ctx.f32(dx.buffer), ctx.f32(dw.buffer), ctx.f32(db.buffer), rows, cols,
+                                   offset, dx.accumulate, dw.accumulate, db.accumulate});
+  });
+  return y;
+}
 
 Tensor norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps, float offset,
             bool rms) {
   const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
   check((!w.defined() || w.count() == cols) && (!b.defined() || b.count() == cols),
         "norm: the weights have another width");
+  if (computes_bf16(ctx)) return norm_bf16(ctx, x, w, b, eps, offset, rms);
   Tensor y = ctx.empty(x.shape()), stats = ctx.empty({rows, rms ? 1 : 2});
   ctx.device.norm(
       {rms, ctx.f32(x), ctx.f32(w), ctx.f32(b), ctx.f32(y), ctx.f32(stats), rows, cols, eps, offset});
@@ -36,6 +59,7 @@ Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& w, float eps, float
 
 Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps,
                   BatchNormState& state) {
+  if (any_bf16(ctx, x)) return batch_norm(ctx, widened(ctx, x), w, b, eps, state);
   const int64_t cols = x.dim(-1), rows = x.count() / cols;
   check(w.count() == cols && b.count() == cols, "batch_norm: weights have another width");
   const bool batch = ctx.training || !state.running_mean.defined();

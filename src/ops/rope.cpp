@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "ops/bf16.h"
+
 namespace makar::ops {
 namespace {
 
@@ -103,14 +105,18 @@ Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& opt
         "rope: shapes disagree");
   const auto turn = [=, rotary = options.rotary, interleaved = options.interleaved](
                         const Context& c, const Tensor& from, const Tensor& to, float sign) {
-    c.device.rope({c.f32(from), c.f32(table.cos), c.f32(table.sin), c.f32(to), rows, heads, width / heads,
-                   rotary, interleaved, sign});
+    if (from.dtype() == DType::kBF16)
+      c.device.rope_bf16({c.bf16(from), c.f32(table.cos), c.f32(table.sin), c.bf16(to), rows, heads,
+                          width / heads, rotary, interleaved, sign});
+    else
+      c.device.rope({c.f32(from), c.f32(table.cos), c.f32(table.sin), c.f32(to), rows, heads, width / heads,
+                     rotary, interleaved, sign});
   };
-  Tensor y = ctx.empty(x.shape());
+  Tensor y = ctx.empty(x.shape(), x.dtype());
   turn(ctx, x, y, 1.0f);
   if (ctx.needs(x))
     ctx.tape->record(y, [ctx, to = Key(x), turn](const Tensor& dy) {
-      Tensor dx = ctx.empty(to.shape);
+      Tensor dx = ctx.empty(to.shape, to.type);
       turn(ctx, dy, dx, -1.0f);
       ctx.tape->pass(to, dx);
     });

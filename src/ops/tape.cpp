@@ -30,7 +30,7 @@ Tape::Target Tape::target(const Key& t) {
   const uint64_t id = t.id;
   if (parent_ && !tracked_.contains(id) && !leaves_.contains(id)) return parent_->target(t);
   Tensor& slot = gradients_[id];
-  if (!slot.defined()) return {slot = Tensor::empty(t.shape, DType::kF32, device_.memory()), false};
+  if (!slot.defined()) return {slot = Tensor::empty(t.shape, t.type, device_.memory()), false};
   // A leaf buffer provided by the caller is shared on purpose; any other shared buffer must be cloned before
   // writing.
   if (!leaves_.contains(id) && !slot.exclusive()) slot = slot.clone();
@@ -46,12 +46,15 @@ void Tape::pass(const Key& t, const Tensor& gradient) {
     return;
   }
   Target to = target(t);
-  float* sum = f32_on(device_, to.buffer);
-  const float* term = f32_on(device_, gradient);
-  if (to.accumulate)
-    device_.add({sum, term, sum, 1, gradient.count(), false});
+  check(gradient.dtype() == to.buffer.dtype(), "a gradient has the type of its tensor");
+  std::byte *sum = address_on(device_, to.buffer), *term = address_on(device_, gradient);
+  if (!to.accumulate)
+    device_.memory().copy(sum, term, gradient.bytes());
+  else if (gradient.dtype() == DType::kBF16)
+    device_.convert({term, DType::kBF16, sum, DType::kBF16, gradient.count(), nullptr, true});
   else
-    device_.memory().copy(to.buffer.address(), gradient.address(), gradient.bytes());
+    device_.add({f32_on(device_, to.buffer), f32_on(device_, gradient), f32_on(device_, to.buffer), 1,
+                 gradient.count(), false});
 }
 
 void Tape::backward(const Tensor& loss, Tensor gradient) {

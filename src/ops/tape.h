@@ -25,8 +25,13 @@ inline float* f32_on(Device& device, const Tensor& t) {
 struct Key {
   uint64_t id = 0;
   Shape shape;
+  DType type = DType::kF32;  // of the gradient: bf16 for bf16 activations
   Key() = default;
-  Key(const Tensor& t) : id(t.defined() ? t.id() : 0), shape(t.defined() ? t.shape() : Shape()) {}
+  Key(const Tensor& t) {
+    if (!t.defined()) return;
+    id = t.id(), shape = t.shape();
+    if (t.dtype() == DType::kBF16) type = DType::kBF16;
+  }
 };
 
 class Tape {

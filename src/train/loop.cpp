@@ -190,7 +190,7 @@ class Trainer {
 
   Status evaluate(bool watch) {
     if (l_.task.validation_batches() == 0) return Done{};
-    MAKAR_TRY(result_.validation, validate(l_.task, l_.device));
+    MAKAR_TRY(result_.validation, validate(l_.task, l_.device, activations_of(s_)));
     last_validation_ = state_.step;
     MAKAR_CHECK_OK(log_.validation(state_.step, result_.validation));
     if (l_.events.validation) l_.events.validation(state_.step, result_.validation);

@@ -63,6 +63,6 @@ Result<LoopResult> run_loop(const Loop& loop);
 Result<StepInfo> step_gradients(const Loop& loop, uint64_t number);
 
 // The mean validation loss and the task's own metrics.
-Result<Metrics> validate(Task& task, Device& device);
+Result<Metrics> validate(Task& task, Device& device, DType activations = DType::kF32);
 
 }  // namespace makar

@@ -29,13 +29,14 @@ double training_flops(const Model& model, const MicroBatch& batch) {
 
 }  // namespace
 
-Result<Metrics> validate(Task& task, Device& device) {
+Result<Metrics> validate(Task& task, Device& device, DType activations) {
   MAKAR_TRY(Metrics out, task.metrics(device));
   double sum = 0, weight = 0;
   for (uint64_t i = 0; i < task.validation_batches(); ++i) {
     MAKAR_TRY(const MicroBatch b, task.validation_batch(i));
     if (b.weight == 0) continue;
     Context ctx{device};
+    ctx.activations = activations;
     ForwardContext f{ctx};
     MAKAR_TRY(const Tensor loss, b.loss(f));
     sum += loss.host().f32()[0] * b.weight, weight += b.weight;
@@ -63,13 +64,15 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
     Tape tape(l.device);
     l.models.watch(tape);
     Context ctx{l.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), number * micro + i};
+    ctx.activations = activations_of(s);
     ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
     MAKAR_TRY(Tensor loss, batches[i].loss(f));
     const double share = batches[i].weight / weight;
-    info.loss += loss.host().f32()[0] * share;
+    const Tensor value = loss;
     if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
     tape.backward(loss);
     l.models.collect(tape);
+    info.loss += value.host().f32()[0] * share;  // after the backward pass is queued: reading it waits
     info.tokens += batches[i].tokens;
     for (const TrainedModel& m : l.models.all()) info.flops += training_flops(*m.model, batches[i]);
   }

@@ -28,6 +28,8 @@ constexpr TableOption<LoopSettings> kOptions[] = {
      "micro-batches per optimizer step", kRun},
     {"gradient_checkpointing", &S::gradient_checkpointing, 0, 0, "",
      "recompute activations in the backward pass to save memory", kRun},
+    {"bf16", &S::bf16, 0, 0, "",
+     "mixed precision: activations and products in bf16; weights, gradients and sums in f32", kRun},
     {"seed", &S::seed, -0x1p63, 0x1p63, "N", "seed for initialisation, shuffling, masking and dropout", kRun},
     {"optimizer optim", &S::optimizer, 0, 0, "NAME", "adamw, lion, muon, adafactor, sgd, ...", kOptimization},
     {"learning_rate lr", &S::learning_rate, 0, 1e3, "X", "peak learning rate", kOptimization},
@@ -145,6 +147,7 @@ int64_t total_steps(const LoopSettings& s, uint64_t batches) {
 Json to_json(const LoopSettings& s) {
   Json out = table_values<LoopSettings>(s, kOptions);
   for (const char* name : kWithoutEffect) out.erase(name);
+  if (!s.bf16) out.erase("bf16");  // runs from before this setting resume
   const auto kind = schedule_kind(s.lr_scheduler);
   if (!kind.ok() || *kind != ScheduleKind::kStable)
     for (const char* name : {"decay_steps", "decay_ratio", "decay_type"}) out.erase(name);

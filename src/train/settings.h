@@ -28,6 +28,7 @@ struct LoopSettings {
   double beta1 = -1, beta2 = -1, eps = -1;  // negative: the optimiser's default
   double max_grad_norm = 1.0;
   bool gradient_checkpointing = false;
+  bool bf16 = false;  // mixed precision
   bool no_dropout = false;
   double label_smoothing = 0;
   double ema = 0;  // decay of the averaged weights; 0: no averaging
@@ -36,6 +37,9 @@ struct LoopSettings {
   int64_t early_stopping_patience = 0;
   bool overwrite = false;
 };
+
+// The type of activations during training and validation.
+inline DType activations_of(const LoopSettings& s) { return s.bf16 ? DType::kBF16 : DType::kF32; }
 
 // Declares the options for command line, recipe and environment.
 void declare_loop(Options& options, LoopSettings& settings);

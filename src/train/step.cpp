@@ -14,13 +14,14 @@ StepResult train_step(Model& model, Optimizer& optimizer, Device& device, const 
   parameters.clear_gradients();
   parameters.watch(tape);
   Context ctx{device, &tape, true, options.seed, options.step};
+  ctx.activations = options.activations;
   ForwardContext f{ctx, nullptr, nullptr, options.checkpoint};
   Inputs inputs;
   inputs.source = batch;
   const Tensor loss = model.lm_loss(ctx, model.hidden(f, inputs), targets);
-  result.loss = loss.host().f32()[0];
   tape.backward(loss);
   parameters.collect(tape);
+  result.loss = loss.host().f32()[0];
   result.norm = gradient_norm(device, parameters);
   result.applied = std::isfinite(result.loss) && std::isfinite(result.norm);
   if (result.applied) optimizer.step(device, options.lr, clip_factor(result.norm, options.max_norm));

@@ -15,7 +15,8 @@ struct StepOptions {
   double lr = 1e-3;
   double max_norm = 1.0;  // 0: no clipping
   bool checkpoint = false;
-  uint64_t seed = 0, step = 0;  // for dropout
+  uint64_t seed = 0, step = 0;      // for dropout
+  DType activations = DType::kF32;  // bf16: mixed precision
 };
 
 // Next-token training on a ragged batch: targets holds one id per row, -100 to ignore the row.

@@ -31,6 +31,7 @@ std::vector<GoldenLine> run_components(const std::string& folder, Device& device
 std::vector<GoldenLine> run_ppo(const std::string& folder, Device& device);
 
 // Every whole-model fixture of <folder>: models/, lora/, peft/, preference/dpo.
-std::vector<GoldenLine> run_models(const std::string& folder, Device& device);
+// With bf16 activations: losses, gradients and training, within wider limits.
+std::vector<GoldenLine> run_models(const std::string& folder, Device& device, DType type = DType::kF32);
 
 }  // namespace makar::golden

@@ -1,5 +1,5 @@
 // The golden runner: every fixture of a folder, one line each, and a count.
-//   golden [FOLDER] [--device cpu|fence|cuda]
+//   golden [FOLDER] [--device cpu|fence|cuda] [--bf16]
 // The folder may also come from MAKAR_GOLDEN, the device from MAKAR_DEVICE.
 #include <fmt/format.h>
 
@@ -17,9 +17,12 @@ int main(int argc, char** argv) {
     return std::string(value ? value : otherwise);
   };
   std::string root = setting("MAKAR_GOLDEN", "tests/golden"), wanted = setting("MAKAR_DEVICE", "cpu");
+  DType type = DType::kF32;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--device" && i + 1 < argc)
       wanted = argv[++i];
+    else if (std::string(argv[i]) == "--bf16")
+      type = DType::kBF16;
     else
       root = argv[i];
   }
@@ -34,10 +37,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   Device& device = **opened;
-  std::vector<golden::GoldenLine> lines = golden::run_models(root, device);
-  if (std::filesystem::is_directory(root + "/components"))
+  std::vector<golden::GoldenLine> lines = golden::run_models(root, device, type);
+  const bool all = type == DType::kF32;
+  if (all && std::filesystem::is_directory(root + "/components"))
     for (auto& l : golden::run_components(root, device)) lines.push_back(l);
-  if (std::filesystem::exists(root + "/preference/ppo.json"))
+  if (all && std::filesystem::exists(root + "/preference/ppo.json"))
     for (auto& l : golden::run_ppo(root, device)) lines.push_back(l);
   int passed = 0, failed = 0, skips = 0;
   for (const auto& l : lines) {

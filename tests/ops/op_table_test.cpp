@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "kernels/cpu_device.h"
 #include "kernels/fence_device.h"
+#include "ops/bf16.h"
 #include "ops/shape.h"
 
 namespace makar::test {
@@ -48,17 +49,19 @@ struct Outcome {
 double weight_of(int64_t i) { return normal(500, i); }
 
 // Runs the op; gradients of sum(weight * output) are added to `into` where given.
-Outcome run(const OpRow& row, const Tensors& inputs, Device& device, bool backward,
-            const Tensors& into = {}) {
+Outcome run(const OpRow& row, const Tensors& inputs, Device& device, bool backward, const Tensors& into = {},
+            DType activations = DType::kF32) {
   Tape tape(device);
   Context ctx{device, backward ? &tape : nullptr, row.training, kSeed, kStep};
+  ctx.activations = activations;
   if (backward)
     for (size_t k = 0; k < inputs.size(); ++k)
       if (row.inputs[k].differentiable) tape.watch(inputs[k], into.empty() ? Tensor() : into[k]);
   Outcome outcome{row.run(ctx, inputs), {}};
   if (!backward) return outcome;
   Tensors flat;
-  for (const Tensor& y : outcome.outputs) flat.push_back(ops::reshape(ctx, y, {y.count()}));
+  for (const Tensor& y : outcome.outputs)
+    flat.push_back(ops::widened(ctx, ops::reshape(ctx, y, {y.count()})));
   const Tensor all = flat.size() == 1 ? flat[0] : ops::concat(ctx, flat, 0);
   Tensor weights = Tensor::empty(all.shape());
   for (int64_t i = 0; i < all.count(); ++i) weights.f32()[i] = static_cast<float>(weight_of(i));
@@ -218,6 +221,53 @@ TEST_P(OpTable, SameBitsOnCuda) {
   if (!cuda.ok()) GTEST_SKIP() << cuda.error().text();
   if (GetParam()->integers) GTEST_SKIP() << "the GPU decodes weights of block types";
   expect_same_bits_on(**cuda, *GetParam());
+}
+
+// Mixed precision: near the f32 results, bit for bit the same again; `want` also bit for bit where given.
+Outcome expect_close_in_bf16(Device& device, const OpRow& row, const Outcome* want = nullptr) {
+  const Tensors inputs = make_inputs(row);
+  const Outcome exact = run(row, inputs, 1, true);
+  Tensors there;
+  for (const Tensor& t : inputs) there.push_back(t.to(device.memory()));
+  Outcome got = run(row, there, device, true, {}, DType::kBF16),
+          again = run(row, there, device, true, {}, DType::kBF16);
+  const auto compare = [&](const char* what, size_t k, const Tensor& f32, Tensor& value, const Tensor& second,
+                           const Tensor* bits) {
+    ASSERT_EQ(f32.defined(), value.defined()) << what << ' ' << k;
+    if (!f32.defined()) return;
+    value = value.host();
+    EXPECT_TRUE(same_bits(value, second.host())) << what << ' ' << k << " differs when run again";
+    if (bits) EXPECT_TRUE(same_bits(value, *bits)) << what << ' ' << k << " differs from the CPU";
+    const Array a = to_array(f32), b = to_array(value);
+    ASSERT_EQ(a.count(), b.count());
+    double difference = 0, norm = 0;
+    for (int64_t i = 0; i < a.count(); ++i) difference += (a[i] - b[i]) * (a[i] - b[i]), norm += a[i] * a[i];
+    const double error = std::sqrt(difference / std::max(norm, 1e-12));
+    report(row, "bf16", error);
+    EXPECT_LE(error, 2e-2) << what << ' ' << k;
+  };
+  for (size_t k = 0; k < exact.outputs.size(); ++k)
+    compare("output", k, exact.outputs[k], got.outputs[k], again.outputs[k],
+            want ? &want->outputs[k] : nullptr);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    compare("gradient", k, exact.gradients[k], got.gradients[k], again.gradients[k],
+            want ? &want->gradients[k] : nullptr);
+  return got;
+}
+
+TEST_P(OpTable, CloseInBf16) {
+  CpuDevice one(1), many(3);
+  const Outcome got = expect_close_in_bf16(one, *GetParam());
+  expect_close_in_bf16(many, *GetParam(), &got);
+  FenceDevice fence(2);
+  expect_close_in_bf16(fence, *GetParam(), &got);
+}
+
+TEST_P(OpTable, CloseInBf16OnCuda) {
+  static const auto cuda = open_device("cuda");
+  if (!cuda.ok()) GTEST_SKIP() << cuda.error().text();
+  if (GetParam()->integers) GTEST_SKIP() << "the GPU decodes weights of block types";
+  expect_close_in_bf16(**cuda, *GetParam());
 }
 
 std::vector<const OpRow*> all_rows() {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <new>
 
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/launch.cuh"
 
 namespace makar {
@@ -100,6 +101,7 @@ void CudaMemory::zero(std::byte* block, size_t bytes) {
   cuda_check(cudaMemsetAsync(block, 0, bytes, stream_), "zeros on the GPU");
 }
 
+CudaDevice::CudaDevice(cudaStream_t stream) : stream_(stream), memory_(stream) {}
 CudaDevice::~CudaDevice() { cudaStreamSynchronize(stream_); }
 
 void CudaDevice::finish() { cuda_check(cudaStreamSynchronize(stream_), "the GPU"); }

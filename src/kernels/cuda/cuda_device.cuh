@@ -10,6 +10,8 @@
 
 namespace makar {
 
+class Cublas;
+
 // GPU memory blocks, cached for reuse because cudaMalloc synchronises the device. A freed block can be reused
 // immediately: kernels and copies run in the order of one stream.
 class CudaMemory : public Memory {
@@ -39,7 +41,7 @@ class CudaMemory : public Memory {
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(cudaStream_t stream) : stream_(stream), memory_(stream) {}
+  explicit CudaDevice(cudaStream_t stream);
   ~CudaDevice() override;
 
   std::string name() const override { return "cuda"; }
@@ -56,6 +58,8 @@ class CudaDevice : public Device {
  private:
   cudaStream_t stream_;
   CudaMemory memory_;
+  std::unique_ptr<Cublas> cublas_;  // opened by the first product that can use it
+  bool cublas_tried_ = false;
 };
 
 // Device memory for the duration of one kernel entry.

@@ -86,12 +86,30 @@ void CudaDevice::cross_entropy(const CrossEntropy& a) {
   });
 }
 
+namespace {
+
+constexpr int kLossBlock = 1024;
+
+// All threads load, the first adds: the sum keeps its order and does not wait for memory at each term.
+__global__ void total_loss_kernel(TotalLoss a) {
+  __shared__ float part[kLossBlock];
+  double total = 0;
+  for (int64_t i0 = 0; i0 < a.n; i0 += kLossBlock) {
+    const int64_t i = i0 + threadIdx.x, n = a.n - i0 < kLossBlock ? a.n - i0 : kLossBlock;
+    if (threadIdx.x < n) part[threadIdx.x] = a.losses[i];
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (int64_t j = 0; j < n; ++j) total += part[j];
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) a.y[0] = static_cast<float>(total / a.divisor);
+}
+
+}  // namespace
+
 void CudaDevice::total_loss(const TotalLoss& a) {
-  once(stream_, [=] __device__() {
-    double total = 0;
-    for (int64_t i = 0; i < a.n; ++i) total += a.losses[i];
-    a.y[0] = static_cast<float>(total / a.divisor);
-  });
+  total_loss_kernel<<<1, kLossBlock, 0, stream_>>>(a);
+  cuda_check(cudaGetLastError(), "total_loss");
 }
 
 void CudaDevice::kl_target(const KlTarget& a) {

@@ -12,6 +12,7 @@ namespace makar {
 using namespace kernels;
 using cuda::each;
 using cuda::each_row;
+using cuda::kLanes;
 using cuda::madd;
 using cuda::once;
 using cuda::RowLanes;
@@ -115,8 +116,21 @@ void CudaDevice::sum_squares(const SumSquares& a) {
   each_row(stream_, (a.n + kSquaresChunk - 1) / kSquaresChunk, [=] __device__(int64_t c, const RowLanes& lanes) {
     const float* x = a.x + c * kSquaresChunk;
     const int64_t left = a.n - c * kSquaresChunk, n = left < kSquaresChunk ? left : kSquaresChunk;
-    const auto at = [=](int64_t i) { return x[i]; };
-    const float sum = lanes.dot_of(n, at, at);
+    float sum = 0;
+    if (n == kSquaresChunk) {  // the order of dot_of, with loads ahead of the sum
+      constexpr int kAhead = 64;
+      for (int64_t i = lanes.lane; i < n; i += kAhead * kLanes) {
+        float v[kAhead];
+#pragma unroll
+        for (int j = 0; j < kAhead; ++j) v[j] = x[i + j * kLanes];
+#pragma unroll
+        for (int j = 0; j < kAhead; ++j) sum = madd(v[j], v[j], sum);
+      }
+      sum = lanes.fold(sum);
+    } else {
+      const auto at = [=](int64_t i) { return x[i]; };
+      sum = lanes.dot_of(n, at, at);
+    }
     if (lanes.lane == 0) a.y[c] = sum;
   });
 }
@@ -152,13 +166,6 @@ void CudaDevice::embed(const Embed& a) {
   memory_.copy_in(reinterpret_cast<std::byte*>(a.y), reinterpret_cast<const std::byte*>(values.data()),
                   values.size() * sizeof(float));
   finish();
-}
-void CudaDevice::embed_backward(const EmbedBackward& a) {
-  if (!a.accumulate) memory_.zero(reinterpret_cast<std::byte*>(a.dtable), sizeof(float) * a.table_rows * a.width);
-  each(stream_, a.width, [=] __device__(int64_t c) {
-    for (int64_t i = 0; i < a.count; ++i)
-      if (a.ids[i] != a.padding) a.dtable[a.ids[i] * a.width + c] += a.dy[i * a.width + c];
-  });
 }
 void CudaDevice::decode(const Decode& a) {
   const int64_t count = a.rows * a.cols;

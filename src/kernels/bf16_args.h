@@ -1,0 +1,128 @@
+// The arguments of kernels on bf16 activations (mixed precision). Sums, norms, softmax and losses are
+// computed in f32; each result is rounded to bf16 once, to nearest even. Rules of kernel_args.h apply.
+#pragma once
+#include <cstdint>
+
+#include "kernels/kernel_args.h"
+
+namespace makar::kernels {
+
+struct Bf16 {
+  uint16_t bits;
+};
+
+struct Convert {  // y (+)= factor[0] * x, in f32; x and y are f32 or bf16; y may be x if the types agree
+  const void* x;
+  DType from;
+  void* y;
+  DType to;
+  int64_t n;
+  const float* factor;  // null: 1
+  bool accumulate;
+};
+struct AddBf16 {  // y = a + b; y may be a
+  const float* a;
+  const Bf16* b;
+  float* y;
+  int64_t n;
+};
+struct ColumnSumsBf16 {  // y[cols] (+)= sum over rows of x, in a fixed order
+  const Bf16* x;
+  float* y;
+  int64_t rows, cols;
+  bool accumulate;
+};
+struct ActivateBf16 {
+  Activation kind;
+  const Bf16* x;
+  Bf16* y;
+  int64_t n;
+};
+struct ActivateBackwardBf16 {  // dx (+)= f'(x) * dy
+  Activation kind;
+  const Bf16 *x, *dy;
+  Bf16* dx;
+  int64_t n;
+  bool accumulate;
+};
+struct GatedBf16 {  // y = f(gate) * up
+  Activation kind;
+  const Bf16 *gate, *up;
+  Bf16* y;
+  int64_t n;
+};
+struct GatedBackwardBf16 {
+  Activation kind;
+  const Bf16 *gate, *up, *dy;
+  Bf16 *dgate, *dup;
+  int64_t n;
+};
+struct RopeBf16 {  // as Rope
+  const Bf16* x;
+  const float *cos, *sin;
+  Bf16* y;
+  int64_t rows, heads, head_dim, rotary;
+  bool interleaved;
+  float sign;
+};
+struct NormBf16 {  // as Norm
+  bool rms;
+  const float *x, *w, *b;
+  Bf16* y;
+  float* stats;
+  int64_t rows, cols;
+  float eps, offset;
+};
+struct NormBackwardBf16 {  // as NormBackward
+  bool rms;
+  const float *x, *w;
+  const Bf16* dy;
+  const float* stats;
+  float *dx, *dw, *db;
+  int64_t rows, cols;
+  float offset;
+  bool accumulate_x, accumulate_w, accumulate_b;
+};
+
+// C[m, n] (+)= A[m, k] B[n, k]^T (+ bias[n]) of bf16 operands, summed from zero in f32; C is f32 or bf16. A
+// product that is added to a bf16 C is rounded to bf16 first. The
+// bits of a row do not depend on m, unless A and B are both stored along k (weight gradients).
+struct ProductBf16 {
+  int64_t m, n, k;
+  Operand a, b;
+  void* c;
+  DType type;
+  int64_t ldc;
+  bool accumulate;
+  const Bf16* bias;  // may be null; not with `accumulate`
+};
+
+// Rows of `stride` logits, of which the first `cols` count. With `gradient`, weight * gradient overwrites x:
+// zero in ignored rows and beyond `cols`.
+struct CrossEntropyBf16 {
+  Bf16* x;
+  const int64_t* targets;
+  float* losses;  // 0 in ignored rows
+  int64_t rows, cols, stride;
+  float smoothing, weight, soft_cap;
+  bool gradient;
+};
+
+// Attention without bias, soft cap and dropout; head_dim is a multiple of 8, at most kMostBf16HeadDim.
+constexpr int64_t kMostBf16HeadDim = 128;
+struct AttentionBf16 {
+  AttentionShape shape;
+  const Bf16 *q, *k, *v;
+  Bf16* out;
+  float* lse;
+};
+struct AttentionBackwardBf16 {  // writes the rows of all sequences
+  AttentionShape shape;
+  const Bf16 *q, *k, *v, *out;
+  const float* lse;
+  const Bf16* dy;
+  Bf16 *dq, *dk, *dv;
+  int64_t total_rows;  // of q, out and dy
+};
+
+}  // namespace makar::kernels

@@ -1,0 +1,174 @@
+#include "kernels/cpu/isa/activations.h"
+#include "kernels/cuda/bf16.cuh"
+#include "kernels/cuda/cuda_device.cuh"
+
+namespace makar {
+
+using namespace kernels;
+using namespace kernels::cuda;
+
+namespace {
+
+template <class From, class To>
+void run_convert(cudaStream_t stream, const Convert& a) {
+  const auto* x = static_cast<const From*>(a.x);
+  auto* y = static_cast<To*>(a.y);
+  const bool vector = all_aligned(x, y), accumulate = a.accumulate;
+  const float* factor = a.factor;
+  each8(stream, a.n, [=] __device__(int64_t i, int64_t left) {
+    float v[8], sum[8];
+    load8(x + i, left, vector, v);
+    if (factor)
+      for (int j = 0; j < 8; ++j) v[j] *= factor[0];
+    if (accumulate) {
+      load8(y + i, left, vector, sum);
+      for (int j = 0; j < 8; ++j) v[j] += sum[j];
+    }
+    store8(y + i, left, vector, v);
+  });
+}
+
+// 1 / (1 + e^-x) with the hardware's exponential.
+__device__ inline float fast_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
+
+struct FastSilu {
+  static __device__ float value(float x) { return x * fast_sigmoid(x); }
+  static __device__ float slope(float x) {
+    const float s = fast_sigmoid(x);
+    return s * fmaf(x, 1.0f - s, 1.0f);
+  }
+};
+// x / (1 + e^(-2 u)) with u = sqrt(2 / pi) (x + 0.044715 x^3): the tanh form without cancellation.
+struct FastGeluTanh {
+  static constexpr float kTwice = 1.5957691216057308f, kCube = 0.044715f;
+  static __device__ float value(float x) { return x * fast_sigmoid(kTwice * x * fmaf(kCube, x * x, 1.0f)); }
+  static __device__ float slope(float x) {
+    const float s = fast_sigmoid(kTwice * x * fmaf(kCube, x * x, 1.0f));
+    return fmaf(x * s * (1.0f - s), kTwice * fmaf(3.0f * kCube, x * x, 1.0f), s);
+  }
+};
+
+template <class F>
+void with_activation(Activation kind, F&& body) {
+  switch (kind) {
+    case Activation::kRelu: return body(cuda::Relu());
+    case Activation::kGelu: return body(cuda::Gelu());
+    case Activation::kGeluTanh: return body(FastGeluTanh());
+    case Activation::kSilu: return body(FastSilu());
+    case Activation::kTanh: return body(cuda::Tanh());
+    case Activation::kSigmoid: return body(cuda::Sigmoid());
+    case Activation::kSoftplus: return body(cuda::Softplus());
+    case Activation::kExp: return body(cuda::Exp());
+    case Activation::kLogSigmoid: return body(cuda::LogSigmoid());
+    case Activation::kSquare: return body(cuda::Square());
+  }
+}
+
+template <class A>
+void run_activate(cudaStream_t stream, const ActivateBf16& a, A) {
+  const bool vector = all_aligned(a.x, a.y);
+  each8(stream, a.n, [=] __device__(int64_t i, int64_t left) {
+    float v[8];
+    load8(a.x + i, left, vector, v);
+    for (int j = 0; j < 8; ++j) v[j] = A::value(v[j]);
+    store8(a.y + i, left, vector, v);
+  });
+}
+template <class A>
+void run_activate_backward(cudaStream_t stream, const ActivateBackwardBf16& a, A) {
+  const bool vector = all_aligned(a.x, a.dy, a.dx);
+  each8(stream, a.n, [=] __device__(int64_t i, int64_t left) {
+    float x[8], d[8], sum[8];
+    load8(a.x + i, left, vector, x);
+    load8(a.dy + i, left, vector, d);
+    for (int j = 0; j < 8; ++j) d[j] *= A::slope(x[j]);
+    if (a.accumulate) {
+      load8(a.dx + i, left, vector, sum);
+      for (int j = 0; j < 8; ++j) d[j] += sum[j];
+    }
+    store8(a.dx + i, left, vector, d);
+  });
+}
+template <class A>
+void run_gated(cudaStream_t stream, const GatedBf16& a, A) {
+  const bool vector = all_aligned(a.gate, a.up, a.y);
+  each8(stream, a.n, [=] __device__(int64_t i, int64_t left) {
+    float g[8], u[8];
+    load8(a.gate + i, left, vector, g);
+    load8(a.up + i, left, vector, u);
+    for (int j = 0; j < 8; ++j) u[j] *= A::value(g[j]);
+    store8(a.y + i, left, vector, u);
+  });
+}
+template <class A>
+void run_gated_backward(cudaStream_t stream, const GatedBackwardBf16& a, A) {
+  const bool vector = all_aligned(a.gate, a.up, a.dy, a.dgate) && aligned(a.dup);
+  each8(stream, a.n, [=] __device__(int64_t i, int64_t left) {
+    float g[8], u[8], d[8];
+    load8(a.gate + i, left, vector, g);
+    load8(a.up + i, left, vector, u);
+    load8(a.dy + i, left, vector, d);
+    for (int j = 0; j < 8; ++j) {
+      u[j] = d[j] * u[j] * A::slope(g[j]);
+      d[j] *= A::value(g[j]);
+    }
+    store8(a.dgate + i, left, vector, u);
+    store8(a.dup + i, left, vector, d);
+  });
+}
+
+}  // namespace
+
+void CudaDevice::convert(const Convert& a) {
+  const bool from = a.from == DType::kF32, to = a.to == DType::kF32;
+  if (from && to) return run_convert<float, float>(stream_, a);
+  if (from) return run_convert<float, Bf16>(stream_, a);
+  if (to) return run_convert<Bf16, float>(stream_, a);
+  run_convert<Bf16, Bf16>(stream_, a);
+}
+
+void CudaDevice::add_bf16(const AddBf16& a) {
+  const bool vector = all_aligned(a.a, a.y) && aligned(a.b);
+  each8(stream_, a.n, [=] __device__(int64_t i, int64_t left) {
+    float x[8], y[8];
+    load8(a.a + i, left, vector, x);
+    load8(a.b + i, left, vector, y);
+    for (int j = 0; j < 8; ++j) x[j] += y[j];
+    store8(a.y + i, left, vector, x);
+  });
+}
+
+void CudaDevice::activate_bf16(const ActivateBf16& a) {
+  with_activation(a.kind, [&](auto f) { run_activate(stream_, a, f); });
+}
+void CudaDevice::activate_backward_bf16(const ActivateBackwardBf16& a) {
+  with_activation(a.kind, [&](auto f) { run_activate_backward(stream_, a, f); });
+}
+void CudaDevice::gated_bf16(const GatedBf16& a) {
+  with_activation(a.kind, [&](auto f) { run_gated(stream_, a, f); });
+}
+void CudaDevice::gated_backward_bf16(const GatedBackwardBf16& a) {
+  with_activation(a.kind, [&](auto f) { run_gated_backward(stream_, a, f); });
+}
+
+void CudaDevice::rope_bf16(const RopeBf16& a) {
+  const int half = static_cast<int>(a.rotary / 2), dim = static_cast<int>(a.head_dim), heads = static_cast<int>(a.heads);
+  const int pairs = half + dim - static_cast<int>(a.rotary), width = heads * dim, items = heads * pairs;
+  // One thread per rotated pair, and one per unrotated dimension.
+  each(stream_, a.rows * items, [=] __device__(int64_t item) {
+    const int64_t r = item / items;
+    const int rest = static_cast<int>(item - r * items), head = rest / pairs, i = rest - head * pairs;
+    const Bf16* x = a.x + r * width + head * dim;
+    Bf16* y = a.y + r * width + head * dim;
+    if (i >= half) {
+      y[i + half] = x[i + half];
+      return;
+    }
+    const int first = a.interleaved ? 2 * i : i, second = a.interleaved ? 2 * i + 1 : i + half;
+    const float p = wide(x[first]), q = wide(x[second]), c = a.cos[r * half + i], s = a.sin[r * half + i] * a.sign;
+    y[first] = narrow(madd(p, c, -(q * s)));
+    y[second] = narrow(madd(q, c, p * s));
+  });
+}
+
+}  // namespace makar

@@ -1,0 +1,93 @@
+#include "kernels/cuda/bf16.cuh"
+#include "kernels/cuda/cuda_device.cuh"
+
+namespace makar {
+
+using namespace kernels;
+using namespace kernels::cuda;
+
+namespace {
+
+constexpr int kBlock = 512;
+
+// The maximum so far, the sum of e^(x - maximum), and the sum of x.
+struct Totals {
+  float top, sum, plain;
+};
+__device__ inline Totals joined(const Totals& a, const Totals& b) {
+  const float top = fmaxf(a.top, b.top), base = top == -INFINITY ? 0.0f : top;
+  return {top, a.sum * exp2_of((a.top - base) * kLog2e) + b.sum * exp2_of((b.top - base) * kLog2e), a.plain + b.plain};
+}
+
+// One block per row.
+__global__ void __launch_bounds__(kBlock) cross_entropy_kernel(CrossEntropyBf16 a, bool vector) {
+  const int64_t r = blockIdx.x, target = a.targets[r];
+  Bf16* x = a.x + r * a.stride;
+  float v[8];
+  if (target == kIgnoredTarget) {
+    if (threadIdx.x == 0) a.losses[r] = 0.0f;
+    for (int j = 0; j < 8; ++j) v[j] = 0.0f;
+    if (a.gradient)
+      for (int64_t c = threadIdx.x * 8; c < a.stride; c += kBlock * 8) store8(x + c, a.stride - c, vector, v);
+    return;
+  }
+  const bool capped = a.soft_cap > 0.0f;
+  const float to_cap = capped ? 1.0f / a.soft_cap : 0.0f;
+  const auto logit = [&](float raw) { return capped ? a.soft_cap * tanhf(raw * to_cap) : raw; };
+  Totals mine{-INFINITY, 0.0f, 0.0f};
+  for (int64_t c = threadIdx.x * 8; c < a.cols; c += kBlock * 8) {
+    const int64_t left = a.cols - c;
+    load8(x + c, left, vector, v);
+    float top = mine.top;
+    for (int j = 0; j < 8; ++j) {
+      v[j] = j < left ? logit(v[j]) : -INFINITY;
+      if (j < left) mine.plain += v[j];
+      top = fmaxf(top, v[j]);
+    }
+    const float base = top == -INFINITY ? 0.0f : top * kLog2e;
+    float sum = mine.sum * exp2_of(fmaf(mine.top, kLog2e, -base));
+    for (int j = 0; j < 8; ++j) sum += exp2_of(fmaf(v[j], kLog2e, -base));
+    mine.top = top, mine.sum = sum;
+  }
+  for (int width = 16; width > 0; width /= 2) {
+    const Totals other{__shfl_xor_sync(0xFFFFFFFFu, mine.top, width), __shfl_xor_sync(0xFFFFFFFFu, mine.sum, width),
+                       __shfl_xor_sync(0xFFFFFFFFu, mine.plain, width)};
+    mine = (threadIdx.x & width) ? joined(other, mine) : joined(mine, other);
+  }
+  __shared__ Totals warps[kBlock / 32];
+  __shared__ float at_target;
+  if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = mine;
+  if (threadIdx.x == 0) at_target = logit(wide(x[target]));
+  __syncthreads();
+  Totals all = warps[0];
+  for (int w = 1; w < kBlock / 32; ++w) all = joined(all, warps[w]);
+  const float lse = all.top + logf(all.sum);
+  if (threadIdx.x == 0) {
+    float loss = (1.0f - a.smoothing) * (lse - at_target);
+    if (a.smoothing > 0.0f) loss += a.smoothing * (lse - all.plain / static_cast<float>(a.cols));
+    a.losses[r] = loss;
+  }
+  if (!a.gradient) return;
+  const float low = a.smoothing / static_cast<float>(a.cols) * a.weight, base = lse * kLog2e;
+  for (int64_t c = threadIdx.x * 8; c < a.stride; c += kBlock * 8) {
+    load8(x + c, a.stride - c, vector, v);
+    for (int j = 0; j < 8; ++j) {
+      const float value = logit(v[j]);
+      float d = fmaf(a.weight, exp2_of(fmaf(value, kLog2e, -base)), -low);
+      if (c + j == target) d -= (1.0f - a.smoothing) * a.weight;
+      if (capped) d *= 1.0f - value * to_cap * (value * to_cap);
+      v[j] = c + j < a.cols ? d : 0.0f;
+    }
+    store8(x + c, a.stride - c, vector, v);
+  }
+}
+
+}  // namespace
+
+void CudaDevice::cross_entropy_bf16(const CrossEntropyBf16& a) {
+  if (a.rows <= 0) return;
+  cross_entropy_kernel<<<static_cast<unsigned>(a.rows), kBlock, 0, stream_>>>(a, aligned(a.x) && a.stride % 8 == 0);
+  cuda_check(cudaGetLastError(), "cross_entropy_bf16");
+}
+
+}  // namespace makar

@@ -1,0 +1,213 @@
+// Mixed precision at sizes that fill the GPU's tiles: near f32, independent of the batch, bit for bit
+// repeatable. Every test runs on the CPU, and on the GPU where there is one.
+#include "ops/bf16.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "base/rng.h"
+#include "kernels/device.h"
+#include "ops/linear.h"
+
+namespace makar::test {
+namespace {
+
+Tensor normal(const Shape& shape, uint64_t stream, double spread = 1.0) {
+  Tensor t = Tensor::empty(shape);
+  const Rng rng(stream, Purpose::kSynthetic);
+  for (int64_t i = 0; i < t.count(); ++i)
+    t.f32()[i] = from_bf16(to_bf16(static_cast<float>(spread * rng.normal(static_cast<uint64_t>(i)))));
+  return t;
+}
+double error_of(const Tensor& got, const Tensor& want) {
+  const Tensor a = got.host().to(DType::kF32), b = want.host().to(DType::kF32);
+  double difference = 0, norm = 1e-30;
+  for (int64_t i = 0; i < b.count(); ++i) {
+    const double d = static_cast<double>(a.f32()[i]) - b.f32()[i];
+    difference += d * d, norm += static_cast<double>(b.f32()[i]) * b.f32()[i];
+  }
+  return std::sqrt(difference / norm);
+}
+bool same_bits(const Tensor& a, const Tensor& b) {
+  const Tensor x = a.host(), y = b.host();
+  return x.shape() == y.shape() && x.dtype() == y.dtype() && !std::memcmp(x.raw(), y.raw(), x.bytes());
+}
+// The bits of rows [begin, end).
+bool same_rows(const Tensor& all, int64_t begin, int64_t end, const Tensor& part) {
+  return same_bits(all.host().slice(begin, end).clone(), part);
+}
+
+class Bf16 : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    auto opened = open_device(GetParam(), 2);
+    if (!opened.ok()) GTEST_SKIP() << opened.error().text();
+    device_ = std::move(*opened);
+  }
+  Tensor there(const Tensor& t) { return t.to(device_->memory()); }
+  std::unique_ptr<Device> device_;
+};
+
+struct Attended {
+  Tensor out, dq, dk, dv;
+};
+Attended attend_on(Device& device, DType type, const Tensor& q, const Tensor& k, const Tensor& v,
+                   const Tensor& dy, const std::vector<ops::SequenceRows>& rows,
+                   const ops::AttentionOptions& o) {
+  Tape tape(device);
+  Context ctx{device, &tape};
+  ctx.activations = type;
+  const auto to = [&](const Tensor& t) { return t.to(device.memory()); };
+  const Tensor a = to(q), b = to(k), c = to(v);
+  for (const Tensor& leaf : {a, b, c}) tape.watch(leaf);
+  const Tensor out = ops::widened(ctx, ops::attention(ctx, a, b, c, rows, o));
+  tape.backward(out, to(dy));
+  return {out.host(), tape.gradient(a).host(), tape.gradient(b).host(), tape.gradient(c).host()};
+}
+
+std::vector<ops::SequenceRows> ragged(const std::vector<int64_t>& lengths) {
+  std::vector<ops::SequenceRows> rows;
+  int64_t at = 0;
+  for (const int64_t n : lengths) rows.push_back({at, n, at, n, 0, 0}), at += n;
+  return rows;
+}
+
+TEST_P(Bf16, AttentionIsCloseAndIndependentOfTheBatch) {
+  const auto cpu = open_device("cpu", 2);
+  struct Case {
+    int64_t heads, kv_heads, dim, window;
+    bool causal;
+  };
+  const std::vector<int64_t> lengths = {130, 1, 64, 63, 201, 65};
+  const int64_t total = 524;
+  for (const Case& c : {Case{2, 2, 64, 0, true}, Case{4, 2, 64, 0, true}, Case{2, 1, 128, 0, true},
+                        Case{2, 2, 80, 0, true}, Case{2, 2, 16, 0, true}, Case{2, 2, 64, 70, true},
+                        Case{2, 2, 64, 0, false}, Case{2, 1, 128, 40, false}, Case{3, 3, 40, 5, true}}) {
+    SCOPED_TRACE(testing::Message() << c.heads << ' ' << c.kv_heads << ' ' << c.dim << ' ' << c.window << ' '
+                                    << c.causal);
+    ops::AttentionOptions o;
+    o.heads = c.heads, o.kv_heads = c.kv_heads, o.head_dim = c.dim, o.window = c.window, o.causal = c.causal;
+    o.scale = 1.0f / std::sqrt(static_cast<float>(c.dim));
+    const Tensor q = normal({total, c.heads * c.dim}, 1), k = normal({total, c.kv_heads * c.dim}, 2),
+                 v = normal({total, c.kv_heads * c.dim}, 3), dy = normal({total, c.heads * c.dim}, 4);
+    const auto rows = ragged(lengths);
+    const Attended want = attend_on(**cpu, DType::kF32, q, k, v, dy, rows, o);
+    const Attended got = attend_on(*device_, DType::kBF16, q, k, v, dy, rows, o),
+                   again = attend_on(*device_, DType::kBF16, q, k, v, dy, rows, o);
+    EXPECT_LE(error_of(got.out, want.out), 6e-3);
+    EXPECT_LE(error_of(got.dq, want.dq), 1e-2);
+    EXPECT_LE(error_of(got.dk, want.dk), 1e-2);
+    EXPECT_LE(error_of(got.dv, want.dv), 1e-2);
+    EXPECT_TRUE(same_bits(got.out, again.out) && same_bits(got.dq, again.dq) && same_bits(got.dk, again.dk) &&
+                same_bits(got.dv, again.dv));
+    for (const auto& s : rows) {  // alone
+      const auto part = [&](const Tensor& t) { return t.slice(s.q_start, s.q_start + s.q_rows).clone(); };
+      const Attended one =
+          attend_on(*device_, DType::kBF16, part(q), part(k), part(v), part(dy), ragged({s.q_rows}), o);
+      const int64_t end = s.q_start + s.q_rows;
+      EXPECT_TRUE(same_rows(got.out, s.q_start, end, one.out) && same_rows(got.dq, s.q_start, end, one.dq) &&
+                  same_rows(got.dk, s.q_start, end, one.dk) && same_rows(got.dv, s.q_start, end, one.dv))
+          << "the sequence of " << s.q_rows;
+    }
+  }
+}
+
+struct Multiplied {
+  Tensor y, dx, dw, db;
+};
+Multiplied multiply_on(Device& device, DType type, const Tensor& x, const Tensor& w, const Tensor& b,
+                       const Tensor& dy) {
+  Tape tape(device);
+  Context ctx{device, &tape};
+  ctx.activations = type;
+  const auto to = [&](const Tensor& t) { return t.to(device.memory()); };
+  const Tensor on_x = to(x), on_w = to(w), on_b = to(b);
+  for (const Tensor& leaf : {on_x, on_w, on_b}) tape.watch(leaf);
+  const Tensor y = ops::widened(ctx, ops::linear(ctx, on_x, on_w, on_b));
+  tape.backward(y, to(dy));
+  return {y.host(), tape.gradient(on_x).host(), tape.gradient(on_w).host(), tape.gradient(on_b).host()};
+}
+
+TEST_P(Bf16, LinearIsCloseAndIndependentOfTheBatch) {
+  const auto cpu = open_device("cpu", 2);
+  struct Case {
+    int64_t rows, in, out;
+  };
+  for (const Case& c :
+       {Case{300, 64, 96}, Case{129, 200, 67}, Case{9000, 72, 40}, Case{257, 33, 5}, Case{1, 128, 256}}) {
+    SCOPED_TRACE(testing::Message() << c.rows << ' ' << c.in << ' ' << c.out);
+    const Tensor x = normal({c.rows, c.in}, 5), w = normal({c.out, c.in}, 6, 0.1), b = normal({c.out}, 7),
+                 dy = normal({c.rows, c.out}, 8);
+    const Multiplied want = multiply_on(**cpu, DType::kF32, x, w, b, dy);
+    const Multiplied got = multiply_on(*device_, DType::kBF16, x, w, b, dy),
+                     again = multiply_on(*device_, DType::kBF16, x, w, b, dy);
+    EXPECT_LE(error_of(got.y, want.y), 4e-3);
+    EXPECT_LE(error_of(got.dx, want.dx), 4e-3);
+    EXPECT_LE(error_of(got.dw, want.dw), 1e-4);
+    EXPECT_LE(error_of(got.db, want.db), 1e-5);
+    EXPECT_TRUE(same_bits(got.y, again.y) && same_bits(got.dx, again.dx) && same_bits(got.dw, again.dw) &&
+                same_bits(got.db, again.db));
+    for (const int64_t few : {int64_t{1}, std::min<int64_t>(c.rows, 70)}) {
+      const Multiplied part =
+          multiply_on(*device_, DType::kBF16, x.slice(0, few).clone(), w, b, dy.slice(0, few).clone());
+      EXPECT_TRUE(same_rows(got.y, 0, few, part.y) && same_rows(got.dx, 0, few, part.dx)) << few << " rows";
+    }
+  }
+}
+
+// The library's products and the own kernel's have the same bits, in all layouts.
+TEST(Bf16Products, LibraryAndOwnKernelAgree) {
+  const auto library = open_device("cuda");
+  if (!library.ok()) GTEST_SKIP() << library.error().text();
+  const auto own = open_device("cuda");
+  struct Case {
+    int64_t m, n, k;
+    bool a_rows, b_rows;  // stored along rows instead of k
+    DType type;
+  };
+  using D = DType;
+  for (const Case& c :
+       {Case{512, 768, 768, false, false, D::kBF16}, Case{128, 3072, 768, false, false, D::kBF16},
+        Case{2048, 768, 3072, false, true, D::kBF16}, Case{64, 768, 2304, false, true, D::kBF16},
+        Case{768, 768, 9000, true, true, D::kF32}, Case{3072, 768, 4096, true, true, D::kF32},
+        Case{1024, 50304, 768, false, false, D::kBF16}, Case{8, 512, 8192, false, false, D::kF32}}) {
+    SCOPED_TRACE(testing::Message() << c.m << ' ' << c.n << ' ' << c.k << ' ' << c.a_rows << c.b_rows);
+    const Tensor a = normal({c.m, c.k}, 9).to(DType::kBF16), b = normal({c.n, c.k}, 10).to(DType::kBF16),
+                 bias = normal({c.n}, 11).to(DType::kBF16);
+    const auto run = [&](Device& device, bool accumulate) {
+      const Tensor x = a.to(device.memory()), y = b.to(device.memory()), z = bias.to(device.memory()),
+                   out = Tensor::zeros({c.m, c.n}, c.type, device.memory());
+      kernels::ProductBf16 p{
+          c.m,
+          c.n,
+          c.k,
+          {x.address(), DType::kBF16, c.a_rows ? 1 : c.k, c.a_rows ? c.m : 1},
+          {y.address(), DType::kBF16, c.b_rows ? 1 : c.k, c.b_rows ? c.n : 1},
+          out.address(),
+          c.type,
+          c.n,
+          false,
+          c.type == DType::kBF16 ? reinterpret_cast<const kernels::Bf16*>(z.address()) : nullptr};
+      device.product_bf16(p);
+      if (accumulate) p.accumulate = true, p.bias = nullptr, device.product_bf16(p);
+      return out.host();
+    };
+    for (const bool accumulate : {false, true}) {
+      const Tensor first = run(**library, accumulate);
+      setenv("MAKAR_CUBLAS", "0", 1);
+      const Tensor second = run(**own, accumulate);
+      unsetenv("MAKAR_CUBLAS");
+      EXPECT_TRUE(same_bits(first, second))
+          << "accumulate " << accumulate << ", error " << error_of(second, first);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Bf16, testing::Values("cpu", "fence", "cuda"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace makar::test
