@@ -105,6 +105,7 @@ class GloveTrainer {
   void in_rounds() {
     const uint64_t together = std::clamp<uint64_t>(counts_.size() / 1'000'000, 1, kMostAtOnce);
     std::vector<std::unique_ptr<GloveLearner<PrivateRows>>> learners;
+    std::vector<uint8_t> word_uses(words_.size(), 0), context_uses(words_.size(), 0);
     for (uint64_t i = 0; i < together; ++i)
       learners.push_back(std::make_unique<GloveLearner<PrivateRows>>(layout_, o_, word_, context_));
     for (uint64_t from = 0; from < total_; from += together) {
@@ -115,10 +116,13 @@ class GloveTrainer {
         l.word.finish(), l.context.finish();
       });
       pool_.run(kMostAtOnce, [&](int64_t part) {
-        for (uint64_t i = 0; i < count; ++i) {
-          learners[i]->word.add_to(word_, static_cast<uint32_t>(part), kMostAtOnce);
-          learners[i]->context.add_to(context_, static_cast<uint32_t>(part), kMostAtOnce);
-        }
+        const auto p = static_cast<uint32_t>(part);
+        add_mean_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.word; }, word_, word_uses, p,
+            kMostAtOnce);
+        add_mean_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.context; }, context_, context_uses, p,
+            kMostAtOnce);
       });
       double loss = 0;
       for (uint64_t i = 0; i < count; ++i) {

@@ -19,9 +19,20 @@ void PrivateRows::finish() {
   }
 }
 
-void PrivateRows::add_to(RowMatrix& matrix, uint32_t part, uint32_t parts) {
+void PrivateRows::count_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const {
+  for (const uint32_t at : used_)
+    if (at % parts == part) ++uses[at];
+}
+
+void PrivateRows::add_to(RowMatrix& matrix, const std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) {
   for (uint32_t slot = 0; slot < used_.size(); ++slot)
-    if (used_[slot] % parts == part) add_scaled(matrix.row(used_[slot]), 1, copied(slot), matrix.stride());
+    if (const uint32_t at = used_[slot]; at % parts == part)
+      add_scaled(matrix.row(at), 1 / static_cast<float>(uses[at]), copied(slot), matrix.stride());
+}
+
+void PrivateRows::forget_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const {
+  for (const uint32_t at : used_)
+    if (at % parts == part) uses[at] = 0;
 }
 
 void PrivateRows::clear() {

@@ -63,8 +63,11 @@ class PrivateRows {
   }
   // Turns the copies into changes; the matrix must be as it was.
   void finish();
-  // Adds the changes of rows with at % parts == part, and forgets nothing.
-  void add_to(RowMatrix& matrix, uint32_t part, uint32_t parts);
+  // For rows with at % parts == part: counts the chunks that changed a row, then adds this chunk's share of
+  // the mean change. A sum would overshoot: each chunk moves a frequent row to its own optimum.
+  void count_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const;
+  void add_to(RowMatrix& matrix, const std::vector<uint8_t>& uses, uint32_t part, uint32_t parts);
+  void forget_uses(std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) const;
   void clear();
 
  private:
@@ -75,5 +78,15 @@ class PrivateRows {
   std::vector<uint32_t> slots_, used_;
   std::vector<std::unique_ptr<float[]>> blocks_;
 };
+
+// Adds the mean changes of the first `count` chunks to a matrix, in order; `rows` gives the private rows of a
+// chunk.
+template <class Chunks, class RowsOf>
+void add_mean_changes(const Chunks& chunks, size_t count, const RowsOf& rows, RowMatrix& matrix,
+                      std::vector<uint8_t>& uses, uint32_t part, uint32_t parts) {
+  for (size_t i = 0; i < count; ++i) rows(*chunks[i]).count_uses(uses, part, parts);
+  for (size_t i = 0; i < count; ++i) rows(*chunks[i]).add_to(matrix, uses, part, parts);
+  for (size_t i = 0; i < count; ++i) rows(*chunks[i]).forget_uses(uses, part, parts);
+}
 
 }  // namespace makar

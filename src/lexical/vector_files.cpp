@@ -6,6 +6,7 @@
 #include "base/file_writer.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "base/utf8.h"
 
 namespace makar {
 namespace {
@@ -188,8 +189,12 @@ Result<WordVectors> read_vectors(ByteStream& stream) {
     // Text if the next line is a word and numbers.
     MAKAR_TRY(const std::string_view next, in.look(kLongestWord + width * 64));
     const std::string_view line = next.substr(0, next.find('\n'));
-    std::string_view rest = line;
-    if (!take_field(rest).empty() && parse_numbers(rest, values) == static_cast<int64_t>(width)) {
+    std::string_view rest = line, fields = line;
+    size_t field_count = 0;
+    while (!take_field(fields).empty()) ++field_count;
+    // A line with the right number of fields is text even if they are no numbers, which is then an error.
+    if (!take_field(rest).empty() && (parse_numbers(rest, values) == static_cast<int64_t>(width) ||
+                                      (width > 1 && field_count == width + 1 && is_valid_utf8(line)))) {
       const std::string begin(line);
       in.take(std::min(begin.size() + 1, next.size()));
       return read_text(in, begin, width, count);

@@ -164,6 +164,7 @@ class Trainer {
       return;
     }
     std::vector<std::unique_ptr<Word2VecLearner<PrivateRows>>> learners;
+    std::vector<uint8_t> in_uses(in_.rows(), 0), out_uses(out_.rows(), 0);
     for (uint64_t i = 0; i < together; ++i)
       learners.push_back(std::make_unique<Word2VecLearner<PrivateRows>>(shared_, in_, out_));
     for (uint64_t from = 0; from < total_; from += together) {
@@ -175,10 +176,11 @@ class Trainer {
       });
       // Each part of the rows gets the changes of all chunks in their order.
       pool_.run(kMostChunks, [&](int64_t part) {
-        for (uint64_t i = 0; i < count; ++i) {
-          learners[i]->in.add_to(in_, static_cast<uint32_t>(part), kMostChunks);
-          learners[i]->out.add_to(out_, static_cast<uint32_t>(part), kMostChunks);
-        }
+        const auto p = static_cast<uint32_t>(part);
+        add_mean_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, p, kMostChunks);
+        add_mean_changes(
+            learners, count, [](auto& l) -> PrivateRows& { return l.out; }, out_, out_uses, p, kMostChunks);
       });
       for (uint64_t i = 0; i < count; ++i)
         learners[i]->in.clear(), learners[i]->out.clear(), take(*learners[i]);

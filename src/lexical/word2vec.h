@@ -3,7 +3,7 @@
 // (Bojanowski et al., 2017).
 //
 // The default mode gives the same bits for any number of threads: chunks of text of a round are learned from
-// the same state, each in copies of the rows it uses, and their changes are added in order. The fast mode
+// the same state, each in copies of the rows it uses, and the mean of their changes is added. The fast mode
 // updates shared rows without locks, as the original does; its bits differ from run to run unless one thread
 // runs.
 #pragma once

@@ -109,6 +109,21 @@ TEST(Vectors, SoftmaxLearnsConditionalProbabilities) {
   EXPECT_NEAR(last, entropy / 2, 0.02);  // half of the pairs are (b, a) and (c, a), which are certain
 }
 
+// Rounds of eight chunks over few, very frequent words: a sum of the chunks' changes would diverge.
+TEST(Vectors, LargeRoundsStayFinite) {
+  const WordStream text = stream_of(two_topics(110000));
+  ASSERT_GT(text.tokens, 800000u);
+  Word2VecOptions o;
+  o.width = 16, o.epochs = 1, o.subsample = 0;
+  ThreadPool pool(2);
+  double last = 0;
+  const auto v = train_word2vec(text, o, pool, [&](const VectorProgress& p) { last = p.loss; });
+  EXPECT_TRUE(std::isfinite(last)) << last;
+  for (size_t i = 0; i < v->words.size(); ++i)
+    for (size_t j = 0; j < v->width; ++j) ASSERT_LT(std::fabs(v->rows.row(i)[j]), 100);
+  expect_topics(*v, "large rounds");
+}
+
 TEST(Vectors, CharacterNgramsAreFastTexts) {
   Word2VecOptions o;
   o.min_ngram = 3, o.max_ngram = 3, o.buckets = 1000;
@@ -275,6 +290,7 @@ TEST(Vectors, BrokenFilesAreErrors) {
   fails("99999999999 3\nking 1 1 1\n", "can be read");
   fails("2 3\na 1 2 3\nb 1 2\n", "3 numbers");
   fails("a 1 2 3\nb 1 nan 3\n", "3 numbers");
+  fails("1 3\na nan nan nan\n", "3 numbers");
 }
 
 TEST(Vectors, AnalogiesAndSets) {
