@@ -97,6 +97,7 @@ int run_grpo(const std::vector<std::string>& arguments) {
       "makar grpo -m DIR -d prompts.jsonl --reward exact -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
+  if (const Status ok = check_f32(s.common, "grpo"); !ok.ok()) return report(ok.error());
   Status checked = check_options(s);
   if (checked.ok()) checked = check_policy(s, options, kGrpoAdapterRate);
   if (!checked.ok()) return report(checked.error()), 2;

@@ -143,6 +143,7 @@ int run_ppo(const std::vector<std::string>& arguments) {
                   "makar ppo -m DIR -d prompts.jsonl --reward model=RM -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
+  if (const Status ok = check_f32(s.common, "ppo"); !ok.ok()) return report(ok.error());
   Status checked = check_options(s);
   if (checked.ok()) checked = check_policy(s, options, kPpoAdapterRate);
   if (!checked.ok()) return report(checked.error()), 2;

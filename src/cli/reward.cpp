@@ -111,6 +111,7 @@ int run_reward(const std::vector<std::string>& arguments) {
       "makar reward -m DIR -d ranked.jsonl -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
+  if (const Status ok = check_f32(s.common, "reward"); !ok.ok()) return report(ok.error());
   if (const Status checked = check_options(s); !checked.ok()) return report(checked.error()), 2;
   return train(s, command_line("reward", arguments));
 }
