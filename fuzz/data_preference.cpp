@@ -1,21 +1,48 @@
-// Any JSON as a preference record: a prompt with two answers that begin with the assistant, or a bounded message.
-#include "data/preference_record.h"
+// Any JSON as a preference, ranked or rated record: a prompt with answers that begin with the assistant, or a
+// bounded message.
+#include "data/ranked_record.h"
 #include "target.h"
 
 using namespace makar;
 
+namespace {
+
+void check_answer(const Json& answer) {
+  check(answer.is_array() && !answer.empty() && answer.front().value("role", "") == "assistant",
+        "an answer begins with the assistant");
+}
+
+void check_others(const Json& record) {
+  if (const auto ranking = to_ranking(record); ranking.ok()) {
+    check(!ranking->prompt.empty() && ranking->answers.size() >= 2 &&
+              ranking->answers.size() <= RankedRecord::kMostAnswers &&
+              ranking->ranks.size() == ranking->answers.size(),
+          "ranked answers");
+    for (const Json& answer : ranking->answers) check_answer(answer);
+  } else {
+    check(ranking.error().text().size() < 4000, "a bounded message");
+  }
+  if (const auto rating = to_rating(record); rating.ok()) {
+    check(!rating->prompt.empty(), "there is a prompt");
+    check_answer(rating->answer);
+  } else {
+    check(rating.error().text().size() < 4000, "a bounded message");
+  }
+}
+
+}  // namespace
+
 FUZZ_TARGET(data_preference) {
   const auto record = parse_json({reinterpret_cast<const char*>(data), size}, "fuzz");
   if (!record.ok()) return 0;
+  check_others(*record);
   const auto read = to_preference(*record);
   if (!read.ok()) {
     check(read.error().text().size() < 4000, "a bounded message");
     return 0;
   }
   check(read->prompt.is_array() && !read->prompt.empty(), "there is a prompt");
-  for (const Json* answer : {&read->chosen, &read->rejected})
-    check(answer->is_array() && !answer->empty() && answer->front().value("role", "") == "assistant",
-          "an answer begins with the assistant");
+  for (const Json* answer : {&read->chosen, &read->rejected}) check_answer(*answer);
   check(read->chosen != read->rejected, "the answers differ");
   return 0;
 }

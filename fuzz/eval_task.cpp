@@ -20,6 +20,6 @@ FUZZ_TARGET(eval_task) {
   if (!question.ok()) return 0;
   if (task->output == OutputType::kMultipleChoice)
     check(!question->choices.empty(), "a question has choices");
-  for (const AnswerFilter& filter : task->filters) (void)filter_answer(filter, "The answer is 42.").ok();
+  for (const AnswerFilter& filter : task->filters) (void)filter_answers(filter, {"The answer is 42."}).ok();
   return 0;
 }

@@ -28,8 +28,8 @@ FUZZ_TARGET(serve_api) {
           std::abort();
         continue;
       }
-      if (request->write.answers < 1 || request->write.answers > 128 ||
-          request->write.max_new_tokens > (1 << 20))
+      if (request->options.answers < 1 || request->options.answers > 128 ||
+          request->options.max_new_tokens > (1 << 20))
         std::abort();
       if (!request->chat && request->prompts.empty()) std::abort();
       WholeAnswer answer;

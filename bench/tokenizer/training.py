@@ -19,6 +19,7 @@ import termios
 import time
 
 import texts
+from report import report
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
@@ -74,7 +75,7 @@ def timed_until(command, threads, tokens):
     return None if status or seconds is None else (seconds, usage.ru_maxrss / 1024)
 
 
-def compare(args, threads, npm, report):
+def compare(args, threads, npm):
     text = texts.text("english", DATA)
     with tempfile.TemporaryDirectory() as folder:
         def ours(kind, vocab, pipeline, bound):
@@ -98,14 +99,13 @@ def compare(args, threads, npm, report):
 
 
 def main():
-    import compare as tokenizers  # its way of reporting
     p = argparse.ArgumentParser()
     p.add_argument("--json", action="store_true")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--npm", action="store_true")
     args = p.parse_args()
-    compare(args, args.threads, args.npm, tokenizers.report)
+    compare(args, args.threads, args.npm)
 
 
 if __name__ == "__main__":

@@ -145,12 +145,12 @@ Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language,
   SqlAnswer out;
   for (int64_t i = 0; i < options.attempts && !out.answered; ++i) {
     MAKAR_TRY(const auto prompt, encode_question(language, schema, question, out.attempts));
-    WriteOptions write = options.write;
-    write.stop.insert(write.stop.end(), {";", "#"});
+    TextGenerationOptions generation = options.generation;
+    generation.stop.insert(generation.stop.end(), {";", "#"});
     if (grammar) {
-      MAKAR_TRY(write.constraint, tokens->constrain(*grammar));
+      MAKAR_TRY(generation.constraint, tokens->constrain(*grammar));
     }
-    MAKAR_TRY(const WriteResult written, write_text(engine, language, prompt, write));
+    MAKAR_TRY(const TextGenerationResult written, generate_text(engine, language, prompt, generation));
     SqlAttempt attempt{statement_of(written.answers.front().text), ""};
     auto result = database.run(attempt.sql, options.limits);
     if (result.ok()) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "apps/sql_reader.h"
-#include "llm/write.h"
+#include "llm/text_generation.h"
 
 namespace makar {
 
@@ -14,7 +14,7 @@ struct SqlQuestionOptions {
   int64_t attempts = 3;
   bool constrain = true;  // only statements of the grammar
   SqlLimits limits;
-  WriteOptions write;
+  TextGenerationOptions generation;
 };
 
 struct SqlAttempt {

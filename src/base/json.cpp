@@ -123,4 +123,8 @@ Result<Json> read_json(const std::string& path, const JsonLimits& limits) {
   return parse_json(text, path, limits);
 }
 
+std::string dump(const Json& value, int indent) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace makar

@@ -19,5 +19,8 @@ struct JsonLimits {
 // Parses one JSON value. Errors carry `place` and the byte offset; a duplicate key is an error.
 Result<Json> parse_json(std::string_view text, const std::string& place, const JsonLimits& limits = {});
 Result<Json> read_json(const std::string& path, const JsonLimits& limits = {});
+// The text of a value, on one line or with `indent` blanks per level. Bytes that are not valid UTF-8 are
+// replaced.
+std::string dump(const Json& value, int indent = -1);
 
 }  // namespace makar

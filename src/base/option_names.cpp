@@ -5,7 +5,10 @@
 namespace makar {
 namespace {
 
+constexpr std::string_view kProgram = "program.";
+
 bool is_key(std::string_view text) {
+  if (text.starts_with(kProgram)) text.remove_prefix(kProgram.size());
   return !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
@@ -32,17 +35,20 @@ std::string replace_keys(std::string_view message, const Spell& spell) {
   return out.append(message);
 }
 
-}  // namespace
-
-std::string options_as_flags(std::string_view message) {
-  return replace_keys(message, [](std::string key) {
-    std::replace(key.begin(), key.end(), '_', '-');
-    return "--" + key;
-  });
+std::string as_flag(std::string key) {
+  if (key.starts_with(kProgram)) key.erase(0, kProgram.size());
+  std::replace(key.begin(), key.end(), '_', '-');
+  return "--" + key;
 }
 
-std::string options_as_fields(std::string_view message) {
-  return replace_keys(message, [](std::string key) { return key; });
+}  // namespace
+
+std::string options_as_flags(std::string_view message) { return replace_keys(message, as_flag); }
+
+std::string options_as_fields(std::string_view message, std::string_view owner) {
+  return replace_keys(message, [&](const std::string& key) {
+    return key.starts_with(kProgram) ? std::string(owner) + as_flag(key) : key;
+  });
 }
 
 }  // namespace makar

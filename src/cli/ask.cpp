@@ -15,7 +15,7 @@ namespace {
 
 struct AskCommand {
   ModelOptions model;
-  WritingOptions writing;
+  GenerationFlags flags;
   SearchFlags search;
   AskOptions ask;
   std::string index, collection = kDefaultCollection, rerank;
@@ -105,18 +105,18 @@ int answer(AskCommand& c, const std::string& question) {
     nothing.text = kNothingFound;
     return print_out(c.json ? answered_json(question, nothing).dump() + "\n" : nothing.text + "\n") ? 0 : 1;
   }
-  const auto budget = c.writing.engine.budget();
+  const auto budget = c.flags.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(c.model, device, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "answering needs a decoder-only language model with a tokenizer"));
-  if (const Status ready = c.writing.prepare(*language, device); !ready.ok()) return report(ready.error());
-  const auto engine_options = c.writing.engine_options(language->model());
+  if (const Status ready = c.flags.prepare(*language, device); !ready.ok()) return report(ready.error());
+  const auto engine_options = c.flags.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error());
   Engine engine(language->model(), device, *engine_options);
-  c.ask.write = c.writing.write;
+  c.ask.generation = c.flags.generation;
   std::function<bool(const std::string&)> on_text;
   if (!c.json) on_text = [](const std::string& text) { return print_out(text); };
   const auto answered = answer_question(engine, *language, question, *hits, *analyzer, c.ask, on_text);
@@ -148,14 +148,14 @@ int run_ask(const std::vector<std::string>& arguments) {
               "a sentence is supported if a source has at least this share of its terms", "X");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
-  c.writing.declare(options);
+  c.flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status checked = c.search.check(); !checked.ok()) return report(checked.error()), 2;
-  if (const Status checked = c.writing.check(options); !checked.ok()) return report(checked.error()), 2;
+  if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
   for (const auto& [flag, value] :
        {std::pair("--min-relevance", c.ask.min_relevance), std::pair("--grounded", c.ask.grounded)})
     if (!(value >= 0 && value <= 1)) return report(error_at(flag, "must be from 0 to 1, got {}", value)), 2;
-  if (c.writing.write.answers != 1) return report(error_at("--n", "makar ask gives one answer")), 2;
+  if (c.flags.generation.answers != 1) return report(error_at("--n", "makar ask gives one answer")), 2;
   return answer(c, fmt::format("{}", fmt::join(c.words, " ")));
 }
 

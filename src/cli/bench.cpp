@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-std::vector<int64_t> some_tokens(const Model& model, int64_t count, uint64_t salt) {
+std::vector<int64_t> random_tokens(const Model& model, int64_t count, uint64_t salt) {
   std::vector<int64_t> ids;
   const Rng rng(salt, Purpose::kSynthetic);
   for (int64_t i = 0; i < count; ++i)
@@ -29,7 +29,7 @@ std::vector<int64_t> some_tokens(const Model& model, int64_t count, uint64_t sal
 // Seconds that `batch` concurrent requests take. With more than one generated token, the prefill step is not
 // timed.
 double seconds(const Model& model, Device& device, const CacheTypes& cache, int64_t batch, int64_t prompt,
-               int64_t written, uint64_t salt) {
+               int64_t generated, uint64_t salt) {
   EngineOptions o;
   o.cache = cache;
   o.share_prefixes = false;
@@ -37,11 +37,11 @@ double seconds(const Model& model, Device& device, const CacheTypes& cache, int6
   Engine engine(model, device, o);
   for (int64_t i = 0; i < batch; ++i) {
     SampleRequest r;
-    r.prompt = some_tokens(model, prompt, salt * 1000 + static_cast<uint64_t>(i));
-    r.max_new_tokens = written;
+    r.prompt = random_tokens(model, prompt, salt * 1000 + static_cast<uint64_t>(i));
+    r.max_new_tokens = generated;
     engine.submit(std::make_shared<SampleJob>(std::move(r)));
   }
-  if (written > 1) engine.step();  // prefill of all prompts; decode is timed from the second token on
+  if (generated > 1) engine.step();  // prefill of all prompts; decode is timed from the second token on
   const auto begin = Clock::now();
   engine.run();
   return std::chrono::duration<double>(Clock::now() - begin).count();
@@ -72,12 +72,12 @@ struct Cost {
 Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt) {
   MAKAR_TRY(const Inspection i, inspect_model(path, {std::max<int64_t>(1, prompt / 2)}));
   Cost c;
-  bool head = false, sixteen = false;
+  bool head = false, f16_pairs = false;
   double table = 0;
   for (const auto& p : model.parameters().all()) {
     c.bytes += static_cast<double>(p->value.bytes());
     c.int8 = c.int8 || is_block(p->value.dtype());
-    sixteen = sixteen || p->value.dtype() == DType::kF16_64;
+    f16_pairs = f16_pairs || p->value.dtype() == DType::kF16_64;
     head = head || p->name == "head.lm.weight";
     if (p->name.find(".embed.") != p->name.npos) table += static_cast<double>(p->value.bytes());
   }
@@ -87,7 +87,7 @@ Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt
   // Prefill computes logits only for the last token of the prompt.
   const double logits = 2.0 * static_cast<double>(model.spec().main().width * model.spec().vocab);
   c.operations = i.costs.back().total() - logits + logits / static_cast<double>(std::max<int64_t>(1, prompt));
-  if (sixteen) c.operations *= 3;  // three products: high x high, high x low, low x high
+  if (f16_pairs) c.operations *= 3;  // three products: high x high, high x low, low x high
   return c;
 }
 
@@ -96,7 +96,7 @@ Result<Cost> cost_of(const std::string& path, const Model& model, int64_t prompt
 int run_bench(const std::vector<std::string>& arguments) {
   ModelOptions model;
   EngineFlags engine;
-  int64_t prompt = 512, written = 128, depth = 0, rounds = 3;
+  int64_t prompt = 512, generated = 128, depth = 0, rounds = 3;
   std::vector<std::string> batches;
   bool json = false;
   Options options("bench",
@@ -107,7 +107,7 @@ int run_bench(const std::vector<std::string>& arguments) {
   declare_device(options, model.device);
   options.group("Cases");
   options.add("-p --n-prompt", &prompt, "prompt tokens of the prefill case; 0 skips it", "N");
-  options.add("-n --n-gen", &written, "tokens to generate; 0 skips these cases", "N");
+  options.add("-n --n-gen", &generated, "tokens to generate; 0 skips these cases", "N");
   options.add("-d --n-depth", &depth, "tokens in the context before generation", "N");
   options.add("-b --batch", &batches,
               "number of requests in a batch; may be repeated; 1, 4, 8 and 16 if not set", "N");
@@ -116,13 +116,13 @@ int run_bench(const std::vector<std::string>& arguments) {
   options.add("--json", &json, "print one JSON object per case");
   engine.declare_cache(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto odd = [](int64_t n) { return n < 0 || n > 1000000; };
-  if (rounds < 1 || odd(prompt) || odd(written) || odd(depth))
+  const auto out_of_range = [](int64_t n) { return n < 0 || n > 1000000; };
+  if (rounds < 1 || out_of_range(prompt) || out_of_range(generated) || out_of_range(depth))
     return report(error_at("bench", "-r must be at least 1, -p, -n and -d 0 to 1000000")), 2;
   depth = std::max<int64_t>(depth, 1);
-  const auto within = engine.budget();
-  if (!within.ok()) return report(within.error()), 2;
-  const CacheTypes cache = within->cache;
+  const auto budget = engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const CacheTypes cache = budget->cache;
   if (batches.empty()) batches = {"1", "4", "8", "16"};
   const auto compute = model.open_device();
   if (!compute.ok()) return report(compute.error());
@@ -136,7 +136,7 @@ int run_bench(const std::vector<std::string>& arguments) {
   if (!m.spec().decoder || m.spec().encoder)
     return report(error_of(Error::Kind::kUnsupported, model.model,
                            "bench runs decoder-only models, this is a {}", m.spec().architecture));
-  if (m.spec().max_positions > 0 && std::max(prompt, depth + written) > m.spec().max_positions)
+  if (m.spec().max_positions > 0 && std::max(prompt, depth + generated) > m.spec().max_positions)
     return report(error_of(Error::Kind::kLimit, "bench",
                            "the model has {} positions; ask for less with -p, -n and -d",
                            m.spec().max_positions)),
@@ -150,16 +150,16 @@ int run_bench(const std::vector<std::string>& arguments) {
   const double peak = int8 ? limits.int8 : limits.f32;
   if (!json)
     fmt::print(
-        "{}, {:.1f} MB of weights, {} threads, ready in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
+        "{}, {:.1f} MB of weights, {} threads, loaded in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
         "{:.0f} "
         "GOP/s in {}\n{:<20} {:>12}  {:>8}\n",
         m.spec().architecture, cost->bytes * 1e-6, device.threads(), load, limits.bytes * 1e-9, peak * 1e-9,
         int8 ? "int8" : "f32", "case", "tokens/s", "+-");
   const auto show = [&](const std::string& name, const Figure& f, int64_t batch) {
-    const bool reading = name.starts_with("pp");
+    const bool prefill = name.starts_with("pp");
     const double rate =
-        reading ? f.mean * cost->operations : f.mean / static_cast<double>(batch) * cost->read_bytes;
-    const double share = rate / (reading ? peak : limits.bytes);
+        prefill ? f.mean * cost->operations : f.mean / static_cast<double>(batch) * cost->read_bytes;
+    const double share = rate / (prefill ? peak : limits.bytes);
     if (json) {
       fmt::print("{}\n", Json{{"bench", "model"},
                               {"case", name},
@@ -167,13 +167,13 @@ int run_bench(const std::vector<std::string>& arguments) {
                               {"ours", f.mean},
                               {"unit", "tok/s"},
                               {"spread", f.deviation / f.mean},
-                              {reading ? "operations_per_s" : "bytes_per_s", rate},
+                              {prefill ? "operations_per_s" : "bytes_per_s", rate},
                               {"of_limit", share}}
                              .dump());
       return;
     }
     fmt::print("{:<20} {:>12.2f}  {:>8.2f}  {:.1f} {}, {:.0f} % of the limit\n", name, f.mean, f.deviation,
-               rate * 1e-9, reading ? "GOP/s" : "GB/s of weights", share * 100);
+               rate * 1e-9, prefill ? "GOP/s" : "GB/s of weights", share * 100);
     std::fflush(stdout);
   };
   if (prompt > 0)
@@ -184,11 +184,11 @@ int run_bench(const std::vector<std::string>& arguments) {
   for (const std::string& text : batches) {
     const int64_t batch = std::atoll(text.c_str());
     if (batch < 1 || batch > 1024) return report(error_at("--batch", "must be 1 to 1024, got '{}'", text)), 2;
-    if (written < 2) break;
-    show(fmt::format("tg{}{}{}", written, depth > 1 ? fmt::format(" @ d{}", depth) : "",
+    if (generated < 2) break;
+    show(fmt::format("tg{}{}{}", generated, depth > 1 ? fmt::format(" @ d{}", depth) : "",
                      batch > 1 ? fmt::format(" x {}", batch) : ""),
-         measure(rounds, static_cast<double>(batch * (written - 1)),
-                 [&](uint64_t salt) { return seconds(m, device, cache, batch, depth, written, salt); }),
+         measure(rounds, static_cast<double>(batch * (generated - 1)),
+                 [&](uint64_t salt) { return seconds(m, device, cache, batch, depth, generated, salt); }),
          batch);
   }
   return 0;

@@ -82,26 +82,26 @@ void print_welcome(const std::string& path, const LanguageModel& language, const
 
 int run_chat(const std::vector<std::string>& arguments) {
   ModelOptions model;
-  WritingOptions writing;
-  writing.write.max_new_tokens = 1024;
-  writing.write.sampler.temperature = 0.7, writing.write.sampler.top_p = 0.95;
+  GenerationFlags flags;
+  flags.generation.max_new_tokens = 1024;
+  flags.generation.sampler.temperature = 0.7, flags.generation.sampler.top_p = 0.95;
   std::string system;
   Options options("chat", "Talk with a model that has a chat template.", "makar chat MODEL");
   model.declare(options, "MODEL");
   declare_device(options, model.device);
   model.declare_chat(options);
   options.add("--system", &system, "system message", "TEXT");
-  writing.declare(options);
+  flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (writing.write.answers != 1)
+  if (flags.generation.answers != 1)
     return report(error_at("--answers", "chat gives one answer per message; makar generate gives several")),
            2;
-  if (const Status status = writing.check(options); !status.ok()) return report(status.error()), 2;
-  if (!options.given("--seed")) writing.write.sampler.seed = std::random_device()();
+  if (const Status status = flags.check(options); !status.ok()) return report(status.error()), 2;
+  if (!options.given("--seed")) flags.generation.sampler.seed = std::random_device()();
   const auto compute = model.open_device();
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  const auto budget = writing.engine.budget();
+  const auto budget = flags.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(model, device, *budget);
   if (!language.ok()) return report(language.error());
@@ -110,15 +110,15 @@ int run_chat(const std::vector<std::string>& arguments) {
                            "{} has no chat template; give one with --chat-template, or continue text with "
                            "makar generate",
                            language->spec().architecture));
-  if (const Status status = writing.prepare(*language, device); !status.ok()) return report(status.error());
-  const auto engine_options = writing.engine_options(language->model());
+  if (const Status status = flags.prepare(*language, device); !status.ok()) return report(status.error());
+  const auto engine_options = flags.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), device, *engine_options);
-  ChatSession session(engine, *language, writing.write);
+  ChatSession session(engine, *language, flags.generation);
   session.set_system(system);
   const bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO);
   if (terminal) print_welcome(model.model, *language, *engine_options);
-  const bool reasons = writing.write.logprobs >= 0;
+  const bool reasons = flags.generation.logprobs >= 0;
   std::optional<Interrupts> interrupts;
   if (terminal) interrupts.emplace();
   Interrupts* const at_terminal = interrupts ? &*interrupts : nullptr;

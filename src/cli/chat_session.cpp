@@ -14,12 +14,12 @@ namespace {
 
 std::string token_text(const LanguageModel& language, int64_t id) {
   const uint32_t one[] = {static_cast<uint32_t>(id)};
-  return Json(language.tokenizer().decode(one)).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return dump(Json(language.tokenizer().decode(one)));
 }
 
 }  // namespace
 
-ChatSession::ChatSession(Engine& engine, const LanguageModel& language, WriteOptions options)
+ChatSession::ChatSession(Engine& engine, const LanguageModel& language, TextGenerationOptions options)
     : engine_(engine), language_(language), options_(std::move(options)) {
   options_.fit = true;
   if (options_.logprobs < 0 && options_.beams == 1) options_.logprobs = 5;  // for /why
@@ -51,9 +51,9 @@ Status ChatSession::say(const std::string& message, const Show& show) {
                     "turns and answers this message, /clear starts a new conversation",
                     prompt.size(), size);
   }
-  WriteOptions o = options_;
+  TextGenerationOptions o = options_;
   o.on_text = [&](int64_t, const std::string& text) { return show(text); };
-  MAKAR_TRY(last_, write_text(engine_, language_, prompt, o));
+  MAKAR_TRY(last_, generate_text(engine_, language_, prompt, o));
   messages_ = std::move(messages);
   messages_.push_back({{"role", "assistant"}, {"content", last_.answers[0].text}});
   ++options_.sampler.seed;  // so that the same question can get a different answer

@@ -2,14 +2,14 @@
 #pragma once
 #include <string>
 
-#include "llm/write.h"
+#include "llm/text_generation.h"
 
 namespace makar {
 
 class ChatSession {
  public:
   using Show = std::function<bool(const std::string&)>;
-  ChatSession(Engine& engine, const LanguageModel& language, WriteOptions options);
+  ChatSession(Engine& engine, const LanguageModel& language, TextGenerationOptions options);
 
   // Answers a message and streams the text to `show`. If `show` returns false, generation stops and the text
   // so far is kept. kLimit: the context is full; the message is kept until /forget.
@@ -27,7 +27,7 @@ class ChatSession {
 
   void set_system(const std::string& text);
   const Json& messages() const { return messages_; }
-  const WriteResult& last() const { return last_; }
+  const TextGenerationResult& last() const { return last_; }
   static std::string help();
 
  private:
@@ -39,10 +39,10 @@ class ChatSession {
 
   Engine& engine_;
   const LanguageModel& language_;
-  WriteOptions options_;
+  TextGenerationOptions options_;
   Json messages_ = Json::array();
   std::string waiting_;
-  WriteResult last_;
+  TextGenerationResult last_;
 };
 
 }  // namespace makar

@@ -133,10 +133,10 @@ class Runner {
       if (work.asked.ok() && work.job->error) work.asked = *work.job->error;
       std::string out;
       if (work.asked.ok())
-        out = answer_of(language_.spec(), *work.asked,
-                        language_.model().outputs(ctx, work.job->states().to(device_.memory()), work.batch),
-                        names_)
-                  .dump(-1, ' ', false, Json::error_handler_t::replace) +
+        out = dump(answer_of(
+                  language_.spec(), *work.asked,
+                  language_.model().outputs(ctx, work.job->states().to(device_.memory()), work.batch),
+                  names_)) +
               "\n";
       else
         out = error_line(work.asked.error(), number + i);

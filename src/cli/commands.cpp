@@ -25,10 +25,12 @@ int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
 int run_metrics(const std::vector<std::string>&);
+int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
+int run_reward(const std::vector<std::string>&);
 int run_score(const std::vector<std::string>&);
 int run_search(const std::vector<std::string>&);
 int run_serve(const std::vector<std::string>&);
@@ -38,6 +40,7 @@ int run_summarize(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
 int run_translate(const std::vector<std::string>&);
+int run_vectors(const std::vector<std::string>&);
 int run_version(const std::vector<std::string>&);
 
 namespace {
@@ -53,8 +56,11 @@ constexpr Command kCommands[] = {
     {"template", "render chat templates", run_template, kData},
     {"pretrain", "train a language model on text", run_pretrain, kTrain},
     {"sft", "fine-tune on conversations, whole or with an adapter", run_sft, kTrain},
+    {"reward", "train a model that scores answers, and score with it", run_reward, kTrain},
     {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
+    {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
+    {"vectors", "train and query word vectors", run_vectors, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},

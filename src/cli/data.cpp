@@ -205,7 +205,7 @@ int run_stats(const std::vector<std::string>& arguments) {
                     {"tokens", c.tokens},       {"duplicates", c.duplicates}, {"bad_records", bad.count},
                     {"bad", bad.reported},      {"schemas", c.schemas},       {"lengths", lengths},
                     {"scripts", c.scripts}};
-  fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}\n", dump(out));
   return 0;
 }
 

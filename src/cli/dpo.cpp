@@ -82,6 +82,12 @@ Status score_reference(const Dpo& s, LanguageModel& language, DpoTask& task, Dev
   return task.score_reference(Reference(*other.loaded().model), device, identity);
 }
 
+Result<AnswerPairs> read_pairs(Dpo& s, const LanguageModel& language, Json& identity) {
+  MAKAR_TRY(ChatTemplate chat, find_template(s, language));
+  const ConversationEncoder encoder(language.tokenizer(), std::move(chat), {s.sequence_len, false});
+  return open_answer_pairs(dataset_options(s.common), encoder, identity);
+}
+
 int train(Dpo& s, const std::string& command) {
   ThreadPool pool(static_cast<int>(s.common.threads));
   const auto compute = open_compute(s.common.device, pool);
@@ -95,23 +101,22 @@ int train(Dpo& s, const std::string& command) {
     return report(error_of(Error::Kind::kUnsupported, s.base_model,
                            "a {} is no causal language model; makar dpo trains only those",
                            spec.architecture));
-  if (!language->has_tokenizer())
+  const bool given = s.common.datasets[0].ends_with(".safetensors");
+  if (!given && !language->has_tokenizer())
     return report(
         error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; training on text needs it"));
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
   const auto adapter = put_adapter(s, loaded, device);
   if (!adapter.ok()) return report(adapter.error());
   say_trained_parameters(s.common, *loaded.model);
-  auto chat = find_template(s, *language);
-  if (!chat.ok()) return report(chat.error());
-  const ConversationEncoder encoder(language->tokenizer(), std::move(*chat), {s.sequence_len, false});
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f},
                    {"loss_type", s.loss_type},
                    {"beta", s.beta}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
   if (s.loss_type == "simpo") identity["simpo_gamma"] = s.gamma;
-  auto data = open_answer_pairs(dataset_options(s.common), encoder, identity);
+  auto data = given ? read_given_pairs(s.common.datasets[0], s.common.loop.output_dir, spec.vocab)
+                    : read_pairs(s, *language, identity);
   if (!data.ok()) return report(data.error());
   const DpoOptions options{*preference_loss_named(s.loss_type), static_cast<float>(s.beta),
                            static_cast<float>(s.common.loop.label_smoothing), static_cast<float>(s.gamma)};
@@ -123,10 +128,10 @@ int train(Dpo& s, const std::string& command) {
     if (const Status scored = score_reference(s, *language, task, device, identity); !scored.ok())
       return report(scored.error());
   }
-  const Tokenizer& tokenizer = language->tokenizer();
-  return run_job({s.common, loaded, task, device, adapter->has_value() ? &**adapter : nullptr, &tokenizer,
+  const Tokenizer* tokenizer = language->has_tokenizer() ? &language->tokenizer() : nullptr;
+  return run_job({s.common, loaded, task, device, adapter->has_value() ? &**adapter : nullptr, tokenizer,
                   s.base_model, "preference-tuned", command, identity, s.base_model,
-                  tokenizer_config(s.base_model, tokenizer), s.used_template});
+                  tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(), s.used_template});
 }
 
 }  // namespace

@@ -14,8 +14,12 @@
 #include "cli/tokenizer_options.h"
 #include "eval/engine_model.h"
 #include "eval/results.h"
+#include "eval/url_model.h"
 
 namespace makar {
+
+int run_eval_compare(const std::vector<std::string>& arguments);
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -26,7 +30,8 @@ struct EvalCommand {
   EvalOptions eval;
   std::string tasks, include, output;
   int64_t seed = 1234;
-  bool json = false;
+  bool json = false, no_prefix_cache = false;
+  UrlModelOptions url;  // of a model that is an address
 };
 
 // The folder of task files: --include-path, ./tasks, or the one beside the program.
@@ -85,11 +90,15 @@ int list_tasks(const std::vector<std::string>& arguments) {
   for (const auto& [name, file] : known_tasks(c)) {
     const auto task = read_task(file);
     if (!task.ok()) return report(task.error());
-    if (!print_out(fmt::format("{:<20} version {:<4} {:<22} {}\n", name, task->version.dump(),
+    if (!print_out(fmt::format("{:<28} version {:<4} {:<22} {}\n", name, task->version.dump(),
                                makar::name(task->output), task->dataset_path)))
       return 1;
   }
   return 0;
+}
+
+bool is_url(const std::string& model) {
+  return model.starts_with("http://") || model.starts_with("https://");
 }
 
 // What changes the results besides the questions.
@@ -107,26 +116,7 @@ Result<Json> identity_of(const EvalCommand& c, const std::string& path) {
   return out;
 }
 
-int evaluate(EvalCommand& c, const std::vector<EvalTask>& tasks) {
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = c.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
-    return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "evaluation needs a decoder-only language model with a tokenizer"));
-  const auto engine_options = c.engine.resolve(language->model());
-  if (!engine_options.ok()) return report(engine_options.error()), 2;
-  if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
-    return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
-  Engine engine(language->model(), device, *engine_options);
-  const auto identity = identity_of(c, resolve_model(c.model.model));
-  if (!identity.ok()) return report(identity.error());
-  EngineModel model(engine, *language, *identity);
-
+int evaluate(EvalCommand& c, EvalModel& model, const std::vector<EvalTask>& tasks) {
   const OutputFiles files(c.output);
   if (!c.output.empty())
     if (const Status made = make_folder(files.folder); !made.ok()) return report(made.error());
@@ -147,24 +137,50 @@ int evaluate(EvalCommand& c, const std::vector<EvalTask>& tasks) {
       done.push_back({std::move(*parts), std::move(groups)});
     }
   }
-  const Json results = results_json(done, c.eval, *identity);
+  const Json results = results_json(done, c.eval, model.identity());
   if (!c.output.empty())
     if (const Status written = write_results(files, done, results, c.eval.samples); !written.ok())
       return report(written.error());
   return print_out(c.json ? results.dump() + "\n" : results_table(done)) ? 0 : 1;
 }
 
+// A model on this machine.
+int evaluate_here(EvalCommand& c, const std::vector<EvalTask>& tasks) {
+  const auto compute = c.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto budget = c.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(c.model, device, *budget);
+  if (!language.ok()) return report(language.error());
+  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
+    return report(error_of(Error::Kind::kUnsupported, c.model.model,
+                           "evaluation needs a decoder-only language model with a tokenizer"));
+  auto engine_options = c.engine.resolve(language->model());
+  if (engine_options.ok() && c.no_prefix_cache) engine_options->share_prefixes = false;
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  if (engine_options->context.policy == ContextPolicy::kTruncateLeft)
+    return report(error_at("--context-policy", "scoring drops no tokens; expected error or sinks")), 2;
+  Engine engine(language->model(), device, *engine_options);
+  const auto identity = identity_of(c, resolve_model(c.model.model));
+  if (!identity.ok()) return report(identity.error());
+  EngineModel model(engine, *language, *identity);
+  return evaluate(c, model, tasks);
+}
+
 }  // namespace
 
 int run_eval(const std::vector<std::string>& given) {
+  if (!given.empty() && given[0] == "compare") return run_eval_compare({given.begin() + 1, given.end()});
   if (!given.empty() && given[0] == "ls") return list_tasks({given.begin() + 1, given.end()});
   // `makar eval run` is the same as `makar eval`.
   const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
                                            given.end());
   EvalCommand c;
-  Options options(
-      "eval", "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does.",
-      "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
+  Options options("eval",
+                  "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does. `makar "
+                  "eval compare` compares results.",
+                  "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
   c.model.declare(options);
   declare_device(options, c.model.device);
   options.group("Tasks");
@@ -176,6 +192,20 @@ int run_eval(const std::vector<std::string>& given) {
   options.add("--seed", &c.seed, "draws few-shot examples and sampled answers", "S");
   options.add("--include-path --include_path", &c.include, "the folder of task files, instead of tasks/",
               "DIR");
+  options.add("--confirm-run-unsafe-code --confirm_run_unsafe_code", &c.eval.run_programs,
+              "let tasks with pass@k run the model's programs, in a sandbox without network");
+  options.add("--apply-chat-template --apply_chat_template", &c.eval.style.chat,
+              "put questions as messages through the model's chat template");
+  options.add("--fewshot-as-multiturn --fewshot_as_multiturn", &c.eval.style.multiturn,
+              "examples are turns of the conversation; needs --apply-chat-template");
+  options.add("--system-instruction --system_instruction", &c.eval.style.system,
+              "the system message; needs --apply-chat-template", "TEXT");
+  options.add("--no-prefix-cache", &c.no_prefix_cache,
+              "compute every context from its beginning; results are the same, only slower");
+  options.group("Model at an address (-m http://HOST:PORT)");
+  options.add("--model-name", &c.url.model, "the model that the server is asked for", "NAME");
+  options.add("--api-key", &c.url.token, "key of the server", "KEY");
+  options.add("--requests", &c.url.parallel, "requests in flight", "N");
   options.group("Output");
   options.add(
       "--output --output-path --output_path", &c.output,
@@ -193,11 +223,22 @@ int run_eval(const std::vector<std::string>& given) {
   if (c.seed < 0) return report(error_at("--seed", "must be 0 or more, got {}", c.seed)), 2;
   if (c.eval.samples && c.output.empty())
     return report(error_at("--log-samples", "needs --output, the place of the files")), 2;
+  if (!c.eval.style.chat && (c.eval.style.multiturn || !c.eval.style.system.empty()))
+    return report(error_at(c.eval.style.multiturn ? "--fewshot-as-multiturn" : "--system-instruction",
+                           "needs --apply-chat-template")),
+           2;
+  if (c.url.parallel < 1 || c.url.parallel > 1000)
+    return report(error_at("--requests", "must be 1 to 1000, got {}", c.url.parallel)), 2;
   if (c.eval.data.empty()) c.eval.data = ".";
   c.eval.seed = static_cast<uint64_t>(c.seed);
   const auto tasks = find_tasks(c);
   if (!tasks.ok()) return report(tasks.error()), 2;
-  return evaluate(c, *tasks);
+  if (is_url(c.model.model)) {
+    c.url.url = c.model.model;
+    UrlModel model(c.url);
+    return evaluate(c, model, *tasks);
+  }
+  return evaluate_here(c, *tasks);
 }
 
 }  // namespace makar

@@ -16,7 +16,7 @@ namespace {
 
 struct GenerateCommand {
   ModelOptions model;
-  WritingOptions writing;
+  GenerationFlags flags;
   std::vector<std::string> words, files;
   std::string ids, prompt;
   bool json = false, jsonl = false, chat = false, parse_special = false;
@@ -51,13 +51,13 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
   return language.encode_chat(input);
 }
 
-Json answer_json(const WriteResult& result, const LanguageModel& language, bool logprobs) {
+Json answer_json(const TextGenerationResult& result, const LanguageModel& language, bool logprobs) {
   Json answers = Json::array();
   for (const GeneratedText& answer : result.answers) {
     Json ids = Json::array(), details = Json::array();
     for (const GeneratedToken& token : answer.tokens) {
       ids.push_back(token.id);
-      if (logprobs) details.push_back(written_json(token, language.tokenizer()));
+      if (logprobs) details.push_back(token_json(token, language.tokenizer()));
     }
     Json one = {{"text", answer.text}, {"ids", std::move(ids)}, {"finish_reason", name(answer.finish)}};
     if (logprobs) one["logprobs"] = std::move(details);
@@ -77,7 +77,7 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
                                                    bool& logprobs) {
   MAKAR_TRY(const Json request, parse_json(line, "request"));
   if (!request.is_object()) return error_at("request", "expected an object with \"prompt\" or \"messages\"");
-  WriteOptions o = c.writing.write;
+  TextGenerationOptions o = c.flags.generation;
   o.fit = true;
   std::vector<int64_t> prompt;
   for (const auto& [key, value] : request.items()) {
@@ -114,24 +114,24 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
 // Generates answers for all lines that have arrived in one batch; prints them in input order.
 bool answer_lines(const std::vector<std::string_view>& lines, size_t first, Engine& engine,
                   const LanguageModel& language, const GenerateCommand& c) {
-  struct Line {
-    Result<std::unique_ptr<TextGeneration>> writing;
+  struct LineRequest {
+    Result<std::unique_ptr<TextGeneration>> generation;
     bool logprobs;
   };
-  std::vector<Line> begun;
+  std::vector<LineRequest> requests;
   for (const std::string_view line : lines) {
     bool logprobs = false;
-    auto writing = begin_line(std::string(line), engine, language, c, logprobs);
-    begun.push_back({std::move(writing), logprobs});
+    auto generation = begin_line(std::string(line), engine, language, c, logprobs);
+    requests.push_back({std::move(generation), logprobs});
   }
-  for (size_t i = 0; i < begun.size(); ++i) {
+  for (size_t i = 0; i < requests.size(); ++i) {
     const auto answer = [&]() -> Result<Json> {
-      if (!begun[i].writing.ok()) return begun[i].writing.error();
-      TextGeneration& writing = **begun[i].writing;
-      while (!writing.done() && engine.step()) {
+      if (!requests[i].generation.ok()) return requests[i].generation.error();
+      TextGeneration& generation = **requests[i].generation;
+      while (!generation.done() && engine.step()) {
       }
-      MAKAR_TRY(const WriteResult result, writing.finish());
-      return answer_json(result, language, begun[i].logprobs);
+      MAKAR_TRY(const TextGenerationResult result, generation.finish());
+      return answer_json(result, language, requests[i].logprobs);
     }();
     if (!print_out(answer.ok() ? answer->dump() + "\n" : error_line(answer.error(), first + i))) return false;
   }
@@ -152,7 +152,7 @@ int run_lines(Engine& engine, const LanguageModel& language, const GenerateComma
 }
 
 // Prints the acceptance rate of speculative decoding.
-void print_speculation(const WriteResult& result, const WriteOptions& o) {
+void print_speculation(const TextGenerationResult& result, const TextGenerationOptions& o) {
   if (!o.speculation.draft_model && !o.speculation.lookup) return;
   fmt::print(stderr, "makar: speculative decoding: {} of {} drafted tokens accepted{}, {} steps\n",
              result.accepted, result.guessed,
@@ -164,10 +164,10 @@ void print_speculation(const WriteResult& result, const WriteOptions& o) {
 
 int run_once(Engine& engine, const LanguageModel& language, const std::vector<int64_t>& prompt,
              GenerateCommand& c) {
-  WriteOptions& o = c.writing.write;
+  TextGenerationOptions& o = c.flags.generation;
   const bool stream = !c.json && o.answers == 1 && o.logprobs < 0;
   if (stream) o.on_text = [](int64_t, const std::string& text) { return print_out(text); };
-  const auto result = write_text(engine, language, prompt, o);
+  const auto result = generate_text(engine, language, prompt, o);
   if (!result.ok()) {
     if (stream) print_out("\n");
     return report(result.error());
@@ -185,7 +185,7 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
     fmt::print("{}\n", answer.text);
     if (o.logprobs < 0) continue;
     for (const GeneratedToken& token : answer.tokens)
-      fmt::print("{}\n", written_json(token, language.tokenizer()).dump());
+      fmt::print("{}\n", token_json(token, language.tokenizer()).dump());
   }
   return 0;
 }
@@ -194,11 +194,11 @@ int run_once(Engine& engine, const LanguageModel& language, const std::vector<in
 int run_ids(const LanguageModel& language, Device& device, const std::vector<int64_t>& prompt,
             const EngineOptions& engine, const GenerateCommand& c) {
   GenerateOptions o;
-  static_cast<Decoding&>(o) = c.writing.write;
+  static_cast<Decoding&>(o) = c.flags.generation;
   o.engine = engine, o.stop = language.stop_ids();
   if (!c.tokens_given)
     o.max_new_tokens = fitting_tokens(language.spec(), engine.context, prompt.size(), o.max_new_tokens);
-  if (c.writing.write.mbr > 0)
+  if (c.flags.generation.mbr > 0)
     return report(error_at("--mbr", "compares texts; --ids gives token ids only")), 2;
   const auto all = generate_all(language.model(), device, prompt, o);
   if (!all.ok()) return report(all.error());
@@ -251,16 +251,16 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add(
       "--jsonl", &c.jsonl,
       "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line");
-  c.writing.declare(options);
+  c.flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status status = c.writing.check(options); !status.ok()) return report(status.error()), 2;
+  if (const Status status = c.flags.check(options); !status.ok()) return report(status.error()), 2;
   if (const Status status = check_prompt(options, c); !status.ok()) return report(status.error()), 2;
   c.tokens_given = options.given("--max-tokens");
-  c.writing.write.fit = !c.tokens_given;
+  c.flags.generation.fit = !c.tokens_given;
   const auto compute = c.model.open_device();
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  const auto budget = c.writing.engine.budget();
+  const auto budget = c.flags.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(c.model, device, *budget);
   if (!language.ok()) return report(language.error());
@@ -271,14 +271,14 @@ int run_generate(const std::vector<std::string>& arguments) {
   if (!c.ids.empty()) {
     const auto prompt = parse_ids(c.ids);
     if (!prompt.ok()) return report(prompt.error()), 2;
-    const auto engine_options = c.writing.engine_options(language->model());
+    const auto engine_options = c.flags.engine_options(language->model());
     if (!engine_options.ok()) return report(engine_options.error()), 2;
     return run_ids(*language, device, *prompt, *engine_options, c);
   }
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
-  if (const Status status = c.writing.prepare(*language, device); !status.ok()) return report(status.error());
-  const auto engine_options = c.writing.engine_options(language->model());
+  if (const Status status = c.flags.prepare(*language, device); !status.ok()) return report(status.error());
+  const auto engine_options = c.flags.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), device, *engine_options);
   if (c.jsonl) return run_lines(engine, *language, c);

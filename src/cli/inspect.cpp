@@ -193,7 +193,7 @@ int run_inspect(const std::vector<std::string>& arguments) {
   if (!inspection.ok()) return report(inspection.error());
   if (!inspection->warning.empty()) warn(inspection->warning + "; showing what config.json declares");
   if (json)
-    fmt::print("{}\n", to_json(*inspection).dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", dump(to_json(*inspection), 2));
   else
     print_inspection(*inspection);
   return 0;

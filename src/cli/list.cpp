@@ -82,7 +82,7 @@ int run_list(const std::vector<std::string>& arguments) {
         out["architecture"] = m.architecture, out["parameters"] = m.parameters;
       else
         out["problem"] = m.problem;
-      fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+      fmt::print("{}\n", dump(out));
       continue;
     }
     fmt::print("{:<{}}  {:>9.1f} MB  {}\n", m.name, width, static_cast<double>(m.bytes) * 1e-6,

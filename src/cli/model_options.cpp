@@ -114,10 +114,10 @@ int64_t SpeculationOptions::cache_page_bytes() const {
   return loaded_ ? KvCache(*loaded_->model->spec().decoder).page_bytes() : 0;
 }
 
-void WritingOptions::declare(Options& options) {
-  declare_table<Decoding>(options, write, decoding_options());
+void GenerationFlags::declare(Options& options) {
+  declare_table<Decoding>(options, generation, decoding_options());
   options.group("Output");
-  options.add("--stop", &write.stop, "end the answer at this text; may be repeated", "TEXT");
+  options.add("--stop", &generation.stop, "end the answer at this text; may be repeated", "TEXT");
   options.add("-j --json-schema", &json_schema,
               "constrain the answer to JSON of this schema; @FILE reads a file", "SCHEMA");
   options.add("--grammar", &grammar, "constrain the answer to this GBNF grammar; @FILE reads a file", "GBNF");
@@ -128,7 +128,7 @@ void WritingOptions::declare(Options& options) {
               "beam search ends: yes, with as many answers as beams; no, when a better one is unlikely; "
               "never, when none can be better",
               "WHEN");
-  options.add("--mbr", &write.mbr,
+  options.add("--mbr", &generation.mbr,
               "minimum Bayes risk: sample this many answers and keep the one most similar to the others; 0 "
               "for off",
               "N");
@@ -139,41 +139,41 @@ void WritingOptions::declare(Options& options) {
   options.add("--mbr-model", &mbr_model, "embedding model for --mbr-metric embedding", "MODEL");
   engine.declare(options);
   speculation.declare(options);
-  add_sampler_options(options, write.sampler);
+  add_sampler_options(options, generation.sampler);
 }
 
-Status WritingOptions::check(const Options& options) {
-  MAKAR_TRY(write.early, parse_early_stop(early));
+Status GenerationFlags::check(const Options& options) {
+  MAKAR_TRY(generation.early, parse_early_stop(early));
   const std::string metric = !mbr_metric.empty() ? mbr_metric : mbr_model.empty() ? "chrf" : "embedding";
-  MAKAR_CHECK_OK(read_mbr_metric(metric, "--mbr-metric", write));
-  if (write.mbr_embedding && mbr_model.empty())
+  MAKAR_CHECK_OK(read_mbr_metric(metric, "--mbr-metric", generation));
+  if (generation.mbr_embedding && mbr_model.empty())
     return error_at("--mbr-metric", "embedding needs an embedding model; set --mbr-model");
   const int constraints = !json_schema.empty() + !grammar.empty() + !regex.empty();
   if (constraints > 1) return error_at("options", "--json-schema, --grammar and --regex exclude each other");
-  write.speculation = speculation.speculation;
-  MAKAR_CHECK_OK(check_generation(write));
+  generation.speculation = speculation.speculation;
+  MAKAR_CHECK_OK(check_generation(generation));
   if (options.given("--jsonl")) return Done{};  // each request sets its own
-  const bool several = write.answers > 1 || write.best_of > 1 || write.mbr > 0;
-  const bool greedy = write.sampler.temperature == 0 || write.sampler.top_k == 1;
-  if (several && greedy && write.beams == 1)
-    return error_at(write.mbr > 0       ? "--mbr"
-                    : write.best_of > 1 ? "--best-of"
-                                        : "--answers",
+  const bool several = generation.answers > 1 || generation.best_of > 1 || generation.mbr > 0;
+  const bool greedy = generation.sampler.temperature == 0 || generation.sampler.top_k == 1;
+  if (several && greedy && generation.beams == 1)
+    return error_at(generation.mbr > 0       ? "--mbr"
+                    : generation.best_of > 1 ? "--best-of"
+                                             : "--answers",
                     "greedy decoding gives the same answer every time; set --temperature, or use --beams");
   for (const std::string& text : ineffective_options(options, *this)) warn(text);
   return Done{};
 }
 
-Status WritingOptions::prepare(const LanguageModel& language, Device& device) {
+Status GenerationFlags::prepare(const LanguageModel& language, Device& device) {
   MAKAR_CHECK_OK(constrain(language));
   MAKAR_TRY(const MemoryBudget budget, engine.budget());
   MAKAR_CHECK_OK(speculation.open(language, device, budget));
-  write.speculation = speculation.speculation;
+  generation.speculation = speculation.speculation;
   MAKAR_CHECK_OK(open_embedder(device));
-  return check_generation(write);
+  return check_generation(generation);
 }
 
-Status WritingOptions::constrain(const LanguageModel& language) {
+Status GenerationFlags::constrain(const LanguageModel& language) {
   const std::string& given = !json_schema.empty() ? json_schema : !grammar.empty() ? grammar : regex;
   if (given.empty()) return Done{};
   const std::string flag = !json_schema.empty() ? "--json-schema"
@@ -189,33 +189,34 @@ Status WritingOptions::constrain(const LanguageModel& language) {
     return error;
   }
   MAKAR_TRY(const Constrainer tokens, Constrainer::of(language));
-  MAKAR_TRY(write.constraint, tokens.constrain(*rules));
+  MAKAR_TRY(generation.constraint, tokens.constrain(*rules));
   return Done{};
 }
 
-Status WritingOptions::open_embedder(Device& device) {
+Status GenerationFlags::open_embedder(Device& device) {
   if (mbr_model.empty()) return Done{};
   MAKAR_TRY(const MemoryBudget budget, engine.budget());
-  MAKAR_TRY(write.embedder, Embedder::open(resolve_model(mbr_model), device, budget));
+  MAKAR_TRY(generation.embedder, Embedder::open(resolve_model(mbr_model), device, budget));
   return Done{};
 }
 
-Status read_mbr_metric(const std::string& name, const std::string& place, WriteOptions& write) {
-  write.mbr_embedding = name == "embedding";
-  if (write.mbr_embedding) return Done{};
+Status read_mbr_metric(const std::string& name, const std::string& place, TextGenerationOptions& generation) {
+  generation.mbr_embedding = name == "embedding";
+  if (generation.mbr_embedding) return Done{};
   auto metric = parse_overlap(name, place);
   if (!metric.ok()) return metric.error();
-  write.mbr_metric = *metric;
+  generation.mbr_metric = *metric;
   return Done{};
 }
 
-Result<EngineOptions> WritingOptions::engine_options(const Model& model) const {
+Result<EngineOptions> GenerationFlags::engine_options(const Model& model) const {
   const int64_t embedder =
-      write.embedder ? step_bytes(write.embedder->spec(), Embedder::engine_options().step_tokens) : 0;
+      generation.embedder ? step_bytes(generation.embedder->spec(), Embedder::engine_options().step_tokens)
+                          : 0;
   return engine.resolve(model, speculation.cache_page_bytes(), embedder);
 }
 
-Json written_json(const GeneratedToken& written, const Tokenizer& tokenizer) {
+Json token_json(const GeneratedToken& written, const Tokenizer& tokenizer) {
   const auto token = [&](int64_t id) {
     const uint32_t one[] = {static_cast<uint32_t>(id)};
     return tokenizer.decode(one);
@@ -228,7 +229,7 @@ Json written_json(const GeneratedToken& written, const Tokenizer& tokenizer) {
   return out;
 }
 
-std::string explain_empty(const WriteResult& result, const LanguageModel& language, bool chat) {
+std::string explain_empty(const TextGenerationResult& result, const LanguageModel& language, bool chat) {
   if (result.answers.empty()) return "";
   for (const GeneratedText& answer : result.answers)
     if (!answer.text.empty()) return "";

@@ -8,7 +8,7 @@
 #include "cli/engine_flags.h"
 #include "infer/sampler_options.h"
 #include "kernels/device.h"
-#include "llm/write.h"
+#include "llm/text_generation.h"
 
 namespace makar {
 
@@ -55,8 +55,8 @@ struct SpeculationOptions {
   std::shared_ptr<LoadedModel> loaded_;
 };
 
-struct WritingOptions {
-  WriteOptions write;
+struct GenerationFlags {
+  TextGenerationOptions generation;
   EngineFlags engine;
   SpeculationOptions speculation;
   std::string early = "no", mbr_metric;     // empty: chrf, or embedding with --mbr-model
@@ -76,10 +76,10 @@ struct WritingOptions {
 };
 
 // Options that were given but have no effect, each with the reason: "--top-k has no effect at temperature 0".
-std::vector<std::string> ineffective_options(const Options& options, const WritingOptions& writing);
+std::vector<std::string> ineffective_options(const Options& options, const GenerationFlags& flags);
 
 // "bleu", "chrf", "rouge-l", "f1" or "embedding".
-Status read_mbr_metric(const std::string& name, const std::string& place, WriteOptions& write);
+Status read_mbr_metric(const std::string& name, const std::string& place, TextGenerationOptions& generation);
 
 // The value itself, or the content of FILE for @FILE. `flag` names the option in errors.
 Result<std::string> text_or_file(const std::string& value, const std::string& flag);
@@ -87,9 +87,9 @@ Result<std::string> text_or_file(const std::string& value, const std::string& fl
 std::string suggest_file(const std::string& value, const std::string& flag);
 
 // Log-probabilities as JSON: {"token", "id", "logprob", "top": [...]}.
-Json written_json(const GeneratedToken& written, const Tokenizer& tokenizer);
+Json token_json(const GeneratedToken& written, const Tokenizer& tokenizer);
 
 // Why all answers are empty, or "" if one is not. `chat`: the chat template was used.
-std::string explain_empty(const WriteResult& result, const LanguageModel& language, bool chat);
+std::string explain_empty(const TextGenerationResult& result, const LanguageModel& language, bool chat);
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
-#include "data/train_tokenizer.h"
+#include "data/find_tokenizer.h"
 #include "infer/generate.h"
 #include "train/denoise.h"
 #include "train/pairs.h"
@@ -58,46 +58,16 @@ void declare(Options& o, Pretrain& p) {
   o.add("--prompt", &p.prompt, "prompt of the samples", "TEXT");
 }
 
-struct FoundTokenizer {
-  Tokenizer tokenizer;
-  std::string folder;
-};
-
-// Finds the tokenizer: the one given, that of the base model or of the prepared data, or a newly trained one,
-// saved in the run folder.
-Result<FoundTokenizer> find_tokenizer(const Pretrain& p, ThreadPool& pool) {
-  const bool named = is_there(p.tokenizer);
-  if (named || !p.base_model.empty()) {
-    const std::string path = named ? p.tokenizer : p.base_model;
-    MAKAR_TRY(Tokenizer t, Tokenizer::load(path));
-    return FoundTokenizer{t, is_folder(path) ? path : ""};
-  }
-  for (const std::string& text : p.common.datasets) {  // prepared data includes its tokenizer
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    if (!TokenStore::has(spec.path, "train")) continue;
-    MAKAR_TRY(Tokenizer t, Tokenizer::load(spec.path));
-    return FoundTokenizer{t, spec.path};
-  }
-  const std::string kept = p.common.loop.output_dir + "/data/tokenizer";
-  const std::string kind = !p.tokenizer.empty() ? p.tokenizer : default_tokenizer(p.model_type());
-  NewTokenizer wanted{kind, p.vocab_size, control_tokens(p.model_type(), kind), kept};
-  std::vector<DataPath> paths;
-  for (const std::string& text : p.common.datasets) {
-    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
-    paths.push_back(spec.data());
-  }
-  MAKAR_TRY(const std::string files, fingerprint(paths));
-  const Json how = {
-      {"kind", kind}, {"special", wanted.special}, {"vocab_size", p.vocab_size}, {"files", files}};
-  const auto before = read_json(kept + "/trained_from.json");
-  if (!before.ok() || *before != how || !is_file(kept + "/tokenizer.json")) {
-    MAKAR_TRY(const Json trained, train_tokenizer_on(paths, wanted, pool));
-    MAKAR_CHECK_OK(write_file(kept + "/tokenizer.json", trained.dump() + "\n"));
-    MAKAR_CHECK_OK(write_file(kept + "/trained_from.json", how.dump() + "\n"));
-    say(p.common, fmt::format("tokenizer: {}, trained on the data", kind));
-  }
-  MAKAR_TRY(Tokenizer t, Tokenizer::load(kept + "/tokenizer.json"));
-  return FoundTokenizer{t, ""};
+// The tokenizer given, that of the base model or of the prepared data, or one trained on the data.
+Result<FoundTokenizer> open_tokenizer(const Pretrain& p, ThreadPool& pool) {
+  const std::string kind = p.tokenizer.empty() ? default_tokenizer(p.model_type()) : p.tokenizer;
+  MAKAR_TRY(FoundTokenizer found,
+            find_tokenizer(is_there(p.tokenizer) ? p.tokenizer : p.base_model, p.common.datasets,
+                           {kind, p.vocab_size, control_tokens(p.model_type(), kind),
+                            p.common.loop.output_dir + "/data/tokenizer"},
+                           pool));
+  if (found.trained) say(p.common, fmt::format("tokenizer: {}, trained on the data", kind));
+  return found;
 }
 
 Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, const TokenRoles& roles) {
@@ -208,20 +178,21 @@ int train(Pretrain& p, const std::string& command) {
   Device& device = **compute;
   if (const Status s = make_folder(p.common.loop.output_dir); !s.ok()) return report(s.error());
   if (const Status s = read_config(p); !s.ok()) return report(s.error());
-  const auto words = find_tokenizer(p, pool);
-  if (!words.ok()) return report(words.error());
-  const TokenRoles roles = TokenRoles::of(words->tokenizer, words->folder);
-  const auto loaded = find_model(p, words->tokenizer, roles);
+  const auto found = open_tokenizer(p, pool);
+  if (!found.ok()) return report(found.error());
+  const Tokenizer& tokenizer = found->tokenizer;
+  const TokenRoles roles = TokenRoles::of(tokenizer, found->folder);
+  const auto loaded = find_model(p, tokenizer, roles);
   if (!loaded.ok()) return report(loaded.error());
   Model& model = *loaded->model;
   const int64_t eos = model.spec().eos.empty() ? roles.id("eos_token") : model.spec().eos.front();
-  if (const Status s = check_fits(model, words->tokenizer, p.sequence_len); !s.ok()) return report(s.error());
+  if (const Status s = check_fits(model, tokenizer, p.sequence_len); !s.ok()) return report(s.error());
   Json identity = {{"config", model.spec().config},
                    {"base_model", p.base_model},
                    {"sequence_len", p.sequence_len},
                    {"objective", p.objective}};
-  auto task = p.objective == "seq2seq" ? pair_task(p, model, words->tokenizer, eos, identity)
-                                       : text_task(p, model, words->tokenizer, eos, pool, identity);
+  auto task = p.objective == "seq2seq" ? pair_task(p, model, tokenizer, eos, identity)
+                                       : text_task(p, model, tokenizer, eos, pool, identity);
   if (!task.ok()) return report(task.error());
   LoopSettings& loop = p.common.loop;
   const int64_t count = model.parameters().count();
@@ -233,8 +204,8 @@ int train(Pretrain& p, const std::string& command) {
       fmt::format("{} of {} parameters; {} of about {} tokens; an epoch is {}", model.spec().architecture,
                   count, counted(static_cast<uint64_t>(total_steps(loop, epoch)), "step"),
                   task->tokens_per_step, counted((epoch + accumulation - 1) / accumulation, "step")));
-  TrainJob job{p.common,      *loaded,      *task->task, device,   nullptr,      &words->tokenizer,
-               words->folder, "pretrained", command,     identity, p.base_model, roles.to_json()};
+  TrainJob job{p.common,      *loaded,      *task->task, device,   nullptr,      &tokenizer,
+               found->folder, "pretrained", command,     identity, p.base_model, roles.to_json()};
   return run_job(job);
 }
 

@@ -42,7 +42,7 @@ std::vector<Result<Json>> score_all(Engine& engine, const LanguageModel& languag
   uint64_t done = 0;
   LoglikelihoodOptions o{c.stride, c.top, [&](size_t text, int64_t id, const Logprobs& score) {
                            if (!c.summary)
-                             tokens[text].push_back(written_json({id, score}, language.tokenizer()));
+                             tokens[text].push_back(token_json({id, score}, language.tokenizer()));
                            progress.show("scoring", ++done, 0);
                            return true;
                          }};
@@ -62,14 +62,11 @@ std::vector<Result<Json>> score_all(Engine& engine, const LanguageModel& languag
 
 // "   -0.1234  \" Paris\"   | \" Lyon\" -2.31  \" Nice\" -3.40"
 std::string token_line(const GeneratedToken& token, const Tokenizer& tokenizer) {
-  const Json json = written_json(token, tokenizer);
-  const auto quoted = [](const Json& text) {
-    return text.dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
-  std::string line = fmt::format("{:10.4f}  {}", json["logprob"].get<double>(), quoted(json["token"]));
+  const Json json = token_json(token, tokenizer);
+  std::string line = fmt::format("{:10.4f}  {}", json["logprob"].get<double>(), dump(json["token"]));
   bool first = true;
   for (const Json& other : json["top"]) {
-    line += fmt::format("{}{} {:.4f}", first ? "   | " : "  ", quoted(other["token"]),
+    line += fmt::format("{}{} {:.4f}", first ? "   | " : "  ", dump(other["token"]),
                         other["logprob"].get<double>());
     first = false;
   }

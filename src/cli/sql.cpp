@@ -14,7 +14,7 @@ namespace {
 
 struct SqlCommand {
   ModelOptions model;
-  WritingOptions writing;
+  GenerationFlags flags;
   SqlQuestionOptions question;
   std::string database, query, table;
   std::vector<std::string> words;
@@ -66,19 +66,19 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
   const auto compute = c.model.open_device();
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  const auto budget = c.writing.engine.budget();
+  const auto budget = c.flags.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(c.model, device, *budget);
   if (!language.ok()) return report(language.error());
   if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
     return report(error_of(Error::Kind::kUnsupported, c.model.model,
                            "expected a decoder-only language model with a tokenizer"));
-  if (const Status ready = c.writing.prepare(*language, device); !ready.ok()) return report(ready.error());
-  const auto engine_options = c.writing.engine_options(language->model());
+  if (const Status ready = c.flags.prepare(*language, device); !ready.ok()) return report(ready.error());
+  const auto engine_options = c.flags.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error());
   Engine engine(language->model(), device, *engine_options);
-  c.question.write = c.writing.write;
-  c.question.write.fit = true;
+  c.question.generation = c.flags.generation;
+  c.question.generation.fit = true;
   c.question.constrain = !c.free;
   const auto answer = answer_with_sql(engine, *language, database, question, c.question);
   if (!answer.ok()) return report(answer.error());
@@ -126,9 +126,9 @@ int run_sql(const std::vector<std::string>& arguments) {
   c.model.declare_chat(options);
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
-  c.writing.declare(options);
+  c.flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status checked = c.writing.check(options); !checked.ok()) return report(checked.error()), 2;
+  if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
   if (c.question.attempts < 1 || c.question.attempts > 20)
     return report(error_at("--attempts", "must be from 1 to 20, got {}", c.question.attempts)), 2;
   if (c.question.limits.rows < 1 || c.question.limits.rows > 1000000)

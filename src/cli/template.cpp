@@ -121,7 +121,7 @@ int run_lines(const RenderOptions& o) {
                                          {{"message", result.error().text()},
                                           {"kind", name(result.error().kind)},
                                           {"line", number}}}};
-    fmt::print("{}\n", out.dump(-1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", dump(out));
   }
   return 0;
 }

@@ -10,8 +10,8 @@ namespace {
 
 int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   ModelOptions model;
-  WritingOptions writing;
-  writing.write.beams = 4;
+  GenerationFlags flags;
+  flags.generation.beams = 4;
   std::vector<std::string> words, files;
   std::string prefix;
   bool lines = false;
@@ -22,13 +22,13 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   options.add("-f --file", &files, "read the text from a file", "FILE");
   options.add("--lines", &lines, "read one text per line and print one answer per line");
   options.add("--prefix", &prefix, "text to put before each input, such as 'summarize: ' for T5", "TEXT");
-  writing.declare(options);
+  flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status status = writing.check(options); !status.ok()) return report(status.error()), 2;
+  if (const Status status = flags.check(options); !status.ok()) return report(status.error()), 2;
   const auto compute = model.open_device();
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  const auto budget = writing.engine.budget();
+  const auto budget = flags.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(model, device, *budget);
   if (!language.ok()) return report(language.error());
@@ -38,14 +38,15 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
         "this command needs a sequence-to-sequence model (T5, BART, Marian), this is a {}; see makar "
         "chat",
         language->spec().architecture));
-  if (const Status status = writing.prepare(*language, device); !status.ok()) return report(status.error());
-  const auto engine_options = writing.engine_options(language->model());
+  if (const Status status = flags.prepare(*language, device); !status.ok()) return report(status.error());
+  const auto engine_options = flags.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), device, *engine_options);
-  writing.write.fit = true;
+  flags.generation.fit = true;
   const auto answer = [&](const std::string& text) -> Status {
     MAKAR_TRY(auto prompt, language->encode(prefix + text));
-    MAKAR_TRY(const WriteResult result, write_text(engine, *language, std::move(prompt), writing.write));
+    MAKAR_TRY(const TextGenerationResult result,
+              generate_text(engine, *language, std::move(prompt), flags.generation));
     for (const GeneratedText& one : result.answers) print_out(one.text + "\n");
     return Done{};
   };

@@ -48,8 +48,15 @@ Result<Json> turns(const Json& value, const char* name, const char* role) {
   return read_turns(value.is_object() ? Json::array({value}) : value, name);
 }
 
-// An empty list if the record has no prompt of its own.
-Result<Json> read_prompt(const Json& record) {
+bool by_assistant(const Json& message) { return message.value("role", "") == "assistant"; }
+
+void remove_first(Json& list, size_t count) {
+  list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count));
+}
+
+}  // namespace
+
+Result<Json> prompt_turns(const Json& record) {
   Json out = Json::array();
   if (const Json* prompt = field(record, {"prompt"})) {
     MAKAR_TRY(out, turns(*prompt, "prompt", "user"));
@@ -69,21 +76,15 @@ Result<Json> read_prompt(const Json& record) {
   return out;
 }
 
-bool by_assistant(const Json& message) { return message.value("role", "") == "assistant"; }
-
-void remove_first(Json& list, size_t count) {
-  list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count));
-}
-
-}  // namespace
+Result<Json> answer_turns(const Json& value, const char* name) { return turns(value, name, "assistant"); }
 
 Result<PreferenceRecord> to_preference(const Json& record) {
   const Json *chosen = field(record, {"chosen"}), *rejected = field(record, {"rejected"});
   if (!chosen || !rejected) return error_at("", "'chosen' or 'rejected' is missing");
   PreferenceRecord out;
-  MAKAR_TRY(out.prompt, read_prompt(record));
-  MAKAR_TRY(out.chosen, turns(*chosen, "chosen", "assistant"));
-  MAKAR_TRY(out.rejected, turns(*rejected, "rejected", "assistant"));
+  MAKAR_TRY(out.prompt, prompt_turns(record));
+  MAKAR_TRY(out.chosen, answer_turns(*chosen, "chosen"));
+  MAKAR_TRY(out.rejected, answer_turns(*rejected, "rejected"));
   if (out.chosen == out.rejected) return error_at("", "'chosen' and 'rejected' are the same");
   size_t common = 0;
   const size_t shorter = std::min(out.chosen.size(), out.rejected.size());

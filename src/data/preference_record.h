@@ -14,4 +14,9 @@ struct PreferenceRecord {
 // answers have in common: lists of turns, or texts with "\n\nHuman:" and "\n\nAssistant:" before each turn.
 Result<PreferenceRecord> to_preference(const Json& record);
 
+// The turns of the prompt in the fields named above; an empty list if there is none.
+Result<Json> prompt_turns(const Json& record);
+// A text, a turn or a list of turns as the turns of an answer; `name`: its field.
+Result<Json> answer_turns(const Json& value, const char* name);
+
 }  // namespace makar

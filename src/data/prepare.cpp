@@ -25,12 +25,12 @@ std::string all_texts(const Json& record, Schema schema) {
   return out;
 }
 
-struct TextPiece {
+struct DocumentText {
   std::string text;
   bool ends = false, validation = false;
 };
 
-// Tokenises pieces in batches of about 8 MiB, to keep all threads busy, and writes them in order.
+// Tokenizes texts in batches of about 8 MiB, to keep all threads busy, and writes them in order.
 class Writer {
  public:
   Writer(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& o, Prepared& counts)
@@ -42,31 +42,30 @@ class Writer {
         train_(o.folder, "train", wide_, false),
         validation_(o.folder, "validation", wide_, false) {}
 
-  Status add(TextPiece piece) {
-    counts_.bytes += piece.text.size();
-    held_ += piece.text.size();
-    pieces_.push_back(std::move(piece));
-    return held_ >= (size_t{8} << 20) || pieces_.size() >= 65536 ? flush() : Status(Done{});
+  Status add(DocumentText document) {
+    counts_.bytes += document.text.size();
+    held_ += document.text.size();
+    texts_.push_back(std::move(document));
+    return held_ >= (size_t{8} << 20) || texts_.size() >= 65536 ? flush() : Status(Done{});
   }
 
   Status flush() {
     std::vector<std::string_view> texts;
-    for (const TextPiece& p : pieces_) texts.push_back(p.text);
+    for (const DocumentText& p : texts_) texts.push_back(p.text);
     EncodeOptions encode;
     encode.offsets = false;
     auto encoded = tokenizer_.encode_batch(texts, encode, pool_);
-    for (size_t i = 0; i < pieces_.size(); ++i) {
+    for (size_t i = 0; i < texts_.size(); ++i) {
       if (!encoded[i].ok()) return encoded[i].error();
       std::vector<uint32_t>& ids = encoded[i]->ids;
-      if (pieces_[i].ends && o_.end_of_document >= 0)
-        ids.push_back(static_cast<uint32_t>(o_.end_of_document));
-      TokenWriter& writer = pieces_[i].validation ? validation_ : train_;
+      if (texts_[i].ends && o_.end_of_document >= 0) ids.push_back(static_cast<uint32_t>(o_.end_of_document));
+      TokenWriter& writer = texts_[i].validation ? validation_ : train_;
       open_ = open_ || !ids.empty();
       if (!open_) continue;  // skip a document without tokens
-      MAKAR_CHECK_OK(writer.add(ids, pieces_[i].ends));
-      if (pieces_[i].ends) open_ = false;
+      MAKAR_CHECK_OK(writer.add(ids, texts_[i].ends));
+      if (texts_[i].ends) open_ = false;
     }
-    pieces_.clear();
+    texts_.clear();
     held_ = 0;
     if (o_.progress)
       o_.progress(train_.documents() + validation_.documents(), train_.tokens() + validation_.tokens());
@@ -93,7 +92,7 @@ class Writer {
   Prepared& counts_;
   bool wide_, open_ = false;
   TokenWriter train_, validation_;
-  std::vector<TextPiece> pieces_;
+  std::vector<DocumentText> texts_;
   size_t held_ = 0;
 };
 
@@ -155,13 +154,13 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
   MAKAR_CHECK_OK(make_folder(options.folder));
   Prepared counts;
   Writer writer(tokenizer, pool, options, counts);
-  TextPiece piece;
+  DocumentText document;
   bool any = false;
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (any && (!found || !record.continues)) {
-      piece.ends = true;
-      MAKAR_CHECK_OK(writer.add(std::move(piece)));
+      document.ends = true;
+      MAKAR_CHECK_OK(writer.add(std::move(document)));
       any = false;
     }
     if (!found) break;
@@ -176,11 +175,11 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
     }
     if (counts.schema.empty()) counts.schema = name(*schema);
     const bool first = !any;
-    if (any) MAKAR_CHECK_OK(writer.add(std::move(piece)));
+    if (any) MAKAR_CHECK_OK(writer.add(std::move(document)));
     const bool validation = first ? !options.validation_at_end && options.validation > 0 &&
                                         in_validation(text, options.validation, options.seed)
-                                  : piece.validation;
-    piece = {std::move(text), false, validation};
+                                  : document.validation;
+    document = {std::move(text), false, validation};
     any = true;
   }
   MAKAR_TRY(Json splits, writer.finish());

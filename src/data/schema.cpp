@@ -20,6 +20,7 @@ constexpr Row kRows[] = {
     {Schema::kAlpaca, "alpaca", "instruction", "instruction, output"},
     {Schema::kPromptCompletion, "prompt-completion", "input_output", "prompt, completion"},
     {Schema::kPreference, "preference", "chosen-rejected", "prompt, chosen, rejected"},
+    {Schema::kRanked, "ranked", "ranking", "prompt, answers, ranks"},
     {Schema::kLabelledCompletion, "labelled-completion", "kto", "prompt, completion, label"},
     {Schema::kPrompt, "prompt", "prompt", "prompt"},
     {Schema::kTextLabel, "text-label", "classification", "text, label"},
@@ -38,7 +39,7 @@ const Names kSourceNames = {"source", "src"}, kTargetNames = {"target", "tgt"};
 const Names kOtherNames = {"messages",   "conversations", "instruction", "input",     "output", "prompt",
                            "completion", "response",      "chosen",      "rejected",  "anchor", "positive",
                            "negative",   "question",      "context",     "answers",   "answer", "tokens",
-                           "system",     "text2",         "text_pair",   "sentence2", "id",     "idx"};
+                           "system",     "ranks",         "text2",         "text_pair",   "sentence2", "id",     "idx"};
 
 const Json* field_of(const Json& record, const Names& names) {
   if (!record.is_object()) return nullptr;
@@ -149,6 +150,7 @@ std::optional<Schema> detect_schema(const Json& record) {
   if (has("messages")) return Schema::kMessages;
   if (has("conversations")) return Schema::kShareGpt;
   if (has("chosen") && has("rejected")) return Schema::kPreference;
+  if (has("answers") && has("ranks")) return Schema::kRanked;
   if (has("instruction") && has("output")) return Schema::kAlpaca;
   if (has("prompt") && has("completion") && has("label")) return Schema::kLabelledCompletion;
   if (has("prompt") && (has("completion") || has("response"))) return Schema::kPromptCompletion;

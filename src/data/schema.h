@@ -15,6 +15,7 @@ enum class Schema {
   kAlpaca,              // {"instruction", "input", "output"}
   kPromptCompletion,    // {"prompt", "completion"}
   kPreference,          // {"prompt", "chosen", "rejected"}; the prompt may be part of the two
+  kRanked,              // {"prompt", "answers", "ranks"}: several answers, rank 0 is the best
   kLabelledCompletion,  // {"prompt", "completion", "label"}
   kPrompt,              // {"prompt"}, optionally with a reference answer
   kTextLabel,           // {"text", "label"}

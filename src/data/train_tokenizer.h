@@ -13,7 +13,8 @@ struct NewTokenizer {
   std::string kind = "bpe";  // char, bpe, wordpiece or unigram
   int64_t vocab_size = 8192;
   std::vector<std::string> special;
-  std::string scratch;  // folder for the extracted texts during training
+  // Folder for the extracted texts during training; find_tokenizer() keeps its result there.
+  std::string scratch;
 };
 
 Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTokenizer& wanted,

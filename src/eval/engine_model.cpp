@@ -4,13 +4,55 @@
 #include <filesystem>
 
 #include "base/sha256.h"
-#include "llm/write.h"
+#include "llm/text_generation.h"
 
 namespace makar {
 
-std::vector<Result<Loglikelihood>> EngineModel::loglikelihood(
-    std::span<const ContextAndContinuation> requests) {
-  return makar::loglikelihood(engine_, language_, requests);
+namespace {
+
+Result<std::vector<int64_t>> encode_messages(const LanguageModel& language, const Json& messages) {
+  ChatInput input;
+  input.messages = messages;
+  input.add_generation_prompt = true;
+  return language.encode_chat(input);
+}
+
+// The continuation is encoded by itself: its first token never merges with the end of the template.
+Result<ScoredText> encode_request(const LanguageModel& language, const LikelihoodRequest& request) {
+  if (request.messages.is_null()) return encode_scored(language, request.context, request.continuation);
+  ScoredText out;
+  MAKAR_TRY(out.tokens, encode_messages(language, request.messages));
+  out.from = static_cast<int64_t>(out.tokens.size());
+  EncodeOptions plain;
+  plain.add_special = false, plain.special_text = SpecialText::kPlain;
+  MAKAR_TRY(const Encoding answer, language.tokenizer().encode(request.continuation, plain));
+  for (const auto id : answer.ids) out.tokens.push_back(static_cast<int64_t>(id));
+  if (answer.ids.empty()) return error_at("continuation", "has no tokens to score");
+  return out;
+}
+
+}  // namespace
+
+std::vector<Result<Loglikelihood>> EngineModel::loglikelihood(std::span<const LikelihoodRequest> requests) {
+  std::vector<ScoredText> encoded;
+  std::vector<Result<size_t>> at;
+  for (const LikelihoodRequest& request : requests) {
+    auto text = encode_request(language_, request);
+    if (!text.ok()) {
+      at.emplace_back(text.error());
+      continue;
+    }
+    at.emplace_back(encoded.size());
+    encoded.push_back(std::move(*text));
+  }
+  const auto scored = makar::loglikelihood(engine_, language_, encoded);
+  std::vector<Result<Loglikelihood>> out;
+  for (const Result<size_t>& index : at)
+    if (index.ok())
+      out.push_back(scored[*index]);
+    else
+      out.emplace_back(index.error());
+  return out;
 }
 
 std::vector<Result<Loglikelihood>> EngineModel::loglikelihood_rolling(std::span<const std::string> texts) {
@@ -23,13 +65,14 @@ std::vector<Result<std::string>> EngineModel::generate_until(std::span<const Unt
   const int64_t context = context_size(language_.spec(), engine_.options().context);
   std::vector<Result<std::unique_ptr<TextGeneration>>> running;
   for (const UntilRequest& request : requests) {
-    auto prompt = language_.encode(request.prompt);
+    auto prompt = request.messages.is_null() ? language_.encode(request.prompt)
+                                             : encode_messages(language_, request.messages);
     if (!prompt.ok()) {
       running.emplace_back(prompt.error());
       continue;
     }
     if (context > 0) truncate_left(*prompt, context, request.max_tokens);
-    WriteOptions options;
+    TextGenerationOptions options;
     options.max_new_tokens = request.max_tokens;
     options.stop = request.until;
     options.fit = true;

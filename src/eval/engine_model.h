@@ -9,7 +9,7 @@ class EngineModel : public EvalModel {
   // Both outlive the object.
   EngineModel(Engine& engine, const LanguageModel& language, Json identity)
       : engine_(engine), language_(language), identity_(std::move(identity)) {}
-  std::vector<Result<Loglikelihood>> loglikelihood(std::span<const ContextAndContinuation> requests) override;
+  std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override;
   std::vector<Result<Loglikelihood>> loglikelihood_rolling(std::span<const std::string> texts) override;
   std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) override;
   Json identity() const override { return identity_; }

@@ -1,7 +1,19 @@
 #include "eval/field_template.h"
 
+#include <cctype>
+
+#include "base/nearest.h"
+#include "base/quote.h"
+
 namespace makar {
 namespace {
+
+bool is_word(const std::string& text) {
+  if (text.empty() || std::isdigit(static_cast<unsigned char>(text[0]))) return false;
+  for (const char c : text)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  return true;
+}
 
 // The inside of "{{ ... }}" if that is the whole template.
 std::optional<std::string> only_expression(const std::string& source) {
@@ -17,9 +29,9 @@ std::optional<std::string> only_expression(const std::string& source) {
 
 }  // namespace
 
-Result<FieldTemplate> FieldTemplate::parse(const std::string& source, const std::string& place) {
+Result<FieldTemplate> FieldTemplate::parse(const std::string& source, const std::string& place, bool field) {
   FieldTemplate out;
-  out.source_ = source, out.place_ = place;
+  out.source_ = source, out.place_ = place, out.field_ = field && is_word(source);
   if (source.find('{') == std::string::npos) return out;
   std::string jinja = source;
   if (const auto expression = only_expression(source)) {
@@ -33,8 +45,15 @@ Result<FieldTemplate> FieldTemplate::parse(const std::string& source, const std:
 }
 
 Result<Json> FieldTemplate::value(const Json& document) const {
-  if (!template_) return document.contains(source_) ? document[source_] : Json(source_);
+  if (!template_) {
+    if (document.contains(source_)) return document[source_];
+    if (!field_) return Json(source_);
+    std::vector<std::string> known;
+    for (const auto& item : document.items()) known.push_back(item.key());
+    return error_at(place_, "the document has no field {}{}", quote(source_), did_you_mean(source_, known));
+  }
   ChatInput input;
+  input.strict = true;
   input.variables = document;
   auto rendering = template_->render(input);
   if (!rendering.ok()) return rendering.error();

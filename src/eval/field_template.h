@@ -10,8 +10,9 @@ namespace makar {
 class FieldTemplate {
  public:
   FieldTemplate() = default;  // the empty text
-  static Result<FieldTemplate> parse(const std::string& source, const std::string& place);
+  static Result<FieldTemplate> parse(const std::string& source, const std::string& place, bool field = false);
 
+  // An undefined name is an error. A source that is one word must be a field if `field` is true.
   // A template of one expression, "{{ [a, b] }}", has the value of the expression; any other the text it
   // renders to.
   Result<Json> value(const Json& document) const;
@@ -23,7 +24,7 @@ class FieldTemplate {
  private:
   std::string source_, place_;
   std::optional<ChatTemplate> template_;
-  bool expression_ = false;
+  bool expression_ = false, field_ = false;
 };
 
 }  // namespace makar

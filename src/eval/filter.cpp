@@ -1,5 +1,6 @@
 #include "eval/filter.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "metrics/words.h"
@@ -32,28 +33,55 @@ Result<std::string> selected(const FilterStep& step, const std::string& text) {
   return stripped(text.substr(chosen.begin, chosen.end - chosen.begin), true);
 }
 
+// The text inside the first ``` fence, or the whole text.
+std::string code_block(const std::string& text) {
+  const size_t fence = text.find("```");
+  if (fence == std::string::npos) return text;
+  const size_t line = text.find('\n', fence);
+  if (line == std::string::npos) return text;
+  const size_t end = text.find("```", line);
+  return text.substr(line + 1, end == std::string::npos ? std::string::npos : end - line - 1);
+}
+
+Result<std::string> changed(const FilterStep& step, std::string answer) {
+  if (step.function == "regex") return selected(step, answer);
+  if (step.function == "strip") return stripped(answer, true);
+  if (step.function == "remove_whitespace")
+    return stripped(answer, false);  // as in lm-eval: at the beginning
+  if (step.function == "lowercase") return lowered(answer);
+  if (step.function == "code_block") return code_block(answer);
+  if (step.function == "uppercase")
+    for (char& c : answer) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  return answer;
+}
+
+std::string most_frequent(const std::vector<std::string>& answers) {
+  size_t best = 0, most = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const auto count = static_cast<size_t>(std::count(answers.begin(), answers.end(), answers[i]));
+    if (count > most) most = count, best = i;
+  }
+  return answers[best];
+}
+
 }  // namespace
 
 std::vector<std::string> filter_functions() {
-  return {"regex", "take_first", "strip", "remove_whitespace", "lowercase", "uppercase"};
+  return {"regex",     "take_first", "majority_vote", "strip", "remove_whitespace",
+          "lowercase", "uppercase",  "code_block"};
 }
 
-Result<std::string> filter_answer(const AnswerFilter& filter, std::string answer) {
-  answer = to_valid_utf8(answer);
+Result<std::vector<std::string>> filter_answers(const AnswerFilter& filter,
+                                                std::vector<std::string> answers) {
+  for (std::string& answer : answers) answer = to_valid_utf8(answer);
   for (const FilterStep& step : filter.steps) {
-    if (step.function == "regex") {
-      MAKAR_TRY(answer, selected(step, answer));
-    } else if (step.function == "strip") {
-      answer = stripped(answer, true);
-    } else if (step.function == "remove_whitespace") {
-      answer = stripped(answer, false);  // as in lm-eval: at the beginning
-    } else if (step.function == "lowercase") {
-      answer = lowered(answer);
-    } else if (step.function == "uppercase") {
-      for (char& c : answer) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (answers.size() > 1 && step.function == "take_first") answers.resize(1);
+    if (answers.size() > 1 && step.function == "majority_vote") answers = {most_frequent(answers)};
+    for (std::string& answer : answers) {
+      MAKAR_TRY(answer, changed(step, std::move(answer)));
     }
   }
-  return answer;
+  return answers;
 }
 
 }  // namespace makar

@@ -1,4 +1,4 @@
-// Filters of lm-eval: what is scored of a generated answer.
+// Filters of lm-eval: what is scored of generated answers.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,9 +8,8 @@
 
 namespace makar {
 
-// One step; take_first is accepted and does nothing, since there is one answer per document.
 struct FilterStep {
-  std::string function;        // regex, remove_whitespace, strip, lowercase, uppercase, take_first
+  std::string function;        // one of filter_functions()
   std::optional<Regex> regex;  // regex: the first group that matched, or the whole match
   int64_t group_select = 0;    // which match; negative from the end
   std::string fallback = "[invalid]";
@@ -21,6 +20,8 @@ struct AnswerFilter {
 };
 
 std::vector<std::string> filter_functions();
-Result<std::string> filter_answer(const AnswerFilter& filter, std::string answer);
+// The steps in order, on all answers to one question. take_first keeps the first answer, majority_vote the
+// most frequent one (of equally frequent ones the first); the others change every answer.
+Result<std::vector<std::string>> filter_answers(const AnswerFilter& filter, std::vector<std::string> answers);
 
 }  // namespace makar

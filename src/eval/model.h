@@ -1,5 +1,5 @@
-// A model under evaluation: three calls, each for a batch. The engine answers them (engine_model.h); a test
-// may answer them by a formula.
+// A model under evaluation: three calls, each for a batch. The engine answers them (engine_model.h), or a
+// server (url_model.h); a test may answer them by a formula.
 #pragma once
 #include <span>
 #include <string>
@@ -10,20 +10,25 @@
 
 namespace makar {
 
+struct LikelihoodRequest {
+  std::string context, continuation;
+  Json messages = {};  // not null: the context is this conversation, with the start of the answer
+};
+
 struct UntilRequest {
   std::string prompt;
   std::vector<std::string> until;  // strings that end the answer; not part of it
   int64_t max_tokens = 256;
   double temperature = 0, top_p = 1;
   uint64_t seed = 0;
+  Json messages = {};  // not null: the prompt is this conversation
 };
 
 class EvalModel {
  public:
   virtual ~EvalModel() = default;
   // One result per request, in order. A result does not depend on the other requests of its batch.
-  virtual std::vector<Result<Loglikelihood>> loglikelihood(
-      std::span<const ContextAndContinuation> requests) = 0;
+  virtual std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) = 0;
   virtual std::vector<Result<Loglikelihood>> loglikelihood_rolling(std::span<const std::string> texts) = 0;
   virtual std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) = 0;
   // Everything that changes results; part of the keys of the cache and of the results file.

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <optional>
 
+#include "base/file.h"
 #include "base/quote.h"
 #include "base/rng.h"
 #include "data/line_reader.h"
+#include "metrics/words.h"
 #include "text/unicode.h"
 
 namespace makar {
 namespace {
 
-constexpr size_t kDocuments = 2'000'000, kChoices = 1000;
+constexpr size_t kDocuments = 2'000'000, kChoices = 1000, kShared = size_t{1} << 20;
 
 std::string file_path(const EvalTask& task, const std::string& data, std::string file,
                       const std::string& subtask) {
@@ -34,11 +38,26 @@ Result<std::vector<std::string>> read_lines(const std::string& path) {
   }
 }
 
+// Documents that are a list inside of one record.
+Status add_list(const DataRecord& record, const std::string& field, std::vector<Json>& out) {
+  if (!record.value.contains(field) || !record.value[field].is_array())
+    return error_at(record.place(), "expected a list of documents in the field {}", quote(field));
+  for (const Json& one : record.value[field]) {
+    if (!one.is_object() || out.size() == kDocuments)
+      return error_at(record.place(), "the list {} has an item that is no document", quote(field));
+    out.push_back(one);
+  }
+  return Done{};
+}
+
 Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& split,
                                      const std::string& subtask, const std::string& data) {
   std::vector<Json> out;
+  if (split == task.test_split) out = task.documents;
   std::vector<DataPath> paths;
-  for (const std::string& file : task.data_files.at(split)) {
+  const auto files = task.data_files.find(split);
+  for (const std::string& file :
+       files == task.data_files.end() ? std::vector<std::string>() : files->second) {
     const std::string path = file_path(task, data, file, subtask);
     if (!task.lines) {
       paths.emplace_back(path, task.columns);
@@ -47,7 +66,7 @@ Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& sp
     MAKAR_TRY(const auto lines, read_lines(path));
     for (const std::string& line : lines) out.push_back({{"text", line}});
   }
-  if (!task.lines) {
+  if (!paths.empty()) {
     MAKAR_TRY(auto reader, RecordReader::open(paths));
     for (DataRecord record;;) {
       MAKAR_TRY(const bool found, reader.next(record));
@@ -55,8 +74,15 @@ Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& sp
       if (!found) break;
       if (out.size() == kDocuments)
         return error_of(Error::Kind::kLimit, record.place(), "more than {} documents", kDocuments);
-      out.push_back(std::move(record.value));
+      if (task.field.empty())
+        out.push_back(std::move(record.value));
+      else
+        MAKAR_CHECK_OK(add_list(record, task.field, out));
     }
+  }
+  for (const auto& [field, file] : task.shared_files) {
+    MAKAR_TRY(const std::string text, read_file(file_path(task, data, file, subtask), kShared));
+    for (Json& document : out) document[field] = to_valid_utf8(text);
   }
   if (split == task.test_split)
     for (const auto& [field, file] : task.joined_files) {
@@ -101,6 +127,16 @@ Result<int64_t> gold_index(const Json& target, const std::vector<std::string>& c
   return index;
 }
 
+std::optional<double> number_of(const Json& value) {
+  if (value.is_number()) return value.get<double>();
+  if (!value.is_string()) return std::nullopt;
+  const auto& text = value.get_ref<const std::string&>();
+  double number = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
 // The text after the context in a few-shot example.
 Result<std::string> target_text(const EvalTask& task, const Json& document) {
   MAKAR_TRY(Json target, task.target.value(document));
@@ -108,6 +144,7 @@ Result<std::string> target_text(const EvalTask& task, const Json& document) {
   if (task.output != OutputType::kMultipleChoice)
     return target.is_string() ? target.get<std::string>() : target.dump();
   MAKAR_TRY(const auto choices, choices_of(task, document));
+  if (task.numeric()) return target.is_string() ? target.get<std::string>() : target.dump();
   MAKAR_TRY(const int64_t index, gold_index(target, choices));
   return choices[static_cast<size_t>(index)];
 }
@@ -141,25 +178,71 @@ Result<EvalData> read_eval_data(const EvalTask& task, const std::string& subtask
   return out;
 }
 
+namespace {
+
+// The context of a question: its text, or its messages.
+Status make_context(const EvalTask& task, const std::string& description,
+                    const std::vector<std::pair<std::string, std::string>>& shots, const std::string& text,
+                    const PromptStyle& style, Question& out) {
+  std::string examples;
+  for (const auto& [question, answer] : shots)
+    examples += question + task.target_delimiter + answer + task.fewshot_delimiter;
+  out.context = description + examples + text;
+  if (!style.chat) return Done{};
+  out.messages = Json::array();
+  const auto say = [&](const char* role, const std::string& what) {
+    out.messages.push_back({{"role", role}, {"content", to_valid_utf8(what)}});
+  };
+  std::string system = style.system;
+  if (!system.empty() && !description.empty()) system += "\n\n";
+  system += without_end_blanks(description);
+  if (!system.empty()) say("system", system);
+  if (style.multiturn)
+    for (const auto& [question, answer] : shots) say("user", question), say("assistant", answer);
+  say("user", style.multiturn ? text : examples + text);
+  return Done{};
+}
+
+Status add_turns(const EvalTask& task, const Json& document, std::string& text, Question& out) {
+  if (task.turns.empty()) return Done{};
+  MAKAR_TRY(const Json turns, task.turns.value(document));
+  if (!turns.is_array() || turns.empty() || turns.size() > 100)
+    return error_at("doc_to_turns", "expected a list of 1 to 100 texts, got {}", quote(turns.dump()));
+  for (const Json& one : turns) out.turns.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  text = out.turns[0];
+  out.turns.erase(out.turns.begin());
+  return Done{};
+}
+
+}  // namespace
+
 Result<Question> make_question(const EvalTask& task, const EvalData& data, size_t index, int64_t shots,
-                               uint64_t seed) {
+                               uint64_t seed, const PromptStyle& style) {
   const Json& document = data.test[index];
   const std::vector<Json>& pool = data.same_split ? data.test : data.fewshot;
   Question out;
-  MAKAR_TRY(out.context, task.description.text(document));
+  MAKAR_TRY(const std::string description, task.description.text(document));
   const auto drawn = draw_shots(task, data, index, static_cast<size_t>(shots), seed);
   if (drawn.size() != static_cast<size_t>(shots))
     return error_at("num_fewshot", "{} examples, but the split has only {} others", shots, drawn.size());
+  std::vector<std::pair<std::string, std::string>> examples;
   for (const size_t at : drawn) {
-    MAKAR_TRY(const std::string text, task.text.text(pool[at]));
-    MAKAR_TRY(const std::string answer, target_text(task, pool[at]));
-    out.context += text + task.target_delimiter + answer + task.fewshot_delimiter;
+    MAKAR_TRY(std::string text, task.text.text(pool[at]));
+    MAKAR_TRY(std::string answer, target_text(task, pool[at]));
+    examples.emplace_back(std::move(text), std::move(answer));
   }
-  MAKAR_TRY(const std::string text, task.text.text(document));
-  out.context += text;
+  MAKAR_TRY(std::string text, task.text.text(document));
+  MAKAR_CHECK_OK(add_turns(task, document, text, out));
+  MAKAR_CHECK_OK(make_context(task, description, examples, text, style, out));
   MAKAR_TRY(out.target, task.target.value(document));
   if (task.output == OutputType::kMultipleChoice) {
     MAKAR_TRY(out.choices, choices_of(task, document));
+    if (task.numeric()) {
+      const auto number = number_of(out.target);
+      if (!number) return error_at("doc_to_target", "expected a number, got {}", quote(out.target.dump()));
+      out.target = *number;
+      return out;
+    }
     Json golds = Json::array();
     for (const Json& one : out.target.is_array() ? out.target : Json::array({out.target})) {
       MAKAR_TRY(const int64_t gold, gold_index(one, out.choices));

@@ -14,8 +14,17 @@ struct EvalData {
 // error.
 Result<EvalData> read_eval_data(const EvalTask& task, const std::string& subtask, const std::string& data);
 
+// How a question is put: as text, or as a conversation for a model's chat template.
+struct PromptStyle {
+  bool chat = false;
+  bool multiturn = false;   // examples are turns of their own, not text before the question
+  std::string system = {};  // the first message; the description follows it
+};
+
 struct Question {
   std::string context;
+  Json messages = {};                // of a conversation, instead of the context
+  std::vector<std::string> turns;    // what the user says after the first answer
   std::vector<std::string> choices;  // multiple_choice
   Json target;  // multiple_choice: the index or indices of the correct choices; otherwise a text
   std::vector<std::string> targets;  // generate_until: the texts of the target, one or several
@@ -23,6 +32,6 @@ struct Question {
 
 // The question of test document `index` with `shots` examples. The same seed draws the same examples.
 Result<Question> make_question(const EvalTask& task, const EvalData& data, size_t index, int64_t shots,
-                               uint64_t seed);
+                               uint64_t seed, const PromptStyle& style = {});
 
 }  // namespace makar

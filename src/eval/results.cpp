@@ -99,6 +99,10 @@ Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& op
                    {"limit", options.limit > 0 ? Json(options.limit) : Json()},
                    {"num_fewshot", options.num_fewshot >= 0 ? Json(options.num_fewshot) : Json()},
                    {"fewshot_seed", options.seed}};
+  if (options.style.chat)
+    out["config"].update({{"apply_chat_template", true},
+                          {"fewshot_as_multiturn", options.style.multiturn},
+                          {"system_instruction", options.style.system}});
   out["makar_version"] = kMakarVersion;
   return out;
 }

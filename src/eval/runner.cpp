@@ -19,6 +19,10 @@ class TaskRun {
     out.group = part.group, out.config = task_.config, out.version = task_.version;
     out.shots = o_.num_fewshot >= 0 ? o_.num_fewshot : task_.num_fewshot;
     if (task_.output == OutputType::kRolling) out.shots = 0;
+    if (task_.runs_programs() && !o_.run_programs)
+      return error_of(
+          Error::Kind::kUnsupported, out.name,
+          "runs programs that the model writes, in a sandbox; allow it with --confirm-run-unsafe-code");
     auto data = read_eval_data(task_, part.name, o_.data);
     if (!data.ok()) return data.error().in(out.name);
     out.documents = data->test.size();
@@ -33,7 +37,7 @@ class TaskRun {
     for (size_t f = 0; f < task_.filters.size(); ++f)
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
         const TaskMetric& metric = task_metric(task_.output, task_.metrics[m].name);
-        out.scores.push_back({metric.name, task_.filters[f].name,
+        out.scores.push_back({task_.metrics[m].shown(), task_.filters[f].name,
                               aggregate(metric, values_[f * task_.metrics.size() + m]),
                               metric.higher_is_better, metric.aggregation == Aggregation::kMean});
       }
@@ -46,7 +50,7 @@ class TaskRun {
     std::vector<std::string> keys;
     std::vector<size_t> open;  // questions without cached responses
     for (size_t i = begin; i < end; ++i) {
-      auto question = make_question(task_, data, i, out.shots, o_.seed);
+      auto question = make_question(task_, data, i, out.shots, o_.seed, o_.style);
       if (!question.ok()) return question.error().in(fmt::format("document {}", i));
       keys.push_back(key_of(*question));
       questions.push_back(std::move(*question));
@@ -58,13 +62,18 @@ class TaskRun {
     return Done{};
   }
 
+  // As in lm-eval, the answer in a conversation begins without the delimiter.
+  std::string delimiter(const Question& question) const {
+    return question.messages.is_null() ? task_.target_delimiter : "";
+  }
+
   std::vector<std::string> continuations(const Question& question) const {
     if (task_.output == OutputType::kMultipleChoice) {
       std::vector<std::string> all;
-      for (const std::string& choice : question.choices) all.push_back(task_.target_delimiter + choice);
+      for (const std::string& choice : question.choices) all.push_back(delimiter(question) + choice);
       return all;
     }
-    if (task_.output == OutputType::kLoglikelihood) return {task_.target_delimiter + question.targets[0]};
+    if (task_.output == OutputType::kLoglikelihood) return {delimiter(question) + question.targets[0]};
     return {};
   }
 
@@ -76,10 +85,13 @@ class TaskRun {
     };
     add(identity_), add(name(task_.output)), add(question.context);
     for (const std::string& one : continuations(question)) add(one);
+    if (!question.messages.is_null()) add(question.messages.dump());
+    for (const std::string& turn : question.turns) add("turn"), add(turn);
     if (task_.output == OutputType::kRolling) add(question.targets[0]);
     if (task_.output == OutputType::kGenerate) {
       for (const std::string& stop : task_.until) add(stop);
       add(fmt::format("{} {} {} {}", task_.max_gen_toks, task_.temperature, task_.top_p, o_.seed));
+      if (task_.repeats > 1) add(fmt::format("repeats {}", task_.repeats));
     }
     return sum.hex();
   }
@@ -105,19 +117,12 @@ class TaskRun {
       for (const size_t q : open) texts.push_back(questions[q].targets[0]), owner.push_back(q);
       keep(model_.loglikelihood_rolling(texts), likelihood);
     } else if (task_.output == OutputType::kGenerate) {
-      std::vector<UntilRequest> requests;
-      for (const size_t q : open) {
-        requests.push_back(
-            {questions[q].context, task_.until, task_.max_gen_toks, task_.temperature, task_.top_p, o_.seed});
-        owner.push_back(q);
-      }
-      keep(model_.generate_until(requests),
-           [](const std::string& text) { return Json(to_valid_utf8(text)); });
+      return ask_turns(questions, keys, open, first);
     } else {
-      std::vector<ContextAndContinuation> requests;
+      std::vector<LikelihoodRequest> requests;
       for (const size_t q : open)
         for (std::string& one : continuations(questions[q])) {
-          requests.push_back({questions[q].context, std::move(one)});
+          requests.push_back({questions[q].context, std::move(one), questions[q].messages});
           owner.push_back(q);
         }
       keep(model_.loglikelihood(requests), likelihood);
@@ -135,10 +140,51 @@ class TaskRun {
     return cache_.flush();
   }
 
+  // Generated answers: one per turn of a conversation, or `repeats` of one question.
+  Status ask_turns(const std::vector<Question>& questions, const std::vector<std::string>& keys,
+                   std::vector<size_t> open, size_t first) {
+    std::vector<std::vector<std::string>> answers(questions.size());
+    std::vector<Question> asked = questions;
+    for (size_t turn = 0; !open.empty(); ++turn) {
+      std::vector<UntilRequest> requests;
+      std::vector<size_t> owner;
+      for (const size_t q : open)
+        for (int64_t r = 0; r < task_.repeats; ++r) {
+          requests.push_back({asked[q].context, task_.until, task_.max_gen_toks, task_.temperature,
+                              task_.top_p, o_.seed + static_cast<uint64_t>(r), asked[q].messages});
+          owner.push_back(q);
+        }
+      const auto results = model_.generate_until(requests);
+      check(results.size() == owner.size(), "a model returns one result per request");
+      for (size_t i = 0; i < results.size(); ++i) {
+        if (!results[i].ok()) return results[i].error().in(fmt::format("document {}", first + owner[i]));
+        answers[owner[i]].push_back(to_valid_utf8(*results[i]));
+      }
+      std::vector<size_t> going;
+      for (const size_t q : open) {
+        if (turn == questions[q].turns.size()) {
+          MAKAR_CHECK_OK(cache_.add(keys[q], answers[q]));
+          continue;
+        }
+        going.push_back(q);
+        const std::string& next = questions[q].turns[turn];
+        asked[q].context += answers[q].back() + task_.fewshot_delimiter + next;
+        if (!asked[q].messages.is_null()) {
+          asked[q].messages.push_back({{"role", "assistant"}, {"content", answers[q].back()}});
+          asked[q].messages.push_back({{"role", "user"}, {"content", to_valid_utf8(next)}});
+        }
+      }
+      open = std::move(going);
+    }
+    return cache_.flush();
+  }
+
   // Whether cached responses have the shape that the task expects; the cache is a file that anything may
   // change.
   bool fits(const Question& question, const Json& responses) const {
-    const size_t count = task_.output == OutputType::kMultipleChoice ? question.choices.size() : 1;
+    const size_t count = task_.output == OutputType::kMultipleChoice
+                             ? question.choices.size()
+                             : static_cast<size_t>(task_.repeats) + question.turns.size();
     if (responses.size() != count) return false;
     return std::all_of(responses.begin(), responses.end(), [&](const Json& one) {
       if (task_.output == OutputType::kGenerate) return one.is_string();
@@ -155,15 +201,15 @@ class TaskRun {
     for (size_t f = 0; f < task_.filters.size(); ++f) {
       Json filtered = responses;
       if (task_.output == OutputType::kGenerate) {
-        MAKAR_TRY(const std::string answer, filter_answer(task_.filters[f], responses[0]));
-        filtered = Json::array({answer});
+        MAKAR_TRY(filtered, filter_answers(task_.filters[f], responses.get<std::vector<std::string>>()));
       }
       Json metrics = Json::object();
       for (size_t m = 0; m < task_.metrics.size(); ++m) {
-        const MetricValue value = document_metric(task_.metrics[m], task_.output, question, filtered);
-        values_[f * task_.metrics.size() + m].push_back(value);
-        metrics[task_.metrics[m].name] =
-            value.weight == 1 ? Json(value.value) : Json::array({value.value, value.weight});
+        const auto value = document_metric(task_.metrics[m], task_.output, question, filtered, document);
+        if (!value.ok()) return value.error().in(fmt::format("document {}", index));
+        if (!*value) continue;
+        values_[f * task_.metrics.size() + m].push_back(**value);
+        metrics[task_.metrics[m].shown()] = (*value)->json();
       }
       if (o_.samples)
         out.samples.push_back(sample(index, document, question, responses, filtered, f, metrics));
@@ -177,10 +223,11 @@ class TaskRun {
     Json arguments = Json::object();
     size_t number = 0;
     const auto add = [&](Json one) { arguments[fmt::format("gen_args_{}", number++)] = std::move(one); };
-    for (const std::string& one : continuations(question)) add({{"arg_0", question.context}, {"arg_1", one}});
+    const Json context = question.messages.is_null() ? Json(question.context) : question.messages;
+    for (const std::string& one : continuations(question)) add({{"arg_0", context}, {"arg_1", one}});
     if (task_.output == OutputType::kRolling) add({{"arg_0", question.targets[0]}});
     if (task_.output == OutputType::kGenerate)
-      add({{"arg_0", question.context},
+      add({{"arg_0", context},
            {"arg_1",
             {{"until", task_.until},
              {"max_gen_toks", task_.max_gen_toks},

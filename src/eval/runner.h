@@ -9,12 +9,14 @@
 namespace makar {
 
 struct EvalOptions {
-  int64_t num_fewshot = -1;  // -1: what the task says
-  int64_t limit = 0;         // documents of each task; 0: all
-  uint64_t seed = 0;         // of few-shot examples and sampled answers
-  std::string data;          // the folder of the datasets
-  size_t batch = 64;         // documents asked together
-  bool samples = false;      // keep every document with its responses
+  int64_t num_fewshot = -1;   // -1: what the task says
+  int64_t limit = 0;          // documents of each task; 0: all
+  uint64_t seed = 0;          // of few-shot examples and sampled answers
+  PromptStyle style;          // text, or a conversation
+  std::string data;           // the folder of the datasets
+  size_t batch = 64;          // documents asked together
+  bool run_programs = false;  // metrics may run answers as programs
+  bool samples = false;       // keep every document with its responses
   std::function<void(const std::string& task, size_t done, size_t total)> progress = {};
 };
 

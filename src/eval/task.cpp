@@ -1,10 +1,12 @@
 #include "eval/task.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "eval/sandbox.h"
 #include "eval/task_reader.h"
 
 namespace makar {
@@ -24,18 +26,32 @@ Result<OutputType> parse_output(const TaskReader& in) {
                                              did_you_mean(word, known), fmt::join(known, ", ")));
 }
 
+bool is_correlation(const MetricOptions& metric) {
+  return metric.name == "pearson" || metric.name == "spearman";
+}
+
 Status read_data(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.dataset_path, in.text("dataset_path", ""));
   MAKAR_TRY(const auto given, in.map("dataset_kwargs"));
   if (given) {
     const TaskReader& data = *given;
-    MAKAR_CHECK_OK(data.only({"data_files", "columns", "joined_files", "sample_by"}));
+    MAKAR_CHECK_OK(data.only(
+        {"data_files", "columns", "joined_files", "shared_files", "sample_by", "field", "documents"}));
     MAKAR_TRY(const auto files, data.lists("data_files"));
     for (const auto& [split, list] : files) task.data_files[split] = list;
-    MAKAR_TRY(const auto joined, data.lists("joined_files"));
-    for (const auto& [field, list] : joined) {
-      if (list.size() != 1) return data.error("joined_files", "expects one file for each field");
-      task.joined_files.emplace_back(field, list[0]);
+    for (const auto& [key, fields] :
+         {std::pair("joined_files", &task.joined_files), std::pair("shared_files", &task.shared_files)}) {
+      MAKAR_TRY(const auto given_files, data.lists(key));
+      for (const auto& [field, list] : given_files) {
+        if (list.size() != 1) return data.error(key, "expects one file for each field");
+        fields->emplace_back(field, list[0]);
+      }
+    }
+    MAKAR_TRY(task.field, data.text("field", ""));
+    MAKAR_TRY(const auto documents, data.maps("documents", 10'000));
+    for (const TaskReader& one : documents) {
+      MAKAR_TRY(Json document, one.json());
+      task.documents.push_back(std::move(document));
     }
     MAKAR_TRY(task.columns, data.columns("columns"));
     MAKAR_TRY(const std::string by, data.text("sample_by", "document"));
@@ -46,7 +62,8 @@ Status read_data(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.test_split, in.text("test_split", "test"));
   MAKAR_TRY(task.fewshot_split, in.text("fewshot_split", ""));
   for (const std::string& split : {task.test_split, task.fewshot_split})
-    if (!split.empty() && !task.data_files.count(split))
+    if (!split.empty() && !task.data_files.count(split) &&
+        (task.documents.empty() || split != task.test_split))
       return in.error("dataset_kwargs",
                       fmt::format("data_files has no files for the split {}", quote(split)));
   MAKAR_TRY(const auto names, in.lists("dataset_name"));
@@ -58,12 +75,15 @@ Status read_data(const TaskReader& in, EvalTask& task) {
 
 Status read_templates(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.description, in.field_template("description"));
-  MAKAR_TRY(task.text, in.field_template("doc_to_text"));
-  MAKAR_TRY(task.target, in.field_template("doc_to_target"));
+  MAKAR_TRY(task.text, in.field_template("doc_to_text", true));
+  MAKAR_TRY(task.target, in.field_template("doc_to_target", true));
+  MAKAR_TRY(task.turns, in.field_template("doc_to_turns", true));
+  if (!task.turns.empty() && (!task.text.empty() || task.output != OutputType::kGenerate))
+    return in.error("doc_to_turns", "stands instead of doc_to_text, for generate_until");
   if (in.is_list("doc_to_choice")) {
     MAKAR_TRY(task.choice_list, in.list("doc_to_choice", {}));
   } else {
-    MAKAR_TRY(task.choice, in.field_template("doc_to_choice"));
+    MAKAR_TRY(task.choice, in.field_template("doc_to_choice", true));
   }
   const bool choices = !task.choice.empty() || !task.choice_list.empty();
   if (choices != (task.output == OutputType::kMultipleChoice))
@@ -86,7 +106,11 @@ Status read_templates(const TaskReader& in, EvalTask& task) {
 
 Status read_generation(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(const auto given, in.map("generation_kwargs"));
-  if (!given) return Done{};
+  if (!given) {
+    if (task.repeats > 1)
+      return in.error("repeats", "need generation_kwargs with do_sample and a temperature");
+    return Done{};
+  }
   if (task.output != OutputType::kGenerate)
     return in.error("generation_kwargs", "only generate_until has them");
   MAKAR_CHECK_OK(given->only({"until", "max_gen_toks", "do_sample", "temperature", "top_p"}));
@@ -96,6 +120,8 @@ Status read_generation(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.top_p, given->number("top_p", 1, 0, 1));
   MAKAR_TRY(const bool sample, given->flag("do_sample", task.temperature > 0));
   if (!sample) task.temperature = 0;
+  if (task.repeats > 1 && task.temperature == 0)
+    return given->error("temperature", "repeats need do_sample and a temperature above 0");
   return Done{};
 }
 
@@ -129,12 +155,41 @@ Status read_filters(const TaskReader& in, EvalTask& task) {
   return Done{};
 }
 
+// What only some metrics have.
+Status read_metric_fields(const TaskReader& in, MetricOptions& metric) {
+  MAKAR_TRY(metric.where, in.field_template("where", true));
+  MAKAR_TRY(metric.labels, in.field_template("labels", true));
+  MAKAR_TRY(metric.against, in.field_template("against", true));
+  MAKAR_TRY(metric.program, in.field_template("program"));
+  MAKAR_TRY(metric.language, in.text("language", metric.language));
+  MAKAR_TRY(metric.seconds, in.number("seconds", metric.seconds, 0.1, 3600));
+  struct Need {
+    const FieldTemplate& field;
+    const char* key;
+    bool needed;
+  };
+  const std::string& name = metric.name;
+  for (const Need& need :
+       {Need{metric.labels, "labels",
+             name == "lms" || name == "ss" || name == "icat" || name.ends_with("bias_score")},
+        Need{metric.against, "against", name.ends_with("_acc")},
+        Need{metric.program, "program", name.starts_with("pass@")}})
+    if (need.field.empty() == need.needed)
+      return in.error("metric", fmt::format("{} {} '{}'", name, need.needed ? "needs" : "has no", need.key));
+  const auto known = program_languages();
+  if (std::find(known.begin(), known.end(), metric.language) == known.end())
+    return in.error("language",
+                    fmt::format("expected {}, got {}", fmt::join(known, ", "), quote(metric.language)));
+  return Done{};
+}
+
 Status read_metrics(const TaskReader& in, EvalTask& task) {
   const auto known = metric_names(task.output);
   MAKAR_TRY(const auto given, in.maps("metric_list"));
   for (const TaskReader& one : given) {
     MAKAR_CHECK_OK(one.only({"metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation",
-                             "regexes_to_ignore"}));
+                             "regexes_to_ignore", "alias", "where", "labels", "against", "program",
+                             "language", "seconds"}));
     MetricOptions metric;
     MAKAR_TRY(metric.name, one.text("metric", ""));
     if (std::find(known.begin(), known.end(), metric.name) == known.end())
@@ -144,9 +199,24 @@ Status read_metrics(const TaskReader& in, EvalTask& task) {
     MAKAR_TRY(metric.ignore_case, one.flag("ignore_case", false));
     MAKAR_TRY(metric.ignore_punctuation, one.flag("ignore_punctuation", false));
     MAKAR_TRY(metric.regexes_to_ignore, one.regexes("regexes_to_ignore"));
+    MAKAR_TRY(metric.alias, one.text("alias", ""));
+    MAKAR_CHECK_OK(read_metric_fields(one, metric));
+    if (int64_t k = 0; metric.name.starts_with("pass@")) {
+      std::from_chars(metric.name.data() + 5, metric.name.data() + metric.name.size(), k);
+      if (k > task.repeats)
+        return one.error("metric", fmt::format("{} needs 'repeats: {}' or more", metric.name, k));
+    }
+    for (const MetricOptions& other : task.metrics)
+      if (other.shown() == metric.shown())
+        return one.error("metric",
+                         fmt::format("{} is given twice; give one an alias", quote(metric.shown())));
     task.metrics.push_back(std::move(metric));
   }
   if (task.metrics.empty()) task.metrics.push_back({known[0]});
+  if (!task.numeric() && std::any_of(task.metrics.begin(), task.metrics.end(), is_correlation) &&
+      task.output == OutputType::kMultipleChoice)
+    return in.error("metric_list",
+                    "pearson and spearman stand alone: their target is a number, not a choice");
   return Done{};
 }
 
@@ -166,6 +236,15 @@ const char* name(OutputType type) {
   return "generate_until";
 }
 
+bool EvalTask::numeric() const {
+  return output == OutputType::kMultipleChoice && std::all_of(metrics.begin(), metrics.end(), is_correlation);
+}
+
+bool EvalTask::runs_programs() const {
+  return std::any_of(metrics.begin(), metrics.end(),
+                     [](const MetricOptions& one) { return one.name.starts_with("pass@"); });
+}
+
 Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
   MAKAR_TRY(const TaskReader in, TaskReader::open(text, place));
   MAKAR_CHECK_OK(in.only({"task",
@@ -178,6 +257,7 @@ Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
                           "output_type",
                           "description",
                           "doc_to_text",
+                          "doc_to_turns",
                           "doc_to_choice",
                           "doc_to_target",
                           "target_delimiter",
@@ -185,6 +265,7 @@ Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
                           "num_fewshot",
                           "fewshot_config",
                           "generation_kwargs",
+                          "repeats",
                           "filter_list",
                           "metric_list",
                           "metadata"}));
@@ -196,6 +277,11 @@ Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
   MAKAR_TRY(task.output, parse_output(in));
   MAKAR_CHECK_OK(read_data(in, task));
   MAKAR_CHECK_OK(read_templates(in, task));
+  MAKAR_TRY(task.repeats, in.whole("repeats", 1, 1, 1000));
+  if (task.repeats > 1 && task.output != OutputType::kGenerate)
+    return in.error("repeats", "only generate_until has them");
+  if (task.repeats > 1 && !task.turns.empty())
+    return in.error("repeats", "cannot be combined with doc_to_turns");
   MAKAR_CHECK_OK(read_generation(in, task));
   MAKAR_CHECK_OK(read_filters(in, task));
   MAKAR_CHECK_OK(read_metrics(in, task));

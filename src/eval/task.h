@@ -18,6 +18,14 @@ struct MetricOptions {
   std::string name;
   bool ignore_case = false, ignore_punctuation = false;
   std::vector<Regex> regexes_to_ignore = {};
+  std::string alias = {};      // the name in the results, if not that of the metric
+  FieldTemplate where = {};    // only documents for which this is true
+  FieldTemplate labels = {};   // of the choices: a list, or a text with commas
+  FieldTemplate against = {};  // wrong answers that the right ones are compared with
+  FieldTemplate program = {};  // pass@k: the program of a document and its `answer`
+  std::string language = "python";
+  double seconds = 10;  // that a program may run
+  const std::string& shown() const { return alias.empty() ? name : alias; }
 };
 
 // A part of a task with its own data: a subject of MMLU. The group is the task, or a category of it.
@@ -32,11 +40,16 @@ struct EvalTask {
   std::map<std::string, std::vector<std::string>> data_files;  // by split; {name} is the name of the subtask
   Columns columns;                                             // names of fields
   std::vector<std::pair<std::string, std::string>> joined_files;  // field, file: line n belongs to document n
-  bool lines = false;                                             // every line of a file is a document
-  std::vector<SubTask> subtasks;                                  // none: the task is one
+  std::vector<std::pair<std::string, std::string>>
+      shared_files;               // field, file: the whole text in all documents
+  bool lines = false;             // every line of a file is a document
+  std::string field;              // documents are the list in this field of a file
+  std::vector<Json> documents;    // test documents in the task file itself
+  std::vector<SubTask> subtasks;  // none: the task is one
   std::string test_split = "test", fewshot_split;
   OutputType output = OutputType::kGenerate;
   FieldTemplate description, text, target;
+  FieldTemplate turns;                   // instead of text: what the user says, a list
   FieldTemplate choice;                  // a template whose value is a list
   std::vector<std::string> choice_list;  // or the choices of all documents
   std::string target_delimiter = " ", fewshot_delimiter = "\n\n";
@@ -45,9 +58,12 @@ struct EvalTask {
   std::vector<std::string> until = {"\n\n"};
   int64_t max_gen_toks = 256;
   double temperature = 0, top_p = 1;
+  int64_t repeats = 1;  // answers to each question
   std::vector<AnswerFilter> filters = {{}};
   std::vector<MetricOptions> metrics;
-  Json config;  // the file as JSON, for the results
+  bool numeric() const;        // the target is a number that choices approximate (STS-B)
+  bool runs_programs() const;  // has a metric that runs answers as programs
+  Json config;                 // the file as JSON, for the results
 };
 
 // Errors have file and line: unknown keys, values of the wrong type, templates and patterns that do not

@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
+#include <limits>
 
-#include "metrics/squad.h"
-#include "metrics/words.h"
-#include "text/unicode.h"
+#include "metrics/agreement.h"
+#include "metrics/bleu.h"
+#include "metrics/chrf.h"
+#include "metrics/classification.h"
+#include "metrics/resample.h"
+#include "metrics/ter.h"
 
 namespace makar {
 namespace {
@@ -17,7 +22,17 @@ constexpr TaskMetric kMetrics[] = {
     {"acc_bytes", OutputType::kMultipleChoice, Aggregation::kMean, true},
     {"brier_score", OutputType::kMultipleChoice, Aggregation::kMean, false},
     {"mc2", OutputType::kMultipleChoice, Aggregation::kMean, true},
+    {"mcc", OutputType::kMultipleChoice, Aggregation::kCorpus, true},
+    {"f1", OutputType::kMultipleChoice, Aggregation::kCorpus, true},
+    {"ece", OutputType::kMultipleChoice, Aggregation::kCorpus, false},
+    {"pearson", OutputType::kMultipleChoice, Aggregation::kCorpus, true},
+    {"spearman", OutputType::kMultipleChoice, Aggregation::kCorpus, true},
     {"pct_stereotype", OutputType::kMultipleChoice, Aggregation::kMean, false},
+    {"lms", OutputType::kMultipleChoice, Aggregation::kMean, true},
+    {"ss", OutputType::kMultipleChoice, Aggregation::kMean, false},
+    {"icat", OutputType::kMultipleChoice, Aggregation::kCorpus, true},
+    {"bias_score", OutputType::kMultipleChoice, Aggregation::kCorpus, false},
+    {"ambiguous_bias_score", OutputType::kMultipleChoice, Aggregation::kCorpus, false},
     {"perplexity", OutputType::kLoglikelihood, Aggregation::kPerplexity, false},
     {"acc", OutputType::kLoglikelihood, Aggregation::kMean, true},
     {"word_perplexity", OutputType::kRolling, Aggregation::kPerplexity, false},
@@ -26,51 +41,24 @@ constexpr TaskMetric kMetrics[] = {
     {"exact_match", OutputType::kGenerate, Aggregation::kMean, true},
     {"squad_exact", OutputType::kGenerate, Aggregation::kMean, true},
     {"squad_f1", OutputType::kGenerate, Aggregation::kMean, true},
+    {"boxed_match", OutputType::kGenerate, Aggregation::kMean, true},
+    {"boxed_match_normalized", OutputType::kGenerate, Aggregation::kMean, true},
+    {"rouge1", OutputType::kGenerate, Aggregation::kMean, true},
+    {"rouge2", OutputType::kGenerate, Aggregation::kMean, true},
+    {"rougeL", OutputType::kGenerate, Aggregation::kMean, true},
+    {"rougeLsum", OutputType::kGenerate, Aggregation::kMean, true},
+    {"rouge1_acc", OutputType::kGenerate, Aggregation::kMean, true},
+    {"rougeL_acc", OutputType::kGenerate, Aggregation::kMean, true},
+    {"bleu_acc", OutputType::kGenerate, Aggregation::kMean, true},
+    {"bleu", OutputType::kGenerate, Aggregation::kCorpus, true},
+    {"chrf", OutputType::kGenerate, Aggregation::kCorpus, true},
+    {"ter", OutputType::kGenerate, Aggregation::kCorpus, false},
+    {"pass@1", OutputType::kGenerate, Aggregation::kCorpus, true},
+    {"pass@5", OutputType::kGenerate, Aggregation::kCorpus, true},
+    {"pass@10", OutputType::kGenerate, Aggregation::kCorpus, true},
+    {"pass@100", OutputType::kGenerate, Aggregation::kCorpus, true},
+    {"words", OutputType::kGenerate, Aggregation::kMean, true},
 };
-
-bool is_gold(const Json& target, size_t index) {
-  if (!target.is_array()) return target.get<size_t>() == index;
-  return std::any_of(target.begin(), target.end(),
-                     [&](const Json& one) { return one.get<size_t>() == index; });
-}
-
-double characters_in(const std::string& text) {
-  return static_cast<double>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-// Probabilities in proportion to exp(log-likelihood).
-std::vector<double> softmax(const std::vector<double>& logs) {
-  const double most = *std::max_element(logs.begin(), logs.end());
-  std::vector<double> out;
-  double sum = 0;
-  for (const double one : logs) sum += out.emplace_back(std::exp(one - most));
-  for (double& one : out) one /= sum;
-  return out;
-}
-
-double choice_metric(const std::string& name, const Question& question, const Json& responses) {
-  std::vector<double> scores;
-  for (size_t i = 0; i < question.choices.size(); ++i) {
-    const double length = name == "acc_norm"    ? characters_in(question.choices[i])
-                          : name == "acc_bytes" ? static_cast<double>(question.choices[i].size())
-                                                : 1;
-    scores.push_back(responses[i][0].get<double>() / std::max(length, 1.0));
-  }
-  if (name == "mc2" || name == "brier_score") {
-    const auto p = softmax(scores);
-    double correct = 0, brier = 0;
-    for (size_t i = 0; i < p.size(); ++i) {
-      const bool gold = is_gold(question.target, i);
-      correct += gold ? p[i] : 0;
-      brier += (p[i] - (gold ? 1 : 0)) * (p[i] - (gold ? 1 : 0));
-    }
-    return name == "mc2" ? correct : brier;
-  }
-  // The first of equal ones, as numpy's argmax.
-  const auto best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-  return is_gold(question.target, best) ? 1 : 0;
-}
 
 // lm-eval's count: the pieces between runs of white space, empty ones at both ends too.
 double words_in(const std::string& text) {
@@ -82,38 +70,84 @@ double words_in(const std::string& text) {
   return words;
 }
 
-// The text as exact_match compares it.
-std::string compared(const MetricOptions& metric, std::string text) {
-  for (const Regex& regex : metric.regexes_to_ignore) {
-    std::vector<Span> spans;
-    if (!regex.find_all(text, spans).ok()) continue;
-    std::string kept;
-    size_t at = 0;
-    for (const Span& span : spans) kept += text.substr(at, span.begin - at), at = span.end;
-    text = kept + text.substr(at);
+// The expected calibration error (Guo et al., 2017) of confidences, with whether each choice was right: ten
+// bins, closed above.
+double calibration_error(std::span<const double> sums) {
+  double out = 0, count = 0;
+  for (size_t bin = 0; bin < 10; ++bin) {
+    out += std::abs(sums[bin * 3 + 1] - sums[bin * 3 + 2]);
+    count += sums[bin * 3];
   }
-  if (metric.ignore_case) text = lowered(text);
-  if (metric.ignore_punctuation)
-    std::erase_if(text, [](char c) { return std::ispunct(static_cast<unsigned char>(c)); });
-  return text;
+  return out / count;
+}
+Statistics calibration_statistics(const MetricValue& one) {
+  Statistics out(30);
+  const double bin = std::clamp(std::ceil(one.value * 10) - 1, 0.0, 9.0);
+  const size_t at = static_cast<size_t>(bin) * 3;
+  out[at] = 1, out[at + 1] = one.value, out[at + 2] = one.weight;
+  return out;
 }
 
-double answer_metric(const MetricOptions& metric, const Question& question, const std::string& answer) {
-  double best = 0;
-  for (const std::string& target : question.targets) {
-    double value = 0;
-    if (metric.name == "squad_f1")
-      value = squad_f1(answer, target);
-    else if (metric.name == "squad_exact")
-      value = squad_exact(answer, target) ? 1 : 0;
-    else
-      value = compared(metric, answer) == compared(metric, to_valid_utf8(target)) ? 1 : 0;
-    best = std::max(best, value);
+// value: 1, -1 or 0; weight: right or wrong.
+double bias_score(std::span<const double> sums, bool ambiguous) {
+  const double biased = sums[0], opposite = sums[1], right = sums[2], all = sums[3];
+  if (biased + opposite == 0) return 0;
+  const double score = 2 * biased / (biased + opposite) - 1;
+  return ambiguous ? (1 - right / all) * score : score;
+}
+
+Result<Evaluation> corpus_evaluation(const std::string& name, const std::vector<MetricValue>& values) {
+  if (name == "mcc" || name == "f1") {
+    std::vector<std::string> predicted, truth;
+    for (const MetricValue& one : values)
+      predicted.push_back(fmt::format("{}", one.value)), truth.push_back(fmt::format("{}", one.weight));
+    return evaluate_classes(predicted, truth, name == "mcc" ? "mcc" : "f1_macro");
   }
-  return best;
+  if (name == "pearson" || name == "spearman") {
+    std::vector<double> predicted, truth;
+    for (const MetricValue& one : values) predicted.push_back(one.value), truth.push_back(one.weight);
+    return evaluate_correlation(predicted, truth, name);
+  }
+  if (name == "bleu" || name == "chrf" || name == "ter") {
+    Segments segments;
+    for (const MetricValue& one : values) segments.push_back({one.answer, one.references});
+    if (name == "bleu") return evaluate_bleu(segments, {});
+    if (name == "chrf") return evaluate_chrf(segments, {});
+    return evaluate_ter(segments, {});
+  }
+  std::vector<Statistics> units;
+  if (name == "ece") {
+    for (const MetricValue& one : values) units.push_back(calibration_statistics(one));
+    return evaluation_of_sums(name, "", std::move(units), calibration_error);
+  }
+  if (name == "icat") {
+    for (const MetricValue& one : values) units.push_back({one.value, one.weight, 1});
+    return evaluation_of_sums(name, "", std::move(units), [](std::span<const double> s) {
+      return s[0] / s[2] * std::min(s[1] / s[2], 1 - s[1] / s[2]) / 0.5;
+    });
+  }
+  if (name.ends_with("bias_score")) {
+    for (const MetricValue& one : values)
+      units.push_back({one.value > 0 ? 1.0 : 0, one.value < 0 ? 1.0 : 0, one.weight, 1});
+    return evaluation_of_sums(name, "", std::move(units), [ambiguous = name != "bias_score"](auto sums) {
+      return bias_score(sums, ambiguous);
+    });
+  }
+  check(name.starts_with("pass@"), "a metric of a corpus");
+  int64_t k = 0;
+  std::from_chars(name.data() + 5, name.data() + name.size(), k);
+  std::vector<Attempts> problems;
+  for (const MetricValue& one : values)
+    problems.push_back({"", static_cast<int64_t>(one.weight), static_cast<int64_t>(one.value)});
+  return evaluate_pass(problems, k);
 }
 
 }  // namespace
+
+Json MetricValue::json() const {
+  if (!references.empty()) return {{"answer", answer}, {"references", references}};
+  return weight == 1 ? Json(value) : Json::array({value, weight});
+}
 
 std::vector<std::string> metric_names(OutputType type) {
   std::vector<std::string> out;
@@ -129,30 +163,51 @@ const TaskMetric& task_metric(OutputType output, const std::string& name) {
   return kMetrics[0];
 }
 
-MetricValue document_metric(const MetricOptions& metric, OutputType output, const Question& question,
-                            const Json& responses) {
+Result<std::optional<MetricValue>> document_metric(const MetricOptions& metric, OutputType output,
+                                                   const Question& question, const Json& responses,
+                                                   const Json& document) {
+  std::optional<MetricValue> out;
+  if (!metric.where.empty()) {
+    MAKAR_TRY(const Json holds, metric.where.value(document));
+    if (!holds.is_boolean()) return error_at("where", "expected true or false, got {}", holds.dump());
+    if (!holds.get<bool>()) return out;
+  }
   switch (output) {
-    case OutputType::kMultipleChoice:
-      return {choice_metric(metric.name, question, responses)};
+    case OutputType::kMultipleChoice: {
+      MAKAR_TRY(out, choice_metric(metric, question, responses, document));
+      return out;
+    }
     case OutputType::kLoglikelihood:
-      if (metric.name == "acc") return {responses[0][1].get<bool>() ? 1.0 : 0.0};
-      return {responses[0][0].get<double>()};
+      out = MetricValue{metric.name == "acc" ? (responses[0][1].get<bool>() ? 1.0 : 0.0)
+                                             : responses[0][0].get<double>()};
+      return out;
     case OutputType::kRolling: {
       const std::string& text = question.targets[0];
-      return {responses[0][0].get<double>(),
-              metric.name == "word_perplexity" ? words_in(text) : static_cast<double>(text.size())};
+      out = MetricValue{responses[0][0].get<double>(),
+                        metric.name == "word_perplexity" ? words_in(text) : static_cast<double>(text.size())};
+      return out;
     }
     case OutputType::kGenerate:
       break;
   }
-  return {answer_metric(metric, question, responses[0].get<std::string>())};
+  MAKAR_TRY(out, answer_metric(metric, question, responses.get<std::vector<std::string>>(), document));
+  return out;
 }
 
 TaskScore aggregate(const TaskMetric& metric, const std::vector<MetricValue>& values) {
+  constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+  if (values.empty()) return {kUndefined, {}};
   double sum = 0, weight = 0, squares = 0;
   for (const MetricValue& one : values) sum += one.value, weight += one.weight;
   if (metric.aggregation == Aggregation::kPerplexity) return {std::exp(-sum / weight), {}};
   if (metric.aggregation == Aggregation::kBits) return {-sum / weight / std::log(2.0), {}};
+  if (metric.aggregation == Aggregation::kCorpus) {
+    const auto evaluation = corpus_evaluation(metric.name, values);
+    if (!evaluation.ok()) return {kUndefined, {}};
+    ResampleOptions options;
+    options.resamples = values.size() > 20'000 ? 100 : 1000;
+    return {evaluation->score, values.size() < 2 ? std::nullopt : bootstrap_error(*evaluation, options)};
+  }
   const auto count = static_cast<double>(values.size());
   const double mean = sum / count;
   for (const MetricValue& one : values) squares += (one.value - mean) * (one.value - mean);

@@ -1,4 +1,4 @@
-// The metrics of tasks, by lm-eval's names and rules.
+// The metrics of tasks, by lm-eval's names and rules: the value of one document, and the score of a task.
 #pragma once
 #include "eval/question.h"
 
@@ -6,9 +6,10 @@ namespace makar {
 
 // How values of documents become the score of a task.
 enum class Aggregation {
-  kMean,        // of the first numbers
-  kPerplexity,  // exp(-sum of the first / sum of the second)
-  kBits         // -sum of the first / sum of the second / ln 2
+  kMean,        // of the values
+  kPerplexity,  // exp(-sum of values / sum of weights)
+  kBits,        // -sum of values / sum of weights / ln 2
+  kCorpus       // by name: a function of all documents
 };
 struct TaskMetric {
   const char* name;
@@ -20,15 +21,27 @@ const TaskMetric& task_metric(OutputType output, const std::string& name);
 
 struct MetricValue {
   double value = 0, weight = 1;
+  // kCorpus of texts: the answer and its references.
+  std::string answer = {};
+  std::vector<std::string> references = {};
+  Json json() const;  // for the samples file
 };
-// The value of a document. `responses`: of multiple_choice one [logprob, is_greedy] per choice; of
-// loglikelihood and loglikelihood_rolling one of them; of generate_until the filtered answer.
-MetricValue document_metric(const MetricOptions& metric, OutputType output, const Question& question,
-                            const Json& responses);
+
+// The value of a document; nullopt where the metric's `where` is false. `responses`: of multiple_choice one
+// [logprob, is_greedy] per choice; of loglikelihood and loglikelihood_rolling one of them; of generate_until
+// the filtered answers.
+Result<std::optional<MetricValue>> document_metric(const MetricOptions& metric, OutputType output,
+                                                   const Question& question, const Json& responses,
+                                                   const Json& document);
+// Parts of it: choice_metrics.cpp and answer_metrics.cpp.
+Result<MetricValue> choice_metric(const MetricOptions& metric, const Question& question,
+                                  const Json& responses, const Json& document);
+Result<MetricValue> answer_metric(const MetricOptions& metric, const Question& question,
+                                  const std::vector<std::string>& answers, const Json& document);
 
 struct TaskScore {
-  double value = 0;
-  std::optional<double> error;  // standard error of a mean of two or more documents
+  double value = 0;             // NaN where it is not defined: the correlation with a constant
+  std::optional<double> error;  // standard error: of a mean of two or more documents, else by the bootstrap
 };
 TaskScore aggregate(const TaskMetric& metric, const std::vector<MetricValue>& values);
 

@@ -168,11 +168,12 @@ Result<std::optional<TaskReader>> TaskReader::map(const std::string& key) const 
   return std::optional(TaskReader(node, place_));
 }
 
-Result<std::vector<TaskReader>> TaskReader::maps(const std::string& key) const {
+Result<std::vector<TaskReader>> TaskReader::maps(const std::string& key, size_t most) const {
   std::vector<TaskReader> out;
   const YAML::Node node = find(key);
   if (!node.IsDefined() || node.IsNull()) return out;
-  if (!node.IsSequence() || node.size() > 100) return error(key, "expects a list of at most 100 maps");
+  if (!node.IsSequence() || node.size() > most)
+    return error(key, fmt::format("expects a list of at most {} maps", most));
   for (const YAML::Node& one : node) {
     if (!one.IsMap()) return error_at(yaml_place(one, place_), "'{}' expects a list of maps", key);
     out.push_back(TaskReader(one, place_));
@@ -180,9 +181,9 @@ Result<std::vector<TaskReader>> TaskReader::maps(const std::string& key) const {
   return out;
 }
 
-Result<FieldTemplate> TaskReader::field_template(const std::string& key) const {
+Result<FieldTemplate> TaskReader::field_template(const std::string& key, bool field) const {
   MAKAR_TRY(const std::string source, text(key, ""));
-  return FieldTemplate::parse(source, error(key, "").place + ": " + key);
+  return FieldTemplate::parse(source, error(key, "").place + ": " + key, field);
 }
 
 Result<std::vector<Regex>> TaskReader::regexes(const std::string& key) const {

@@ -14,9 +14,7 @@ namespace makar {
 namespace {
 
 // A JSON string; bytes that are not UTF-8 become the replacement character.
-std::string json_string(const std::string& text) {
-  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-}
+std::string json_string(const std::string& text) { return dump(Json(text)); }
 
 Status check_names(const std::string& path, std::span<const NamedTensor> tensors) {
   std::set<std::string_view> seen;

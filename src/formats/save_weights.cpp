@@ -37,7 +37,7 @@ Status write_index(const std::string& path, const std::vector<Shard>& shards,
       fields.emplace_back(name, files[s]);  // names are unique: skip the linear search of ordered_json
     }
   const Json index = {{"metadata", {{"total_size", total}}}, {"weight_map", std::move(map)}};
-  return write_file(path, index.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  return write_file(path, dump(index, 2) + "\n");
 }
 
 // model-00001-of-00003.safetensors, the single file, or the index of an earlier save.

@@ -113,6 +113,30 @@ Result<std::string> http_get(const DownloadRequest& request, size_t limit) {
   return std::move(memory.body);
 }
 
+Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::string& body, size_t limit,
+                                  int64_t seconds) {
+  char message[CURL_ERROR_SIZE] = "";
+  MAKAR_TRY(const CurlHandle handle, make_handle(request, message));
+  MemoryTarget memory{{}, limit};
+  const std::unique_ptr<curl_slist, void (*)(curl_slist*)> headers(
+      curl_slist_append(nullptr, "Content-Type: application/json"), &curl_slist_free_all);
+  curl_easy_setopt(handle.get(), CURLOPT_HTTPHEADER, headers.get());
+  curl_easy_setopt(handle.get(), CURLOPT_POSTFIELDS, body.c_str());
+  curl_easy_setopt(handle.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+  curl_easy_setopt(handle.get(), CURLOPT_FOLLOWLOCATION, 0L);
+  curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_TIME, static_cast<long>(seconds));  // a model may think
+  curl_easy_setopt(handle.get(), CURLOPT_WRITEFUNCTION, add_to_memory);
+  curl_easy_setopt(handle.get(), CURLOPT_WRITEDATA, &memory);
+  const CURLcode code = curl_easy_perform(handle.get());
+  if (code == CURLE_WRITE_ERROR)
+    return error_of(Error::Kind::kLimit, request.url, "the answer has more than {} bytes", limit);
+  if (code != CURLE_OK) return transfer_error(request, code, message);
+  HttpAnswer out;
+  curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &out.status);
+  out.body = std::move(memory.body);
+  return out;
+}
+
 Status http_download(const DownloadRequest& request, const std::string& path,
                      const std::function<bool(uint64_t)>& progress) {
   char message[CURL_ERROR_SIZE] = "";

@@ -1,5 +1,5 @@
-// HTTP GET with libcurl: small responses into memory, files to disk with resume. Uses the proxies of the
-// environment (https_proxy, no_proxy).
+// HTTP with libcurl: small responses into memory, files to disk with resume, JSON requests. Uses the proxies
+// of the environment (https_proxy, no_proxy).
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -17,6 +17,15 @@ struct DownloadRequest {
 // The body of a 200 response, at most `limit` bytes. Errors: kIo if the host cannot be reached, kNotFound for
 // status 404, kUnsupported for 401 and 403, kLimit.
 Result<std::string> http_get(const DownloadRequest& request, size_t limit);
+
+struct HttpAnswer {
+  long status = 0;
+  std::string body;
+};
+// POST of a JSON body; any status is an answer. kIo if the host cannot be reached or stalls for `seconds`,
+// kLimit.
+Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::string& body, size_t limit,
+                                  int64_t seconds = 600);
 
 // Resumes the download to `path`, or restarts it if the server does not support ranges. `progress` receives
 // the bytes in the file so far and returns false to cancel. Errors: as http_get.

@@ -32,7 +32,7 @@ Result<EarlyStop> parse_early_stop(const std::string& name) {
 }
 
 BeamJob::BeamJob(BeamRequest request)
-    : WriteJob(request),
+    : DecodingJob(request),
       request_(std::move(request)),
       sampler_(request_.sampler),
       width_(request_.beams / request_.groups),

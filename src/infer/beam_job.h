@@ -4,7 +4,7 @@
 #pragma once
 #include <map>
 
-#include "infer/write_job.h"
+#include "infer/decoding_job.h"
 
 namespace makar {
 
@@ -12,14 +12,14 @@ enum class EarlyStop { kNo, kYes, kNever };
 // "no" (or "false"), "yes" (or "true"), "never".
 Result<EarlyStop> parse_early_stop(const std::string& name);
 
-struct BeamRequest : WriteRequest {
+struct BeamRequest : DecodingRequest {
   int64_t beams = 4, groups = 1;  // beams: total over all groups
   double diversity_penalty = 0;
   double length_penalty = 1.0;
   EarlyStop early = EarlyStop::kNo;
 };
 
-class BeamJob : public WriteJob {
+class BeamJob : public DecodingJob {
  public:
   explicit BeamJob(BeamRequest request);
   void row(size_t branch, int64_t index, std::span<const float> logits) override;

@@ -8,7 +8,7 @@ Result<ContextPolicy> parse_context_policy(const std::string& name) {
   if (name == "error") return ContextPolicy::kError;
   if (name == "truncate-left") return ContextPolicy::kTruncateLeft;
   if (name == "sinks") return ContextPolicy::kSinks;
-  return error_at("`context_policy`", "expected error, truncate-left or sinks, got '{}'", name);
+  return error_at("`program.context_policy`", "expected error, truncate-left or sinks, got '{}'", name);
 }
 
 int64_t context_size(const ModelSpec& spec, const ContextOptions& o) {
@@ -17,10 +17,10 @@ int64_t context_size(const ModelSpec& spec, const ContextOptions& o) {
 }
 
 Status check_context(const ModelSpec& spec, const ContextOptions& o) {
-  if (o.size < 0) return error_at("`ctx_size`", "must be at least 0, got {}", o.size);
+  if (o.size < 0) return error_at("`program.ctx_size`", "must be at least 0, got {}", o.size);
   if (o.policy != ContextPolicy::kSinks) return Done{};
   if (!spec.decoder || spec.encoder)
-    return error_of(Error::Kind::kUnsupported, "`context_policy`",
+    return error_of(Error::Kind::kUnsupported, "`program.context_policy`",
                     "sinks are for decoder-only models, this is a {}", spec.architecture);
   bool distances = spec.decoder->embedding.positions == PositionKind::kNone;
   for (const BlockSpec& b : spec.decoder->blocks) {
@@ -29,15 +29,16 @@ Status check_context(const ModelSpec& spec, const ContextOptions& o) {
                 !(a.rope && ops::depends_on_length(*a.rope));
   }
   if (!distances)
-    return error_of(Error::Kind::kUnsupported, "`context_policy`",
+    return error_of(Error::Kind::kUnsupported, "`program.context_policy`",
                     "sinks need positions that are distances between tokens, those of a {} are not; "
                     "use truncate-left",
                     spec.architecture);
   const int64_t size = context_size(spec, o);
-  if (size <= 0) return error_at("`ctx_size`", "the model sets no limit; set the context length in tokens");
+  if (size <= 0)
+    return error_at("`program.ctx_size`", "the model sets no limit; set the context length in tokens");
   if (o.sinks < 1 || o.sinks > KvCache::kPageRows || o.sinks >= size)
-    return error_at("`sinks`", "must be 1 to {}, got {}", std::min<int64_t>(KvCache::kPageRows, size - 1),
-                    o.sinks);
+    return error_at("`program.sinks`", "must be 1 to {}, got {}",
+                    std::min<int64_t>(KvCache::kPageRows, size - 1), o.sinks);
   return Done{};
 }
 

@@ -32,7 +32,7 @@ SamplerOptions without_draws(SamplerOptions o) {
 }  // namespace
 
 ContrastiveJob::ContrastiveJob(ContrastiveRequest request)
-    : WriteJob(request), request_(std::move(request)), sampler_(without_draws(request_.sampler)) {
+    : DecodingJob(request), request_(std::move(request)), sampler_(without_draws(request_.sampler)) {
   check(request_.candidates > 0 && request_.answers == 1, "contrastive search writes one answer");
   answers_.resize(1);
   if (!branches.empty()) branches[0].want = 0;  // the states of all tokens are needed for comparison
@@ -66,15 +66,15 @@ size_t ContrastiveJob::best() const {
   return found;
 }
 
-bool ContrastiveJob::write(int64_t token) {
+bool ContrastiveJob::append(int64_t token) {
   Answer& answer = answers_[0];
-  GeneratedToken written{token, {}};
+  GeneratedToken generated{token, {}};
   if (request_.logprobs >= 0) {
     auto known = logprobs(logits_, token, request_.logprobs);
     if (!known.ok()) return error = known.error(), false;
-    written.logprobs = std::move(*known);
+    generated.logprobs = std::move(*known);
   }
-  answer.tokens.push_back(std::move(written));
+  answer.tokens.push_back(std::move(generated));
   if (request_.stops(token))
     answer.finish = Finish::kStop;
   else if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens)
@@ -112,7 +112,7 @@ void ContrastiveJob::advance(KvCache& cache) {
   size_t from = 0;
   if (!reading()) {
     from = best();
-    if (!write(branches[from].tokens.back())) return stop(cache);
+    if (!append(branches[from].tokens.back())) return stop(cache);
     states_.push_back(std::move(candidates_[from].state));
     logits_ = std::move(candidates_[from].logits);
   }

@@ -2,16 +2,16 @@
 // one with the largest (1 - alpha) p - alpha s, where s is the largest cosine between its hidden state and
 // those of all previous tokens. The k candidates are forks that are computed in one step.
 #pragma once
-#include "infer/write_job.h"
+#include "infer/decoding_job.h"
 
 namespace makar {
 
-struct ContrastiveRequest : WriteRequest {
+struct ContrastiveRequest : DecodingRequest {
   double alpha = 0.6;
   int64_t candidates = 4;  // k
 };
 
-class ContrastiveJob : public WriteJob {
+class ContrastiveJob : public DecodingJob {
  public:
   explicit ContrastiveJob(ContrastiveRequest request);
   bool wants_states() const override { return true; }
@@ -27,7 +27,7 @@ class ContrastiveJob : public WriteJob {
   };
   bool reading() const { return candidates_.empty(); }
   size_t best() const;
-  bool write(int64_t token);  // false if it was the last token
+  bool append(int64_t token);  // false if it was the last token
   bool propose(KvCache& cache, size_t from);
 
   ContrastiveRequest request_;

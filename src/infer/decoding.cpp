@@ -97,12 +97,12 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
   const int64_t length = static_cast<int64_t>(prompt.size());
   if (too_long(length))
     return error_of(Error::Kind::kLimit, "prompt",
-                    "has {} tokens, the context holds {}; shorten the prompt or set `context_policy`", length,
-                    size);
+                    "has {} tokens, the context holds {}; shorten the prompt or set `program.context_policy`",
+                    length, size);
   if (too_long((both ? 1 : length) + o.max_new_tokens - 1))
     return error_of(Error::Kind::kLimit, "`max_tokens`",
                     "{} prompt tokens and {} new tokens exceed the context of {}; lower `max_tokens` or set "
-                    "`context_policy`",
+                    "`program.context_policy`",
                     length, o.max_new_tokens, size);
   return Done{};
 }
@@ -111,10 +111,10 @@ std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_
   return model.spec().encoder ? std::vector<int64_t>{model.spec().decoder_start} : prompt;
 }
 
-std::shared_ptr<WriteJob> make_job(const Model& model, const ContextOptions& context,
-                                   const std::vector<int64_t>& prompt, const Decoding& o,
-                                   std::vector<int64_t> stop, DecodingHooks hooks) {
-  WriteRequest shared;
+std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& context,
+                                      const std::vector<int64_t>& prompt, const Decoding& o,
+                                      std::vector<int64_t> stop, DecodingHooks hooks) {
+  DecodingRequest shared;
   shared.prompt = decoder_prompt(model, prompt);
   shared.max_new_tokens = o.max_new_tokens, shared.answers = o.answers, shared.logprobs = o.logprobs;
   shared.sampler = o.sampler;
@@ -123,9 +123,10 @@ std::shared_ptr<WriteJob> make_job(const Model& model, const ContextOptions& con
     shared.sampler.late = shared.stop,
     shared.sampler.late_from = static_cast<int64_t>(shared.prompt.size()) + o.min_new_tokens;
   if (o.max_time > 0)
-    shared.deadline = WriteRequest::Clock::now() + std::chrono::duration_cast<WriteRequest::Clock::duration>(
-                                                       std::chrono::duration<double>(o.max_time));
-  std::shared_ptr<WriteJob> job;
+    shared.deadline =
+        DecodingRequest::Clock::now() + std::chrono::duration_cast<DecodingRequest::Clock::duration>(
+                                            std::chrono::duration<double>(o.max_time));
+  std::shared_ptr<DecodingJob> job;
   if (o.beams > 1) {
     BeamRequest r{shared};
     r.beams = o.beams, r.groups = o.beam_groups, r.diversity_penalty = o.diversity_penalty;

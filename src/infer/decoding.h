@@ -53,9 +53,9 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
 std::vector<int64_t> decoder_prompt(const Model& model, const std::vector<int64_t>& prompt);
 
 // Makes the job for a prompt that fits. `stop`: ids that end an answer.
-std::shared_ptr<WriteJob> make_job(const Model& model, const ContextOptions& context,
-                                   const std::vector<int64_t>& prompt, const Decoding& decoding,
-                                   std::vector<int64_t> stop, DecodingHooks hooks = {});
+std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& context,
+                                      const std::vector<int64_t>& prompt, const Decoding& decoding,
+                                      std::vector<int64_t> stop, DecodingHooks hooks = {});
 
 // Keeps the answers with the highest scores, best first.
 template <class A>

@@ -182,14 +182,16 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Scheduled
   return false;
 }
 
-void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget, std::vector<ScheduledRows>& scheduled) {
+void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget,
+                         std::vector<ScheduledRows>& scheduled) {
   Branch& branch = job.branches[index];
   if (branch.left() == 0 || budget.empty()) return;
   int64_t count = 0;
   const auto fits = [&] {
     if (!branch.slot && !place(job, branch, scheduled)) return false;
     count = pacer_.rows_within(budget, branch.left(), plain_rows(job, index));
-    return make_room(job, branch, scheduled, [&] { return cache_.grow(*branch.slot, branch.cached + count); });
+    return make_room(job, branch, scheduled,
+                     [&] { return cache_.grow(*branch.slot, branch.cached + count); });
   };
   const bool reads_source = !job.source.empty() && !has_place(job);
   if (fits()) {
@@ -202,7 +204,7 @@ void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget, std:
     std::erase_if(scheduled, [&](const ScheduledRows& p) { return p.job == &job; });
     job.fail(cache_, error_of(Error::Kind::kLimit, "cache",
                               "{} tokens need more than the {} pages of {} tokens there are; raise "
-                              "`mem_budget` or ask for less",
+                              "`program.mem_budget` or ask for less",
                               tokens, cache_.max_pages(), KvCache::kPageRows));
   }
 }
@@ -323,7 +325,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     adapters.insert(adapters.end(), static_cast<size_t>(chunk.count), chunk.job->adapter);
     adapted = adapted || chunk.job->adapter >= 0;
     const Branch& branch = chunk.job->branches[chunk.branch];
-    const int64_t start = batch.rows();
+    const int64_t first_row = batch.rows();
     for (int64_t i = branch.cached; i < branch.cached + chunk.count; ++i) {
       if (i >= branch.want) wanted.push_back({chunk.job, chunk.branch, i, batch.rows()});
       batch.tokens.push_back(branch.tokens[static_cast<size_t>(i)]);
@@ -331,7 +333,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
       if (typed) batch.types.push_back(branch.types.empty() ? 0 : branch.types[static_cast<size_t>(i)]);
     }
     batch.sequences.push_back(
-        {start, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
+        {first_row, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
   }
   Context ctx{device_};
   if (adapted) ctx.row_adapters = adapters;

@@ -26,8 +26,9 @@ int64_t row_floats(const StackSpec& stack) {
     const AttentionSpec& a = b.attention;
     const FeedForwardSpec& f = b.feed_forward;
     const int64_t times = std::max<int64_t>(f.experts_per_token, 1);
-    most = std::max(
-        most, 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim + (f.gated ? 3 : 2) * f.width * times);
+    const int64_t latent = a.latent ? 5 * a.heads * a.head_dim : 0;  // parts of heads before they are joined
+    most = std::max(most, latent + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
+                              (f.gated ? 3 : 2) * f.width * times);
   }
   return 6 * stack.width + most;
 }
@@ -56,7 +57,7 @@ double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
                 int64_t step, int64_t page, int64_t least) {
   return error_of(
-      Error::Kind::kLimit, "`mem_budget`",
+      Error::Kind::kLimit, "`program.mem_budget`",
       "{:.1f} MB are too few for {}: its weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
       "page of {} tokens {:.2f} MB, all else {:.1f} MB; give at least {:.0f}",
       mb(budget.bytes), name, mb(weights), kLeastRows, mb(step), KvCache::kPageRows, mb(page), mb(rest),

@@ -5,7 +5,7 @@
 
 namespace makar {
 
-SampleJob::SampleJob(SampleRequest request) : WriteJob(request), request_(std::move(request)) {
+SampleJob::SampleJob(SampleRequest request) : DecodingJob(request), request_(std::move(request)) {
   answers_.resize(static_cast<size_t>(request_.answers));
   for (size_t i = 0; i < answers_.size(); ++i) {
     SamplerOptions o = request_.sampler;
@@ -33,8 +33,8 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
     all.insert(all.end(), tokens.begin(), tokens.end());
     tokens = all;
   }
-  const auto written = static_cast<uint64_t>(answers_[state.answer].tokens.size());
-  const auto next = state.sampler.next(logits, tokens, written);
+  const auto generated = static_cast<uint64_t>(answers_[state.answer].tokens.size());
+  const auto next = state.sampler.next(logits, tokens, generated);
   if (!next.ok()) return error = next.error(), -1;
   if (state.constraint)
     if (const Status accepted = state.constraint->accept(*next); !accepted.ok())
@@ -42,26 +42,26 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
   return *next;
 }
 
-void SampleJob::write(State& state, int64_t token, std::span<const float> logits) {
+void SampleJob::append(State& state, int64_t token, std::span<const float> logits) {
   Answer& answer = answers_[state.answer];
-  GeneratedToken written{token, {}};
+  GeneratedToken generated{token, {}};
   if (request_.logprobs >= 0 || request_.stop_below > 0) {
     auto known = logprobs(logits, token, std::max<int64_t>(request_.logprobs, 0));
     if (!known.ok()) {
       error = known.error();
       return;
     }
-    written.logprobs = std::move(*known);
+    generated.logprobs = std::move(*known);
   }
-  answer.tokens.push_back(written);
+  answer.tokens.push_back(generated);
   state.chosen.push_back(token);
   const auto ends = [&](Finish why) { answer.finish = why, state.finished = true; };
-  if (request_.on_token && !request_.on_token(static_cast<int64_t>(state.answer), written))
+  if (request_.on_token && !request_.on_token(static_cast<int64_t>(state.answer), generated))
     ends(Finish::kCaller);
   if (request_.stops(token)) return ends(Finish::kStop);
   if (state.finished) return;
   if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens) return ends(Finish::kLength);
-  if (std::exp(static_cast<double>(written.logprobs.chosen)) < request_.stop_below)
+  if (std::exp(static_cast<double>(generated.logprobs.chosen)) < request_.stop_below)
     return ends(Finish::kUnsure);
   if (request_.late()) ends(Finish::kTime);
 }
@@ -79,7 +79,7 @@ void SampleJob::row(size_t index, int64_t at, std::span<const float> logits) {
     ++accepted_;
   else
     state.wrong = true;
-  write(state, next, logits);
+  append(state, next, logits);
 }
 
 bool SampleJob::waits(size_t branch) {
@@ -114,7 +114,7 @@ void SampleJob::advance(KvCache& cache) {
     for (size_t i = 1; i < states_.size() && !error; ++i) {
       const int64_t next = choose(states_[i], branches[0].tokens, first_);
       if (error) return;
-      write(states_[i], next, first_);
+      append(states_[i], next, first_);
       branches.push_back(fork(cache, branches[0]));
     }
     first_.clear();

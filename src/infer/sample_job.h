@@ -3,12 +3,12 @@
 #include <functional>
 
 #include "infer/constraint.h"
+#include "infer/decoding_job.h"
 #include "infer/draft.h"
-#include "infer/write_job.h"
 
 namespace makar {
 
-struct SampleRequest : WriteRequest {                                        // answer i uses seed + i
+struct SampleRequest : DecodingRequest {                                     // answer i uses seed + i
   std::function<bool(int64_t answer, const GeneratedToken&)> on_token = {};  // false ends that answer
   std::shared_ptr<Constraint> constraint = {};
   std::shared_ptr<Drafter> drafter = {};
@@ -17,7 +17,7 @@ struct SampleRequest : WriteRequest {                                        // 
   int64_t window = 0;     // > 0: a longer text drops its older half and is recomputed
 };
 
-class SampleJob : public WriteJob {
+class SampleJob : public DecodingJob {
  public:
   explicit SampleJob(SampleRequest request);
   void row(size_t branch, int64_t index, std::span<const float> logits) override;
@@ -40,7 +40,7 @@ class SampleJob : public WriteJob {
     bool wrong = false, finished = false;  // wrong: a draft token was rejected; ignore the rest
   };
   int64_t choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits);
-  void write(State& state, int64_t token, std::span<const float> logits);
+  void append(State& state, int64_t token, std::span<const float> logits);
   void slide(KvCache& cache, State& state, Branch& branch) const;
   void guess(State& state, Branch& branch);
 

@@ -127,7 +127,7 @@ Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) 
   if (!template_)
     return error_of(
         Error::Kind::kNotFound, "chat template",
-        "the model has none; give one with `chat_template`, or continue text with makar generate");
+        "the model has none; give one with `program.chat_template`, or continue text with makar generate");
   MAKAR_TRY(const ChatRendering rendering, template_->render(input));
   MAKAR_TRY(const ChatEncoding encoding, chat_->encode(rendering, input.work));
   return to_ids(encoding.ids);

@@ -31,8 +31,6 @@ Result<Json> read_session(const std::string& text, const std::string& place) {
   return messages;
 }
 
-std::string write_session(const Json& messages) {
-  return Json{{"messages", messages}}.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string write_session(const Json& messages) { return dump(Json{{"messages", messages}}, 1) + "\n"; }
 
 }  // namespace makar

@@ -38,9 +38,6 @@ bool may_be_whole(const std::string& text) {
   return false;
 }
 
-// Bytes of a model may be no valid UTF-8; those are replaced.
-std::string compact(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 std::string call_id() {
   static thread_local std::mt19937_64 random(std::random_device{}());
   return fmt::format("call_{:016x}", random());
@@ -68,7 +65,7 @@ bool ToolCallReader::take_call(const Json& call, std::vector<ToolCall>& out) con
     arguments = *parsed;
   }
   if (!arguments.is_object()) return false;
-  out.push_back({call_id(), name, compact(arguments)});
+  out.push_back({call_id(), name, dump(arguments)});
   return true;
 }
 
@@ -113,7 +110,7 @@ void ToolCallReader::read(bool all, TextWithCalls& out) {
       inside = held_.substr(kOpen.size(), end == std::string::npos ? end : end - kOpen.size());
     } else if (const size_t head = held_.find('>'); head < end) {
       inside = fmt::format("{{\"name\":{},\"arguments\":{}}}",
-                           compact(held_.substr(kFunction.size(), head - kFunction.size())),
+                           dump(held_.substr(kFunction.size(), head - kFunction.size())),
                            held_.substr(head + 1, end == std::string::npos ? end : end - head - 1));
     }
     const size_t taken = end == std::string::npos ? held_.size() : end + close.size();
@@ -157,7 +154,7 @@ std::string call_schema(const Json& tools, const std::string& name) {
                    {"required", {"name", "arguments"}},
                    {"additionalProperties", false}});
   }
-  return compact(any.size() == 1 ? any[0] : Json{{"anyOf", any}});
+  return dump(any.size() == 1 ? any[0] : Json{{"anyOf", any}});
 }
 
 }  // namespace makar

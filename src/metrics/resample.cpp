@@ -41,6 +41,20 @@ double p_value(const std::vector<double>& statistics, double real) {
   return static_cast<double>(reached + 1) / static_cast<double>(statistics.size() + 1);
 }
 
+// Scores of resamples, without those that are not defined.
+std::vector<double> resampled(size_t units, const std::function<double(Sample)>& score,
+                              const ResampleOptions& o) {
+  std::vector<double> scores;
+  if (units == 0 || o.resamples <= 0 || !score) return scores;
+  std::vector<uint32_t> sample;
+  for (int64_t r = 0; r < o.resamples; ++r) {
+    draw_units(Rng(o.seed, Purpose::kSample, static_cast<uint64_t>(r)), units, sample);
+    const double one = score(sample);
+    if (std::isfinite(one)) scores.push_back(one);
+  }
+  return scores;
+}
+
 double real_difference(const Evaluation& both) {
   const size_t units = both.units / 2;
   return both.score_of(range_of(units, units)) - both.score_of(range_of(0, units));
@@ -48,16 +62,19 @@ double real_difference(const Evaluation& both) {
 
 }  // namespace
 
+std::optional<double> bootstrap_error(const Evaluation& evaluation, const ResampleOptions& o) {
+  const auto scores = resampled(evaluation.units, evaluation.score_of, o);
+  if (scores.size() < 2) return std::nullopt;
+  const auto count = static_cast<double>(scores.size());
+  const double mean = std::accumulate(scores.begin(), scores.end(), 0.0) / count;
+  double squares = 0;
+  for (const double one : scores) squares += (one - mean) * (one - mean);
+  return std::sqrt(squares / (count - 1));
+}
+
 std::optional<Interval> bootstrap_interval(size_t units, const std::function<double(Sample)>& score,
                                            const ResampleOptions& o) {
-  if (units == 0 || o.resamples <= 0 || !score) return std::nullopt;
-  std::vector<double> scores;
-  std::vector<uint32_t> sample;
-  for (int64_t r = 0; r < o.resamples; ++r) {
-    draw_units(Rng(o.seed, Purpose::kSample, static_cast<uint64_t>(r)), units, sample);
-    const double one = score(sample);
-    if (std::isfinite(one)) scores.push_back(one);
-  }
+  std::vector<double> scores = resampled(units, score, o);
   if (scores.empty()) return std::nullopt;
   return interval_of(std::move(scores), o.level);
 }

@@ -25,6 +25,9 @@ std::optional<Interval> bootstrap_interval(const Evaluation& evaluation, const R
 std::optional<Interval> bootstrap_interval(size_t units, const std::function<double(Sample)>& score,
                                            const ResampleOptions& options);
 
+// The standard deviation of the scores of resamples: the bootstrap's standard error.
+std::optional<double> bootstrap_error(const Evaluation& evaluation, const ResampleOptions& options);
+
 // Two systems on the same units. `both` evaluates the units of the first system followed by those of the
 // second.
 struct PairedTest {

@@ -18,42 +18,41 @@ struct AdapterConfig {
   float scale() const;                       // alpha / r, or alpha / sqrt(r)
 };
 
-// Puts new adapters on the target modules of a model: A random, B zero. The base is frozen and may be of any
-// type; what is trained whole becomes f32.
+// Adds new adapters to the target modules of a model: A random, B zero. The base is frozen and may be of any
+// dtype; modules_to_save become f32.
 Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Device& device, uint64_t seed);
 Result<AdapterConfig> read_adapter_config(const std::string& folder);
-// Reads an adapter's folder and puts it on the model.
+// Reads an adapter's folder and adds it to the model.
 Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, Device& device);
 
-// Several adapters of one model. The ones in use stand beside each layer as one of their ranks' sum, so that
-// any number costs one.
+// Several adapters of one model. Each layer gets one adapter whose rank is the sum of the ranks of those in
+// use, so any number of them costs one product.
 class AdapterSet {
  public:
   AdapterSet(const LoadedModel& loaded, Device& device) : loaded_(loaded), device_(device) {}
-  // Reads a folder; it is not in use yet. One of DoRA, or with modules_to_save, cannot share a model
-  // (kUnsupported).
+  // Reads a folder; its adapter is not in use yet. Errors (kUnsupported): DoRA and modules_to_save, which
+  // need the model for themselves.
   Status load(const std::string& folder);
-  // Every layer offers those that were loaded, by their numbers, for rows to choose among.
+  // Makes every loaded adapter selectable per row, by its index.
   void offer();
-  // A weight for each that was loaded; 0: not in use.
+  // One weight per loaded adapter; 0: not in use.
   void use(const std::vector<float>& weights);
 
  private:
-  struct Part {
+  struct AdaptedLinear {
     Linear* linear;
     Tensor a, b;
     float scale;
   };
   const LoadedModel& loaded_;
   Device& device_;
-  std::vector<std::vector<Part>> adapters_;
+  std::vector<std::vector<AdaptedLinear>> adapters_;
 };
-// "FOLDER" or "FOLDER:WEIGHT", all in use. A single one of weight 1 may be of any kind.
+// Loads and uses "FOLDER" or "FOLDER:WEIGHT" each. A single adapter of weight 1 may be of any kind.
 Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, Device& device);
 
 Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, const std::string& folder);
-// Folds the adapters into the weights and takes them off; a weight of a block type
-// becomes f32.
+// Adds the adapters to the weights and removes them; weights of a block type become f32.
 void merge_adapter(const LoadedModel& loaded, Device& device);
 
 }  // namespace makar

@@ -17,21 +17,21 @@ Status AdapterSet::load(const std::string& folder) {
         "an adapter with {} is used alone and with weight 1; fold it into the base first (makar merge)",
         config.dora ? "DoRA's magnitudes" : "modules_to_save");
   MAKAR_CHECK_OK(load_adapter(loaded_, folder, device_));
-  std::vector<Part> parts;
+  std::vector<AdaptedLinear> adapted;
   loaded_.model->each_linear([&](const std::string&, Linear& linear) {
     const Adapter* a = linear.adapter();
     if (!a) return;
-    parts.push_back({&linear, a->a->value, a->b->value, a->scale});
+    adapted.push_back({&linear, a->a->value, a->b->value, a->scale});
   });
-  for (const Part& p : parts) p.linear->detach();
-  adapters_.push_back(std::move(parts));
+  for (const AdaptedLinear& p : adapted) p.linear->detach();
+  adapters_.push_back(std::move(adapted));
   return Done{};
 }
 
 namespace {
 
-// Rows of A under each other: [sum of ranks, in].
-Tensor under(const std::vector<Tensor>& parts) {
+// The rows of all matrices A: [sum of ranks, in].
+Tensor stack_rows(const std::vector<Tensor>& parts) {
   int64_t rank = 0;
   for (const Tensor& t : parts) rank += t.dim(0);
   Tensor out = Tensor::empty({rank, parts[0].dim(1)});
@@ -40,8 +40,8 @@ Tensor under(const std::vector<Tensor>& parts) {
   return out;
 }
 
-// Columns of B beside each other, each times its factor: [out, sum of ranks].
-Tensor beside(const std::vector<Tensor>& parts, const std::vector<float>& factors) {
+// The columns of all matrices B, each times its factor: [out, sum of ranks].
+Tensor join_columns(const std::vector<Tensor>& parts, const std::vector<float>& factors) {
   int64_t rank = 0;
   for (const Tensor& t : parts) rank += t.dim(1);
   Tensor out = Tensor::empty({parts[0].dim(0), rank});
@@ -65,7 +65,7 @@ void AdapterSet::use(const std::vector<float>& weights) {
   };
   std::unordered_map<Linear*, Sum> sums;
   for (size_t i = 0; i < adapters_.size(); ++i)
-    for (const Part& p : adapters_[i]) {
+    for (const AdaptedLinear& p : adapters_[i]) {
       p.linear->detach();
       if (weights[i] == 0.0f) continue;
       Sum& sum = sums[p.linear];
@@ -82,8 +82,8 @@ void AdapterSet::use(const std::vector<float>& weights) {
       return p;
     };
     const bool alone = sum.a.size() == 1;  // then as if it had been loaded by itself
-    adapter->a = put(".a", alone ? sum.a[0] : under(sum.a));
-    adapter->b = put(".b", alone ? sum.b[0] : beside(sum.b, sum.factors));
+    adapter->a = put(".a", alone ? sum.a[0] : stack_rows(sum.a));
+    adapter->b = put(".b", alone ? sum.b[0] : join_columns(sum.b, sum.factors));
     adapter->scale = alone ? sum.factors[0] : 1.0f;
     linear->attach(std::move(adapter));
   }
@@ -92,7 +92,7 @@ void AdapterSet::use(const std::vector<float>& weights) {
 void AdapterSet::offer() {
   ParameterSet& set = loaded_.model->parameters();
   for (size_t i = 0; i < adapters_.size(); ++i)
-    for (const Part& p : adapters_[i]) {
+    for (const AdaptedLinear& p : adapters_[i]) {
       const std::string at = fmt::format("adapter.offered.{}.{}", i, p.linear->weight()->name);
       const auto put = [&](const char* end, const Tensor& value) {
         Parameter* own = set.add(at + end, value.shape());

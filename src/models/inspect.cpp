@@ -39,12 +39,23 @@ void count_parameters(const Model& model, Inspection& out) {
   out.active = out.parameters - idle_parameters(model.spec().main());
 }
 
+double latent_weights(double width, const AttentionSpec& a) {
+  const LatentSpec& l = *a.latent;
+  const auto heads = static_cast<double>(a.heads), q = heads * static_cast<double>(a.head_dim);
+  const auto rank = static_cast<double>(l.rank), q_rank = static_cast<double>(l.query_rank),
+             rotary = static_cast<double>(a.rope->rotary);
+  const auto values = heads * static_cast<double>(l.value_dim);
+  return (q_rank > 0 ? q_rank * (width + q) : width * q) + width * (rank + rotary) +
+         rank * (q - heads * rotary + values) + values * width;
+}
+
 // Weights in the matrices of a layer that one token is multiplied with.
 double layer_weights(const StackSpec& s, const BlockSpec& b) {
   const AttentionSpec& a = b.attention;
   const FeedForwardSpec& f = b.feed_forward;
   const auto w = static_cast<double>(s.width);
-  double n = w * static_cast<double>(2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim);
+  double n = a.latent ? latent_weights(w, a)
+                      : w * static_cast<double>(2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim);
   if (b.cross) n += w * static_cast<double>(2 * b.cross->heads * b.cross->head_dim);
   const double expert = w * static_cast<double>(f.width) * (f.gated ? 3 : 2);
   if (f.experts == 0) return n + expert;

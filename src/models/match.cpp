@@ -29,8 +29,9 @@ class FileNames {
 
 bool ignored(const Family& family, const WeightFiles& files, const std::string& name) {
   if (files.gguf()) return is_rope_tensor(name);  // already read into the config
-  return std::any_of(family.ignored.begin(), family.ignored.end(),
-                     [&](const std::string& end) { return name.ends_with(end); });
+  return std::any_of(family.ignored.begin(), family.ignored.end(), [&](const std::string& part) {
+    return part.ends_with('.') ? name.starts_with(part) : name.ends_with(part);
+  });
 }
 
 // The names of a GGUF file are those of its layout, which a tensor identifies.

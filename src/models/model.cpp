@@ -185,9 +185,9 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
     if (!stack) continue;
     for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
-      for (Linear* l :
-           {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.cross.q, &b.cross.k,
-            &b.cross.v, &b.cross.o, &b.feed_forward.router, &b.feed_forward.shared_gate})
+      for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.attention.q_latent,
+                        &b.attention.kv_latent, &b.attention.kv, &b.cross.q, &b.cross.k, &b.cross.v,
+                        &b.cross.o, &b.feed_forward.router, &b.feed_forward.shared_gate})
         one(*l);
       const auto expert = [&](FeedForward::Expert& e) {
         for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);

@@ -1,6 +1,7 @@
 #include "models/reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "base/nearest.h"
@@ -52,6 +53,12 @@ Activation Reader::activation(const Config::Keys& keys, const std::string& fallb
 int64_t Reader::head_dim(int64_t width, int64_t heads, const Config::Keys& keys) {
   require(width % heads == 0, keys, fmt::format("is {}, which does not divide the width {}", heads, width));
   return std::max<int64_t>(1, width / heads);
+}
+
+void Reader::full_heads(AttentionSpec& a, int64_t width, const Config::Keys& keys) {
+  a.heads = a.kv_heads = heads(keys);
+  a.head_dim = head_dim(width, a.heads, keys);
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
 }
 
 void Reader::kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback) {

@@ -46,6 +46,8 @@ class Reader {
   Activation activation(const Config::Keys& keys, const std::string& fallback = "");
   // width / heads, with a check that it divides.
   int64_t head_dim(int64_t width, int64_t heads, const Config::Keys& keys);
+  // As many key/value heads as heads, together as wide as the stack, with the usual scale of the scores.
+  void full_heads(AttentionSpec& a, int64_t width, const Config::Keys& keys);
   void kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback);
   // rope_parameters (newer) or rope_theta and rope_scaling (older). `layer_type`: the layers whose positions
   // are read, where rope_parameters has an entry for each type; `theta_key`: the older field for their base.

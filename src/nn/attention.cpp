@@ -7,11 +7,25 @@ namespace makar {
 
 Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, const AttentionSpec& spec,
                      const NormSpec& norm)
-    : q(set, name + ".q", width, spec.heads * spec.head_dim, spec.qkv_bias),
-      k(set, name + ".k", width, spec.kv_heads * spec.head_dim, spec.qkv_bias),
-      v(set, name + ".v", width, spec.kv_heads * spec.head_dim, spec.qkv_bias),
-      o(set, name + ".o", spec.heads * spec.head_dim, width, spec.out_bias),
-      spec_(spec) {
+    : spec_(spec) {
+  if (spec.latent) {
+    const LatentSpec& l = *spec.latent;
+    const int64_t rotary = spec.rope->rotary;
+    if (l.query_rank > 0) {
+      q_latent = Linear(set, name + ".q_latent", width, l.query_rank, spec.qkv_bias);
+      q_norm_ = Norm(set, name + ".q_norm", l.query_rank, norm);
+    }
+    q = Linear(set, name + ".q", l.query_rank > 0 ? l.query_rank : width, spec.heads * spec.head_dim, false);
+    kv_latent = Linear(set, name + ".kv_latent", width, l.rank + rotary, spec.qkv_bias);
+    k_norm_ = Norm(set, name + ".kv_norm", l.rank, norm);
+    kv = Linear(set, name + ".kv", l.rank, spec.heads * (spec.head_dim - rotary + l.value_dim), false);
+    o = Linear(set, name + ".o", spec.heads * l.value_dim, width, spec.out_bias);
+    return;
+  }
+  q = Linear(set, name + ".q", width, spec.heads * spec.head_dim, spec.qkv_bias);
+  k = Linear(set, name + ".k", width, spec.kv_heads * spec.head_dim, spec.qkv_bias);
+  v = Linear(set, name + ".v", width, spec.kv_heads * spec.head_dim, spec.qkv_bias);
+  o = Linear(set, name + ".o", spec.heads * spec.head_dim, width, spec.out_bias);
   const bool whole = spec.qk_norm == QkNorm::kWhole;
   NormSpec inner = norm;
   if (spec.qk_norm == QkNorm::kEachHead) {
@@ -41,15 +55,43 @@ Tensor Attention::prepared(Context& ctx, Tensor x, const Norm& norm, const Param
   return scale ? ops::multiply(ctx, x, ops::reshape(ctx, scale->value, {width})) : x;
 }
 
+Attention::Rows Attention::plain_rows(Context& ctx, const Tensor& x) const {
+  std::vector<Tensor> three = Linear::together(ctx, x, {&q, &k, &v});
+  Rows out{prepared(ctx, three[0], q_norm_, q_scale_, spec_.heads),
+           prepared(ctx, three[1], k_norm_, k_scale_, spec_.kv_heads), three[2]};
+  if (spec_.clip > 0) out.value = ops::clamp(ctx, out.value, -spec_.clip, spec_.clip);
+  return out;
+}
+
+// The files have a head's rotated dimensions last; here they are first, as in every other family. Values are
+// padded with zeros to the size of keys.
+Attention::Rows Attention::latent_rows(Context& ctx, const Tensor& x, const AttentionInputs& in) const {
+  const int64_t rows = x.dim(0), heads = spec_.heads, dim = spec_.head_dim, rotary = spec_.rope->rotary;
+  const LatentSpec& l = *spec_.latent;
+  std::vector<Tensor> two = Linear::together(ctx, x, {q_latent.defined() ? &q_latent : &q, &kv_latent});
+  if (q_latent.defined()) two[0] = q(ctx, q_norm_(ctx, two[0]));
+  const auto of_heads =
+      ops::split(ctx, ops::reshape(ctx, two[0], {rows * heads, dim}), {dim - rotary, rotary}, -1);
+  const auto low = ops::split(ctx, two[1], {l.rank, rotary}, -1);
+  const Tensor high = kv(ctx, k_norm_(ctx, low[0]));
+  const auto own = ops::split(ctx, ops::reshape(ctx, high, {rows * heads, dim - rotary + l.value_dim}),
+                              {dim - rotary, l.value_dim}, -1);
+  std::vector<int64_t> row_of(static_cast<size_t>(rows * heads));
+  for (size_t i = 0; i < row_of.size(); ++i) row_of[i] = static_cast<int64_t>(i) / heads;
+  const Tensor shared = ops::gather_rows(ctx, ops::rope(ctx, low[1], 1, *spec_.rope, in.rope), row_of);
+  const auto whole = [&](const Tensor& first, const Tensor& second) {
+    return ops::reshape(ctx, ops::concat(ctx, {first, second}, -1), {rows, heads * dim});
+  };
+  const Tensor padding = l.value_dim < dim ? ctx.zeros({rows * heads, dim - l.value_dim}) : Tensor();
+  return {ops::rope(ctx, whole(of_heads[1], of_heads[0]), heads, *spec_.rope, in.rope), whole(shared, own[0]),
+          padding.defined() ? whole(own[1], padding) : ops::reshape(ctx, own[1], {rows, heads * dim})};
+}
+
 Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
-  std::vector<Tensor> three = Linear::together(ctx, x, {&q, &k, &v});
-  Tensor query = std::move(three[0]), key = std::move(three[1]), value = std::move(three[2]);
-  query = prepared(ctx, query, q_norm_, q_scale_, spec_.heads);
-  key = prepared(ctx, key, k_norm_, k_scale_, spec_.kv_heads);
-  if (spec_.clip > 0) value = ops::clamp(ctx, value, -spec_.clip, spec_.clip);
+  auto [query, key, value] = spec_.latent ? latent_rows(ctx, x, in) : plain_rows(ctx, x);
   Tensor to_sinks;
-  if (spec_.rope) {
+  if (spec_.rope && !spec_.latent) {
     if (in.sink_rope.cos.defined() && spec_.window == 0)
       to_sinks = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.sink_rope);
     query = ops::rope(ctx, query, spec_.heads, *spec_.rope, in.rope);
@@ -71,6 +113,12 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
       if (f.record->wants_attention(layer)) weights = &map;
     }
     mixed = ops::attend(ctx, query, key, value, in.self, options(), weights, sinks);
+  }
+  if (spec_.latent && spec_.latent->value_dim < spec_.head_dim) {
+    const int64_t rows = x.dim(0), used = spec_.latent->value_dim;
+    const auto parts = ops::split(ctx, ops::reshape(ctx, mixed, {rows * spec_.heads, spec_.head_dim}),
+                                  {used, spec_.head_dim - used}, -1);
+    mixed = ops::reshape(ctx, parts[0], {rows, spec_.heads * used});
   }
   return o(ctx, mixed);
 }

@@ -31,8 +31,15 @@ class Attention {
   Tensor cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
   Linear q, k, v, o;
+  // LatentSpec: the projections to low rank, and the one from there to the keys and values of all heads.
+  Linear q_latent, kv_latent, kv;
 
  private:
+  struct Rows {
+    Tensor query, key, value;  // [N, heads * head_dim]
+  };
+  Rows plain_rows(Context& ctx, const Tensor& x) const;
+  Rows latent_rows(Context& ctx, const Tensor& x, const AttentionInputs& in) const;
   ops::AttentionOptions options() const;
   // Limits and normalises a query or key [N, heads * head_dim].
   Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const Parameter* scale, int64_t heads) const;

@@ -42,16 +42,16 @@ size_t KvCache::add() {
 void KvCache::release(size_t slot) {
   Slot& s = slots_.at(slot);
   check(s.used, "a sequence is released once");
-  for (const Run* run : {&s.own, &s.cross})
-    for (const Page page : run->pages)
+  for (const PagedTokens* tokens : {&s.own, &s.cross})
+    for (const Page page : tokens->pages)
       if (page >= 0) drop(page);
   s = Slot{};
   free_slots_.push_back(slot);
 }
 
-// Shares the first `rows` tokens of a run: adds one reference per page.
-KvCache::Run KvCache::shared(const Run& from, int64_t rows) {
-  Run to;
+// Shares the first `rows` tokens: adds one reference per page.
+KvCache::PagedTokens KvCache::shared(const PagedTokens& from, int64_t rows) {
+  PagedTokens to;
   to.rows = rows;
   to.pages.assign(from.pages.begin(), from.pages.begin() + pages_for(rows));
   for (const Page page : to.pages)
@@ -70,7 +70,7 @@ size_t KvCache::fork(size_t slot, int64_t rows) {
 
 size_t KvCache::adopt(const std::vector<Page>& pages) {
   const size_t made = add();
-  const Run whole{static_cast<int64_t>(pages.size()) * kPageRows, pages};
+  const PagedTokens whole{static_cast<int64_t>(pages.size()) * kPageRows, pages};
   slots_.at(made).own = shared(whole, whole.rows);
   return made;
 }
@@ -81,39 +81,39 @@ bool KvCache::grow(size_t slot, int64_t rows) {
   return extend(s.own, rows);
 }
 
-bool KvCache::extend(Run& run, int64_t rows) {
-  if (rows <= run.rows) return true;
-  const int64_t have = static_cast<int64_t>(run.pages.size()), want = pages_for(rows);
+bool KvCache::extend(PagedTokens& tokens, int64_t rows) {
+  if (rows <= tokens.rows) return true;
+  const int64_t have = static_cast<int64_t>(tokens.pages.size()), want = pages_for(rows);
   // The last page is written next, so it must not be shared.
-  const bool split = run.rows % kPageRows != 0 && users(run.pages.back()) > 1;
+  const bool split = tokens.rows % kPageRows != 0 && users(tokens.pages.back()) > 1;
   if (max_pages_ > 0 && want - have + (split ? 1 : 0) > pages_free()) return false;
   if (split) {
-    const Page before = run.pages.back(), own = take();
+    const Page before = tokens.pages.back(), own = take();
     memory_.copy(pages_[index(own)].data.address(), pages_[index(before)].data.address(),
                  static_cast<size_t>(page_bytes_));
-    run.pages.back() = own;
+    tokens.pages.back() = own;
     drop(before);
   }
-  while (static_cast<int64_t>(run.pages.size()) < want) run.pages.push_back(take());
-  run.rows = rows;
+  while (static_cast<int64_t>(tokens.pages.size()) < want) tokens.pages.push_back(take());
+  tokens.rows = rows;
   return true;
 }
 
 void KvCache::truncate(size_t slot, int64_t rows) {
-  Run& run = slots_.at(slot).own;
-  if (rows >= run.rows) return;
-  while (static_cast<int64_t>(run.pages.size()) > pages_for(rows)) {
-    if (run.pages.back() >= 0) drop(run.pages.back());
-    run.pages.pop_back();
+  PagedTokens& tokens = slots_.at(slot).own;
+  if (rows >= tokens.rows) return;
+  while (static_cast<int64_t>(tokens.pages.size()) > pages_for(rows)) {
+    if (tokens.pages.back() >= 0) drop(tokens.pages.back());
+    tokens.pages.pop_back();
   }
-  run.rows = rows;
+  tokens.rows = rows;
 }
 
 void KvCache::forget(size_t slot, int64_t keep, int64_t row) {
-  Run& run = slots_.at(slot).own;
-  for (int64_t i = std::min(row / kPageRows, static_cast<int64_t>(run.pages.size())) - 1;
+  PagedTokens& tokens = slots_.at(slot).own;
+  for (int64_t i = std::min(row / kPageRows, static_cast<int64_t>(tokens.pages.size())) - 1;
        i >= pages_for(keep); --i) {
-    Page& page = run.pages[static_cast<size_t>(i)];
+    Page& page = tokens.pages[static_cast<size_t>(i)];
     if (page < 0) break;
     drop(page);
     page = -1;
@@ -133,22 +133,22 @@ KvCache::Page KvCache::take() {
 }
 
 void KvCache::drop(Page page) {
-  Held& held = pages_[index(page)];
-  check(held.users > 0, "a page is dropped once by each user");
-  if (--held.users > 0) return;
+  StoredPage& stored = pages_[index(page)];
+  check(stored.users > 0, "a page is dropped once by each user");
+  if (--stored.users > 0) return;
   --used_;
   free_.push_back(page);
 }
 
 int64_t KvCache::references() const {
   int64_t sum = 0;
-  for (const Held& held : pages_) sum += held.users;
+  for (const StoredPage& stored : pages_) sum += stored.users;
   return sum;
 }
 
-std::vector<int64_t> KvCache::addresses(const Run& run) const {
+std::vector<int64_t> KvCache::addresses(const PagedTokens& tokens) const {
   std::vector<int64_t> out;
-  for (const Page page : run.pages)
+  for (const Page page : tokens.pages)
     out.push_back(page < 0 ? 0 : reinterpret_cast<int64_t>(pages_[index(page)].data.address()));
   return out;
 }

@@ -74,32 +74,32 @@ class KvCache {
   std::vector<int64_t> cross_page_addresses(size_t slot) const { return addresses(slots_.at(slot).cross); }
 
  private:
-  struct Held {
+  struct StoredPage {
     Tensor data;
     int64_t users = 0;
   };
-  struct Run {  // a sequence of tokens in consecutive pages
+  struct PagedTokens {  // consecutive tokens and the pages that hold them
     int64_t rows = 0;
     std::vector<Page> pages;
   };
   struct Slot {
     bool used = false;
-    Run own, cross;
+    PagedTokens own, cross;
     int64_t cross_layers = 0;  // layers written so far
   };
 
   static size_t index(Page page) { return static_cast<size_t>(page); }
   Page take();
-  bool extend(Run& run, int64_t rows);
-  std::vector<int64_t> addresses(const Run& run) const;
-  Run shared(const Run& from, int64_t rows);
+  bool extend(PagedTokens& tokens, int64_t rows);
+  std::vector<int64_t> addresses(const PagedTokens& tokens) const;
+  PagedTokens shared(const PagedTokens& from, int64_t rows);
 
   Memory& memory_;
   std::vector<ops::CachedKeys> layers_;
   int64_t page_bytes_ = 0;
   int64_t max_pages_;
   int64_t used_ = 0;
-  std::vector<Held> pages_;
+  std::vector<StoredPage> pages_;
   std::vector<Page> free_;
   std::vector<Slot> slots_;
   std::vector<size_t> free_slots_;

@@ -24,6 +24,8 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t wid
     return;
   }
   router = Linear(set, name + ".router", width, spec.experts, spec.router_bias);
+  if (spec.sigmoid_router)
+    correction_ = set.add(name + ".router_correction", {spec.experts}), correction_->buffer = true;
   for (int64_t i = 0; i < spec.experts; ++i) {
     experts.push_back(make(fmt::format("{}.experts.{}", name, i), spec.width));
     for (const Linear* l : {&experts.back().gate, &experts.back().up, &experts.back().down})
@@ -69,24 +71,65 @@ Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
   return ops::add(ctx, y, z);
 }
 
+// The k indices of the largest values, largest first; the lower index of equal ones first.
+static std::vector<int64_t> largest(const std::vector<float>& values, int64_t k) {
+  std::vector<int64_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto before = [&](int64_t a, int64_t b) {
+    const float x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
+  };
+  std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
+  order.resize(static_cast<size_t>(k));
+  return order;
+}
+
+// A group's score is its best expert, or the sum of its best two with a sigmoid router. Experts of the other
+// groups count as 0.
+static void keep_best_groups(std::vector<float>& scores, const FeedForwardSpec& spec) {
+  const auto size = static_cast<int64_t>(scores.size()) / spec.expert_groups;
+  std::vector<float> groups;
+  for (int64_t g = 0; g < spec.expert_groups; ++g) {
+    const std::vector<float> own(scores.begin() + g * size, scores.begin() + (g + 1) * size);
+    float total = 0;
+    for (const int64_t i : largest(own, std::min<int64_t>(size, spec.sigmoid_router ? 2 : 1)))
+      total += own[static_cast<size_t>(i)];
+    groups.push_back(total);
+  }
+  const std::vector<int64_t> kept = largest(groups, spec.groups_per_token);
+  for (int64_t g = 0; g < spec.expert_groups; ++g)
+    if (std::find(kept.begin(), kept.end(), g) == kept.end())
+      std::fill_n(scores.begin() + g * size, size, 0.0f);
+}
+
+std::vector<int64_t> FeedForward::choose(const Tensor& probabilities) const {
+  const int64_t rows = probabilities.dim(0), count = spec_.experts;
+  const Tensor on_host = probabilities.host();
+  const Tensor correction = correction_ ? correction_->value.host() : Tensor();
+  std::vector<int64_t> out;
+  for (int64_t r = 0; r < rows; ++r) {
+    const float* p = on_host.f32() + r * count;
+    std::vector<float> scores(p, p + count);
+    if (correction.defined())
+      for (int64_t e = 0; e < count; ++e) scores[static_cast<size_t>(e)] += correction.f32()[e];
+    if (spec_.expert_groups > 1) keep_best_groups(scores, spec_);
+    const std::vector<int64_t> best = largest(scores, spec_.experts_per_token);
+    out.insert(out.end(), best.begin(), best.end());
+  }
+  return out;
+}
+
 // Routes each token to its k most probable experts, with their probabilities as weights, renormalised over
 // those k where the spec says so. Each token's outputs are summed in expert order, so the result does not
 // depend on other tokens.
 Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
-  const Tensor probabilities = ops::softmax(ctx, router(ctx, x));  // [rows, experts]
+  const Tensor logits = router(ctx, x);  // [rows, experts]
+  const Tensor probabilities =
+      spec_.sigmoid_router ? ops::activate(ctx, logits, Activation::kSigmoid) : ops::softmax(ctx, logits);
   // Routing is decided on the host; rows are gathered per expert.
-  const Tensor on_host = probabilities.host();
-  std::vector<int64_t> choices(static_cast<size_t>(rows * k));
-  std::vector<int64_t> order(static_cast<size_t>(count));
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* p = on_host.f32() + r * count;
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + k, order.end(),
-                      [p](int64_t a, int64_t b) { return p[a] != p[b] ? p[a] > p[b] : a < b; });
-    std::copy_n(order.begin(), k, choices.begin() + r * k);
-  }
+  const std::vector<int64_t> choices = choose(probabilities);
   if (f.record) {
     f.record->router_probabilities.push_back(probabilities);
     f.record->router_choices.push_back(choices);
@@ -103,6 +146,8 @@ Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   }
   if (spec_.normalized)
     for (Tensor& p : picked) p = ops::divide(ctx, p, total);
+  if (spec_.routed_scale != 1.0f)
+    for (Tensor& p : picked) p = ops::scale(ctx, p, spec_.routed_scale);
   const Tensor weights = ops::reshape(ctx, ops::concat(ctx, picked, 0), {k * rows, 1});
 
   std::vector<Tensor> parts;

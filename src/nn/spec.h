@@ -39,6 +39,14 @@ enum class QkNorm {
   kWhole,     // over all heads together (OLMo 2)
 };
 
+// Queries, keys and values through projections of low rank (DeepSeek V2). The rotated dimensions of a key are
+// the same for all heads.
+struct LatentSpec {
+  int64_t query_rank = 0;  // 0: queries are computed from the input
+  int64_t rank = 0;        // of keys and values
+  int64_t value_dim = 0;   // per head, at most head_dim
+};
+
 struct AttentionSpec {
   int64_t heads = 1, kv_heads = 1, head_dim = 1;
   bool causal = true;
@@ -56,6 +64,7 @@ struct AttentionSpec {
   int64_t t5_buckets = 32, t5_max_distance = 128;
   bool bias_per_layer = false;  // T5's table is not shared by the layers (UMT5)
   std::optional<ops::RopeOptions> rope;
+  std::optional<LatentSpec> latent;  // with rope
 };
 
 struct FeedForwardSpec {
@@ -67,9 +76,13 @@ struct FeedForwardSpec {
   bool bias = false;
   int64_t experts = 0, experts_per_token = 0;  // 0: dense
   bool router_bias = false;
-  bool normalized = true;    // the weights of the chosen experts sum to 1
-  int64_t shared_width = 0;  // > 0: one more expert for all tokens
-  bool shared_gate = false;  // times a sigmoid of the input (Qwen 2)
+  bool sigmoid_router =
+      false;  // a probability per expert; a buffer corrects them for the choice (DeepSeek V3)
+  int64_t expert_groups = 1, groups_per_token = 1;  // experts are chosen from the best groups
+  float routed_scale = 1.0f;                        // on the weights of the chosen experts
+  bool normalized = true;                           // the weights of the chosen experts sum to 1
+  int64_t shared_width = 0;                         // > 0: one more expert for all tokens
+  bool shared_gate = false;                         // times a sigmoid of the input (Qwen 2)
 };
 
 // One layer. The layers of a stack may differ in every field.

@@ -165,12 +165,12 @@ Result<Answered> answer_question(Engine& engine, const LanguageModel& language, 
     out.text = kNothingFound;
     return out;
   }
-  WriteOptions write = options.write;
+  TextGenerationOptions generation = options.generation;
   const int64_t room = context_size(language.spec(), engine.options().context);
   std::vector<int64_t> prompt;
   for (;;) {
     MAKAR_TRY(prompt, encode_prompt(language, question, out.sources));
-    if (room <= 0 || static_cast<int64_t>(prompt.size()) + write.max_new_tokens <= room) break;
+    if (room <= 0 || static_cast<int64_t>(prompt.size()) + generation.max_new_tokens <= room) break;
     if (out.sources.size() > 1) {
       out.sources.pop_back();
     } else if (!drop_half(out.sources[0])) {
@@ -178,11 +178,11 @@ Result<Answered> answer_question(Engine& engine, const LanguageModel& language, 
           Error::Kind::kLimit, "question",
           "the question, a passage and an answer of {} tokens do not fit the context of {} tokens; use fewer "
           "tokens (-n) or smaller chunks",
-          write.max_new_tokens, room);
+          generation.max_new_tokens, room);
     }
   }
-  if (on_text) write.on_text = [&](int64_t, const std::string& text) { return on_text(text); };
-  MAKAR_TRY(const WriteResult result, write_text(engine, language, prompt, write));
+  if (on_text) generation.on_text = [&](int64_t, const std::string& text) { return on_text(text); };
+  MAKAR_TRY(const TextGenerationResult result, generate_text(engine, language, prompt, generation));
   out.answered = true;
   out.text = result.answers.front().text;
   out.prompt_tokens = result.prompt_tokens;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "llm/write.h"
+#include "llm/text_generation.h"
 #include "retrieval/analyzer.h"
 #include "retrieval/searcher.h"
 
@@ -14,7 +14,7 @@ struct AskOptions {
   // Passages below it are not used; without any, the question is not answered.
   double min_relevance = 0.3;
   double grounded = 0.5;  // the share of a sentence's terms that a passage must have to support it
-  WriteOptions write;
+  TextGenerationOptions generation;
 };
 
 // A place in a document that supports a sentence.

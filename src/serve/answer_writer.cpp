@@ -17,10 +17,10 @@ class AnswerWriter::PromptTask : public EngineTask {
     const GenerationRequest& request = owner_->request_;
     const std::vector<int64_t>& ids = owner_->prompts_[prompt_];
     owner_->reply_->count(static_cast<int64_t>(ids.size()), 0);
-    if (request.echo && request.write.logprobs >= 0 && ids.size() > 1) {
-      score_ = std::make_shared<ScoreJob>(ids, 1, request.write.logprobs);
-      score_->adapter = request.write.adapter, score_->salt = request.write.salt;
-      score_->priority = request.write.priority;
+    if (request.echo && request.options.logprobs >= 0 && ids.size() > 1) {
+      score_ = std::make_shared<ScoreJob>(ids, 1, request.options.logprobs);
+      score_->adapter = request.options.adapter, score_->salt = request.options.salt;
+      score_->priority = request.options.priority;
       engine.submit(score_);
       return Done{};
     }
@@ -70,7 +70,7 @@ class AnswerWriter::PromptTask : public EngineTask {
       owner.echo(prompt_, tokens);
     }
     if (owner.request_.only_score) return over_ = true, Done{};
-    WriteOptions o = owner.request_.write;
+    TextGenerationOptions o = owner.request_.options;
     const size_t first = prompt_ * static_cast<size_t>(o.answers);
     o.on_token = [this, first](int64_t answer, const GeneratedToken& token) {
       started_ = true;
@@ -115,20 +115,20 @@ void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int6
   self->run_on_worker_ = std::move(run_on_worker);
   EngineLoop& loop = self->loop_;
   GenerationRequest& a = self->request_;
-  a.write.max_time = static_cast<double>(time.count());
+  a.options.max_time = static_cast<double>(time.count());
   std::set<std::string> names;
   if (a.chat && a.chat->tools.is_array())
     for (const Json& tool : a.chat->tools) names.insert(tool["function"]["name"].get<std::string>());
   self->prompts_ = std::move(prompts);
   self->left_ = self->prompts_.size();
-  for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(a.write.answers); ++i)
+  for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(a.options.answers); ++i)
     self->answers_.emplace_back(names, a.tool_choice.parallel);
-  if (a.write.logprobs >= 0)
+  if (a.options.logprobs >= 0)
     for (size_t i = 0; i < self->answers_.size(); ++i)
       self->answers_[i].decoder.emplace(
           self->model_.language.tokenizer(), true,
           decoder_prompt(self->model_.language.model(),
-                         self->prompts_[i / static_cast<size_t>(a.write.answers)]));
+                         self->prompts_[i / static_cast<size_t>(a.options.answers)]));
   for (const auto& prompt : self->prompts_) self->usage_.prompt += static_cast<int64_t>(prompt.size());
   self->reply_->on_gone([cancelled = self->cancelled_, active = std::weak_ptr(self->lease_.active)] {
     *cancelled = true;
@@ -152,11 +152,12 @@ void AnswerWriter::emit(std::string bytes) {
   if (!bytes.empty() && !over_) reply_->write(std::move(bytes));
 }
 
-// Moves the tokens that begin inside the text sent so far into the piece.
+// Moves the tokens that begin inside the text sent so far into the piece. At the length limit the answer may end
+// inside a character: its tokens have no text and are reported too.
 void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
   size_t taken = 0;
   for (const GeneratedToken& token : state.pending) {
-    if (state.token_bytes >= state.text_bytes) break;
+    if (state.token_bytes >= state.text_bytes && !state.cut) break;
     piece.text_offsets.push_back(state.characters);
     const std::string text = state.decoder->push(static_cast<uint32_t>(token.id));
     state.token_bytes += text.size(), state.characters += count_code_points(text);
@@ -167,7 +168,7 @@ void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
 }
 
 void AnswerWriter::deliver(AnswerState& state, size_t index, AnswerPiece piece) {
-  if (request_.write.logprobs >= 0) report_covered(state, piece);
+  if (request_.options.logprobs >= 0) report_covered(state, piece);
   if (piece.text.empty() && piece.calls.empty() && piece.tokens.empty()) return;
   if (request_.stream) return emit(request_.shape->piece(index, piece));
   WholeAnswer& whole = state.whole;
@@ -195,7 +196,7 @@ void AnswerWriter::echo(size_t prompt, const std::vector<GeneratedToken>& tokens
   AnswerPiece piece;
   piece.text = text;
   size_t before = 0;
-  if (request_.write.logprobs >= 0) {
+  if (request_.options.logprobs >= 0) {
     piece.tokens = tokens;
     StreamDecoder decoder(model_.language.tokenizer());
     for (const GeneratedToken& token : tokens) {
@@ -203,7 +204,7 @@ void AnswerWriter::echo(size_t prompt, const std::vector<GeneratedToken>& tokens
       before += count_code_points(decoder.push(static_cast<uint32_t>(token.id)));
     }
   }
-  const auto answers = static_cast<size_t>(request_.write.answers);
+  const auto answers = static_cast<size_t>(request_.options.answers);
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
     answers_[i].characters = before;
     if (request_.stream)
@@ -217,7 +218,7 @@ void AnswerWriter::token(size_t index, const GeneratedToken& token) {
   reply_->first_token();
   reply_->count(0, 1);
   ++answers_[index].counted;
-  if (request_.stream && request_.write.logprobs >= 0) answers_[index].pending.push_back(token);
+  if (request_.stream && request_.options.logprobs >= 0) answers_[index].pending.push_back(token);
 }
 
 void AnswerWriter::text(size_t index, const std::string& text) {
@@ -227,9 +228,9 @@ void AnswerWriter::text(size_t index, const std::string& text) {
   deliver(state, index, {state.reader.push(text), {}, {}});
 }
 
-void AnswerWriter::finished(size_t prompt, WriteResult result) {
+void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
   if (over_ || !files_intact()) return;
-  const size_t first = prompt * static_cast<size_t>(request_.write.answers);
+  const size_t first = prompt * static_cast<size_t>(request_.options.answers);
   usage_.cached += result.reused;
   for (size_t i = 0; i < result.answers.size(); ++i) {
     AnswerState& state = answers_[first + i];
@@ -241,6 +242,7 @@ void AnswerWriter::finished(size_t prompt, WriteResult result) {
       state.pending = std::move(answer.tokens);
       text(first + i, answer.text);
     }
+    state.cut = answer.finish == Finish::kLength;
     deliver(state, first + i, {state.reader.finish(), {}, {}});
     state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0};
     if (request_.stream) emit(request_.shape->end(first + i, state.whole.end));
@@ -250,7 +252,7 @@ void AnswerWriter::finished(size_t prompt, WriteResult result) {
 
 void AnswerWriter::scored(size_t prompt) {
   if (over_ || !files_intact()) return;
-  const auto answers = static_cast<size_t>(request_.write.answers);
+  const auto answers = static_cast<size_t>(request_.options.answers);
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
     answers_[i].whole.end.finish = Finish::kLength;
     if (request_.stream) emit(request_.shape->end(i, answers_[i].whole.end));

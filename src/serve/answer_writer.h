@@ -28,6 +28,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
     std::optional<StreamDecoder> decoder;
     size_t text_bytes = 0, token_bytes = 0, characters = 0;
     int64_t counted = 0;  // tokens already added to the metrics
+    bool cut = false;     // ended at the length limit
   };
 
   AnswerWriter(GenerationRequest request, ModelLease model, std::shared_ptr<LoggedReply> reply,
@@ -37,7 +38,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   void echo(size_t prompt, const std::vector<GeneratedToken>& tokens);
   void token(size_t index, const GeneratedToken& token);
   void text(size_t index, const std::string& text);
-  void finished(size_t prompt, WriteResult result);
+  void finished(size_t prompt, TextGenerationResult result);
   void scored(size_t prompt);
   void failed(const Error& error);
   // Fails the request and returns false if a model file was truncated.

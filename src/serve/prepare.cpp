@@ -78,7 +78,7 @@ Status constrain_answer(GenerationRequest& request, const ServedModel& model, Wo
   if (!rules.ok()) return Error{rules.error().kind, field, rules.error().text()};
   auto constraint = model.constrainer.constrain(*rules);
   if (!constraint.ok()) return Error{constraint.error().kind, field, constraint.error().text()};
-  request.write.constraint = std::move(*constraint);
+  request.options.constraint = std::move(*constraint);
   return Done{};
 }
 
@@ -162,17 +162,17 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
     }
     MAKAR_CHECK_OK(check_room(prompts.back(), model, place));
   }
-  for (const auto& [id, bias] : request.write.sampler.logit_bias)
+  for (const auto& [id, bias] : request.options.sampler.logit_bias)
     if (id >= language.spec().vocab)
       return error_at("logit_bias", "token {} is not below the vocabulary's {}", id, language.spec().vocab);
   MAKAR_CHECK_OK(constrain_answer(request, model, work));
-  request.write.fit = true;
-  request.write.speculation = model.speculation;
+  request.options.fit = true;
+  request.options.speculation = model.speculation;
   if (!request.seed_given) {
     static thread_local std::random_device random;
-    request.write.sampler.seed = (static_cast<uint64_t>(random()) << 32) | random();
+    request.options.sampler.seed = (static_cast<uint64_t>(random()) << 32) | random();
   }
-  if (const Status fine = check_generation(request.write); !fine.ok()) return fine.error();
+  if (const Status fine = check_generation(request.options); !fine.ok()) return fine.error();
   return prompts;
 }
 

@@ -20,8 +20,8 @@ struct ServedModel {
   int64_t context_limit() const { return context_size(language.spec(), context); }
 };
 
-// The token ids of each prompt. Sets the constraint and seed of request.write and limits its length. `work`:
-// the budget for templates, tokenization and grammars.
+// The token ids of each prompt. Sets the constraint and seed of request.options and limits its length.
+// `work`: the budget for templates, tokenization and grammars.
 Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, const ServedModel& model,
                                                   WorkBudget& work);
 // Bytes of text that prepare() renders or encodes, to choose the worker lane; 1 MiB if it compiles a grammar.

@@ -17,7 +17,7 @@ struct ServeOptions {
   int64_t queue = 128;             // further requests of one caller that may wait
   std::chrono::seconds time{600};  // limit per request
   double hung_after = 60;          // seconds; a longer step makes /health fail
-  WriteOptions defaults;           // for fields absent from a request
+  TextGenerationOptions defaults;  // for fields absent from a request
   bool seed_given = false;
   PageOptions page;
   LogSink log;

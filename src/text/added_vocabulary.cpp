@@ -101,7 +101,7 @@ const AddedToken* AddedVocabulary::by_content(std::string_view content) const {
 }
 
 void AddedVocabulary::split(std::string_view text, bool normalized, bool specials,
-                            std::vector<Part>& parts) const {
+                            std::vector<TextOrToken>& parts) const {
   const StringFinder& finder = finders_[normalized][specials];
   size_t done = 0;
   StringFinder::Found found{};

@@ -42,13 +42,13 @@ class AddedVocabulary {
   bool is_special(uint32_t id) const { return id < special_.size() && special_[id]; }
   const std::vector<bool>& special() const { return special_; }
 
-  struct Part {
+  struct TextOrToken {
     Span range;
     const AddedToken* token = nullptr;  // null for plain text
   };
   // Splits the text at its added tokens. `normalized` selects the tokens that match after normalisation,
   // otherwise those that match before it. `specials` false keeps special tokens as text.
-  void split(std::string_view text, bool normalized, bool specials, std::vector<Part>& parts) const;
+  void split(std::string_view text, bool normalized, bool specials, std::vector<TextOrToken>& parts) const;
   // Whether split() can find anything.
   bool any(bool normalized, bool specials) const { return !finders_[normalized][specials].empty(); }
 
@@ -62,9 +62,9 @@ class AddedVocabulary {
 
 // Makes those tokens text again of which `is_text` is true, and joins neighbours that are text.
 template <class IsText>
-void join_text(std::vector<AddedVocabulary::Part>& parts, IsText is_text) {
-  std::vector<AddedVocabulary::Part> out;
-  for (AddedVocabulary::Part part : parts) {
+void join_text(std::vector<AddedVocabulary::TextOrToken>& parts, IsText is_text) {
+  std::vector<AddedVocabulary::TextOrToken> out;
+  for (AddedVocabulary::TextOrToken part : parts) {
     if (part.token && is_text(part)) part.token = nullptr;
     if (!part.token && !out.empty() && !out.back().token)
       out.back().range.end = part.range.end;

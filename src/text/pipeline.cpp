@@ -117,7 +117,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
   const std::string_view view = valid ? text : std::string_view(repaired.text());
 
   if (options.special_text == SpecialText::kForbid) {
-    std::vector<AddedVocabulary::Part> found;
+    std::vector<AddedVocabulary::TextOrToken> found;
     added.split(view, false, true, found);
     added.split(view, true, true, found);
     for (const auto& part : found)
@@ -128,7 +128,7 @@ Status Tokenizer::Impl::run(std::string_view text, const EncodeOptions& options,
             quote(part.token->content));
   }
   const bool specials = options.special_text == SpecialText::kParse;
-  std::vector<AddedVocabulary::Part> parts;
+  std::vector<AddedVocabulary::TextOrToken> parts;
   if (added.any(false, specials))
     added.split(view, false, specials, parts);
   else
@@ -181,7 +181,8 @@ Result<bool> Tokenizer::Impl::run_fast_path(std::string_view text, uint32_t base
   return true;
 }
 
-Status Tokenizer::Impl::run_parts(std::string_view text, const std::vector<AddedVocabulary::Part>& parts,
+Status Tokenizer::Impl::run_parts(std::string_view text,
+                                  const std::vector<AddedVocabulary::TextOrToken>& parts,
                                   const EncodeOptions& options, TokenSink sink, const IsText& is_text) const {
   auto work = take_workspace();
   Status status = Done{};
@@ -212,10 +213,10 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
     MAKAR_CHECK_OK(pre_tokenize(words));
     return run_words(words, options, work, sink);
   }
-  std::vector<AddedVocabulary::Part> parts;
+  std::vector<AddedVocabulary::TextOrToken> parts;
   added.split(text.text(), true, specials, parts);
   if (is_text)
-    join_text(parts, [&](const AddedVocabulary::Part& part) {
+    join_text(parts, [&](const AddedVocabulary::TextOrToken& part) {
       return is_text(*part.token, text.original(part.range.begin, part.range.end));
     });
   for (const auto& part : parts) {

@@ -22,7 +22,7 @@ struct Workspace {
   WordCache cache;                         // for calls where every id is allowed
   std::unique_ptr<WordCache> plain_cache;  // created when a plain word would give a banned id
   std::vector<ModelToken> tokens;
-  std::vector<AddedVocabulary::Part> parts;
+  std::vector<AddedVocabulary::TextOrToken> parts;
 };
 
 struct FastWords;
@@ -61,7 +61,7 @@ struct Tokenizer::Impl {
   // The same for valid text that is already split into control tokens and text. An added token found in the
   // text after normalization stays text where `is_text` says so of its bytes.
   using IsText = std::function<bool(const AddedToken& token, Span bytes)>;
-  Status run_parts(std::string_view text, const std::vector<AddedVocabulary::Part>& parts,
+  Status run_parts(std::string_view text, const std::vector<AddedVocabulary::TextOrToken>& parts,
                    const EncodeOptions& options, TokenSink sink, const IsText& is_text) const;
   // The words that the model gets, for explanations.
   Result<std::vector<Words>> words(std::string_view text, const EncodeOptions& options) const;

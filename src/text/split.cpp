@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-struct Part {
+struct MatchedSpan {
   Span span;
   bool match;
 };
@@ -14,7 +14,7 @@ struct Part {
 
 void split_by_matches(std::string_view part, uint32_t base, const std::vector<Span>& matches,
                       SplitBehavior behavior, bool invert, std::vector<Span>& out) {
-  std::vector<Part> parts;
+  std::vector<MatchedSpan> parts;
   parts.reserve(matches.size() * 2 + 1);
   uint32_t at = 0;
   for (const Span match : matches) {
@@ -29,14 +29,14 @@ void split_by_matches(std::string_view part, uint32_t base, const std::vector<Sp
   bool previous = false;
   switch (behavior) {
     case SplitBehavior::kRemoved:
-      for (const Part& p : parts)
+      for (const MatchedSpan& p : parts)
         if (!p.match) kept.push_back(p.span);
       break;
     case SplitBehavior::kIsolated:
-      for (const Part& p : parts) kept.push_back(p.span);
+      for (const MatchedSpan& p : parts) kept.push_back(p.span);
       break;
     case SplitBehavior::kContiguous:
-      for (const Part& p : parts) {
+      for (const MatchedSpan& p : parts) {
         if (p.match == previous && !kept.empty())
           kept.back().end = p.span.end;
         else
@@ -45,7 +45,7 @@ void split_by_matches(std::string_view part, uint32_t base, const std::vector<Sp
       }
       break;
     case SplitBehavior::kMergedWithPrevious:
-      for (const Part& p : parts) {
+      for (const MatchedSpan& p : parts) {
         if (p.match && !previous && !kept.empty())
           kept.back().end = p.span.end;
         else
@@ -55,7 +55,7 @@ void split_by_matches(std::string_view part, uint32_t base, const std::vector<Sp
       break;
     case SplitBehavior::kMergedWithNext:
       for (size_t i = parts.size(); i-- > 0;) {
-        const Part& p = parts[i];
+        const MatchedSpan& p = parts[i];
         if (p.match && !previous && !kept.empty())
           kept.back().begin = p.span.begin;
         else

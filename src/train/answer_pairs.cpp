@@ -1,10 +1,12 @@
 #include "train/answer_pairs.h"
 
+#include <algorithm>
+
 #include "data/preference_record.h"
 #include "data/schema.h"
+#include "formats/safetensors.h"
 
 namespace makar {
-namespace {
 
 Result<LearntTokens> encode_answer(const ConversationEncoder& encoder, const Json& prompt,
                                    const Json& answer) {
@@ -12,6 +14,8 @@ Result<LearntTokens> encode_answer(const ConversationEncoder& encoder, const Jso
   whole.insert(whole.end(), answer.begin(), answer.end());
   return encoder.encode(whole, prompt.size());
 }
+
+namespace {
 
 Result<AnswerPair> encode_pair(const ConversationEncoder& encoder, const PreferenceRecord& record) {
   MAKAR_TRY(LearntTokens chosen, encode_answer(encoder, record.prompt, record.chosen));
@@ -45,7 +49,7 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
       continue;
     }
     // By the prompt, so that no prompt is in both parts.
-    const bool held_out = split.takes(read->prompt.dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.takes(dump(read->prompt));
     MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*pair));
   }
   out.bad = reader.bad();
@@ -61,6 +65,46 @@ Result<AnswerPairs> open_answer_pairs(const DatasetOptions& options, const Conve
           return error_at("datasets", "type '{}' has no pairs of answers; expected preference", spec.type);
         return read_answer_pairs(spec.data(), encoder, split, out);
       });
+}
+
+Result<AnswerPairs> read_given_pairs(const std::string& path, const std::string& folder, int64_t vocab) {
+  MAKAR_TRY(const auto file, Safetensors::open(path));
+  const auto names = file->names();
+  const auto has = [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  const auto find = [&](const std::string& name) {
+    return file->tensor(has("in." + name) ? "in." + name : name);
+  };
+  MAKAR_TRY(const Tensor chosen, find("chosen"));
+  MAKAR_TRY(const Tensor rejected, find("rejected"));
+  const auto is_table = [&](const Tensor& t, DType type) {
+    return t.dtype() == type && t.rank() == 2 && t.shape() == chosen.shape();
+  };
+  if (!is_table(chosen, DType::kI64) || !is_table(rejected, DType::kI64) || chosen.dim(1) < 2)
+    return error_at(path, "'chosen' and 'rejected' must be ids (i64) of the same shape [pairs, time]");
+  Tensor mask;
+  if (has("mask") || has("in.mask")) {
+    MAKAR_TRY(mask, find("mask"));
+    if (!is_table(mask, DType::kF32))
+      return error_at(path, "'mask' must be f32 with the shape of 'chosen', {}", chosen.shape().text());
+  }
+  AnswerPairs out(folder);
+  const int64_t time = chosen.dim(1);
+  for (int64_t i = 0; i < chosen.dim(0); ++i) {
+    AnswerPair pair;
+    for (int64_t t = 0; t < time; ++t) {
+      const int64_t at = i * time + t, a = chosen.i64()[at], b = rejected.i64()[at];
+      if (std::min(a, b) < 0 || std::max(a, b) >= vocab)
+        return error_at(path, "row {} holds the id {}; the vocabulary has {}", i, a < 0 || a >= vocab ? a : b,
+                        vocab);
+      const bool learnt = mask.defined() ? mask.f32()[at] != 0 : t > 0;
+      pair.chosen.push_back(a), pair.chosen_learnt.push_back(learnt);
+      pair.rejected.push_back(b), pair.rejected_learnt.push_back(learnt);
+    }
+    MAKAR_CHECK_OK(out.train.add(pair));
+  }
+  return out;
 }
 
 void AnswerBatch::add(const std::vector<int64_t>& ids, const std::vector<uint8_t>& learnt) {

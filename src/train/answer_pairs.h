@@ -15,6 +15,10 @@ struct AnswerPair {
   }
 };
 
+// A conversation of prompt and answer, both lists of turns; the tokens of the answer are marked.
+Result<LearntTokens> encode_answer(const ConversationEncoder& encoder, const Json& prompt,
+                                   const Json& answer);
+
 // Stored in temporary files in `folder`.
 struct AnswerPairs {
   explicit AnswerPairs(const std::string& folder) : train(folder), validation(folder) {}
@@ -27,6 +31,11 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
 // Reads the pairs of all datasets.
 Result<AnswerPairs> open_answer_pairs(const DatasetOptions& options, const ConversationEncoder& encoder,
                                       Json& identity);
+
+// The pairs of a safetensors file, for comparing with another framework: chosen and rejected [pairs, time] as
+// ids, and mask [pairs, time] with 1 for the tokens of answers (without it, all but the first). All are for
+// training.
+Result<AnswerPairs> read_given_pairs(const std::string& path, const std::string& folder, int64_t vocab);
 
 // Pairs as one ragged batch: all chosen answers, then all rejected ones.
 struct AnswerBatch {

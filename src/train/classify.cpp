@@ -40,8 +40,13 @@ double pearson(const std::vector<double>& x, const std::vector<double>& y) {
 Result<LoadedModel> with_head(const std::string& base, const std::string& head,
                               const std::vector<std::string>& labels, bool regression, uint64_t seed) {
   MAKAR_TRY(const LoadedModel old, load_model(base, {true}));
-  Json config = old.model->spec().config;
-  std::string prefix = old.model->spec().architecture;
+  return with_head(*old.model, old.model->spec().config, base, head, labels, regression, seed);
+}
+
+Result<LoadedModel> with_head(const Model& old, Json config, const std::string& place,
+                              const std::string& head, const std::vector<std::string>& labels,
+                              bool regression, uint64_t seed) {
+  std::string prefix = old.spec().architecture;
   for (const char* end : {"For", "Model", "LMHead"})
     if (const size_t at = prefix.find(end); at != std::string::npos) prefix.resize(at);
   config["architectures"] = {prefix + head};
@@ -50,11 +55,10 @@ Result<LoadedModel> with_head(const std::string& base, const std::string& head,
   for (const char* key : {"id2label", "label2id", "num_labels", "problem_type"}) config.erase(key);
   if (!labels.empty()) config["id2label"] = id2label, config["label2id"] = label2id;
   if (regression) config["id2label"] = {{"0", "LABEL_0"}}, config["problem_type"] = "regression";
-  MAKAR_TRY(LoadedModel made, make_model(Config(config, base + "/config.json")));
+  MAKAR_TRY(LoadedModel made, make_model(Config(config, place + "/config.json")));
   initialize(*made.model, seed);
   for (const auto& p : made.model->parameters().all())
-    if (const Parameter* q = old.model->parameters().find(p->name);
-        q && q->shape == p->shape && q->value.defined())
+    if (const Parameter* q = old.parameters().find(p->name); q && q->shape == p->shape && q->value.defined())
       p->value = q->value.to(DType::kF32).clone();
   return made;
 }

@@ -11,6 +11,10 @@ namespace makar {
 // id2label.
 Result<LoadedModel> with_head(const std::string& base, const std::string& head,
                               const std::vector<std::string>& labels, bool regression, uint64_t seed);
+// The same for a model in memory; `config` is its config with any changes, `place` names it in errors.
+Result<LoadedModel> with_head(const Model& old, Json config, const std::string& place,
+                              const std::string& head, const std::vector<std::string>& labels,
+                              bool regression, uint64_t seed);
 // Freezes the embeddings and the first `layers` layers; -1: the whole body.
 void freeze_body(Model& model, int64_t layers);
 

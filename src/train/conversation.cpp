@@ -89,11 +89,17 @@ Result<LearntTokens> ConversationEncoder::encode(const Json& messages, size_t pr
         if (encoded.offsets[i].end > s.begin && encoded.offsets[i].begin < s.end) out.learnt[i] = 1;
   }
   const auto most = static_cast<size_t>(o_.sequence_len);
-  if (out.ids.size() > most) out.ids.resize(most), out.learnt.resize(most);
+  if (out.ids.size() > most) {
+    const auto extra = static_cast<std::ptrdiff_t>(o_.keep_end ? out.ids.size() - most : 0);
+    out.ids.erase(out.ids.begin(), out.ids.begin() + extra);
+    out.learnt.erase(out.learnt.begin(), out.learnt.begin() + extra);
+    out.ids.resize(most), out.learnt.resize(most);
+  }
   if (std::count(
           out.learnt.begin() + std::min<std::ptrdiff_t>(1, static_cast<std::ptrdiff_t>(out.learnt.size())),
           out.learnt.end(), 1) == 0)
-    return error_at("", "there is nothing to learn in the first {} tokens: no assistant's turn", most);
+    return error_at("", "there is nothing to learn in the {} {} tokens: no assistant's turn",
+                    o_.keep_end ? "last" : "first", most);
   return out;
 }
 
@@ -148,7 +154,7 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
       reader.bad().add(record.place(), encoded.error().message);
       continue;
     }
-    const bool held_out = split.takes(messages->dump(-1, ' ', false, Json::error_handler_t::replace));
+    const bool held_out = split.takes(dump(*messages));
     MAKAR_CHECK_OK(to.add(*encoded, held_out));
   }
   out.bad = reader.bad();

@@ -18,6 +18,7 @@ struct LearntTokens {
 struct ConversationOptions {
   int64_t sequence_len = 1024;   // longer conversations are truncated at the end
   bool train_on_inputs = false;  // compute the loss on all tokens
+  bool keep_end = false;         // longer conversations are truncated at the beginning instead
 };
 
 // Encodes messages with the model's chat template. If the template has no {% generation %} block, the

@@ -49,7 +49,7 @@ Result<std::vector<Rollout>> roll_out(Model& model, Device& device,
   EngineOptions engine_options;  // f32 cache and the whole context, as in training
   engine_options.max_pages = o.max_pages;
   Engine engine(model, device, engine_options);
-  std::vector<std::shared_ptr<WriteJob>> jobs;
+  std::vector<std::shared_ptr<DecodingJob>> jobs;
   for (size_t i = 0; i < prompts.size(); ++i) {
     std::vector<int64_t> prompt = prompts[i];
     MAKAR_CHECK_OK(fit_request(model, engine_options.context, prompt, decoding));

@@ -53,7 +53,7 @@ Status RunLog::open(int64_t step) {
 }
 
 Status RunLog::line(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string text = dump(json) + "\n";
   if (std::fwrite(text.data(), 1, text.size(), file_.get()) != text.size() || std::fflush(file_.get()) != 0)
     return error_of(Error::Kind::kIo, log_path(folder_), "cannot write: {}", std::strerror(errno));
   return Done{};
@@ -123,7 +123,7 @@ void flatten(const Json& value, const std::string& name, std::map<std::string, J
 std::string short_value(const std::map<std::string, Json>& all, const std::string& key) {
   const auto it = all.find(key);
   if (it == all.end() || it->second.is_null()) return "not set";
-  const std::string text = it->second.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = dump(it->second);
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 

@@ -127,7 +127,7 @@ std::function<bool(const Parameter&)> hidden_matrices(Model& model) {
 
 OptimizerOptions optimizer_of(const LoopSettings& s, Model& model) {
   OptimizerOptions o;
-  o.muon_takes = hidden_matrices(model);
+  o.muon_takes = hidden_matrices(model), o.muon_match_adamw = true;
   o.name = s.optimizer, o.weight_decay = s.weight_decay;
   if (s.beta1 >= 0) o.beta1 = s.beta1;
   if (s.beta2 >= 0) o.beta2 = s.beta2;

@@ -17,6 +17,10 @@ TEST(OptionNames, OtherTextStaysAsItIs) {
     EXPECT_EQ(options_as_fields(text), text);
   }
   EXPECT_EQ(options_as_flags("a `b c`top_k` d"), "a `b c--top-k d");
+  const std::string engine = "raise `program.mem_budget`";
+  EXPECT_EQ(options_as_flags(engine), "raise --mem-budget");
+  EXPECT_EQ(options_as_fields(engine), "raise --mem-budget");
+  EXPECT_EQ(options_as_fields(engine, "the server's "), "raise the server's --mem-budget");
 }
 
 }  // namespace

@@ -3,14 +3,19 @@
 
 usage: eval.py MAKAR        (real data: MAKAR_ASSETS, default ../shared/assets; that part is skipped without it)
 """
+import gzip
+import http.server
 import json
+import math
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 
 from checks import check, failures
@@ -106,13 +111,105 @@ def check_usage(folder, model):
     check(code == 2 and "--tasks" in err, f"no task: {err}")
 
 
-def check_assets(folder):
+class Server(http.server.BaseHTTPRequestHandler):
+    """An OpenAI-compatible server with known answers: the words of the prompt have log-probabilities -1, -2, ..."""
+    asked = []
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Server.asked.append((self.path, body))
+        if len(Server.asked) == 1:  # the client tries again
+            self.send_response(503)
+            self.end_headers()
+            return
+        if self.path == "/v1/chat/completions":
+            answer = {"choices": [{"message": {"content": f"{len(body['messages'])} b STOP x"}}]}
+        elif body.get("echo"):
+            words = re.findall(r"\S+\s*", body["prompt"])
+            offsets = [sum(map(len, words[:i])) for i in range(len(words))]
+            logprobs = [None] + [-float(len(w.strip())) for w in words[1:]]
+            answer = {"choices": [{"text": body["prompt"], "logprobs": {
+                "tokens": words, "token_logprobs": logprobs, "text_offset": offsets,
+                "top_logprobs": [None] + [{w: l} for w, l in zip(words[1:], logprobs[1:])]}}]}
+        else:
+            answer = {"choices": [{"text": SOLUTIONS.get(body["prompt"], " b STOP x")}]}
+        data = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+SOLUTIONS = {}
+
+
+def check_url(folder):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Server)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    (folder / "short.yaml").write_text('task: short\ndataset_kwargs: {documents: [{q: one, a: longer}, {q: two, a: b}]}\n'
+                                       'output_type: multiple_choice\ndoc_to_text: "{{ q }}:"\ndoc_to_choice: [longer, b]\n'
+                                       "doc_to_target: a\n")
+    code, out, err = run("eval", "-m", url, "--tasks", folder / "short.yaml", "--json", "--output", folder / "url", "--log-samples",
+                         "--model-name", "m", "--requests", 1)
+    check(code == 0 and json.loads(out)["results"]["short"]["acc,none"] == 0.5, f"log-likelihoods from a server: {err}")
+    samples = [json.loads(line) for line in (folder / "url/samples_short.jsonl").read_text().splitlines()]
+    check([r[0][0] for r in samples[0]["resps"]] == [-6, -1], f"the words after the context are scored: {samples[0]['resps']}")
+    check(Server.asked[0][1]["model"] == "m", "the name of the model")
+    (folder / "said.yaml").write_text('task: said\ndataset_kwargs: {documents: [{q: one, a: "3 b "}, {q: two, a: x}]}\n'
+                                      'description: "Rules"\ndoc_to_text: "{{ q }}"\ndoc_to_target: a\n'
+                                      'generation_kwargs: {until: [STOP]}\n')
+    base = ("eval", "-m", url, "--tasks", folder / "said.yaml", "--json", "--num-fewshot", 1)
+    code, out, err = run(*base, "--apply-chat-template", "--output", folder / "flat")
+    messages = Server.asked[-1][1]["messages"]
+    check(code == 0 and [m["role"] for m in messages] == ["system", "user"], f"examples in the user's message: {messages} {err}")
+    code, out, err = run(*base, "--apply-chat-template", "--fewshot-as-multiturn", "--system-instruction", "Be brief.", "--output",
+                         folder / "turns")
+    messages = Server.asked[-1][1]["messages"]
+    check(code == 0 and [m["role"] for m in messages] == ["system", "user", "assistant", "user"], f"examples as turns: {messages}")
+    check(messages[0]["content"] == "Be brief.\n\nRules" and messages[-1]["content"] in ("one", "two"), f"{messages}")
+    code, _, err = run("eval", "-m", url, "--tasks", folder / "short.yaml", "--apply-chat-template")
+    check(code == 1 and "--apply-chat-template" in err, f"no log-likelihoods of conversations: {err}")
+    code, _, err = run("eval", "-m", url, "--tasks", folder / "said.yaml", "--fewshot-as-multiturn")
+    check(code == 2 and "needs --apply-chat-template" in err, err)
+    return url
+
+
+def check_compare(folder, model):
+    lines = [json.dumps({"letter": chr(97 + i % 26), "choices": ["a", "bb"], "answer": i % 2}) for i in range(40)]
+    (folder / "letters.jsonl").write_text("\n".join(lines) + "\n")
+    for name, shots in (("zero", 0), ("three", 3)):
+        run("eval", "-m", model, "--tasks", folder / "letters.yaml", "--data", folder, "--num-fewshot", shots, "--log-samples",
+            "--output", folder / name)
+    code, out, err = run("eval", "compare", folder / "zero", folder / "three", "--svg", folder / "c.svg", "--json")
+    check(code == 0 and (folder / "c.svg").read_text().startswith("<svg"), f"a comparison: {err}")
+    score = next(s for s in json.loads(out)["scores"] if s["metric"] == "acc,none")
+    values = [[json.loads(line)["acc"] for line in (folder / n / "samples_letters.jsonl").read_text().splitlines()]
+              for n in ("zero", "three")]
+    difference = (sum(values[1]) - sum(values[0])) / 40
+    check(abs(score["sides"][1]["difference"] - difference) < 1e-12, "the difference of the means")
+    only = [sum(a == x and b == 1 - x for a, b in zip(*values)) for x in (1, 0)]
+    p = min(1, 2 * sum(math.comb(sum(only), k) for k in range(min(only) + 1)) / 2 ** sum(only))
+    check(abs(score["sides"][1]["mcnemar_p"] - p) < 1e-9 and score["sides"][1]["test"] == "bootstrap", f"paired tests: {score}")
+    check(run("eval", "compare", folder / "zero")[0] == 2, "two results are needed")
+    (folder / "no.json").write_text("[]")
+    code, _, err = run("eval", "compare", folder / "zero", folder / "no.json")
+    check(code == 1 and "is no results file" in err, err)
+
+
+def check_assets(folder, url):
     if not (ASSETS / "eval").is_dir():
         print(f"no datasets at {ASSETS}: that part is skipped")
         return
     data = folder / "data"
-    names = ["mmlu", "piqa", "truthfulqa", "gsm8k", "commonsense_llm_adapters", "crows_pairs", "winobias", "nq_open", "squad_xquad"]
-    for archive in [ASSETS / "eval" / f"{name}.tgz" for name in names] + [ASSETS / "train/wikitext-2-raw.tgz"]:
+    names = ["mmlu", "piqa", "truthfulqa", "gsm8k", "commonsense_llm_adapters", "crows_pairs", "winobias", "nq_open", "squad_xquad",
+             "sst2", "cola", "stsb", "rt_polarity", "trec_qc", "hate_speech", "math", "bbh", "bbq", "stereoset", "anthropic_evals",
+             "dialogsum", "self_instruct_user", "humaneval", "mbpp", "mt_bench"]
+    archives = [ASSETS / "eval" / f"{name}.tgz" for name in names]
+    for archive in archives + [ASSETS / "train/wikitext-2-raw.tgz", ASSETS / "train/multi30k.tgz"]:
         with tarfile.open(archive) as packed:
             packed.extractall(data)
     stories = ASSETS / "weights/stories260K"
@@ -122,16 +219,22 @@ def check_assets(folder):
     (data / "wikitext-2-raw/wiki.test.raw").write_text(text, encoding="utf-8")
     for path in sorted((ROOT / "tasks").glob("*.yaml")):
         code, out, err = run("eval", "-m", folder / "stories", "--tasks", path, "--data", data, "--limit", 2, "--num-fewshot",
-                             0 if path.stem == "gsm8k" else 1, "--json", "--output", folder / path.stem, "--log-samples")
+                             0 if path.stem.startswith("gsm8k") else 1, "--confirm-run-unsafe-code", "--json", "--output", folder / path.stem, "--log-samples")
         check(code == 0, f"{path.stem}: {err[-400:]}")
         if code:
             continue
         results = json.loads(out)
         for task, scores in results["results"].items():
             for key, value in scores.items():
-                if key != "alias" and "stderr" not in key:
-                    check(value > 0 if "perplexity" in key or "bits" in key else 0 <= value <= 1, f"{task} {key} {value}")
-        expected = 57 if path.stem == "mmlu" else 1
+                if key == "alias" or "stderr" in key or value is None:  # None: the correlation of a constant
+                    continue
+                if "perplexity" in key or "bits" in key:
+                    check(value > 0, f"{task} {key} {value}")
+                elif key.startswith(("bleu,", "chrf,", "ter,", "words,")):
+                    check(value >= 0, f"{task} {key} {value}")
+                else:
+                    check(-1 <= value <= 1, f"{task} {key} {value}")
+        expected = {"mmlu": 57, "bbh": 27, "bbh_cot": 27, "bbq": 6}.get(path.stem, 1)
         check(len(results["n-samples"]) == expected, f"{path.stem}: {len(results['n-samples'])} tasks")
     sample = json.loads((folder / "mmlu/samples_mmlu_anatomy.jsonl").read_text().splitlines()[0])
     prompt = sample["arguments"]["gen_args_0"]["arg_0"]
@@ -139,6 +242,18 @@ def check_assets(folder):
     check(prompt.count("\nAnswer:") == 2 and prompt.endswith("\nAnswer:"), prompt[-80:])
     sample = json.loads((folder / "arc_easy/samples_arc_easy.jsonl").read_text().splitlines()[1])
     check(len(sample["resps"]) == 4 and sample["arguments"]["gen_args_1"]["arg_1"] == " breathing mask", sample["arguments"])
+    prompt = json.loads((folder / "bbh_cot/samples_bbh_cot_snarks.jsonl").read_text().splitlines()[0])["arguments"]["gen_args_0"]["arg_0"]
+    check(prompt.startswith("Determine which of two sentences is sarcastic") and "canary" not in prompt, prompt[:100])
+    # The authors' solutions pass their tests.
+    with gzip.open(data / "humaneval/HumanEval.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for line in lines:
+            problem = json.loads(line)
+            SOLUTIONS[problem["prompt"]] = problem["canonical_solution"]
+    code, out, err = run("eval", "-m", url, "--tasks", ROOT / "tasks/humaneval.yaml", "--data", data, "--limit", 40,
+                         "--confirm-run-unsafe-code", "--json")
+    check(code == 0 and json.loads(out)["results"]["humaneval"]["pass@1,none"] == 1, f"solutions of HumanEval: {out[:300]} {err}")
+    code, _, err = run("eval", "-m", folder / "stories", "--tasks", "humaneval", "--include-path", ROOT / "tasks", "--data", data)
+    check(code == 1 and "--confirm-run-unsafe-code" in err, f"programs run only if allowed: {err}")
 
 
 with tempfile.TemporaryDirectory() as scratch:
@@ -146,6 +261,8 @@ with tempfile.TemporaryDirectory() as scratch:
     trained = make_model(place)
     check_run(place, trained)
     check_usage(place, trained)
-    check_assets(place)
+    address = check_url(place)
+    check_compare(place, trained)
+    check_assets(place, address)
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)

@@ -280,6 +280,12 @@ TEST_F(EvalTest, BrokenTaskFilesHaveLocatedErrors) {
   EXPECT_NE(error(good + "filter_list: [{filter: [{function: regex, regex_pattern: '('}]}]\n").find("does not compile"),
             std::string::npos);
   EXPECT_NE(error("task: t\nfewshot_split: dev\ndoc_to_target: a\n").find("no files for the split 'test'"), std::string::npos);
+  EXPECT_NE(error(good + "metric_list: [{metric: pass@10, program: x}]\n").find("pass@10 needs 'repeats: 10'"),
+            std::string::npos);
+  EXPECT_NE(error(good + "metric_list: [{metric: pass@1}]\n").find("pass@1 needs 'program'"), std::string::npos);
+  EXPECT_NE(error(good + "metric_list: [{metric: exact_match, labels: x}]\n").find("has no 'labels'"), std::string::npos);
+  EXPECT_NE(error(good + "metric_list: [{metric: words}, {metric: words}]\n").find("is given twice"), std::string::npos);
+  EXPECT_NE(error(good + "repeats: 3\n").find("t.yaml:4: 'repeats': need generation_kwargs"), std::string::npos);
   EXPECT_NE(error("- a\n").find("t.yaml: a task is a map"), std::string::npos);
   EXPECT_NE(error("a: [\n").find("is no YAML"), std::string::npos);
   EXPECT_NE(error(std::string(100, '[')).find("nested too deep"), std::string::npos);
@@ -294,10 +300,57 @@ TEST_F(EvalTest, BrokenDataHasLocatedErrors) {
     return results.ok() ? std::string("no error") : results.error().text();
   };
   EXPECT_NE(error("{\"q\": 1}\nnonsense\n").find("d.jsonl:2"), std::string::npos);
-  EXPECT_NE(error(R"({"q":"1","a":"x","b":"y","label":"z"})").find("choice: document 0: doc_to_target: '\"z\"' is neither"),
+  EXPECT_NE(error(R"({"topic":"t","q":"1","a":"x","b":"y","label":"z"})").find("choice: document 0: doc_to_target: '\"z\"' is neither"),
             std::string::npos);
-  EXPECT_NE(error(R"({"q":"1","a":"x","b":"y","label":2})").find("is neither one of the 2 choices"), std::string::npos);
+  EXPECT_NE(error(R"({"topic":"t","q":"1","a":"x","b":"y","label":2})").find("is neither one of the 2 choices"), std::string::npos);
   EXPECT_NE(error("").find("is empty"), std::string::npos);
+  // Names that a document lacks.
+  EXPECT_EQ(error(R"({"topic":"t","qq":"1","a":"x","b":"y","label":0})"),
+            "choice: document 0: t.yaml:8: doc_to_text:1:6: 'q' is undefined; did you mean 'qq'?");
+  EXPECT_EQ(error(R"({"topic":"t","q":"1","a":"x","b":"y","labels":0})"),
+            "choice: document 0: t.yaml:10: doc_to_target: the document has no field 'label'; did you mean 'labels'?");
+}
+
+TEST_F(EvalTest, DocumentsInAListInTheTaskAndFilesForAll) {
+  write("d.json", R"({"note":"x","examples":[{"q":"1","answer":"one"},{"q":"2","answer":"two"}]})");
+  write("rules.txt", "Count.");
+  model_.answers = {{"1:", "one"}, {"2:", "one"}};
+  const auto listed = run(task(R"(
+task: listed
+dataset_kwargs: {data_files: {test: d.json}, field: examples, shared_files: {rules: rules.txt}}
+description: "{{ rules }}\n"
+doc_to_text: "{{ q }}:"
+doc_to_target: answer
+)"));
+  EXPECT_EQ(score(listed[0], "exact_match"), 0.5);
+  EXPECT_EQ(model_.contexts.back(), "Count.\n2:");
+  const auto own = run(task(R"(
+task: own
+dataset_kwargs: {documents: [{q: "1", answer: one}, {q: "2", answer: one}]}
+doc_to_text: "{{ q }}:"
+doc_to_target: answer
+)"));
+  EXPECT_EQ(score(own[0], "exact_match"), 1);
+}
+
+TEST_F(EvalTest, ProgramsRunOnlyIfAllowed) {
+  const EvalTask code = task(R"(
+task: code
+dataset_kwargs: {documents: [{q: "def one():", test: "assert one() == 1"}]}
+doc_to_text: q
+doc_to_target: test
+metric_list: [{metric: pass@1, program: "{{ q }}{{ answer }}\n{{ test }}\n"}]
+)");
+  model_.answers = {{"def one():", "\n  return 1"}};
+  auto cache = EvalCache::open("");
+  const auto refused = run_task(model_, code, options_, *cache);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().text().find("--confirm-run-unsafe-code"), std::string::npos);
+  EXPECT_EQ(model_.asked, 0);
+  options_.run_programs = true;
+  const auto allowed = run_task(model_, code, options_, *cache);
+  if (!allowed.ok()) GTEST_SKIP() << allowed.error().text();
+  EXPECT_EQ(score((*allowed)[0], "pass@1"), 1);
 }
 
 TEST(Tasks, EveryTaskFileIsRead) {
@@ -310,7 +363,7 @@ TEST(Tasks, EveryTaskFileIsRead) {
     EXPECT_GE(task->version.get<double>(), 1);
     ++count;
   }
-  EXPECT_GE(count, 15u);
+  EXPECT_GE(count, 45u);
 }
 
 }  // namespace

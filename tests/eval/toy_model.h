@@ -15,14 +15,14 @@ class ToyModel : public EvalModel {
   int64_t asked = 0;                           // requests so far
   int64_t fail_after = -1;                     // requests after which every one fails
 
-  std::vector<Result<Loglikelihood>> loglikelihood(std::span<const ContextAndContinuation> requests) override {
+  std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) override {
     std::vector<Result<Loglikelihood>> out;
     for (const auto& one : requests) {
       if (failed()) {
         out.emplace_back(error_at("toy", "fails"));
         continue;
       }
-      contexts.push_back(one.context);
+      contexts.push_back(one.messages.is_null() ? one.context : one.messages.dump());
       Loglikelihood value;
       const auto at = logprobs.find(one.continuation);
       value.logprob = at != logprobs.end() ? at->second : -static_cast<double>(one.continuation.size());
@@ -46,7 +46,7 @@ class ToyModel : public EvalModel {
     std::vector<Result<std::string>> out;
     for (const auto& one : requests) {
       ++asked;
-      contexts.push_back(one.prompt);
+      contexts.push_back(one.messages.is_null() ? one.prompt : one.messages.dump());
       out.emplace_back(answers[one.prompt.substr(one.prompt.rfind('\n') + 1)]);
     }
     return out;

@@ -42,7 +42,7 @@ TEST_F(ContextTest, LongTextsAreRejectedByDefault) {
                             options(ContextPolicy::kError, 50));
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().kind, Error::Kind::kLimit);
-  EXPECT_NE(got.error().text().find("`context_policy`"), std::string::npos) << got.error().text();
+  EXPECT_NE(got.error().text().find("`program.context_policy`"), std::string::npos) << got.error().text();
 }
 
 // Truncation drops the oldest half and recomputes the rest as a new text; compared with full forward passes.

@@ -45,7 +45,7 @@ class DecodingTest : public testing::Test {
     return std::max_element(values.begin(), values.end()) - values.begin();
   }
 
-  std::vector<Answer> run(const std::shared_ptr<WriteJob>& job, EngineOptions o = {}) {
+  std::vector<Answer> run(const std::shared_ptr<DecodingJob>& job, EngineOptions o = {}) {
     Engine engine(model_, device_, o);
     engine.submit(job);
     engine.run();
@@ -237,10 +237,10 @@ TEST_F(DecodingTest, MinTokensAndIgnoreEos) {
 }
 
 TEST_F(DecodingTest, DeadlineEndsAnswersEarly) {
-  WriteRequest shared;
+  DecodingRequest shared;
   shared.prompt = prompt_, shared.max_new_tokens = 30;
-  shared.deadline = WriteRequest::Clock::now() - std::chrono::seconds(1);
-  const auto ended = [&](const std::shared_ptr<WriteJob>& job) {
+  shared.deadline = DecodingRequest::Clock::now() - std::chrono::seconds(1);
+  const auto ended = [&](const std::shared_ptr<DecodingJob>& job) {
     for (const Answer& a : run(job)) {
       EXPECT_EQ(a.finish, Finish::kTime);
       EXPECT_EQ(a.tokens.size(), 1u);

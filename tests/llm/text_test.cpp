@@ -10,8 +10,8 @@
 #include "llm/language_model_fixture.h"
 #include "llm/score.h"
 #include "llm/session.h"
+#include "llm/text_generation.h"
 #include "llm/text_stream.h"
-#include "llm/write.h"
 #include "tensor/block_pool.h"
 #include "text/unicode.h"
 
@@ -121,29 +121,29 @@ TEST_F(LanguageModelTest, NoMessageSpellsAControlToken) {
 TEST_F(LanguageModelTest, AnswersStreamAsTheyAreAndStopWhereTheyShould) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
-  WriteOptions o;
+  TextGenerationOptions o;
   o.max_new_tokens = 40, o.sampler.temperature = 1.5, o.sampler.seed = 3, o.answers = 3;
   std::vector<std::string> streamed(3);
   o.on_text = [&](int64_t answer, const std::string& text) {
     return streamed[static_cast<size_t>(answer)] += text, true;
   };
-  const auto result = write_text(engine, language, {'a', 'b'}, o);
+  const auto result = generate_text(engine, language, {'a', 'b'}, o);
   ASSERT_TRUE(result.ok()) << result.error().text();
   for (size_t i = 0; i < 3; ++i) {
     EXPECT_EQ(result->answers[i].text, streamed[i]);
     // Answer i of several is the answer of its own seed alone.
-    WriteOptions alone = o;
+    TextGenerationOptions alone = o;
     alone.answers = 1, alone.sampler.seed = o.sampler.seed + i, alone.on_text = nullptr;
-    const auto one = write_text(engine, language, {'a', 'b'}, alone);
+    const auto one = generate_text(engine, language, {'a', 'b'}, alone);
     ASSERT_TRUE(one.ok());
     EXPECT_EQ(one->answers[0].text, result->answers[i].text);
   }
   // A stop string taken from the middle of the first answer ends it right there.
   const std::string whole = result->answers[0].text;
   ASSERT_GT(whole.size(), 12u);
-  WriteOptions stopped = o;
+  TextGenerationOptions stopped = o;
   stopped.answers = 1, stopped.on_text = nullptr, stopped.stop = {whole.substr(6, 3)};
-  const auto cut = write_text(engine, language, {'a', 'b'}, stopped);
+  const auto cut = generate_text(engine, language, {'a', 'b'}, stopped);
   ASSERT_TRUE(cut.ok());
   EXPECT_EQ(cut->answers[0].text, whole.substr(0, whole.find(stopped.stop[0])));
   EXPECT_STREQ(name(cut->answers[0].finish), "stop");
@@ -186,13 +186,13 @@ TEST_F(LanguageModelTest, ExpensiveMasksAreComputedElsewhere) {
 TEST_F(LanguageModelTest, AContextWithoutRoomIsAnErrorOrFewerTokens) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
-  WriteOptions o;
+  TextGenerationOptions o;
   o.max_new_tokens = 1000;
-  const auto refused = write_text(engine, language, {'a'}, o);
+  const auto refused = generate_text(engine, language, {'a'}, o);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, Error::Kind::kLimit);
   o.fit = true;
-  const auto fits = write_text(engine, language, {'a'}, o);
+  const auto fits = generate_text(engine, language, {'a'}, o);
   ASSERT_TRUE(fits.ok()) << fits.error().text();
   EXPECT_LE(static_cast<int64_t>(fits->answers[0].tokens.size()), language.spec().max_positions);
 }
@@ -216,9 +216,9 @@ TEST_F(LanguageModelTest, AVectorDoesNotDependOnItsNeighbours) {
 TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
-  WriteOptions o;
+  TextGenerationOptions o;
   o.max_new_tokens = 25, o.sampler.temperature = 0.9, o.answers = 7;
-  const auto drawn = write_text(engine, language, {'a', 'b'}, o);
+  const auto drawn = generate_text(engine, language, {'a', 'b'}, o);
   ASSERT_TRUE(drawn.ok()) << drawn.error().text();
   for (const Overlap kind : {Overlap::kChrf, Overlap::kBleu, Overlap::kRougeL, Overlap::kF1}) {
     double best = -1;
@@ -231,11 +231,11 @@ TEST_F(LanguageModelTest, TheLeastRiskIsTheLargestMeanLikeness) {
                          prepare_overlap(kind, drawn->answers[j].text));
       if (sum > best) best = sum, want = i;
     }
-    WriteOptions mbr = o;
+    TextGenerationOptions mbr = o;
     mbr.mbr = 7, mbr.answers = 1, mbr.mbr_metric = kind;
     std::string shown;
     mbr.on_text = [&](int64_t, const std::string& text) { return shown += text, true; };
-    const auto chosen = write_text(engine, language, {'a', 'b'}, mbr);
+    const auto chosen = generate_text(engine, language, {'a', 'b'}, mbr);
     ASSERT_TRUE(chosen.ok()) << chosen.error().text();
     ASSERT_EQ(chosen->answers.size(), 1u);
     EXPECT_EQ(chosen->answers[0].text, drawn->answers[want].text);
@@ -280,9 +280,9 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
 
   const LanguageModel language = open();
   Engine engine(language.model(), device_);
-  WriteOptions o;
+  TextGenerationOptions o;
   o.max_new_tokens = 12, o.answers = 6, o.sampler.temperature = 1;
-  const auto drawn = write_text(engine, language, {'a', 'b'}, o);
+  const auto drawn = generate_text(engine, language, {'a', 'b'}, o);
   ASSERT_TRUE(drawn.ok());
   std::vector<std::string> texts;
   for (const GeneratedText& answer : drawn->answers) texts.push_back(answer.text);
@@ -290,9 +290,9 @@ TEST_F(LanguageModelTest, BayesRiskByEmbeddingsKeepsTheAnswerNearestToTheOthers)
   ASSERT_TRUE(scores.ok());
   const auto best = std::max_element(scores->begin(), scores->end());
   o.mbr = 6, o.answers = 1, o.mbr_embedding = true;
-  EXPECT_FALSE(write_text(engine, language, {'a', 'b'}, o).ok()) << "nobody embeds";
+  EXPECT_FALSE(generate_text(engine, language, {'a', 'b'}, o).ok()) << "nobody embeds";
   o.embedder = *embedder;
-  const auto chosen = write_text(engine, language, {'a', 'b'}, o);
+  const auto chosen = generate_text(engine, language, {'a', 'b'}, o);
   ASSERT_TRUE(chosen.ok());
   EXPECT_EQ(chosen->answers[0].score, *best);
   EXPECT_EQ(chosen->answers[0].text, texts[static_cast<size_t>(best - scores->begin())]);
@@ -321,12 +321,12 @@ TEST_F(LanguageModelTest, AModelThatDoesNotFitIsRefusedWithTheBudgetItNeeds) {
   ASSERT_TRUE(wide.ok());
   EXPECT_EQ(wide->step_tokens, EngineOptions().step_tokens);
   EXPECT_GT(wide->max_pages, options->max_pages);
-  WriteOptions o;
+  TextGenerationOptions o;
   o.max_new_tokens = 100, o.answers = 8, o.sampler.temperature = 1, o.logprobs = 1;
   std::vector<std::string> told;
   for (const EngineOptions& each : {*options, *wide, EngineOptions()}) {
     Engine engine(language->model(), device_, each);
-    const auto written = write_text(engine, *language, {'a', 'b'}, o);
+    const auto written = generate_text(engine, *language, {'a', 'b'}, o);
     ASSERT_TRUE(written.ok()) << written.error().text();
     std::string all;
     for (const GeneratedText& answer : written->answers) all += answer.text + "|";

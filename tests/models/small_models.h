@@ -16,9 +16,9 @@ inline Json small_config(const std::string& family) {
       "n_positions": 256, "vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2, "attn_pdrop": 0.0, "embd_pdrop": 0.0,
       "resid_pdrop": 0.0})");
   const std::vector<std::pair<std::string, std::string>> like_llama = {
-      {"llama", "Llama"},        {"mixtral", "Mixtral"}, {"gemma2", "Gemma2"},
-      {"gemma3_text", "Gemma3"}, {"gpt_oss", "GptOss"},  {"qwen2_moe", "Qwen2Moe"},
-      {"cohere2", "Cohere2"},    {"olmo2", "Olmo2"},     {"phi3", "Phi3"}};
+      {"llama", "Llama"},    {"mixtral", "Mixtral"},       {"gemma2", "Gemma2"},   {"gemma3_text", "Gemma3"},
+      {"gpt_oss", "GptOss"}, {"qwen2_moe", "Qwen2Moe"},    {"cohere2", "Cohere2"}, {"olmo2", "Olmo2"},
+      {"phi3", "Phi3"},      {"deepseek_v3", "DeepseekV3"}};
   const auto named = std::find_if(like_llama.begin(), like_llama.end(),
                                   [&](const auto& pair) { return pair.first == family; });
   if (named != like_llama.end()) {
@@ -42,6 +42,12 @@ inline Json small_config(const std::string& family) {
       c["rope_scaling"] = {{"rope_type", "longrope"},
                            {"short_factor", {1.0, 1.1, 1.2, 1.3}},
                            {"long_factor", {1.0, 1.7, 2.4, 3.1}}};
+    }
+    if (family == "deepseek_v3") {
+      c["num_key_value_heads"] = 4, c["q_lora_rank"] = 12, c["kv_lora_rank"] = 10, c["v_head_dim"] = 6;
+      c["qk_nope_head_dim"] = 4, c["qk_rope_head_dim"] = 8, c["first_k_dense_replace"] = 1;
+      c["n_routed_experts"] = 4, c["num_experts_per_tok"] = 2, c["n_group"] = 2, c["topk_group"] = 1;
+      c["moe_intermediate_size"] = 24;
     }
     if (family == "mixtral") c["num_local_experts"] = 4, c["num_experts_per_tok"] = 2;
     if (family == "gemma2") {

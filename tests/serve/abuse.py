@@ -16,7 +16,7 @@ import time
 
 import attacks
 from attacks import CHAT, NO_END, TEXT, USER
-from serving import PATIENCE, SPECIAL, Server, check, failures, make_model, metric, processor_seconds, quiet, wait_until
+from serving import PATIENCE, SPECIAL, Server, check, make_model, metric, processor_seconds, quiet, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 if "address" in os.environ.get("MAKAR_SANITIZE", ""):  # keeps 256 MB of freed memory by default; these tests measure memory
@@ -207,15 +207,5 @@ def injection(makar):
 CASES = {f.__name__: f for f in (malformed, slow, deaf, leaving, crowd, drain, names, injection)}
 
 
-def main():
-    makar = sys.argv[1]
-    for name in sys.argv[2:] or CASES:
-        start = time.monotonic()
-        CASES[name](makar)
-        print(f"{name}: {time.monotonic() - start:.1f} s, {len(failures)} failures so far", flush=True)
-    print("FAILED" if failures else "ok", len(failures))
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(CASES))

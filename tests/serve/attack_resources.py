@@ -21,7 +21,7 @@ import time
 
 from batches_api import get, line, upload
 from ranking_api import golden
-from serving import PATIENCE, Server, Stalls, check, failures, make_model, processor_seconds, quiet, wait_until
+from serving import PATIENCE, Server, Stalls, check, make_model, processor_seconds, quiet, run_cases, wait_until
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 KEYS = 'alpha-key alpha\nbeta-key beta\nroot-key root admin\n'
@@ -354,15 +354,5 @@ CASES = {f.__name__: f for f in (many_keys, token_pieces, answers, rerank, prefe
                                  truncated, tenants, descriptors)}
 
 
-def main():
-    makar = sys.argv[1]
-    for name in sys.argv[2:] or CASES:
-        start = time.monotonic()
-        CASES[name](makar)
-        print(f"{name}: {time.monotonic() - start:.1f} s, {len(failures)} failures so far", flush=True)
-    print("FAILED" if failures else "ok", len(failures))
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(CASES))

@@ -64,6 +64,16 @@ def check_sampling(s):
     ask = {"messages": USER, "max_tokens": 12, "temperature": 1.5, "seed": 7}
     texts = [s.post(CHAT, ask)[1]["choices"][0]["message"]["content"] for _ in range(3)]
     check(len(set(texts)) == 1, "a seed gives one text")
+    for seed in range(12):  # many of these answers end inside a character
+        _, one = s.post(CHAT, dict(ask, seed=seed, logprobs=True))
+        _, events = s.stream(CHAT, dict(ask, seed=seed, logprobs=True))
+        choice = one["choices"][0]
+        if choice["finish_reason"] != "length":
+            continue
+        streamed = [t for e in events[:-1] if e["choices"] and e["choices"][0]["logprobs"]
+                    for t in e["choices"][0]["logprobs"]["content"]]
+        check(len(choice["logprobs"]["content"]) == one["usage"]["completion_tokens"], "every token has its log-probability")
+        check(streamed == choice["logprobs"]["content"], "a stream reports every token too")
     free = {s.post(CHAT, {k: v for k, v in ask.items() if k != "seed"})[1]["choices"][0]["message"]["content"]
             for _ in range(6)}
     check(len(free) > 1, "without a seed texts differ")

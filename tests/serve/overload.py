@@ -20,7 +20,8 @@ import time
 
 import attacks
 from attacks import CHAT, NO_END, TEXT, USER
-from serving import PATIENCE, TEMPLATE, Server, Stalls, byte_tokenizer, check, failures, metric, processor_seconds, quiet, wait_until
+from serving import (
+    PATIENCE, TEMPLATE, Server, Stalls, byte_tokenizer, check, metric, processor_seconds, quiet, run_cases, wait_until)
 
 SLOW = bool(os.environ.get("MAKAR_SLOW"))
 TOKENIZE, GAP = 0.5, 1.0  # seconds
@@ -271,15 +272,5 @@ def templates(makar):
 CASES = {f.__name__: f for f in (grammars, patterns, texts, deaf, leaving, engine, templates)}
 
 
-def main():
-    makar = sys.argv[1]
-    for name in sys.argv[2:] or CASES:
-        start = time.monotonic()
-        CASES[name](makar)
-        print(f"{name}: {time.monotonic() - start:.1f} s, {len(failures)} failures so far", flush=True)
-    print("FAILED" if failures else "ok", len(failures))
-    return 1 if failures else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(CASES))

@@ -186,3 +186,14 @@ class Stalls:
 def metric(server, name):
     text = server.request("GET", "/metrics")[2]
     return float(re.search(rf"^makar:{name} (\S+)$", text, re.M)[1])
+
+
+def run_cases(cases):
+    """Runs the cases ({name: function of the program}) named on the command line, or all; returns the exit code."""
+    makar = sys.argv[1]
+    for name in sys.argv[2:] or cases:
+        start = time.monotonic()
+        cases[name](makar)
+        print(f"{name}: {time.monotonic() - start:.1f} s, {len(failures)} failures so far", flush=True)
+    print("FAILED" if failures else "ok", len(failures))
+    return 1 if failures else 0

@@ -7,10 +7,9 @@ to the linker, two classes of one name in one namespace would be the same.
 usage: modules.py [ROOT]       check a tree (default: the one of this file)
        modules.py --self-test  show that planted faults are caught
 """
-import pathlib
 import re
-import sys
-import tempfile
+
+import planted
 
 KEYWORDS = {"DEPS", "LIBS", "ALONE", "MAIN"}
 
@@ -100,31 +99,8 @@ def self_test():
         ("CMakeLists.txt", "add_module(base DEPS tensor)\nadd_module(tensor)\nadd_module(nn DEPS tensor base)\nadd_module(text DEPS base)\n",
          "'base' depends on 'tensor'"),
     ]
-    for fault in [None, *faults]:
-        with tempfile.TemporaryDirectory() as folder:
-            root = pathlib.Path(folder)
-            for name, text in {**files, **({fault[0]: fault[1]} if fault else {})}.items():
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text)
-            errors, _ = check(root)
-        if fault is None and errors:
-            sys.exit(f"modules.py: a correct tree was refused: {errors}")
-        if fault is not None and not any(fault[2] in e for e in errors):
-            sys.exit(f"modules.py: a planted fault was not caught: {fault[2]} (got {errors})")
-    print(f"modules.py: {len(faults)} planted faults caught, a correct tree accepted")
-
-
-def main():
-    if "--self-test" in sys.argv:
-        return self_test()
-    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parents[2])
-    errors, seen = check(root)
-    for error in errors:
-        print(error)
-    if errors or not seen:
-        sys.exit(f"modules: {len(errors)} errors in {seen} includes")
-    print(f"modules: {seen} includes checked, all allowed")
+    planted.self_test("modules.py", files, faults, lambda root: check(root)[0])
 
 
 if __name__ == "__main__":
-    main()
+    planted.main(check, self_test, "modules: {} includes checked, all allowed")

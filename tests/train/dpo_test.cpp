@@ -57,7 +57,7 @@ struct Golden {
   }
   double loss(Task& task) {
     LoopSettings settings;
-    const Loop loop{*policy.model, task, settings, device, {}};
+    const Loop loop{*policy.model, task, settings, device, {}, nullptr, {}};
     return step_gradients(loop, 0)->loss;
   }
 };

@@ -63,9 +63,7 @@ ExprPtr any_json_character() {
                  sequence({literal("\\"), choice({letter, sequence({literal("u"), unicode})})})});
 }
 
-ExprPtr json_constant(const Json& value) {
-  return literal(value.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
+ExprPtr json_constant(const Json& value) { return literal(dump(value)); }
 
 ExprPtr JsonText::rule(const char* name, ExprPtr (JsonText::*make)()) {
   const auto [found, added] = known_.try_emplace(name, 0);

@@ -14,7 +14,14 @@ using cuda::madd;
 
 namespace {
 
-constexpr int kTile = 64, kDepth = 16, kEach = 4;  // 16 x 16 threads per block, 4 x 4 outputs per thread
+constexpr int kThreadsPerBlock = 256, kLoads = 4;  // loads of each operand per thread and step
+
+// A block of 16 x 16 threads computes 16 * each rows and columns, `each` x `each` outputs per thread. Small outputs take a small
+// tile, so that there are blocks for all multiprocessors; the tile does not change the order of a sum.
+template <int each>
+struct Tile {
+  static constexpr int rows = 16 * each, depth = kLoads * kThreadsPerBlock / rows;
+};
 
 __device__ inline float read(const Operand& x, int64_t row, int64_t k) {
   const int64_t at = row * x.row_stride + k * x.k_stride;
@@ -23,39 +30,73 @@ __device__ inline float read(const Operand& x, int64_t row, int64_t k) {
   return __uint_as_float(static_cast<uint32_t>(static_cast<const uint16_t*>(x.data)[at]) << 16);  // bf16
 }
 
-// Loads 64 rows by 16 k of an operand into shared memory; neighbouring threads read along stride 1.
-__device__ inline void load_tile(float (&to)[kDepth][kTile + 1], const Operand& x, int64_t row0, int64_t rows, int64_t k0,
-                                 int64_t k) {
-  for (int i = threadIdx.x; i < kTile * kDepth; i += 256) {
-    const int r = x.k_stride == 1 ? i / kDepth : i % kTile, p = x.k_stride == 1 ? i % kDepth : i / kTile;
-    to[p][r] = row0 + r < rows && k0 + p < k ? read(x, row0 + r, k0 + p) : 0.0f;
-  }
-}
+// The elements of an operand that this thread loads for one step; neighbouring threads read along stride 1.
+template <class T>
+struct Loader {
+  const Operand& x;
+  int64_t row0, rows, k;
+  float values[kLoads];
 
+  __device__ int row(int i) const {
+    const int at = threadIdx.x + i * kThreadsPerBlock;
+    return x.k_stride == 1 ? at / T::depth : at % T::rows;
+  }
+  __device__ int step(int i) const {
+    const int at = threadIdx.x + i * kThreadsPerBlock;
+    return x.k_stride == 1 ? at % T::depth : at / T::rows;
+  }
+  __device__ void load(int64_t k0) {
+    for (int i = 0; i < kLoads; ++i)
+      values[i] = row0 + row(i) < rows && k0 + step(i) < k ? read(x, row0 + row(i), k0 + step(i)) : 0.0f;
+  }
+  __device__ void store(float (&to)[T::depth][T::rows + 1]) const {
+    for (int i = 0; i < kLoads; ++i) to[step(i)][row(i)] = values[i];
+  }
+};
+
+template <int each>
 __global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand b, GemmOutput out) {
-  __shared__ float as[kDepth][kTile + 1], bs[kDepth][kTile + 1];
-  const int64_t row0 = static_cast<int64_t>(blockIdx.y) * kTile, col0 = static_cast<int64_t>(blockIdx.x) * kTile;
+  using T = Tile<each>;
+  __shared__ float as[T::depth][T::rows + 1], bs[T::depth][T::rows + 1];
+  const int64_t row0 = static_cast<int64_t>(blockIdx.y) * T::rows, col0 = static_cast<int64_t>(blockIdx.x) * T::rows;
   const int ty = threadIdx.x / 16, tx = threadIdx.x % 16;
-  float c[kEach][kEach] = {};
+  float c[each][each] = {};
   const auto each_output = [&](auto&& body) {
-    for (int i = 0; i < kEach; ++i)
-      for (int j = 0; j < kEach; ++j) {
+    for (int i = 0; i < each; ++i)
+      for (int j = 0; j < each; ++j) {
         const int64_t row = row0 + ty + 16 * i, col = col0 + tx + 16 * j;
         if (row < m && col < n) body(c[i][j], out.c[row * out.ldc + col], col);
       }
   };
   if (out.accumulate) each_output([](float& sum, float& to, int64_t) { sum = to; });
-  for (int64_t k0 = 0; k0 < k; k0 += kDepth) {
-    load_tile(as, a, row0, m, k0, k);
-    load_tile(bs, b, col0, n, k0, k);
+  Loader<T> load_a{a, row0, m, k}, load_b{b, col0, n, k};
+  load_a.load(0), load_b.load(0);
+  for (int64_t k0 = 0; k0 < k; k0 += T::depth) {
+    load_a.store(as), load_b.store(bs);
     __syncthreads();
-    const int depth = k - k0 < kDepth ? static_cast<int>(k - k0) : kDepth;
-    for (int p = 0; p < depth; ++p)
-      for (int i = 0; i < kEach; ++i)
-        for (int j = 0; j < kEach; ++j) c[i][j] = madd(as[p][ty + 16 * i], bs[p][tx + 16 * j], c[i][j]);
+    load_a.load(k0 + T::depth), load_b.load(k0 + T::depth);  // the next step's, while this one is computed
+    const int depth = k - k0 < T::depth ? static_cast<int>(k - k0) : T::depth;
+    const auto add = [&](int p) {
+      for (int i = 0; i < each; ++i)
+        for (int j = 0; j < each; ++j) c[i][j] = madd(as[p][ty + 16 * i], bs[p][tx + 16 * j], c[i][j]);
+    };
+    if (depth == T::depth)
+      for (int p = 0; p < T::depth; ++p) add(p);
+    else
+      for (int p = 0; p < depth; ++p) add(p);
     __syncthreads();
   }
   each_output([&](float& sum, float& to, int64_t col) { to = out.bias ? sum + out.bias[col] : sum; });
+}
+
+// Launches with this tile if it gives a block to each multiprocessor, else with a smaller one.
+template <int each>
+void launch(cudaStream_t stream, const Gemm& a) {
+  constexpr int rows = Tile<each>::rows;
+  const dim3 grid(static_cast<unsigned>((a.n + rows - 1) / rows), static_cast<unsigned>((a.m + rows - 1) / rows));
+  if constexpr (each > 1)
+    if (grid.x * grid.y < cuda::kMultiprocessors) return launch<each / 2>(stream, a);
+  gemm_kernel<each><<<grid, kThreadsPerBlock, 0, stream>>>(a.m, a.n, a.k, a.a, a.b, a.out);
 }
 
 // Weights in their original type and layout; block types are decoded to f32.
@@ -91,8 +132,7 @@ void copy_strided(cudaStream_t stream, const T* from, int64_t row_stride, int64_
 
 void CudaDevice::gemm(const Gemm& a) {
   if (a.m <= 0 || a.n <= 0) return;
-  const dim3 grid(static_cast<unsigned>((a.n + kTile - 1) / kTile), static_cast<unsigned>((a.m + kTile - 1) / kTile));
-  gemm_kernel<<<grid, 256, 0, stream_>>>(a.m, a.n, a.k, a.a, a.b, a.out);
+  launch<4>(stream_, a);
   cuda_check(cudaGetLastError(), "gemm");
 }
 

@@ -20,7 +20,8 @@ inline void cuda_check(cudaError_t status, const char* what) {
 namespace kernels::cuda {
 
 constexpr int kThreads = 256;
-constexpr int kMostBlocks = 132 * 32;
+constexpr int kMultiprocessors = 132;  // of an H100 or H200
+constexpr int kMostBlocks = kMultiprocessors * 32;
 constexpr int kRowsPerBlock = 8;
 
 inline int blocks_for(int64_t items, int64_t per_block) {

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_albert(const Config& config) {
   Reader r(config);
   ModelSpec m = read_bert_like(r, "albert", "Albert");
   StackSpec& s = *m.encoder;
@@ -29,7 +29,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> albert_names(const ModelSpec&) {
   const std::string ours = "encoder.layers.{}.",
                     theirs = "albert.encoder.albert_layer_groups.{}.albert_layers.0.";
   return {{"encoder.embed.tokens", "albert.embeddings.word_embeddings"},
@@ -57,8 +57,8 @@ std::vector<NameRule> names(const ModelSpec&) {
 }  // namespace
 
 const Family kAlbert = {
-    "albert", "albert.",
-    read,     names,
-    nullptr,  {"embeddings.position_ids", "predictions.decoder.weight", "predictions.decoder.bias"}};
+    "albert",    "albert.",
+    read_albert, albert_names,
+    nullptr,     {"embeddings.position_ids", "predictions.decoder.weight", "predictions.decoder.bias"}};
 
 }  // namespace makar

@@ -1,20 +1,11 @@
-// BART (Lewis et al., 2019), Marian (Junczys-Dowmunt et al., 2018), mBART (Liu et al., 2020), M2M-100 and
-// NLLB (Fan et al., 2020) and Pegasus (Zhang et al., 2020): encoder-decoders with biases. They differ in
-// where the norms are and in the kind of positions.
+// BART (Lewis et al., 2019): an encoder-decoder with biases and learned positions, and what mBART, Marian,
+// M2M-100 and Pegasus share with it. They differ in where the norms are and in the kind of positions.
 #include "models/families/pages.h"
 
 namespace makar {
 namespace {
 
-struct Kind {
-  const char *family, *model;
-  bool pre_norm;        // norms before the sublayers and at the end of a stack
-  bool embedding_norm;  // a norm after the embeddings
-  PositionKind positions;
-  bool logits_bias;  // a fixed bias of the logits in the files
-};
-
-StackSpec read_stack(Reader& r, const std::string& name, const Kind& kind) {
+StackSpec read_bart_stack(Reader& r, const std::string& name, const BartKind& kind) {
   const bool decoder = name == "decoder";
   StackSpec s;
   s.name = name;
@@ -25,9 +16,7 @@ StackSpec read_stack(Reader& r, const std::string& name, const Kind& kind) {
   b.place = kind.pre_norm ? NormPlace::kPre : NormPlace::kPost;
   AttentionSpec& a = b.attention;
   a.causal = decoder;
-  a.heads = a.kv_heads = r.heads(Config::Keys(name + "_attention_heads"));
-  a.head_dim = r.head_dim(s.width, a.heads, Config::Keys(name + "_attention_heads"));
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, Config::Keys(name + "_attention_heads"));
   a.qkv_bias = a.out_bias = true;
   a.dropout = r.dropout_or("attention_dropout", 0.0);
   if (decoder) {
@@ -55,11 +44,13 @@ StackSpec read_stack(Reader& r, const std::string& name, const Kind& kind) {
   return s;
 }
 
-ModelSpec read_common(Reader& r, const Kind& kind, int64_t bos, int64_t eos, int64_t pad) {
+}  // namespace
+
+ModelSpec read_bart_like(Reader& r, const BartKind& kind, int64_t bos, int64_t eos, int64_t pad) {
   ModelSpec m;
   m.family = kind.family;
-  m.encoder = read_stack(r, "encoder", kind);
-  m.decoder = read_stack(r, "decoder", kind);
+  m.encoder = read_bart_stack(r, "encoder", kind);
+  m.decoder = read_bart_stack(r, "decoder", kind);
   m.vocab = m.encoder->embedding.vocab;
   m.max_positions = r.positions_or("max_position_embeddings", 1024);
   m.head.kind = r.head(kind.model, m);
@@ -72,80 +63,37 @@ ModelSpec read_common(Reader& r, const Kind& kind, int64_t bos, int64_t eos, int
   return m;
 }
 
-Result<ModelSpec> read_bart(const Config& config) {
-  Reader r(config);
-  ModelSpec m = read_common(r, {"bart", "Bart", false, true, PositionKind::kLearned, true}, 0, 2, 1);
-  if (m.decoder_start < 0) m.decoder_start = 2;
-  return r.finish(m);
+std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::string& theirs) {
+  return {{ours + "norm1", theirs + "self_attn_layer_norm"},
+          {ours + "attn.q", theirs + "self_attn.q_proj"},
+          {ours + "attn.k", theirs + "self_attn.k_proj"},
+          {ours + "attn.v", theirs + "self_attn.v_proj"},
+          {ours + "attn.o", theirs + "self_attn.out_proj"},
+          {ours + "norm_cross", theirs + "encoder_attn_layer_norm"},
+          {ours + "cross.q", theirs + "encoder_attn.q_proj"},
+          {ours + "cross.k", theirs + "encoder_attn.k_proj"},
+          {ours + "cross.v", theirs + "encoder_attn.v_proj"},
+          {ours + "cross.o", theirs + "encoder_attn.out_proj"},
+          {ours + "norm2", theirs + "final_layer_norm"},
+          {ours + "ffn.up", theirs + "fc1"},
+          {ours + "ffn.down", theirs + "fc2"}};
 }
 
-// The target language's token starts a translation: decoder_start_token_id, or the first forced token.
-Result<ModelSpec> read_mbart(const Config& config) {
-  Reader r(config);
-  ModelSpec m = read_common(r, {"mbart", "MBart", true, true, PositionKind::kLearned, true}, 0, 2, 1);
-  if (m.decoder_start < 0) m.decoder_start = 2;
-  return r.finish(m);
-}
-
-Result<ModelSpec> read_m2m(const Config& config) {
-  Reader r(config);
-  ModelSpec m = read_common(r, {"m2m_100", "M2M100", true, false, PositionKind::kFairseq, false}, 0, 2, 1);
-  if (m.decoder_start < 0) m.decoder_start = 2;
-  return r.finish(m);
-}
-
-Result<ModelSpec> read_pegasus(const Config& config) {
-  Reader r(config);
-  ModelSpec m =
-      read_common(r, {"pegasus", "Pegasus", true, false, PositionKind::kSinusoidal, true}, -1, 1, 0);
-  if (m.decoder_start < 0) m.decoder_start = m.pad;
-  return r.finish(m);
-}
-
-Result<ModelSpec> read_marian(const Config& config) {
-  Reader r(config);
-  ModelSpec m =
-      read_common(r, {"marian", "Marian", false, false, PositionKind::kSinusoidal, true}, -1, 0, 58100);
-  m.shared_tokens = r.flag_or("share_encoder_decoder_embeddings", true);
-  if (!m.shared_tokens) {
-    m.decoder->embedding.vocab = r.integer_or("decoder_vocab_size", m.vocab, 1, int64_t{1} << 23);
-    m.vocab = m.decoder->embedding.vocab;
-  }
-  if (m.decoder_start < 0) m.decoder_start = m.pad;
-  return r.finish(m);
-}
-
-std::vector<NameRule> names(const ModelSpec& spec) {
-  std::vector<NameRule> rules;
-  if (spec.shared_tokens) {
-    rules.emplace_back("encoder.embed.tokens", "model.shared");
-  } else {
-    rules.emplace_back("encoder.embed.tokens", "model.encoder.embed_tokens");
-    rules.emplace_back("decoder.embed.tokens", "model.decoder.embed_tokens");
-  }
+std::vector<NameRule> bart_names(const ModelSpec&) {
+  std::vector<NameRule> rules = {{"encoder.embed.tokens", "model.shared"},
+                                 {"head.lm.bias", "final_logits_bias"},
+                                 {"head.lm.weight", "lm_head.weight"}};
   for (const std::string stack : {"encoder", "decoder"}) {
-    const std::string ours = stack + ".layers.{}.", theirs = "model." + stack + ".layers.{}.";
-    const auto attention = [&](const std::string& part, const std::string& name, const std::string& norm) {
-      for (const char* p : {"q", "k", "v"})
-        rules.emplace_back(ours + part + "." + p, theirs + name + "." + p + "_proj");
-      rules.emplace_back(ours + part + ".o", theirs + name + ".out_proj");
-      rules.emplace_back(ours + norm, theirs + name + "_layer_norm");
-    };
-    rules.emplace_back(stack + ".embed.positions", "model." + stack + ".embed_positions");
-    rules.emplace_back(stack + ".embed.norm", "model." + stack + ".layernorm_embedding");
-    attention("attn", "self_attn", "norm1");
-    if (stack == "decoder") attention("cross", "encoder_attn", "norm_cross");
-    rules.emplace_back(ours + "ffn.up", theirs + "fc1");
-    rules.emplace_back(ours + "ffn.down", theirs + "fc2");
-    rules.emplace_back(ours + "norm2", theirs + "final_layer_norm");
-    rules.emplace_back(stack + ".norm", "model." + stack + ".layer_norm");
+    const std::string theirs = "model." + stack + ".";
+    rules = with_names(std::move(rules), fairseq_layer_names(stack + ".layers.{}.", theirs + "layers.{}."));
+    rules.emplace_back(stack + ".embed.positions", theirs + "embed_positions");
+    rules.emplace_back(stack + ".embed.norm", theirs + "layernorm_embedding");
+    rules.emplace_back(stack + ".norm", theirs + "layer_norm");
   }
-  rules.emplace_back("head.lm.bias", "final_logits_bias");
-  rules.emplace_back("head.lm.weight", "lm_head.weight");
   return rules;
 }
 
-Family make(const char* type, Result<ModelSpec> (*read)(const Config&)) {
+Family bart_family(const char* type, Result<ModelSpec> (*read)(const Config&), NameTable names) {
   return {.type = type,
           .prefix = "model.",
           .read = read,
@@ -154,18 +102,17 @@ Family make(const char* type, Result<ModelSpec> (*read)(const Config&)) {
                       "embed_positions.weights"}};
 }
 
-Family make_marian() {
-  Family family = make("marian", read_marian);
-  family.ignored.push_back("model.shared.weight");
-  return family;
+namespace {
+
+Result<ModelSpec> read_bart(const Config& config) {
+  Reader r(config);
+  ModelSpec m = read_bart_like(r, {"bart", "Bart", false, true, PositionKind::kLearned, true}, 0, 2, 1);
+  if (m.decoder_start < 0) m.decoder_start = 2;
+  return r.finish(m);
 }
 
 }  // namespace
 
-const Family kBart = make("bart", read_bart);
-const Family kMbart = make("mbart", read_mbart);
-const Family kM2m100 = make("m2m_100", read_m2m);
-const Family kPegasus = make("pegasus", read_pegasus);
-const Family kMarian = make_marian();
+const Family kBart = bart_family("bart", read_bart, bart_names);
 
 }  // namespace makar

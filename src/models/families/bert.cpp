@@ -12,29 +12,23 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
   const int64_t layers = r.layers({"num_hidden_layers", "n_layers"});
   s.final_norm = false;
   BlockSpec b;
+  EmbeddingSpec& e = s.embedding;
   b.place = NormPlace::kPost;
   s.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
   AttentionSpec& a = b.attention;
   a.causal = false;
-  a.heads = a.kv_heads = r.heads({"num_attention_heads", "n_heads"});
-  a.head_dim = r.head_dim(s.width, a.heads, {"num_attention_heads", "n_heads"});
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
-  a.qkv_bias = a.out_bias = true;
+  r.full_heads(a, s.width, {"num_attention_heads", "n_heads"});
+  a.qkv_bias = a.out_bias = b.feed_forward.bias = true;
   a.dropout = r.dropout_or({"attention_probs_dropout_prob", "attention_dropout"}, 0.1);
   b.feed_forward.width = r.integer({"intermediate_size", "hidden_dim"}, 1, int64_t{1} << 20);
   b.feed_forward.activation = r.activation({"hidden_act", "activation"}, "gelu");
-  b.feed_forward.bias = true;
-  b.dropout = r.dropout_or({"hidden_dropout_prob", "dropout"}, 0.1);
-  m.vocab = r.vocab("vocab_size");
-  m.max_positions = r.positions_or("max_position_embeddings", 512);
-  EmbeddingSpec& e = s.embedding;
-  e.vocab = m.vocab;
+  b.dropout = e.dropout = r.dropout_or({"hidden_dropout_prob", "dropout"}, 0.1);
+  e.vocab = m.vocab = r.vocab("vocab_size");
+  e.max_positions = m.max_positions = r.positions_or("max_position_embeddings", 512);
   e.width = r.width_or("embedding_size", s.width);
   e.types = r.integer_or("type_vocab_size", 2, 0, 65536);
   e.positions = PositionKind::kLearned;
-  e.max_positions = m.max_positions;
   e.norm = true;
-  e.dropout = b.dropout;
   m.head.kind = r.head(model, m);
   HeadSpec& h = m.head;
   h.tied = r.flag_or("tie_word_embeddings", true);
@@ -48,7 +42,7 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
              h.kind == HeadKind::kPretraining || h.kind == HeadKind::kSequenceClass;
   h.pool = PoolKind::kPooler;
   r.special_tokens(m, -1, -1, 0);
-  s.embedding.padding = m.pad;
+  e.padding = m.pad;
   r.unsupported(r.flag_or("is_decoder", false), "is_decoder", "is not supported in an encoder family");
   r.unsupported(r.text_or("position_embedding_type", "absolute") != "absolute", "position_embedding_type",
                 "other than absolute is not supported");
@@ -94,13 +88,12 @@ GgufSection bert_gguf(const char* model) {
 
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_bert(const Config& config) {
   Reader r(config);
-  ModelSpec m = read_bert_like(r, "bert", "Bert");
-  return r.finish(m);
+  return r.finish(read_bert_like(r, "bert", "Bert"));
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> bert_names(const ModelSpec&) {
   std::vector<NameRule> rules = bert_body_names("bert.");
   rules.insert(rules.end(), {{"head.transform", "cls.predictions.transform.dense"},
                              {"head.transform_norm", "cls.predictions.transform.LayerNorm"},
@@ -112,16 +105,16 @@ std::vector<NameRule> names(const ModelSpec&) {
   return rules;
 }
 
-const GgufSection kGguf = bert_gguf("BertModel");
+const GgufSection kBertGguf = bert_gguf("BertModel");
 
 }  // namespace
 
 const Family kBert = {
     .type = "bert",
     .prefix = "bert.",
-    .read = read,
-    .names = names,
+    .read = read_bert,
+    .names = bert_names,
     .ignored = {"embeddings.position_ids", "cls.predictions.decoder.weight", "cls.predictions.decoder.bias"},
-    .gguf = &kGguf};
+    .gguf = &kBertGguf};
 
 }  // namespace makar

@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_bloom(const Config& config) {
   Reader r(config);
   ModelSpec m;
   m.family = "bloom";
@@ -16,9 +16,7 @@ Result<ModelSpec> read(const Config& config) {
   s.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
   b.residual_after_norm = r.flag_or("apply_residual_connection_post_layernorm", false);
   AttentionSpec& a = b.attention;
-  a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads"});
-  a.head_dim = r.head_dim(s.width, a.heads, "n_head");
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, {"n_head", "num_attention_heads"});
   a.qkv_bias = a.out_bias = true;
   a.bias = BiasKind::kAlibi;
   a.dropout = r.dropout_or("attention_dropout", 0.0);
@@ -39,7 +37,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> bloom_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.word_embeddings"},
           {"decoder.embed.norm", "transformer.word_embeddings_layernorm"},
@@ -56,7 +54,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {"head.classifier", "score"}};
 }
 
-const GgufSection kGguf = {
+const GgufSection kBloomGguf = {
     .architecture = "bloom",
     .model = "BloomForCausalLM",
     .keys = gguf::sizes("hidden_size", "n_layer", "n_head", "", "") + gguf::norm_key("layer_norm_epsilon") +
@@ -72,9 +70,9 @@ const GgufSection kGguf = {
 
 const Family kBloom = {.type = "bloom",
                        .prefix = "transformer.",
-                       .read = read,
-                       .names = names,
+                       .read = read_bloom,
+                       .names = bloom_names,
                        .ignored = {"lm_head.weight"},
-                       .gguf = &kGguf};
+                       .gguf = &kBloomGguf};
 
 }  // namespace makar

@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-ModelSpec read_common(Reader& r, const char* family, const char* model, double logit_scale) {
+ModelSpec read_cohere_like(Reader& r, const char* family, const char* model, double logit_scale) {
   LlamaDefaults d;
   d.max_positions = 8192;
   ModelSpec m = read_llama_like(r, family, model, d);
@@ -23,17 +23,17 @@ ModelSpec read_common(Reader& r, const char* family, const char* model, double l
   return m;
 }
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_cohere(const Config& config) {
   Reader r(config);
-  ModelSpec m = read_common(r, "cohere", "Cohere", 0.0625);
+  ModelSpec m = read_cohere_like(r, "cohere", "Cohere", 0.0625);
   if (r.flag_or("use_qk_norm", false))
     for (BlockSpec& b : m.decoder->blocks) b.attention.qk_norm = QkNorm::kEachHead;
   return r.finish(m);
 }
 
-Result<ModelSpec> read2(const Config& config) {
+Result<ModelSpec> read_cohere2(const Config& config) {
   Reader r(config);
-  ModelSpec m = read_common(r, "cohere2", "Cohere2", 0.0625);
+  ModelSpec m = read_cohere_like(r, "cohere2", "Cohere2", 0.0625);
   const int64_t period = r.integer_or({"sliding_window_pattern", "_sliding_window_pattern"}, 4, 1, 1024);
   r.windows(*m.decoder, r.window_or("sliding_window", 4096), period);
   for (BlockSpec& b : m.decoder->blocks)
@@ -41,7 +41,7 @@ Result<ModelSpec> read2(const Config& config) {
   return r.finish(m);
 }
 
-GgufKeys keys() {
+GgufKeys cohere_keys() {
   return gguf::hf_sizes() +
          GgufKeys{
              {"attention.head_count_kv", "num_key_value_heads", GgufKey::kInteger, false, gguf::kv_heads},
@@ -53,40 +53,40 @@ GgufKeys keys() {
 }
 
 // llama.cpp expects norms of queries and keys in models of 64 layers and more, and a tied output.
-std::string beyond(const ModelSpec& m) {
+std::string cohere_beyond(const ModelSpec& m) {
   if (!m.head.tied) return "tie_word_embeddings = false";
   if (m.family == "cohere2") return gguf::slides_with_period(m, 4) ? "" : "other sliding layers";
   const bool normed = m.main().first().attention.qk_norm != QkNorm::kNone;
   return normed == (m.main().layers() >= 64) ? "" : fmt::format("use_qk_norm = {}", normed);
 }
 
-const GgufSection kGguf = {.architecture = "command-r",
-                           .model = "CohereForCausalLM",
-                           .keys = keys(),
-                           .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
-                           .names = gguf::plain_names,
-                           .marks = {{"use_qk_norm", "blk.0.attn_q_norm.weight", true, false}},
-                           .beyond = beyond};
-const GgufSection kGguf2 = {.architecture = "cohere2",
-                            .model = "Cohere2ForCausalLM",
-                            .keys = keys() + gguf::window_key(),
-                            .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
-                            .names = gguf::plain_names,
-                            .beyond = beyond};
+const GgufSection kCohereGguf = {.architecture = "command-r",
+                                 .model = "CohereForCausalLM",
+                                 .keys = cohere_keys(),
+                                 .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
+                                 .names = gguf::plain_names,
+                                 .marks = {{"use_qk_norm", "blk.0.attn_q_norm.weight", true, false}},
+                                 .beyond = cohere_beyond};
+const GgufSection kCohere2Gguf = {.architecture = "cohere2",
+                                  .model = "Cohere2ForCausalLM",
+                                  .keys = cohere_keys() + gguf::window_key(),
+                                  .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
+                                  .names = gguf::plain_names,
+                                  .beyond = cohere_beyond};
 
 }  // namespace
 
 const Family kCohere = {.type = "cohere",
                         .prefix = "model.",
-                        .read = read,
+                        .read = read_cohere,
                         .names = llama_names,
                         .ignored = llama_ignored(),
-                        .gguf = &kGguf};
+                        .gguf = &kCohereGguf};
 const Family kCohere2 = {.type = "cohere2",
                          .prefix = "model.",
-                         .read = read2,
+                         .read = read_cohere2,
                          .names = llama_names,
                          .ignored = llama_ignored(),
-                         .gguf = &kGguf2};
+                         .gguf = &kCohere2Gguf};
 
 }  // namespace makar

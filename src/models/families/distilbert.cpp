@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_distilbert(const Config& config) {
   Reader r(config);
   ModelSpec m = read_bert_like(r, "distilbert", "DistilBert");
   m.encoder->embedding.types = 0;
@@ -19,7 +19,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> distilbert_names(const ModelSpec&) {
   const std::string ours = "encoder.layers.{}.", theirs = "distilbert.transformer.layer.{}.";
   return {{"encoder.embed.tokens", "distilbert.embeddings.word_embeddings"},
           {"encoder.embed.positions", "distilbert.embeddings.position_embeddings"},
@@ -43,7 +43,8 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 }  // namespace
 
-const Family kDistilBert = {
-    "distilbert", "distilbert.", read, names, nullptr, {"embeddings.position_ids", "vocab_projector.weight"}};
+const Family kDistilBert = {"distilbert",    "distilbert.",
+                            read_distilbert, distilbert_names,
+                            nullptr,         {"embeddings.position_ids", "vocab_projector.weight"}};
 
 }  // namespace makar

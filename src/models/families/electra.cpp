@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_electra(const Config& config) {
   Reader r(config);
   ModelSpec m = read_bert_like(r, "electra", "Electra");
   EmbeddingSpec& e = m.encoder->embedding;
@@ -28,7 +28,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> electra_names(const ModelSpec& spec) {
   std::vector<NameRule> rules = bert_body_names("electra.");
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass,
              replaced = spec.head.kind == HeadKind::kReplacedToken;
@@ -49,8 +49,8 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 
 const Family kElectra = {.type = "electra",
                          .prefix = "electra.",
-                         .read = read,
-                         .names = names,
+                         .read = read_electra,
+                         .names = electra_names,
                          .ignored = {"embeddings.position_ids", "generator_lm_head.weight"}};
 
 }  // namespace makar

@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_ernie4_5(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.theta = 500000.0, d.eps = 1e-5, d.max_positions = 131072, d.head_dim = 128;
@@ -20,19 +20,19 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-const GgufSection kGguf = {.architecture = "ernie4_5",
-                           .model = "Ernie4_5ForCausalLM",
-                           .keys = gguf::llama_keys(),
-                           .implied = {{"hidden_act", "silu"}, {"use_bias", false}},
-                           .names = gguf::plain_names};
+const GgufSection kErnie45Gguf = {.architecture = "ernie4_5",
+                                  .model = "Ernie4_5ForCausalLM",
+                                  .keys = gguf::llama_keys(),
+                                  .implied = {{"hidden_act", "silu"}, {"use_bias", false}},
+                                  .names = gguf::plain_names};
 
 }  // namespace
 
 const Family kErnie45 = {.type = "ernie4_5",
                          .prefix = "model.",
-                         .read = read,
+                         .read = read_ernie4_5,
                          .names = llama_names,
                          .ignored = llama_ignored(),
-                         .gguf = &kGguf};
+                         .gguf = &kErnie45Gguf};
 
 }  // namespace makar

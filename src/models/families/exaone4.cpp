@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_exaone4(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.eps = 1e-5;
@@ -23,7 +23,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> exaone4_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
   return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
                                         {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
@@ -32,31 +32,31 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 // llama.cpp has the window of the 32B model, recognised by its 64 layers, and no other.
 constexpr int64_t kLargeLayers = 64, kLargeWindow = 4096;
 
-const GgufSection kGguf = {.architecture = "exaone4",
-                           .model = "Exaone4ForCausalLM",
-                           .keys = gguf::llama_keys(),
-                           .implied = {{"hidden_act", "silu"}},
-                           .names = gguf::plain_names,
-                           .derive =
-                               [](const Gguf&, Json& config) {
-                                 if (config["num_hidden_layers"] == kLargeLayers)
-                                   config["sliding_window"] = kLargeWindow;
-                               },
-                           .beyond = [](const ModelSpec& m) -> std::string {
-                             const bool large = m.main().layers() == kLargeLayers;
-                             const bool fits =
-                                 large ? gguf::slides_with_period(m, 4) && gguf::window(m) == kLargeWindow
-                                       : !m.main().has_window();
-                             return fits ? "" : "other sliding layers";
-                           }};
+const GgufSection kExaone4Gguf = {.architecture = "exaone4",
+                                  .model = "Exaone4ForCausalLM",
+                                  .keys = gguf::llama_keys(),
+                                  .implied = {{"hidden_act", "silu"}},
+                                  .names = gguf::plain_names,
+                                  .derive =
+                                      [](const Gguf&, Json& config) {
+                                        if (config["num_hidden_layers"] == kLargeLayers)
+                                          config["sliding_window"] = kLargeWindow;
+                                      },
+                                  .beyond = [](const ModelSpec& m) -> std::string {
+                                    const bool large = m.main().layers() == kLargeLayers;
+                                    const bool fits = large ? gguf::slides_with_period(m, 4) &&
+                                                                  gguf::window(m) == kLargeWindow
+                                                            : !m.main().has_window();
+                                    return fits ? "" : "other sliding layers";
+                                  }};
 
 }  // namespace
 
 const Family kExaone4 = {.type = "exaone4",
                          .prefix = "model.",
-                         .read = read,
-                         .names = names,
+                         .read = read_exaone4,
+                         .names = exaone4_names,
                          .ignored = llama_ignored(),
-                         .gguf = &kGguf};
+                         .gguf = &kExaone4Gguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_falcon(const Config& config) {
   Reader r(config);
   ModelSpec m;
   m.family = "falcon";
@@ -52,7 +52,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> falcon_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
   const BlockSpec& b = spec.decoder->first();
   const bool two_norms = b.parallel && !b.shared_norm;
@@ -71,14 +71,14 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 }
 
 // With two parallel norms, the second one belongs to attention.
-std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+std::vector<NameRule> falcon_gguf_names(const ModelSpec& spec) {
   const BlockSpec& b = spec.decoder->first();
   if (!b.parallel || b.shared_norm) return gguf::fused_names(spec);
   return with_names(gguf::fused_names(spec), {{"decoder.layers.{}.norm1", "blk.{}.attn_norm_2"},
                                               {"decoder.layers.{}.norm2", "blk.{}.attn_norm"}});
 }
 
-void derive(const Gguf& file, Json& config) {
+void falcon_derive(const Gguf& file, Json& config) {
   const bool two_norms = file.find("blk.0.attn_norm_2.weight") != nullptr;
   const bool newer = two_norms || config["num_kv_heads"] > 1;
   config["new_decoder_architecture"] = newer;
@@ -86,7 +86,7 @@ void derive(const Gguf& file, Json& config) {
   if (newer) config["num_ln_in_parallel_attn"] = two_norms ? 2 : 1;
 }
 
-const GgufSection kGguf = {
+const GgufSection kFalconGguf = {
     .architecture = "falcon",
     .model = "FalconForCausalLM",
     .keys = gguf::sizes("hidden_size", "num_hidden_layers", "num_attention_heads", "ffn_hidden_size",
@@ -95,16 +95,16 @@ const GgufSection kGguf = {
             GgufKeys{{"attention.head_count_kv", "num_kv_heads", GgufKey::kInteger, true, gguf::kv_heads}} +
             gguf::rope_keys(),
     .implied = {{"alibi", false}, {"bias", false}, {"parallel_attn", true}},
-    .names = gguf_names,
-    .derive = derive};
+    .names = falcon_gguf_names,
+    .derive = falcon_derive};
 
 }  // namespace
 
 const Family kFalcon = {.type = "falcon",
                         .prefix = "transformer.",
-                        .read = read,
-                        .names = names,
+                        .read = read_falcon,
+                        .names = falcon_names,
                         .ignored = {"lm_head.weight", ".rotary_emb.inv_freq"},
-                        .gguf = &kGguf};
+                        .gguf = &kFalconGguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_glm4(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.eps = 1.5625e-7, d.max_positions = 131072, d.head_dim = 128, d.partial = 0.5;
@@ -18,7 +18,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> glm4_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
   return with_names(llama_names(spec),
                     {{ours + "norm1_after", theirs + "post_self_attn_layernorm"},
@@ -26,26 +26,26 @@ std::vector<NameRule> names(const ModelSpec& spec) {
                      {{ours + "ffn.gate", ours + "ffn.up"}, theirs + "mlp.gate_up_proj", 1}});
 }
 
-std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+std::vector<NameRule> glm4_gguf_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.ffn.";
   return with_names(gguf::plain_names(spec), {{{ours + "gate", ours + "up"}, "blk.{}.ffn_up", 1}});
 }
 
-const GgufSection kGguf = {.architecture = "glm4",
-                           .model = "Glm4ForCausalLM",
-                           .keys = gguf::llama_keys(),
-                           .implied = {{"hidden_act", "silu"}},
-                           .names = gguf_names,
-                           .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
-                           .rotary_share = "partial_rotary_factor"};
+const GgufSection kGlm4Gguf = {.architecture = "glm4",
+                               .model = "Glm4ForCausalLM",
+                               .keys = gguf::llama_keys(),
+                               .implied = {{"hidden_act", "silu"}},
+                               .names = glm4_gguf_names,
+                               .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
+                               .rotary_share = "partial_rotary_factor"};
 
 }  // namespace
 
 const Family kGlm4 = {.type = "glm4",
                       .prefix = "model.",
-                      .read = read,
-                      .names = names,
+                      .read = read_glm4,
+                      .names = glm4_names,
                       .ignored = llama_ignored(),
-                      .gguf = &kGguf};
+                      .gguf = &kGlm4Gguf};
 
 }  // namespace makar

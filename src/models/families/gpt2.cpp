@@ -12,9 +12,7 @@ ModelSpec read_gpt_like(Reader& r, const char* family, const char* model) {
   BlockSpec b;
   s.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
   AttentionSpec& a = b.attention;
-  a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads", "num_heads"});
-  a.head_dim = r.head_dim(s.width, a.heads, {"n_head", "num_heads"});
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, {"n_head", "num_attention_heads", "num_heads"});
   a.qkv_bias = a.out_bias = true;
   a.dropout = r.dropout_or("attn_pdrop", 0.1);
   b.feed_forward.width = r.width_or({"n_inner", "intermediate_size"}, 4 * s.width);
@@ -39,7 +37,7 @@ ModelSpec read_gpt_like(Reader& r, const char* family, const char* model) {
 
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_gpt2(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gpt2", "GPT2");
   if (!r.flag_or("scale_attn_weights", true))
@@ -50,7 +48,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> gpt2_names(const ModelSpec&) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
           {"decoder.embed.positions", "transformer.wpe"},
@@ -65,20 +63,20 @@ std::vector<NameRule> names(const ModelSpec&) {
           {"head.classifier", "score"}};
 }
 
-const GgufSection kGguf = {.architecture = "gpt2",
-                           .model = "GPT2LMHeadModel",
-                           .keys = gguf::sizes("n_embd", "n_layer", "n_head", "n_inner", "n_positions") +
-                                   gguf::norm_key("layer_norm_epsilon"),
-                           .implied = {{"activation_function", "gelu_new"}, {"scale_attn_weights", true}},
-                           .names = gguf::fused_names};
+const GgufSection kGpt2Gguf = {.architecture = "gpt2",
+                               .model = "GPT2LMHeadModel",
+                               .keys = gguf::sizes("n_embd", "n_layer", "n_head", "n_inner", "n_positions") +
+                                       gguf::norm_key("layer_norm_epsilon"),
+                               .implied = {{"activation_function", "gelu_new"}, {"scale_attn_weights", true}},
+                               .names = gguf::fused_names};
 
 }  // namespace
 
 const Family kGpt2 = {.type = "gpt2",
                       .prefix = "transformer.",
-                      .read = read,
-                      .names = names,
+                      .read = read_gpt2,
+                      .names = gpt2_names,
                       .ignored = {".attn.bias", ".attn.masked_bias", "lm_head.weight"},
-                      .gguf = &kGguf};
+                      .gguf = &kGpt2Gguf};
 
 }  // namespace makar

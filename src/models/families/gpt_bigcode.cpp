@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_gpt_bigcode(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gpt_bigcode", "GPTBigCode");
   const bool one = r.flag_or("multi_query", true), scaled = r.flag_or("scale_attn_weights", true);
@@ -18,7 +18,7 @@ Result<ModelSpec> read(const Config& config) {
 }
 
 // Without multi_query, query, key and value are fused per head.
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> gpt_bigcode_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
   const AttentionSpec& a = spec.decoder->first().attention;
   return {{"decoder.embed.tokens", "transformer.wte"},
@@ -36,7 +36,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {"head.classifier", "score"}};
 }
 
-const GgufSection kGguf = {
+const GgufSection kGptBigcodeGguf = {
     .architecture = "starcoder",
     .model = "GPTBigCodeForCausalLM",
     .keys = gguf::sizes("n_embd", "n_layer", "n_head", "n_inner", "n_positions") +
@@ -51,9 +51,9 @@ const GgufSection kGguf = {
 
 const Family kGptBigCode = {.type = "gpt_bigcode",
                             .prefix = "transformer.",
-                            .read = read,
-                            .names = names,
+                            .read = read_gpt_bigcode,
+                            .names = gpt_bigcode_names,
                             .ignored = {".attn.bias", ".attn.masked_bias", "lm_head.weight"},
-                            .gguf = &kGguf};
+                            .gguf = &kGptBigcodeGguf};
 
 }  // namespace makar

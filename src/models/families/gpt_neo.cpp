@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_gpt_neo(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gpt_neo", "GPTNeo");
   StackSpec& s = *m.decoder;
@@ -26,7 +26,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> gpt_neo_names(const ModelSpec&) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
           {"decoder.embed.positions", "transformer.wpe"},
@@ -47,8 +47,8 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 const Family kGptNeo = {.type = "gpt_neo",
                         .prefix = "transformer.",
-                        .read = read,
-                        .names = names,
+                        .read = read_gpt_neo,
+                        .names = gpt_neo_names,
                         .ignored = {".attention.bias", ".attention.masked_bias", "lm_head.weight"}};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_gpt_oss(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.theta = 150000.0, d.eps = 1e-5, d.max_positions = 131072, d.head_dim = 64;
@@ -23,7 +23,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> gpt_oss_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", expert = ours + "ffn.experts.{e}.",
                     theirs = "model.layers.{}.", experts = theirs + "mlp.experts.";
   const int64_t width = spec.decoder->first().feed_forward.width;
@@ -37,20 +37,20 @@ std::vector<NameRule> names(const ModelSpec& spec) {
                      {expert + "down.bias", experts + "down_proj_bias"}});
 }
 
-std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+std::vector<NameRule> gpt_oss_gguf_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.";
   return with_names(gguf::plain_names(spec), {{ours + "attn.sinks", "blk.{}.attn_sinks.weight"},
                                               {ours + "norm2", "blk.{}.post_attention_norm"}});
 }
 
-const GgufSection kGguf = {
+const GgufSection kGptOssGguf = {
     .architecture = "gpt-oss",
     .model = "GptOssForCausalLM",
     .keys = gguf::llama_keys() + gguf::window_key() + gguf::expert_keys("num_local_experts") +
             GgufKeys{{"expert_feed_forward_length", "intermediate_size", GgufKey::kInteger, true,
                       gguf::feed_forward}},
     .implied = {{"hidden_act", "silu"}, {"swiglu_limit", 7.0}, {"attention_bias", true}},
-    .names = gguf_names,
+    .names = gpt_oss_gguf_names,
     .derive =
         [](const Gguf&, Json& config) {
           if (config.contains("rope_scaling")) config["rope_scaling"]["truncate"] = false;
@@ -63,9 +63,9 @@ const GgufSection kGguf = {
 
 const Family kGptOss = {.type = "gpt_oss",
                         .prefix = "model.",
-                        .read = read,
-                        .names = names,
+                        .read = read_gpt_oss,
+                        .names = gpt_oss_names,
                         .ignored = llama_ignored(),
-                        .gguf = &kGguf};
+                        .gguf = &kGptOssGguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_gptj(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gptj", "GPTJ");
   StackSpec& s = *m.decoder;
@@ -25,7 +25,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> gptj_names(const ModelSpec&) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
           {ours + "norm1", theirs + "ln_1"},
@@ -44,8 +44,8 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 const Family kGptj = {.type = "gptj",
                       .prefix = "transformer.",
-                      .read = read,
-                      .names = names,
+                      .read = read_gptj,
+                      .names = gptj_names,
                       .ignored = {".attn.bias", ".attn.masked_bias"}};
 
 }  // namespace makar

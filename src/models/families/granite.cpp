@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_granite(const Config& config) {
   Reader r(config);
   ModelSpec m = read_llama_like(r, "granite", "Granite", {});
   m.decoder->embedding.scale = r.number_or("embedding_multiplier", 1.0, 1e-9, 1e9);
@@ -16,7 +16,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-GgufKeys keys() {
+GgufKeys granite_keys() {
   using Kind = GgufKey::Kind;
   return gguf::llama_keys() +
          GgufKeys{{"logit_scale", "logits_scaling", Kind::kReal, true,
@@ -29,10 +29,10 @@ GgufKeys keys() {
                    [](const ModelSpec& m) { return static_cast<double>(m.main().first().attention.scale); }}};
 }
 
-const GgufSection kGguf = {
+const GgufSection kGraniteGguf = {
     .architecture = "granite",
     .model = "GraniteForCausalLM",
-    .keys = keys(),
+    .keys = granite_keys(),
     .implied = {{"hidden_act", "silu"}, {"attention_bias", false}, {"mlp_bias", false}},
     .names = gguf::paired_names};
 
@@ -40,9 +40,9 @@ const GgufSection kGguf = {
 
 const Family kGranite = {.type = "granite",
                          .prefix = "model.",
-                         .read = read,
+                         .read = read_granite,
                          .names = llama_names,
                          .ignored = llama_ignored(),
-                         .gguf = &kGguf};
+                         .gguf = &kGraniteGguf};
 
 }  // namespace makar

@@ -65,31 +65,31 @@ std::vector<NameRule> llama_names(const ModelSpec&) {
 
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_llama(const Config& config) {
   Reader r(config);
   ModelSpec m = read_llama_like(r, "llama", "Llama", {});
   return r.finish(m);
 }
 
-const GgufSection kGguf = {.architecture = "llama",
-                           .model = "LlamaForCausalLM",
-                           .keys = gguf::llama_keys(),
-                           .implied = {{"hidden_act", "silu"}, {"mlp_bias", false}},
-                           .names = gguf::paired_names,
-                           .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
-                           // Files with a window or experts are Mistral's and Mixtral's.
-                           .holds = [](const GgufFields& f) {
-                             return f.integer("llama.attention.sliding_window").value_or(0) <= 0 &&
-                                    f.integer("llama.expert_count").value_or(0) <= 0;
-                           }};
+const GgufSection kLlamaGguf = {.architecture = "llama",
+                                .model = "LlamaForCausalLM",
+                                .keys = gguf::llama_keys(),
+                                .implied = {{"hidden_act", "silu"}, {"mlp_bias", false}},
+                                .names = gguf::paired_names,
+                                .marks = {{"attention_bias", "blk.0.attn_q.bias", true, false}},
+                                // Files with a window or experts are Mistral's and Mixtral's.
+                                .holds = [](const GgufFields& f) {
+                                  return f.integer("llama.attention.sliding_window").value_or(0) <= 0 &&
+                                         f.integer("llama.expert_count").value_or(0) <= 0;
+                                }};
 
 }  // namespace
 
 const Family kLlama = {.type = "llama",
                        .prefix = "model.",
-                       .read = read,
+                       .read = read_llama,
                        .names = llama_names,
                        .ignored = llama_ignored(),
-                       .gguf = &kGguf};
+                       .gguf = &kLlamaGguf};
 
 }  // namespace makar

@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_mistral(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.max_positions = 131072;
@@ -14,23 +14,23 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-const GgufSection kGguf = {.architecture = "llama",
-                           .model = "MistralForCausalLM",
-                           .keys = gguf::llama_keys() + gguf::window_key(),
-                           .implied = {{"hidden_act", "silu"}},
-                           .names = gguf::paired_names,
-                           .holds = [](const GgufFields& f) {
-                             return f.integer("llama.attention.sliding_window").value_or(0) > 0 &&
-                                    f.integer("llama.expert_count").value_or(0) <= 0;
-                           }};
+const GgufSection kMistralGguf = {.architecture = "llama",
+                                  .model = "MistralForCausalLM",
+                                  .keys = gguf::llama_keys() + gguf::window_key(),
+                                  .implied = {{"hidden_act", "silu"}},
+                                  .names = gguf::paired_names,
+                                  .holds = [](const GgufFields& f) {
+                                    return f.integer("llama.attention.sliding_window").value_or(0) > 0 &&
+                                           f.integer("llama.expert_count").value_or(0) <= 0;
+                                  }};
 
 }  // namespace
 
 const Family kMistral = {.type = "mistral",
                          .prefix = "model.",
-                         .read = read,
+                         .read = read_mistral,
                          .names = llama_names,
                          .ignored = llama_ignored(),
-                         .gguf = &kGguf};
+                         .gguf = &kMistralGguf};
 
 }  // namespace makar

@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_mixtral(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.theta = 1e6, d.eps = 1e-5, d.max_positions = 131072;
@@ -23,7 +23,7 @@ Result<ModelSpec> read(const Config& config) {
 
 const std::string kOurs = "decoder.layers.{}.ffn.";
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> mixtral_names(const ModelSpec& spec) {
   const std::string theirs = "model.layers.{}.block_sparse_moe.";
   return with_names(llama_names(spec), {{kOurs + "router", theirs + "gate"},
                                         {kOurs + "experts.{e}.gate", theirs + "experts.{e}.w1"},
@@ -31,7 +31,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
                                         {kOurs + "experts.{e}.up", theirs + "experts.{e}.w3"}});
 }
 
-std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+std::vector<NameRule> mixtral_names_in_memory(const ModelSpec& spec) {
   return with_names(llama_names(spec), fused_expert_names());
 }
 
@@ -47,7 +47,7 @@ std::vector<NameRule> gguf_merged_names(const ModelSpec& spec) {
                     {{{kOurs + "experts.{e}.gate", kOurs + "experts.{e}.up"}, "blk.{}.ffn_gate_up_exps", 1}});
 }
 
-const GgufSection kGguf = {
+const GgufSection kMixtralGguf = {
     .architecture = "llama",
     .model = "MixtralForCausalLM",
     .keys = gguf::llama_keys() + gguf::window_key() + gguf::expert_keys("num_local_experts"),
@@ -78,10 +78,10 @@ std::vector<NameRule> fused_expert_names() {
 
 const Family kMixtral = {.type = "mixtral",
                          .prefix = "model.",
-                         .read = read,
-                         .names = names,
-                         .names_in_memory = names_in_memory,
+                         .read = read_mixtral,
+                         .names = mixtral_names,
+                         .names_in_memory = mixtral_names_in_memory,
                          .ignored = llama_ignored(),
-                         .gguf = &kGguf};
+                         .gguf = &kMixtralGguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_modernbert(const Config& config) {
   Reader r(config);
   ModelSpec m;
   m.family = "modernbert";
@@ -18,9 +18,7 @@ Result<ModelSpec> read(const Config& config) {
   BlockSpec b;
   AttentionSpec& a = b.attention;
   a.causal = false;
-  a.heads = a.kv_heads = r.heads("num_attention_heads");
-  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, "num_attention_heads");
   a.qkv_bias = a.out_bias = r.flag_or("attention_bias", false);
   a.dropout = r.dropout_or("attention_dropout", 0.0);
   b.feed_forward.width = r.integer("intermediate_size", 1, int64_t{1} << 20);
@@ -66,7 +64,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> modernbert_names(const ModelSpec&) {
   const std::string ours = "encoder.layers.{}.", theirs = "model.layers.{}.";
   return {{"encoder.embed.tokens", "model.embeddings.tok_embeddings"},
           {"encoder.embed.norm", "model.embeddings.norm"},
@@ -84,7 +82,10 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 }  // namespace
 
-const Family kModernBert = {
-    .type = "modernbert", .prefix = "model.", .read = read, .names = names, .ignored = {"decoder.weight"}};
+const Family kModernBert = {.type = "modernbert",
+                            .prefix = "model.",
+                            .read = read_modernbert,
+                            .names = modernbert_names,
+                            .ignored = {"decoder.weight"}};
 
 }  // namespace makar

@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_mpnet(const Config& config) {
   Reader r(config);
   ModelSpec m = read_bert_like(r, "mpnet", "MPNet");
   EmbeddingSpec& e = m.encoder->embedding;
@@ -28,7 +28,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> mpnet_names(const ModelSpec& spec) {
   const std::string ours = "encoder.layers.{}.", theirs = "mpnet.encoder.layer.{}.";
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
   return with_names(bert_body_names("mpnet."),
@@ -52,8 +52,8 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 const Family kMpnet = {
     .type = "mpnet",
     .prefix = "mpnet.",
-    .read = read,
-    .names = names,
+    .read = read_mpnet,
+    .names = mpnet_names,
     .ignored = {"embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias"}};
 
 }  // namespace makar

@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_mpt(const Config& config) {
   Reader r(config);
   Reader attention = r.inner("attn_config");
   ModelSpec m;
@@ -46,7 +46,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> mpt_names(const ModelSpec&) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.blocks.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
           {ours + "norm1", theirs + "norm_1"},
@@ -65,7 +65,7 @@ double clip(const ModelSpec& m) {
   return limit > 0 ? limit : -1;
 }
 
-const GgufSection kGguf = {
+const GgufSection kMptGguf = {
     .architecture = "mpt",
     .model = "MptForCausalLM",
     .keys = gguf::sizes("d_model", "n_layers", "n_heads", "", "max_seq_len") +
@@ -87,9 +87,9 @@ const GgufSection kGguf = {
 
 const Family kMpt = {.type = "mpt",
                      .prefix = "transformer.",
-                     .read = read,
-                     .names = names,
+                     .read = read_mpt,
+                     .names = mpt_names,
                      .ignored = {"lm_head.weight"},
-                     .gguf = &kGguf};
+                     .gguf = &kMptGguf};
 
 }  // namespace makar

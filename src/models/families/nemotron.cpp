@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_nemotron(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.max_positions = 4096, d.activation = "", d.partial = 0.5;
@@ -23,27 +23,29 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> gguf_names(const ModelSpec& m) { return gguf::decoder_names(m, {false, false, 1}); }
+std::vector<NameRule> nemotron_gguf_names(const ModelSpec& m) {
+  return gguf::decoder_names(m, {false, false, 1});
+}
 
-const GgufSection kGguf = {.architecture = "nemotron",
-                           .model = "NemotronForCausalLM",
-                           .keys = gguf::hf_sizes() +
-                                   GgufKeys{{"attention.head_count_kv", "num_key_value_heads",
-                                             GgufKey::kInteger, false, gguf::kv_heads}} +
-                                   gguf::norm_key("norm_eps") + gguf::rope_keys(),
-                           .implied = {{"hidden_act", "relu2"}},
-                           .names = gguf_names,
-                           .marks = {{"attention_bias", "blk.0.attn_output.bias", true, false},
-                                     {"mlp_bias", "blk.0.ffn_up.bias", true, false}},
-                           .rotary_share = "partial_rotary_factor"};
+const GgufSection kNemotronGguf = {.architecture = "nemotron",
+                                   .model = "NemotronForCausalLM",
+                                   .keys = gguf::hf_sizes() +
+                                           GgufKeys{{"attention.head_count_kv", "num_key_value_heads",
+                                                     GgufKey::kInteger, false, gguf::kv_heads}} +
+                                           gguf::norm_key("norm_eps") + gguf::rope_keys(),
+                                   .implied = {{"hidden_act", "relu2"}},
+                                   .names = nemotron_gguf_names,
+                                   .marks = {{"attention_bias", "blk.0.attn_output.bias", true, false},
+                                             {"mlp_bias", "blk.0.ffn_up.bias", true, false}},
+                                   .rotary_share = "partial_rotary_factor"};
 
 }  // namespace
 
 const Family kNemotron = {.type = "nemotron",
                           .prefix = "model.",
-                          .read = read,
+                          .read = read_nemotron,
                           .names = llama_names,
                           .ignored = llama_ignored(),
-                          .gguf = &kGguf};
+                          .gguf = &kNemotronGguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_neox(const Config& config) {
   Reader r(config);
   ModelSpec m;
   m.family = "gpt_neox";
@@ -17,9 +17,7 @@ Result<ModelSpec> read(const Config& config) {
   s.norm.eps = r.number_or("layer_norm_eps", 1e-5, 0, 1);
   b.parallel = r.flag_or("use_parallel_residual", true);
   AttentionSpec& a = b.attention;
-  a.heads = a.kv_heads = r.heads("num_attention_heads");
-  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, "num_attention_heads");
   a.qkv_bias = a.out_bias = r.flag_or("attention_bias", true);
   a.dropout = r.dropout_or("attention_dropout", 0.0);
   b.feed_forward.width = r.width_or("intermediate_size", 4 * s.width);
@@ -40,7 +38,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> neox_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "gpt_neox.layers.{}.";
   return {{"decoder.embed.tokens", "gpt_neox.embed_in"},
           {ours + "norm1", theirs + "input_layernorm"},
@@ -56,8 +54,8 @@ std::vector<NameRule> names(const ModelSpec& spec) {
           {"head.classifier", "score"}};
 }
 
-std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
-  std::vector<NameRule> rules = names(spec);
+std::vector<NameRule> neox_names_in_memory(const ModelSpec& spec) {
+  std::vector<NameRule> rules = neox_names(spec);
   for (NameRule& rule : rules)
     if (rule.theirs == "embed_out") rule.theirs = "lm_head";
   return rules;
@@ -65,7 +63,7 @@ std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
 
 double parallel(const ModelSpec& m) { return m.main().first().parallel; }
 
-const GgufSection kGguf = {
+const GgufSection kNeoxGguf = {
     .architecture = "gptneox",
     .model = "GPTNeoXForCausalLM",
     .keys = gguf::hf_sizes() + gguf::norm_key("layer_norm_eps") +
@@ -81,10 +79,10 @@ const GgufSection kGguf = {
 const Family kNeox = {
     .type = "gpt_neox",
     .prefix = "gpt_neox.",
-    .read = read,
-    .names = names,
-    .names_in_memory = names_in_memory,
+    .read = read_neox,
+    .names = neox_names,
+    .names_in_memory = neox_names_in_memory,
     .ignored = {".attention.bias", ".attention.masked_bias", ".rotary_emb.inv_freq", "embed_out.weight"},
-    .gguf = &kGguf};
+    .gguf = &kNeoxGguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read2(const Config& config) {
+Result<ModelSpec> read_olmo2(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.eps = 1e-5;
@@ -19,7 +19,7 @@ Result<ModelSpec> read2(const Config& config) {
   return r.finish(m);
 }
 
-Result<ModelSpec> read_moe(const Config& config) {
+Result<ModelSpec> read_olmoe(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.eps = 1e-5, d.max_positions = 4096;
@@ -36,46 +36,46 @@ Result<ModelSpec> read_moe(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names2(const ModelSpec& spec) {
+std::vector<NameRule> olmo2_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
   return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
                                         {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
 }
-std::vector<NameRule> names_moe(const ModelSpec& spec) {
+std::vector<NameRule> olmoe_names(const ModelSpec& spec) {
   return with_names(llama_names(spec), expert_names());
 }
-std::vector<NameRule> names_moe_in_memory(const ModelSpec& spec) {
+std::vector<NameRule> olmoe_names_in_memory(const ModelSpec& spec) {
   return with_names(llama_names(spec), fused_expert_names());
 }
 
-const GgufSection kGguf2 = {.architecture = "olmo2",
-                            .model = "Olmo2ForCausalLM",
-                            .keys = gguf::llama_keys(),
-                            .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
-                            .names = gguf::plain_names};
-const GgufSection kGgufMoe = {.architecture = "olmoe",
-                              .model = "OlmoeForCausalLM",
-                              .keys = gguf::llama_keys() + gguf::expert_keys("num_experts"),
-                              .implied = {{"hidden_act", "silu"},
-                                          {"attention_bias", false},
-                                          {"norm_topk_prob", false},
-                                          {"clip_qkv", nullptr}},
-                              .names = gguf::plain_names};
+const GgufSection kOlmo2Gguf = {.architecture = "olmo2",
+                                .model = "Olmo2ForCausalLM",
+                                .keys = gguf::llama_keys(),
+                                .implied = {{"hidden_act", "silu"}, {"attention_bias", false}},
+                                .names = gguf::plain_names};
+const GgufSection kOlmoeGguf = {.architecture = "olmoe",
+                                .model = "OlmoeForCausalLM",
+                                .keys = gguf::llama_keys() + gguf::expert_keys("num_experts"),
+                                .implied = {{"hidden_act", "silu"},
+                                            {"attention_bias", false},
+                                            {"norm_topk_prob", false},
+                                            {"clip_qkv", nullptr}},
+                                .names = gguf::plain_names};
 
 }  // namespace
 
 const Family kOlmo2 = {.type = "olmo2",
                        .prefix = "model.",
-                       .read = read2,
-                       .names = names2,
+                       .read = read_olmo2,
+                       .names = olmo2_names,
                        .ignored = llama_ignored(),
-                       .gguf = &kGguf2};
+                       .gguf = &kOlmo2Gguf};
 const Family kOlmoe = {.type = "olmoe",
                        .prefix = "model.",
-                       .read = read_moe,
-                       .names = names_moe,
-                       .names_in_memory = names_moe_in_memory,
+                       .read = read_olmoe,
+                       .names = olmoe_names,
+                       .names_in_memory = olmoe_names_in_memory,
                        .ignored = llama_ignored(),
-                       .gguf = &kGgufMoe};
+                       .gguf = &kOlmoeGguf};
 
 }  // namespace makar

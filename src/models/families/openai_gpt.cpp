@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_openai_gpt(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "openai-gpt", "OpenAIGPT");
   const std::string activation = r.text_or("afn", "gelu");  // here "gelu" is the tanh approximation
@@ -20,7 +20,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
+std::vector<NameRule> openai_gpt_names(const ModelSpec&) {
   const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.tokens_embed"},
           {"decoder.embed.positions", "transformer.positions_embed"},
@@ -38,8 +38,8 @@ std::vector<NameRule> names(const ModelSpec&) {
 
 const Family kOpenAiGpt = {.type = "openai-gpt",
                            .prefix = "transformer.",
-                           .read = read,
-                           .names = names,
+                           .read = read_openai_gpt,
+                           .names = openai_gpt_names,
                            .ignored = {".attn.bias", "lm_head.weight", "position_ids"}};
 
 }  // namespace makar

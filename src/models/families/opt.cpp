@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_opt(const Config& config) {
   Reader r(config);
   ModelSpec m;
   m.family = "opt";
@@ -18,9 +18,7 @@ Result<ModelSpec> read(const Config& config) {
   b.place = before ? NormPlace::kPre : NormPlace::kPost;
   s.norm.affine = r.flag_or("layer_norm_elementwise_affine", true);
   AttentionSpec& a = b.attention;
-  a.heads = a.kv_heads = r.heads("num_attention_heads");
-  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, "num_attention_heads");
   a.qkv_bias = a.out_bias = biases;
   a.dropout = r.dropout_or("attention_dropout", 0.0);
   b.feed_forward.width = r.integer("ffn_dim", 1, int64_t{1} << 20);
@@ -49,27 +47,19 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.decoder.layers.{}.";
-  return {{"decoder.embed.tokens", "model.decoder.embed_tokens"},
-          {"decoder.embed.positions", "model.decoder.embed_positions"},
-          {"decoder.embed.project", "model.decoder.project_in"},
-          {"decoder.project_out", "model.decoder.project_out"},
-          {ours + "norm1", theirs + "self_attn_layer_norm"},
-          {ours + "attn.q", theirs + "self_attn.q_proj"},
-          {ours + "attn.k", theirs + "self_attn.k_proj"},
-          {ours + "attn.v", theirs + "self_attn.v_proj"},
-          {ours + "attn.o", theirs + "self_attn.out_proj"},
-          {ours + "norm2", theirs + "final_layer_norm"},
-          {ours + "ffn.up", theirs + "fc1"},
-          {ours + "ffn.down", theirs + "fc2"},
-          {"decoder.norm", "model.decoder.final_layer_norm"},
-          {"head.lm", "lm_head"},
-          {"head.classifier", "score"}};
+std::vector<NameRule> opt_names(const ModelSpec&) {
+  return with_names(fairseq_layer_names("decoder.layers.{}.", "model.decoder.layers.{}."),
+                    {{"decoder.embed.tokens", "model.decoder.embed_tokens"},
+                     {"decoder.embed.positions", "model.decoder.embed_positions"},
+                     {"decoder.embed.project", "model.decoder.project_in"},
+                     {"decoder.project_out", "model.decoder.project_out"},
+                     {"decoder.norm", "model.decoder.final_layer_norm"},
+                     {"head.lm", "lm_head"},
+                     {"head.classifier", "score"}});
 }
 
 }  // namespace
 
-const Family kOpt = {"opt", "model.", read, names, nullptr, {"lm_head.weight"}};
+const Family kOpt = {"opt", "model.", read_opt, opt_names, nullptr, {"lm_head.weight"}};
 
 }  // namespace makar

@@ -12,7 +12,7 @@ extern const Family kPhi, kPhi3, kGptOss, kOlmo2, kOlmoe, kSmolLm3, kGranite, kC
 extern const Family kStarcoder2, kGlm4, kNemotron, kErnie45, kExaone4, kGpt2, kOpenAiGpt, kGptj, kGptNeo;
 extern const Family kGptBigCode, kMpt, kXglm, kNeox, kFalcon, kBloom, kOpt;
 extern const Family kBert, kRoberta, kXlmRoberta, kCamembert, kDistilBert, kAlbert, kElectra, kMpnet;
-extern const Family kModernBert, kRoFormer;
+extern const Family kModernBert, kRoFormer, kDeepseekV2, kDeepseekV3;
 extern const Family kT5, kMt5, kUmt5, kBart, kMbart, kM2m100, kPegasus, kMarian, kVit, kDeit;
 
 // The sequence classifier of a decoder: a bias-free score of the last token.
@@ -50,6 +50,29 @@ inline std::vector<std::string> llama_ignored() { return {".rotary_emb.inv_freq"
 ModelSpec read_bert_like(Reader& r, const char* family, const char* model);
 std::vector<NameRule> bert_body_names(const std::string& prefix);
 GgufSection bert_gguf(const char* model);
+
+// BART's stacks, shared by similar encoder-decoders.
+struct BartKind {
+  const char *family, *model;
+  bool pre_norm;        // norms before the sublayers and at the end of a stack
+  bool embedding_norm;  // a norm after the embeddings
+  PositionKind positions;
+  bool logits_bias;  // a fixed bias of the logits in the files
+};
+ModelSpec read_bart_like(Reader& r, const BartKind& kind, int64_t bos, int64_t eos, int64_t pad);
+std::vector<NameRule> bart_names(const ModelSpec& spec);
+Family bart_family(const char* type, Result<ModelSpec> (*read)(const Config&), NameTable names);
+// The layers of models that come from fairseq.
+std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::string& theirs);
+
+// T5, shared with mT5 and UMT5.
+ModelSpec read_t5_like(Reader& r, const char* family, const char* model);
+GgufSection t5_gguf(bool (*holds)(const GgufFields&));
+Family t5_family(const char* type, Result<ModelSpec> (*read)(const Config&), const GgufSection* gguf);
+
+// Gemma, shared by its three generations.
+ModelSpec read_gemma_like(Reader& r, const char* family, const char* model, double theta, int64_t positions);
+std::vector<NameRule> gemma_gguf_names(const ModelSpec& spec);
 
 // ViT's body, shared with DeiT.
 ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool distillation);

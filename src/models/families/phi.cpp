@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_phi(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.activation = "gelu_new", d.partial = 0.5;
@@ -25,7 +25,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> phi_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
   return with_names(llama_names(spec), {{ours + "attn.o", theirs + "self_attn.dense"},
                                         {ours + "attn.q_norm", theirs + "self_attn.q_layernorm"},
@@ -35,7 +35,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
                                         {"decoder.norm", "model.final_layernorm"}});
 }
 
-Result<ModelSpec> read3(const Config& config) {
+Result<ModelSpec> read_phi3(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.eps = 1e-5, d.max_positions = 4096;
@@ -56,42 +56,42 @@ std::vector<NameRule> fused(std::vector<NameRule> rules, const std::string& qkv,
   return with_names(std::move(rules), {{{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, qkv, 1},
                                        {{ours + "ffn.gate", ours + "ffn.up"}, gate_up, 1}});
 }
-std::vector<NameRule> names3(const ModelSpec& spec) {
+std::vector<NameRule> phi3_names(const ModelSpec& spec) {
   return fused(llama_names(spec), "model.layers.{}.self_attn.qkv_proj", "model.layers.{}.mlp.gate_up_proj");
 }
-std::vector<NameRule> gguf_names3(const ModelSpec& spec) {
+std::vector<NameRule> phi3_gguf_names(const ModelSpec& spec) {
   return fused(gguf::plain_names(spec), "blk.{}.attn_qkv", "blk.{}.ffn_up");
 }
 
-const GgufSection kGguf = {.architecture = "phi2",
-                           .model = "PhiForCausalLM",
-                           .keys = gguf::hf_sizes() +
-                                   GgufKeys{{"attention.head_count_kv", "num_key_value_heads",
-                                             GgufKey::kInteger, false, gguf::kv_heads}} +
-                                   gguf::norm_key("layer_norm_eps") + gguf::rope_keys(),
-                           .implied = {{"hidden_act", "gelu_new"}, {"qk_layernorm", false}},
-                           .names = gguf::plain_names,
-                           .rotary_share = "partial_rotary_factor"};
-const GgufSection kGguf3 = {.architecture = "phi3",
-                            .model = "Phi3ForCausalLM",
-                            .keys = gguf::llama_keys() + gguf::window_key(),
-                            .implied = {{"hidden_act", "silu"}},
-                            .names = gguf_names3,
-                            .rotary_share = "partial_rotary_factor"};
+const GgufSection kPhiGguf = {.architecture = "phi2",
+                              .model = "PhiForCausalLM",
+                              .keys = gguf::hf_sizes() +
+                                      GgufKeys{{"attention.head_count_kv", "num_key_value_heads",
+                                                GgufKey::kInteger, false, gguf::kv_heads}} +
+                                      gguf::norm_key("layer_norm_eps") + gguf::rope_keys(),
+                              .implied = {{"hidden_act", "gelu_new"}, {"qk_layernorm", false}},
+                              .names = gguf::plain_names,
+                              .rotary_share = "partial_rotary_factor"};
+const GgufSection kPhi3Gguf = {.architecture = "phi3",
+                               .model = "Phi3ForCausalLM",
+                               .keys = gguf::llama_keys() + gguf::window_key(),
+                               .implied = {{"hidden_act", "silu"}},
+                               .names = phi3_gguf_names,
+                               .rotary_share = "partial_rotary_factor"};
 
 }  // namespace
 
 const Family kPhi = {.type = "phi",
                      .prefix = "model.",
-                     .read = read,
-                     .names = names,
+                     .read = read_phi,
+                     .names = phi_names,
                      .ignored = {".rotary_emb.inv_freq"},
-                     .gguf = &kGguf};
+                     .gguf = &kPhiGguf};
 const Family kPhi3 = {.type = "phi3",
                       .prefix = "model.",
-                      .read = read3,
-                      .names = names3,
+                      .read = read_phi3,
+                      .names = phi3_names,
                       .ignored = llama_ignored(),
-                      .gguf = &kGguf3};
+                      .gguf = &kPhi3Gguf};
 
 }  // namespace makar

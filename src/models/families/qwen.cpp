@@ -27,22 +27,22 @@ ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool 
 
 namespace {
 
-Result<ModelSpec> read2(const Config& config) {
+Result<ModelSpec> read_qwen2(const Config& config) {
   Reader r(config);
   return r.finish(read_qwen_like(r, "qwen2", "Qwen2", false));
 }
 
-Result<ModelSpec> read3(const Config& config) {
+Result<ModelSpec> read_qwen3(const Config& config) {
   Reader r(config);
   return r.finish(read_qwen_like(r, "qwen3", "Qwen3", true));
 }
 
-const GgufSection kGguf2 = {.architecture = "qwen2",
-                            .model = "Qwen2ForCausalLM",
-                            .keys = gguf::llama_keys(),
-                            .implied = {{"hidden_act", "silu"}, {"use_sliding_window", false}},
-                            .names = gguf::plain_names};
-const GgufSection kGguf3 = {
+const GgufSection kQwen2Gguf = {.architecture = "qwen2",
+                                .model = "Qwen2ForCausalLM",
+                                .keys = gguf::llama_keys(),
+                                .implied = {{"hidden_act", "silu"}, {"use_sliding_window", false}},
+                                .names = gguf::plain_names};
+const GgufSection kQwen3Gguf = {
     .architecture = "qwen3",
     .model = "Qwen3ForCausalLM",
     .keys = gguf::llama_keys(),
@@ -53,15 +53,15 @@ const GgufSection kGguf3 = {
 
 const Family kQwen2 = {.type = "qwen2",
                        .prefix = "model.",
-                       .read = read2,
+                       .read = read_qwen2,
                        .names = llama_names,
                        .ignored = llama_ignored(),
-                       .gguf = &kGguf2};
+                       .gguf = &kQwen2Gguf};
 const Family kQwen3 = {.type = "qwen3",
                        .prefix = "model.",
-                       .read = read3,
+                       .read = read_qwen3,
                        .names = llama_names,
                        .ignored = llama_ignored(),
-                       .gguf = &kGguf3};
+                       .gguf = &kQwen3Gguf};
 
 }  // namespace makar

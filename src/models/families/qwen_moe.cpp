@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-ModelSpec read_moe(Reader& r, const char* family, const char* model, bool third) {
+ModelSpec read_qwen_moe(Reader& r, const char* family, const char* model, bool third) {
   ModelSpec m = read_qwen_like(r, family, model, third);
   const auto dense = r.integers_or("mlp_only_layers", 0, 4096);
   const int64_t step = r.integer_or("decoder_sparse_step", 1, 1, 4096);
@@ -25,14 +25,14 @@ ModelSpec read_moe(Reader& r, const char* family, const char* model, bool third)
   return m;
 }
 
-Result<ModelSpec> read2(const Config& config) {
+Result<ModelSpec> read_qwen2_moe(const Config& config) {
   Reader r(config);
-  return r.finish(read_moe(r, "qwen2_moe", "Qwen2Moe", false));
+  return r.finish(read_qwen_moe(r, "qwen2_moe", "Qwen2Moe", false));
 }
 
-Result<ModelSpec> read3(const Config& config) {
+Result<ModelSpec> read_qwen3_moe(const Config& config) {
   Reader r(config);
-  return r.finish(read_moe(r, "qwen3_moe", "Qwen3Moe", true));
+  return r.finish(read_qwen_moe(r, "qwen3_moe", "Qwen3Moe", true));
 }
 
 std::vector<NameRule> shared_names() {
@@ -43,14 +43,14 @@ std::vector<NameRule> shared_names() {
           {ours + "shared_gate", theirs + "_gate"}};
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> qwen_moe_names(const ModelSpec& spec) {
   return with_names(with_names(llama_names(spec), expert_names()), shared_names());
 }
-std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+std::vector<NameRule> qwen_moe_names_in_memory(const ModelSpec& spec) {
   return with_names(with_names(llama_names(spec), fused_expert_names()), shared_names());
 }
 
-std::vector<NameRule> gguf_names(const ModelSpec& spec) {
+std::vector<NameRule> qwen_moe_gguf_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.ffn.", theirs = "blk.{}.ffn_";
   return with_names(gguf::plain_names(spec), {{ours + "shared.gate", theirs + "gate_shexp"},
                                               {ours + "shared.up", theirs + "up_shexp"},
@@ -58,7 +58,7 @@ std::vector<NameRule> gguf_names(const ModelSpec& spec) {
                                               {ours + "shared_gate", theirs + "gate_inp_shexp"}});
 }
 
-GgufKeys gguf_keys() {
+GgufKeys qwen_moe_gguf_keys() {
   return gguf::llama_keys() + gguf::expert_keys("num_experts") +
          GgufKeys{{"expert_feed_forward_length", "moe_intermediate_size", GgufKey::kInteger, true,
                    [](const ModelSpec& m) { return static_cast<double>(m.main().routed()->width); }},
@@ -70,45 +70,45 @@ GgufKeys gguf_keys() {
 }
 
 // llama.cpp has experts in every layer, and one way for each family to weight them.
-std::string beyond(const ModelSpec& spec) {
+std::string qwen_moe_beyond(const ModelSpec& spec) {
   for (const BlockSpec& b : spec.decoder->blocks)
     if (b.feed_forward.experts == 0) return "dense layers";
   const bool third = spec.family == "qwen3_moe";
   return spec.decoder->routed()->normalized == third ? "" : fmt::format("norm_topk_prob = {}", !third);
 }
 
-const GgufSection kGguf2 = {
+const GgufSection kQwen2MoeGguf = {
     .architecture = "qwen2moe",
     .model = "Qwen2MoeForCausalLM",
-    .keys = gguf_keys(),
+    .keys = qwen_moe_gguf_keys(),
     .implied = {{"hidden_act", "silu"}, {"use_sliding_window", false}, {"norm_topk_prob", false}},
-    .names = gguf_names,
-    .beyond = beyond};
-const GgufSection kGguf3 = {.architecture = "qwen3moe",
-                            .model = "Qwen3MoeForCausalLM",
-                            .keys = gguf_keys(),
-                            .implied = {{"hidden_act", "silu"},
-                                        {"use_sliding_window", false},
-                                        {"attention_bias", false},
-                                        {"norm_topk_prob", true}},
-                            .names = gguf_names,
-                            .beyond = beyond};
+    .names = qwen_moe_gguf_names,
+    .beyond = qwen_moe_beyond};
+const GgufSection kQwen3MoeGguf = {.architecture = "qwen3moe",
+                                   .model = "Qwen3MoeForCausalLM",
+                                   .keys = qwen_moe_gguf_keys(),
+                                   .implied = {{"hidden_act", "silu"},
+                                               {"use_sliding_window", false},
+                                               {"attention_bias", false},
+                                               {"norm_topk_prob", true}},
+                                   .names = qwen_moe_gguf_names,
+                                   .beyond = qwen_moe_beyond};
 
 }  // namespace
 
 const Family kQwen2Moe = {.type = "qwen2_moe",
                           .prefix = "model.",
-                          .read = read2,
-                          .names = names,
-                          .names_in_memory = names_in_memory,
+                          .read = read_qwen2_moe,
+                          .names = qwen_moe_names,
+                          .names_in_memory = qwen_moe_names_in_memory,
                           .ignored = llama_ignored(),
-                          .gguf = &kGguf2};
+                          .gguf = &kQwen2MoeGguf};
 const Family kQwen3Moe = {.type = "qwen3_moe",
                           .prefix = "model.",
-                          .read = read3,
-                          .names = names,
-                          .names_in_memory = names_in_memory,
+                          .read = read_qwen3_moe,
+                          .names = qwen_moe_names,
+                          .names_in_memory = qwen_moe_names_in_memory,
                           .ignored = llama_ignored(),
-                          .gguf = &kGguf3};
+                          .gguf = &kQwen3MoeGguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read_as(const Config& config, const char* family, const char* model) {
+Result<ModelSpec> read_roberta_like(const Config& config, const char* family, const char* model) {
   Reader r(config);
   ModelSpec m = read_bert_like(r, family, model);
   EmbeddingSpec& e = m.encoder->embedding;
@@ -25,11 +25,17 @@ Result<ModelSpec> read_as(const Config& config, const char* family, const char* 
   return r.finish(m);
 }
 
-Result<ModelSpec> read(const Config& config) { return read_as(config, "roberta", "Roberta"); }
-Result<ModelSpec> read_xlm(const Config& config) { return read_as(config, "xlm-roberta", "XLMRoberta"); }
-Result<ModelSpec> read_camembert(const Config& config) { return read_as(config, "camembert", "Camembert"); }
+Result<ModelSpec> read_roberta(const Config& config) {
+  return read_roberta_like(config, "roberta", "Roberta");
+}
+Result<ModelSpec> read_xlm(const Config& config) {
+  return read_roberta_like(config, "xlm-roberta", "XLMRoberta");
+}
+Result<ModelSpec> read_camembert(const Config& config) {
+  return read_roberta_like(config, "camembert", "Camembert");
+}
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> roberta_names(const ModelSpec& spec) {
   std::vector<NameRule> rules = bert_body_names("roberta.");
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
   rules.insert(rules.end(), {{"head.transform", "lm_head.dense"},
@@ -48,21 +54,21 @@ GgufSection as_bert() {
   section.holds = [](const GgufFields&) { return false; };
   return section;
 }
-const GgufSection kGguf = as_bert();
+const GgufSection kRobertaGguf = as_bert();
 
-Family make(const char* type, Result<ModelSpec> (*reader)(const Config&)) {
+Family roberta_family(const char* type, Result<ModelSpec> (*reader)(const Config&)) {
   return {.type = type,
           .prefix = "roberta.",
           .read = reader,
-          .names = names,
+          .names = roberta_names,
           .ignored = {"embeddings.position_ids", "lm_head.decoder.weight", "lm_head.decoder.bias"},
-          .gguf = &kGguf};
+          .gguf = &kRobertaGguf};
 }
 
 }  // namespace
 
-const Family kRoberta = make("roberta", read);
-const Family kXlmRoberta = make("xlm-roberta", read_xlm);
-const Family kCamembert = make("camembert", read_camembert);
+const Family kRoberta = roberta_family("roberta", read_roberta);
+const Family kXlmRoberta = roberta_family("xlm-roberta", read_xlm);
+const Family kCamembert = roberta_family("camembert", read_camembert);
 
 }  // namespace makar

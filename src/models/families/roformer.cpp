@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_roformer(const Config& config) {
   Reader r(config);
   ModelSpec m = read_bert_like(r, "roformer", "RoFormer");
   StackSpec& s = *m.encoder;
@@ -26,7 +26,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> roformer_names(const ModelSpec& spec) {
   std::vector<NameRule> rules = bert_body_names("roformer.");
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
   rules.insert(rules.end(), {{"encoder.rotary", "roformer.encoder.embed_positions"},
@@ -45,8 +45,8 @@ std::vector<NameRule> names(const ModelSpec& spec) {
 
 const Family kRoFormer = {.type = "roformer",
                           .prefix = "roformer.",
-                          .read = read,
-                          .names = names,
+                          .read = read_roformer,
+                          .names = roformer_names,
                           .ignored = {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}};
 
 }  // namespace makar

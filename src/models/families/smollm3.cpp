@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_smollm3(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.theta = 2e6, d.max_positions = 32768;
@@ -26,29 +26,29 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-const GgufSection kGguf = {.architecture = "smollm3",
-                           .model = "SmolLM3ForCausalLM",
-                           .keys = gguf::llama_keys(),
-                           .implied = {{"hidden_act", "silu"},
-                                       {"attention_bias", false},
-                                       {"mlp_bias", false},
-                                       {"use_sliding_window", false}},
-                           .names = gguf::paired_names,
-                           .beyond = [](const ModelSpec& m) -> std::string {
-                             int64_t layer = 0;
-                             for (const BlockSpec& b : m.main().blocks)
-                               if (b.attention.rope.has_value() == (++layer % 4 == 0))
-                                 return "other layers without positions";
-                             return "";
-                           }};
+const GgufSection kSmollm3Gguf = {.architecture = "smollm3",
+                                  .model = "SmolLM3ForCausalLM",
+                                  .keys = gguf::llama_keys(),
+                                  .implied = {{"hidden_act", "silu"},
+                                              {"attention_bias", false},
+                                              {"mlp_bias", false},
+                                              {"use_sliding_window", false}},
+                                  .names = gguf::paired_names,
+                                  .beyond = [](const ModelSpec& m) -> std::string {
+                                    int64_t layer = 0;
+                                    for (const BlockSpec& b : m.main().blocks)
+                                      if (b.attention.rope.has_value() == (++layer % 4 == 0))
+                                        return "other layers without positions";
+                                    return "";
+                                  }};
 
 }  // namespace
 
 const Family kSmolLm3 = {.type = "smollm3",
                          .prefix = "model.",
-                         .read = read,
+                         .read = read_smollm3,
                          .names = llama_names,
                          .ignored = llama_ignored(),
-                         .gguf = &kGguf};
+                         .gguf = &kSmollm3Gguf};
 
 }  // namespace makar

@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_stablelm(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.max_positions = 4096, d.partial = 0.25;
@@ -23,7 +23,7 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-const GgufSection kGguf = {
+const GgufSection kStablelmGguf = {
     .architecture = "stablelm",
     .model = "StableLmForCausalLM",
     .keys =
@@ -41,9 +41,9 @@ const GgufSection kGguf = {
 
 const Family kStableLm = {.type = "stablelm",
                           .prefix = "model.",
-                          .read = read,
+                          .read = read_stablelm,
                           .names = llama_names,
                           .ignored = llama_ignored(),
-                          .gguf = &kGguf};
+                          .gguf = &kStablelmGguf};
 
 }  // namespace makar

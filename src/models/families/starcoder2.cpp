@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_starcoder2(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
   d.max_positions = 4096, d.activation = "gelu_pytorch_tanh";
@@ -25,27 +25,28 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> starcoder2_names(const ModelSpec& spec) {
   const std::string ours = "decoder.layers.{}.ffn.", theirs = "model.layers.{}.mlp.";
   return with_names(llama_names(spec), {{ours + "up", theirs + "c_fc"}, {ours + "down", theirs + "c_proj"}});
 }
 
-const GgufSection kGguf = {.architecture = "starcoder2",
-                           .model = "Starcoder2ForCausalLM",
-                           .keys = gguf::hf_sizes() +
-                                   GgufKeys{{"attention.head_count_kv", "num_key_value_heads",
-                                             GgufKey::kInteger, false, gguf::kv_heads}} +
-                                   gguf::norm_key("norm_epsilon") + gguf::window_key() + gguf::rope_keys(),
-                           .implied = {{"hidden_act", "gelu_pytorch_tanh"}, {"use_bias", true}},
-                           .names = gguf::plain_names};
+const GgufSection kStarcoder2Gguf = {.architecture = "starcoder2",
+                                     .model = "Starcoder2ForCausalLM",
+                                     .keys = gguf::hf_sizes() +
+                                             GgufKeys{{"attention.head_count_kv", "num_key_value_heads",
+                                                       GgufKey::kInteger, false, gguf::kv_heads}} +
+                                             gguf::norm_key("norm_epsilon") + gguf::window_key() +
+                                             gguf::rope_keys(),
+                                     .implied = {{"hidden_act", "gelu_pytorch_tanh"}, {"use_bias", true}},
+                                     .names = gguf::plain_names};
 
 }  // namespace
 
 const Family kStarcoder2 = {.type = "starcoder2",
                             .prefix = "model.",
-                            .read = read,
-                            .names = names,
+                            .read = read_starcoder2,
+                            .names = starcoder2_names,
                             .ignored = llama_ignored(),
-                            .gguf = &kGguf};
+                            .gguf = &kStarcoder2Gguf};
 
 }  // namespace makar

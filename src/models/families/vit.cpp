@@ -16,9 +16,7 @@ ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool d
   s.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
   AttentionSpec& a = b.attention;
   a.causal = false;
-  a.heads = a.kv_heads = r.heads("num_attention_heads");
-  a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, "num_attention_heads");
   a.qkv_bias = r.flag_or("qkv_bias", true);
   a.out_bias = true;
   a.dropout = r.dropout_or("attention_probs_dropout_prob", 0.0);
@@ -73,7 +71,7 @@ std::vector<NameRule> ends(const ModelSpec& spec) {
           {"head.distillation", "distillation_classifier"}};
 }
 
-std::vector<NameRule> names(const ModelSpec& spec) {
+std::vector<NameRule> vit_names(const ModelSpec& spec) {
   std::vector<NameRule> rules = ends(spec);
   const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".encoder.layer.{}.";
   rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
@@ -87,7 +85,7 @@ std::vector<NameRule> names(const ModelSpec& spec) {
   return rules;
 }
 
-std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+std::vector<NameRule> vit_names_in_memory(const ModelSpec& spec) {
   std::vector<NameRule> rules = ends(spec);
   const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".layers.{}.";
   rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
@@ -103,9 +101,9 @@ std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
 
 }  // namespace
 
-const Family kVit = {"vit", "vit.",          read_vit,
-                     names, names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
-const Family kDeit = {"deit", "deit.",         read_deit,
-                      names,  names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
+const Family kVit = {
+    "vit", "vit.", read_vit, vit_names, vit_names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
+const Family kDeit = {
+    "deit", "deit.", read_deit, vit_names, vit_names_in_memory, {"pooler.dense.weight", "pooler.dense.bias"}};
 
 }  // namespace makar

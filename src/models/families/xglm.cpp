@@ -4,7 +4,7 @@
 namespace makar {
 namespace {
 
-Result<ModelSpec> read(const Config& config) {
+Result<ModelSpec> read_xglm(const Config& config) {
   Reader r(config);
   ModelSpec m;
   m.family = "xglm";
@@ -14,9 +14,7 @@ Result<ModelSpec> read(const Config& config) {
   const int64_t layers = r.layers({"num_layers", "num_hidden_layers"});
   BlockSpec b;
   AttentionSpec& a = b.attention;
-  a.heads = a.kv_heads = r.heads({"attention_heads", "num_attention_heads"});
-  a.head_dim = r.head_dim(s.width, a.heads, "attention_heads");
-  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  r.full_heads(a, s.width, {"attention_heads", "num_attention_heads"});
   a.qkv_bias = a.out_bias = true;
   a.dropout = r.dropout_or("attention_dropout", 0.1);
   b.feed_forward.width = r.integer("ffn_dim", 1, int64_t{1} << 20);
@@ -42,28 +40,20 @@ Result<ModelSpec> read(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return {{"decoder.embed.tokens", "model.embed_tokens"},
-          {"decoder.embed.positions", "model.embed_positions"},
-          {ours + "norm1", theirs + "self_attn_layer_norm"},
-          {ours + "attn.q", theirs + "self_attn.q_proj"},
-          {ours + "attn.k", theirs + "self_attn.k_proj"},
-          {ours + "attn.v", theirs + "self_attn.v_proj"},
-          {ours + "attn.o", theirs + "self_attn.out_proj"},
-          {ours + "norm2", theirs + "final_layer_norm"},
-          {ours + "ffn.up", theirs + "fc1"},
-          {ours + "ffn.down", theirs + "fc2"},
-          {"decoder.norm", "model.layer_norm"},
-          {"head.lm", "lm_head"}};
+std::vector<NameRule> xglm_names(const ModelSpec&) {
+  return with_names(fairseq_layer_names("decoder.layers.{}.", "model.layers.{}."),
+                    {{"decoder.embed.tokens", "model.embed_tokens"},
+                     {"decoder.embed.positions", "model.embed_positions"},
+                     {"decoder.norm", "model.layer_norm"},
+                     {"head.lm", "lm_head"}});
 }
 
 }  // namespace
 
 const Family kXglm = {.type = "xglm",
                       .prefix = "model.",
-                      .read = read,
-                      .names = names,
+                      .read = read_xglm,
+                      .names = xglm_names,
                       .ignored = {"lm_head.weight", "embed_positions.weights"}};
 
 }  // namespace makar

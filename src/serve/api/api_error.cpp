@@ -29,9 +29,11 @@ const char* anthropic_type(int status) {
 
 ApiError ApiError::of(const Error& error) {
   ApiError out;
-  const std::string place = options_as_fields(error.place), message = options_as_fields(error.message);
+  constexpr std::string_view kServer = "the server's ";
+  const std::string place = options_as_fields(error.place, kServer),
+                    message = options_as_fields(error.message, kServer);
   out.message = place.empty() ? message : place + ": " + message;
-  if (!place.empty()) out.param = place.substr(0, place.find(": "));
+  if (!place.empty() && !place.starts_with(kServer)) out.param = place.substr(0, place.find(": "));
   switch (error.kind) {
     case Error::Kind::kInvalid:
       out.code = "invalid_value";

@@ -28,8 +28,6 @@ std::string kind_of(const Json& value) {
   }
 }
 
-std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 Result<Json> read_body(const std::string& body) {
   MAKAR_TRY(Json json, parse_json(body, "body", {kLargestBody, kDeepestBody}));
   if (!json.is_object()) return error_at("body", "expected a JSON object, found {}", kind_of(json));

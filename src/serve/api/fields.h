@@ -25,7 +25,4 @@ Result<Json> object_field(const Json& object, const std::string& key);
 // The type of a value for error messages: "an object", "a string"...
 std::string kind_of(const Json& value);
 
-// Serializes JSON; invalid UTF-8 is replaced.
-std::string dump(const Json& json);
-
 }  // namespace makar

@@ -21,7 +21,7 @@ bool read_separately(const std::string& key) {
 }  // namespace
 
 Status read_generation_options(const Json& body, GenerationRequest& request) {
-  WriteOptions& o = request.write;
+  TextGenerationOptions& o = request.options;
   for (const auto& [key, value] : body.items()) {
     if (value.is_null() || read_separately(key)) continue;
     MAKAR_TRY(const bool known, read_decoding_option(o, key, value));

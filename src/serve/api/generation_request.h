@@ -7,8 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "llm/text_generation.h"
 #include "llm/tool_calls.h"
-#include "llm/write.h"
 #include "serve/api/api_error.h"
 
 namespace makar {
@@ -16,7 +16,7 @@ namespace makar {
 // A delta of one answer, or the whole answer.
 struct AnswerPiece : TextWithCalls {
   std::vector<GeneratedToken> tokens;  // only with log-probabilities; rank -1: none
-  std::vector<size_t> text_offsets;  // per token: characters of text before it
+  std::vector<size_t> text_offsets;    // per token: characters of text before it
 };
 
 struct AnswerEnd {
@@ -60,7 +60,7 @@ using PromptInput = std::variant<std::string, std::vector<int64_t>>;
 struct GenerationRequest {
   std::optional<ChatInput> chat;     // or
   std::vector<PromptInput> prompts;  // texts or ids; one or more answers per prompt
-  WriteOptions write;
+  TextGenerationOptions options;
   bool max_given = false, seed_given = false;
   std::string schema, grammar, regex;  // at most one is set: constrains the answer
   ToolChoice tool_choice;
@@ -75,7 +75,7 @@ class ResponseStore;
 // Server and model data that shapes need.
 struct RequestContext {
   std::string model;                                   // name in the request
-  WriteOptions defaults;                               // from the command line
+  TextGenerationOptions defaults;                      // from the command line
   const std::vector<std::string>& tokens;              // text per id; special tokens by name
   int64_t created = 0;                                 // seconds since 1970
   std::string id;                                      // request id: hexadecimal digits
@@ -83,7 +83,7 @@ struct RequestContext {
   std::string owner = {};                              // owner of stored answers
 };
 
-// Reads the sampling options common to all OpenAI-like dialects into `request.write`.
+// Reads the sampling options common to all OpenAI-like dialects into `request.options`.
 Status read_generation_options(const Json& body, GenerationRequest& request);
 // Reads the schema, grammar or regex that constrains the answer.
 Status read_format(const Json& body, GenerationRequest& request);

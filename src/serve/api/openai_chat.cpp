@@ -82,12 +82,12 @@ class ChatShape : public OpenAiShape {
 
 Result<GenerationRequest> read_chat_completion(const Json& body, const RequestContext& context) {
   GenerationRequest request;
-  request.write = context.defaults;
+  request.options = context.defaults;
   MAKAR_TRY(const bool include_usage, read_stream(body, request));
   MAKAR_TRY(const bool logprobs, flag_field(body, "logprobs"));
   MAKAR_TRY(const int64_t top, whole_field(body, "top_logprobs", 0, 20, 0));
   if (top > 0 && !logprobs) return error_at("top_logprobs", "is for requests with logprobs: true");
-  request.write.logprobs = logprobs ? top : -1;
+  request.options.logprobs = logprobs ? top : -1;
 
   ChatInput chat;
   MAKAR_TRY(chat.messages, read_messages(body));

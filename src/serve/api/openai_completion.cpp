@@ -99,23 +99,23 @@ Result<std::vector<PromptInput>> read_prompts(const Json& body) {
 
 Result<GenerationRequest> read_completion(const Json& body, const RequestContext& context) {
   GenerationRequest request;
-  request.write = context.defaults;
-  request.write.max_new_tokens = 16, request.max_given = true;  // OpenAI's default for this route
+  request.options = context.defaults;
+  request.options.max_new_tokens = 16, request.max_given = true;  // OpenAI's default for this route
   MAKAR_TRY(const bool include_usage, read_stream(body, request));
   MAKAR_TRY(request.echo, flag_field(body, "echo"));
   MAKAR_TRY(const std::string suffix, text_field(body, "suffix"));
   if (!suffix.empty()) request.suffix = suffix;
   if (request.suffix && request.echo)
     return error_at("echo", "excludes suffix: the answer stands between two texts");
-  MAKAR_TRY(request.write.logprobs, whole_field(body, "logprobs", 0, 20, -1));
+  MAKAR_TRY(request.options.logprobs, whole_field(body, "logprobs", 0, 20, -1));
   MAKAR_TRY(request.prompts, read_prompts(body));
   MAKAR_CHECK_OK(read_format(body, request));
   MAKAR_CHECK_OK(read_generation_options(body, request));
-  if (static_cast<int64_t>(request.prompts.size()) * request.write.answers >
+  if (static_cast<int64_t>(request.prompts.size()) * request.options.answers >
       static_cast<int64_t>(kMostPrompts))
     return error_at("n", "{} prompts of {} answers each are more than {} in all", request.prompts.size(),
-                    request.write.answers, kMostPrompts);
-  request.shape = std::make_unique<CompletionShape>(context, include_usage, request.write.logprobs >= 0);
+                    request.options.answers, kMostPrompts);
+  request.shape = std::make_unique<CompletionShape>(context, include_usage, request.options.logprobs >= 0);
   return request;
 }
 

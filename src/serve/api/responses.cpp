@@ -147,11 +147,11 @@ Json head_of(const Json& body, const GenerationRequest& request) {
           {"parallel_tool_calls", request.tool_choice.parallel},
           {"previous_response_id", given("previous_response_id", nullptr)},
           {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
-          {"temperature", request.write.sampler.temperature},
+          {"temperature", request.options.sampler.temperature},
           {"text", given("text", {{"format", {{"type", "text"}}}})},
           {"tool_choice", given("tool_choice", "auto")},
           {"tools", given("tools", Json::array())},
-          {"top_p", request.write.sampler.top_p},
+          {"top_p", request.options.sampler.top_p},
           {"truncation", given("truncation", "disabled")},
           {"user", given("user", nullptr)}};
 }

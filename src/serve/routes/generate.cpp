@@ -26,7 +26,7 @@ int64_t prompt_memory(const GenerationRequest& request, const std::vector<std::v
 // JSON of both.
 int64_t answer_memory(const GenerationRequest& request, const std::vector<std::vector<int64_t>>& prompts) {
   constexpr int64_t kToken = 128, kLogprob = 512, kAlternative = 256, kEchoedByte = 6;
-  const WriteOptions& o = request.write;
+  const TextGenerationOptions& o = request.options;
   const int64_t per_token = kToken + (o.logprobs < 0 ? 0 : kLogprob + kAlternative * o.logprobs);
   const int64_t answers = std::max({o.answers, o.best_of, o.beams, int64_t{1}});
   int64_t bytes = 0;
@@ -45,15 +45,15 @@ int64_t answer_memory(const GenerationRequest& request, const std::vector<std::v
 void begin_generation(ServeContext& server, Call& call, GenerationRequest& request) {
   const std::string caller = server.access.caller(call.request);
   request.seed_given = request.seed_given || server.options.seed_given;
-  request.write.adapter = call.model.adapter, request.write.priority = call.background ? -1 : 0;
-  request.write.salt = caller;  // no prefix sharing between callers: prevents timing probes
+  request.options.adapter = call.model.adapter, request.options.priority = call.background ? -1 : 0;
+  request.options.salt = caller;  // no prefix sharing between callers: prevents timing probes
   auto prompts = prepare(request, call.model.served(), call.work);
   if (!prompts.ok()) return send_error(call, prompts.error());
   call.reply->shrink_memory(prompt_memory(request, *prompts));
   const Status fits = call.reply->take_memory(answer_memory(request, *prompts), "its answers");
   if (!fits.ok()) return send_error(call, fits.error());
-  if (request.write.constraint)
-    request.write.constraint->compute_on(
+  if (request.options.constraint)
+    request.options.constraint->compute_on(
         [&server, caller, active = std::weak_ptr(call.model.active)](std::function<void()> run) {
           WorkItem item{[run = std::move(run), active] {
                           run();

@@ -1,8 +1,5 @@
 // Log-probabilities of a completion.
-#include "llm/score.h"
-
-#include <cmath>
-
+#include "llm/loglikelihood.h"
 #include "serve/api/fields.h"
 #include "serve/dispatch.h"
 #include "serve/reading.h"
@@ -34,12 +31,11 @@ void score(ServeContext& server, Call& call) {
       scored.tokens, scored.from, top, [moved, scored, &model](const Result<std::vector<Logprobs>>& scores) {
         if (!scores.ok()) return send_error(*moved, scores.error());
         Json tokens = Json::array();
-        double total = 0;
-        bool greedy = true;
+        Loglikelihood sum;
         for (size_t i = 0; i < scores->size(); ++i) {
           const Logprobs& l = (*scores)[i];
           const int64_t id = scored.tokens[static_cast<size_t>(scored.from) + i];
-          total += static_cast<double>(l.chosen), greedy = greedy && l.rank == 0;
+          sum.add(l);
           Json best = Json::array();
           for (const TokenLogprob& t : l.top)
             best.push_back({{"token", token_at(model.tokens, t.id)}, {"id", t.id}, {"logprob", t.logprob}});
@@ -48,10 +44,10 @@ void score(ServeContext& server, Call& call) {
                             {"logprob", l.chosen},
                             {"top", std::move(best)}});
         }
-        send_json(*moved, {{"logprob", total},
-                           {"tokens", scores->size()},
-                           {"perplexity", std::exp(-total / static_cast<double>(scores->size()))},
-                           {"is_greedy", greedy},
+        send_json(*moved, {{"logprob", sum.logprob},
+                           {"tokens", sum.tokens},
+                           {"perplexity", sum.perplexity()},
+                           {"is_greedy", sum.is_greedy},
                            {"token_logprobs", std::move(tokens)}});
       });
   submit_task(server, std::move(task), *moved);

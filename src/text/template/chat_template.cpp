@@ -58,12 +58,12 @@ bool mark_end(const Value& messages, Heap& heap) {
 // Cuts the rendering at the end of the final message.
 Result<Traced> cut_at_marker(const Traced& text, const std::string& place) {
   size_t begin = 0, found = std::string::npos, end = 0;
-  for (const auto& run : text.runs()) {
-    if (run.origin & jinja::kFromMarker) {
+  for (const auto& range : text.ranges()) {
+    if (range.origin & jinja::kFromMarker) {
       if (found == std::string::npos || begin != end) found = begin;
-      end = run.end;
+      end = range.end;
     }
-    begin = run.end;
+    begin = range.end;
   }
   if (found == std::string::npos)
     return error_at(place, "the template does not print the final message, so it cannot be continued");
@@ -77,14 +77,14 @@ Result<Traced> cut_at_marker(const Traced& text, const std::string& place) {
 std::vector<ChatSegment> segments_of(const Traced& text) {
   std::vector<ChatSegment> out;
   size_t begin = 0;
-  for (const auto& run : text.runs()) {
-    const bool content = run.origin & jinja::kFromContent, assistant = run.origin & jinja::kFromAssistant,
-               reply = run.origin & jinja::kFromReply;
+  for (const auto& range : text.ranges()) {
+    const bool content = range.origin & jinja::kFromContent, assistant = range.origin & jinja::kFromAssistant,
+               reply = range.origin & jinja::kFromReply;
     if (out.empty() || out.back().content != content || out.back().assistant != assistant ||
         out.back().reply != reply)
       out.push_back({"", content, assistant, reply});
-    out.back().text += text.text().substr(begin, run.end - begin);
-    begin = run.end;
+    out.back().text += text.text().substr(begin, range.end - begin);
+    begin = range.end;
   }
   return out;
 }
@@ -125,6 +125,7 @@ Result<ChatRendering> ChatTemplate::render(const ChatInput& input) const {
   jinja::Budget budget(limits_, size, input.work);
   try {
     jinja::Interpreter interpreter(limits_, budget, input.now ? *input.now : std::time(nullptr));
+    interpreter.strict = input.strict;
     Heap& heap = interpreter.heap;
     const Value messages = heap.messages(input.messages);
     if (input.continue_final_message && !mark_end(messages, heap))

@@ -41,6 +41,7 @@ struct ChatInput {
       false;                        // end the rendering inside the last message, for the model to continue it
   Json variables = Json::object();  // other variables for the template (enable_thinking, date_string...)
   std::optional<std::time_t> now;   // for strftime_now; the current time when absent
+  bool strict = false;              // an undefined name is an error
   WorkBudget* work = nullptr;       // work budget of the request; null: only the template limits apply
 };
 

@@ -36,9 +36,9 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
   const std::string text = rendering.text();
   if (text.size() >= (size_t{1} << 31))
     return error_of(Error::Kind::kLimit, "rendering", "has {} bytes; at most 2^31 are encoded", text.size());
-  using Part = AddedVocabulary::Part;
+  using TextOrToken = AddedVocabulary::TextOrToken;
   // Find control tokens in each run of template text.
-  std::vector<Part> control;
+  std::vector<TextOrToken> control;
   size_t begin = 0, at = 0;
   for (size_t i = 0; i < rendering.segments.size(); ++i) {
     at += rendering.segments[i].text.size();
@@ -48,17 +48,16 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
     }
     if (i + 1 < rendering.segments.size() && !rendering.segments[i + 1].content)
       continue;  // the run continues in the next segment
-    const std::string_view stretch = std::string_view(text).substr(begin, at - begin);
+    const std::string_view run = std::string_view(text).substr(begin, at - begin);
     StringFinder::Found found;
-    for (size_t from = 0; !finder_.empty() && finder_.next(stretch, from, found); from = found.end) {
+    for (size_t from = 0; !finder_.empty() && finder_.next(run, from, found); from = found.end) {
       const AddedToken& token = control_[found.value];
       // lstrip and rstrip include whitespace around the token, but only that of the template.
       const size_t left =
-          token.lstrip ? from + jinja::strip_range(stretch.substr(from, found.begin - from), false, true).end
+          token.lstrip ? from + jinja::strip_range(run.substr(from, found.begin - from), false, true).end
                        : found.begin;
-      const size_t right = token.rstrip
-                               ? found.end + jinja::strip_range(stretch.substr(found.end), true, false).begin
-                               : found.end;
+      const size_t right =
+          token.rstrip ? found.end + jinja::strip_range(run.substr(found.end), true, false).begin : found.end;
       control.push_back(
           {{static_cast<uint32_t>(begin + left), static_cast<uint32_t>(begin + right)}, &token});
       found.end = right;
@@ -66,11 +65,11 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
     begin = at;
   }
   // Byte ranges from messages other than the assistant's: marks in them are plain text.
-  std::vector<Span> written;
+  std::vector<Span> from_messages;
   at = 0;
   for (const ChatSegment& s : rendering.segments) {
     if (s.content && !s.reply)
-      written.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(at + s.text.size())});
+      from_messages.push_back({static_cast<uint32_t>(at), static_cast<uint32_t>(at + s.text.size())});
     at += s.text.size();
   }
   std::set<uint32_t> marks;
@@ -78,24 +77,24 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
     if (!token.special && is_mark(token, rendering.source)) marks.insert(token.id);
   const auto is_text = [&](const AddedToken& token, Span bytes) {
     if (!marks.contains(token.id)) return false;
-    const auto first = std::partition_point(written.begin(), written.end(),
+    const auto first = std::partition_point(from_messages.begin(), from_messages.end(),
                                             [&](Span span) { return span.end <= bytes.begin; });
-    return first != written.end() && first->begin < bytes.end;
+    return first != from_messages.end() && first->begin < bytes.end;
   };
   // The text between control tokens, split at added tokens that are not special.
   const Tokenizer::Impl& impl = tokenizer_.impl();
-  std::vector<Part> parts, inner;
+  std::vector<TextOrToken> parts, inner;
   const auto put_text = [&](uint32_t from, uint32_t to) {
     if (from >= to) return;
     if (!impl.added.any(false, false)) return parts.push_back({{from, to}, nullptr});
     inner.clear();
     impl.added.split(std::string_view(text).substr(from, to - from), false, false, inner);
-    for (Part& part : inner) part.range.begin += from, part.range.end += from;
-    join_text(inner, [&](const Part& part) { return is_text(*part.token, part.range); });
+    for (TextOrToken& part : inner) part.range.begin += from, part.range.end += from;
+    join_text(inner, [&](const TextOrToken& part) { return is_text(*part.token, part.range); });
     parts.insert(parts.end(), inner.begin(), inner.end());
   };
   uint32_t done = 0;
-  for (const Part& token : control) {
+  for (const TextOrToken& token : control) {
     put_text(done, token.range.begin);
     parts.push_back(token);
     done = token.range.end;

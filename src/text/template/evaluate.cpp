@@ -1,6 +1,7 @@
 // Expressions.
 #include <algorithm>
 
+#include "base/nearest.h"
 #include "text/template/interpreter.h"
 
 namespace makar::jinja {
@@ -20,6 +21,10 @@ Value Interpreter::evaluate(const Expression& e) {
 
 Value Interpreter::evaluate_node(const Expression& e) {
   const auto child = [&](size_t i) { return evaluate(*e.children[i]); };
+  const auto lenient = [&] {
+    const Lenient allowed(*this);
+    return evaluate(*e.children[0]);
+  };
   switch (e.type) {
     case Type::kConstant:
       return e.value;
@@ -56,11 +61,11 @@ Value Interpreter::evaluate_node(const Expression& e) {
     case Type::kCall:
       return evaluate_call(e);
     case Type::kFilter: {
-      const Value input = child(0);
+      const Value input = e.name == "default" || e.name == "d" ? lenient() : child(0);
       return filter(e.name, input, arguments(e));
     }
     case Type::kTest: {
-      const Value input = child(0);
+      const Value input = e.name == "defined" || e.name == "undefined" ? lenient() : child(0);
       return Value::boolean(test(e.name, input, arguments(e)));
     }
     case Type::kNot:
@@ -103,13 +108,19 @@ Value Interpreter::evaluate_node(const Expression& e) {
 }
 
 Value Interpreter::undefined(std::string why) const {
+  if (strict && lenient_ == 0) fail(why);
   return {Kind::kUndefined, std::make_shared<StringObject>(Traced(std::move(why)))};
 }
 
 Value Interpreter::lookup(const Expression& e) {
   for (Scope* s = scope_.get(); s; s = s->parent.get())
     if (const Value* v = s->find(e.name)) return *v;
-  return undefined("'" + e.name + "' is undefined");
+  if (!strict || lenient_ > 0) return undefined("'" + e.name + "' is undefined");
+  std::vector<std::string> known;
+  for (Scope* s = scope_.get(); s; s = s->parent.get())
+    for (const auto& [name, value] : s->names)
+      if (!value.is(Kind::kCallable)) known.push_back(name);
+  fail(fmt::format("'{}' is undefined{}", e.name, did_you_mean(e.name, known)));
 }
 
 Value Interpreter::evaluate_compare(const Expression& e) {

@@ -1,5 +1,6 @@
 // Filters on lists and mappings.
 #include <algorithm>
+#include <optional>
 
 #include "text/template/filters.h"
 #include "text/template/text_operations.h"
@@ -154,6 +155,8 @@ Value groupby_filter(Interpreter& in, const Value& v, const Arguments& a) {
   const Value& attribute = a.need(0, "attribute");
   std::vector<Value> items = iterate(v, in.heap), keys;
   const auto key = [&](const Value& item) {
+    std::optional<Interpreter::Lenient> lenient;
+    if (a.get(1, "default")) lenient.emplace(in);
     Value k = path(in, item, attribute);
     return k.is_undefined() ? a.get(1, "default", k) : k;
   };

@@ -1,4 +1,6 @@
 // map, select, reject, selectattr, rejectattr; and the lookup of filters by name.
+#include <optional>
+
 #include "base/nearest.h"
 #include "text/template/filters.h"
 
@@ -24,6 +26,8 @@ Value map_filter(Interpreter& in, const Value& v, const Arguments& a) {
   if (attribute) {
     const Value* otherwise = a.get(SIZE_MAX, "default");
     for (Value& item : items) {
+      std::optional<Interpreter::Lenient> lenient;
+      if (otherwise) lenient.emplace(in);
       item = path(in, item, *attribute);
       if (otherwise && item.is_undefined()) item = *otherwise;
     }

@@ -68,6 +68,18 @@ class Interpreter {
   Value call(const Value& function, const Arguments& arguments);
   std::time_t now() const { return now_; }
 
+  // An undefined value is an error, except as the input of `default` and of the tests `defined` and
+  // `undefined`.
+  bool strict = false;
+  // Undefined values are allowed for the lifetime of this object.
+  struct Lenient {
+    explicit Lenient(Interpreter& i) : interpreter(i) { ++i.lenient_; }
+    ~Lenient() { --interpreter.lenient_; }
+    Lenient(const Lenient&) = delete;
+    Lenient& operator=(const Lenient&) = delete;
+    Interpreter& interpreter;
+  };
+
  private:
   enum class Flow { kNext, kBreak, kContinue };
   using Body = std::vector<Statement*>;
@@ -124,7 +136,7 @@ class Interpreter {
   std::shared_ptr<Scope> scope_;
   Output* output_ = nullptr;
   Origin inside_ = 0;  // kFromAssistant inside a generation block
-  int depth_ = 0, loops_ = 0;
+  int depth_ = 0, loops_ = 0, lenient_ = 0;
   // Namespaces and macro scopes may contain reference cycles; they are cleared at the end.
   std::vector<std::shared_ptr<DictObject>> namespaces_;
   std::vector<std::shared_ptr<Scope>> macro_scopes_;

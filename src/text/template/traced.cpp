@@ -7,49 +7,49 @@
 namespace makar::jinja {
 
 Origin Traced::origin_at(size_t byte) const {
-  if (runs_.empty()) return origin_;
-  const auto run =
-      std::upper_bound(runs_.begin(), runs_.end(), byte, [](size_t at, const Run& r) { return at < r.end; });
-  return run == runs_.end() ? kFromTemplate : run->origin;
+  if (ranges_.empty()) return origin_;
+  const auto range = std::upper_bound(ranges_.begin(), ranges_.end(), byte,
+                                      [](size_t at, const OriginRange& r) { return at < r.end; });
+  return range == ranges_.end() ? kFromTemplate : range->origin;
 }
 
 Origin Traced::origins() const {
-  if (runs_.empty()) return text_.empty() ? kFromTemplate : origin_;
+  if (ranges_.empty()) return text_.empty() ? kFromTemplate : origin_;
   Origin all = 0;
-  for (const Run& run : runs_) all |= run.origin;
+  for (const OriginRange& range : ranges_) all |= range.origin;
   return all;
 }
 
-std::vector<Traced::Run> Traced::runs() const {
-  if (!runs_.empty() || text_.empty()) return runs_;
+std::vector<Traced::OriginRange> Traced::ranges() const {
+  if (!ranges_.empty() || text_.empty()) return ranges_;
   return {{static_cast<uint32_t>(text_.size()), origin_}};
 }
 
 void Traced::append(std::string_view text, Origin origin) {
   if (text.empty()) return;
   if (text_.empty()) {
-    text_ = text, origin_ = origin, runs_.clear();
+    text_ = text, origin_ = origin, ranges_.clear();
     return;
   }
-  if (runs_.empty() && origin != origin_) runs_.push_back({static_cast<uint32_t>(text_.size()), origin_});
+  if (ranges_.empty() && origin != origin_) ranges_.push_back({static_cast<uint32_t>(text_.size()), origin_});
   text_ += text;
-  if (runs_.empty()) return;
-  if (runs_.back().origin == origin)
-    runs_.back().end = static_cast<uint32_t>(text_.size());
+  if (ranges_.empty()) return;
+  if (ranges_.back().origin == origin)
+    ranges_.back().end = static_cast<uint32_t>(text_.size());
   else
-    runs_.push_back({static_cast<uint32_t>(text_.size()), origin});
+    ranges_.push_back({static_cast<uint32_t>(text_.size()), origin});
 }
 
 void Traced::append(const Traced& other, size_t begin, size_t end, Origin extra) {
   if (begin >= end) return;
   const std::string_view text = other.text_;
-  if (other.runs_.empty()) return append(text.substr(begin, end - begin), other.origin_ | extra);
-  auto run = std::upper_bound(other.runs_.begin(), other.runs_.end(), begin,
-                              [](size_t at, const Run& r) { return at < r.end; });
+  if (other.ranges_.empty()) return append(text.substr(begin, end - begin), other.origin_ | extra);
+  auto range = std::upper_bound(other.ranges_.begin(), other.ranges_.end(), begin,
+                                [](size_t at, const OriginRange& r) { return at < r.end; });
   while (begin < end) {
-    const size_t stop = std::min<size_t>(end, run->end);
-    append(text.substr(begin, stop - begin), run->origin | extra);
-    begin = stop, ++run;
+    const size_t stop = std::min<size_t>(end, range->end);
+    append(text.substr(begin, stop - begin), range->origin | extra);
+    begin = stop, ++range;
   }
 }
 

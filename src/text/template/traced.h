@@ -20,7 +20,7 @@ constexpr Origin kFromReply = 8;      // from a message whose role is assistant
 
 class Traced {
  public:
-  struct Run {
+  struct OriginRange {
     uint32_t end;  // one past the last byte
     Origin origin;
   };
@@ -33,12 +33,14 @@ class Traced {
   size_t size() const { return text_.size(); }
   bool empty() const { return text_.empty(); }
   // Bytes of memory in use, for the budget.
-  size_t footprint() const { return sizeof(Traced) + text_.capacity() + runs_.capacity() * sizeof(Run); }
+  size_t footprint() const {
+    return sizeof(Traced) + text_.capacity() + ranges_.capacity() * sizeof(OriginRange);
+  }
 
   Origin origin_at(size_t byte) const;
   // The union of the origins of all bytes.
   Origin origins() const;
-  std::vector<Run> runs() const;
+  std::vector<OriginRange> ranges() const;
 
   void append(std::string_view text, Origin origin);
   void append(const Traced& other) { append(other, 0, other.size(), 0); }
@@ -51,8 +53,8 @@ class Traced {
 
  private:
   std::string text_;
-  Origin origin_ = kFromTemplate;  // of all bytes while runs_ is empty
-  std::vector<Run> runs_;          // otherwise: consecutive ranges that cover text_; adjacent ranges differ
+  Origin origin_ = kFromTemplate;    // of all bytes while ranges_ is empty
+  std::vector<OriginRange> ranges_;  // otherwise: consecutive ranges that cover text_; adjacent ranges differ
 };
 
 // Whitespace as defined by Python's str.strip.

@@ -81,7 +81,7 @@ class Trainer {
     lattice_.starts.push_back(static_cast<uint32_t>(text_.size()));
   }
 
-  struct Piece {
+  struct CandidatePiece {
     uint32_t at, length;  // in text_
   };
 
@@ -166,7 +166,7 @@ class Trainer {
   // Removes pieces with an expected count below 0.5; the others get the digamma of their counts, a sparse
   // prior.
   void maximise(const std::vector<double>& expected) {
-    std::vector<Piece> kept = {pieces_[0]};
+    std::vector<CandidatePiece> kept = {pieces_[0]};
     std::vector<double> counts = {0};
     std::vector<uint32_t> to(pieces_.size(), UINT32_MAX);
     to[0] = 0;
@@ -189,7 +189,7 @@ class Trainer {
   // The best segmentation of a piece without itself; empty when there is none. Sets whether it beats the
   // piece.
   std::vector<uint32_t> alternative(uint32_t id, double unknown, bool* better) const {
-    const Piece piece = pieces_[id];
+    const CandidatePiece piece = pieces_[id];
     double best[65];
     uint32_t from[65], used[65];
     for (uint32_t i = 0; i <= piece.length; ++i) best[i] = -INFINITY;
@@ -256,7 +256,7 @@ class Trainer {
       if (order.size() >= size) break;
       order.push_back(id);
     }
-    std::vector<Piece> kept;
+    std::vector<CandidatePiece> kept;
     std::vector<double> log_p;
     std::vector<uint32_t> to(n, UINT32_MAX);
     for (const uint32_t id : order) {
@@ -269,7 +269,7 @@ class Trainer {
     return order.size() < n;
   }
 
-  std::string spelled(const Piece& p) const {
+  std::string spelled(const CandidatePiece& p) const {
     std::string out;
     for (uint32_t i = 0; i < p.length; ++i) append_utf8(out, letters_[text_[p.at + i]]);
     return out;
@@ -310,7 +310,7 @@ class Trainer {
   std::vector<uint64_t> letter_counts_;
   std::vector<std::string> required_;
   std::vector<uint32_t> text_;
-  std::vector<Piece> pieces_;
+  std::vector<CandidatePiece> pieces_;
   std::vector<double> log_p_;
   UnigramLattice lattice_;
 };

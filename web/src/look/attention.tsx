@@ -6,8 +6,8 @@ import type { Attention, Look } from "../types";
 import { Choice, Trouble } from "../ui/controls";
 import { HeatMap } from "./heat";
 import { Lines } from "./lines";
-import { asked, type Subject } from "./page";
 import { type Cells, Picture } from "./picture";
+import { lookRequest, type Subject } from "./subject";
 
 const mostValues = 4 << 20; // the server's limit per response
 
@@ -58,7 +58,7 @@ export function AttentionCard({ look, subject }: Props) {
   const whole = count * look.model.heads * rows.length * Math.max(rows.length, keys.length) <= mostValues;
   useEffect(() => {
     const late = new AbortController();
-    const body = { ...asked(subject), what: ["attention"], attention_of: kind, ...(whole ? {} : { layers: [layer] }) };
+    const body = { ...lookRequest(subject), what: ["attention"], attention_of: kind, ...(whole ? {} : { layers: [layer] }) };
     post<Look>("/makar/look", body, late.signal).then(
       (seen) => {
         setMaps(read(seen.attention!));

@@ -10,23 +10,8 @@ import { AttentionCard } from "./attention";
 import { NextCard } from "./next";
 import { PositionsCard } from "./positions";
 import { RoutingCard } from "./routing";
+import { lookRequest, type Subject } from "./subject";
 import { TokensCard } from "./tokens";
-
-export interface Subject {
-  model: string;
-  text: string;
-  chat: boolean;
-  completion: string;
-}
-
-// The text as a request to the server.
-export function asked(s: Subject): object {
-  return {
-    model: s.model,
-    ...(s.chat ? { messages: [{ role: "user", content: s.text }] } : { prompt: s.text, parse_special: true }),
-    ...(s.completion ? { completion: s.completion } : {}),
-  };
-}
 
 export function LookPage({ model }: { model?: Model }) {
   const [text, setText] = useState<string>(kept("look-text", words.look.sample));
@@ -48,7 +33,7 @@ export function LookPage({ model }: { model?: Model }) {
       setBusy(true);
       try {
         const what = ["tokens", "next", "probabilities", "positions", "routing"];
-        const look = await post<Look>("/makar/look", { ...asked(subject), what, top: 2048 }, mine.signal);
+        const look = await post<Look>("/makar/look", { ...lookRequest(subject), what, top: 2048 }, mine.signal);
         setSeen({ look, subject });
         if (!model.loaded) void refreshModels(); // it is loaded now
         setError(null);

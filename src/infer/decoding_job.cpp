@@ -1,11 +1,11 @@
-#include "infer/write_job.h"
+#include "infer/decoding_job.h"
 
 #include <algorithm>
 #include <cmath>
 
 namespace makar {
 
-bool WriteRequest::stops(int64_t token) const {
+bool DecodingRequest::stops(int64_t token) const {
   return std::find(stop.begin(), stop.end(), token) != stop.end();
 }
 
@@ -22,7 +22,7 @@ double Answer::mean_logprob() const {
   return sum / static_cast<double>(tokens.size());
 }
 
-WriteJob::WriteJob(const WriteRequest& request) {
+DecodingJob::DecodingJob(const DecodingRequest& request) {
   check(!request.prompt.empty() && request.answers > 0, "a request has a prompt and wants an answer");
   if (request.max_new_tokens < 1) return;
   Branch branch;

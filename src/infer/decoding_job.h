@@ -11,7 +11,7 @@ namespace makar {
 // Why an answer ended: stop id, length limit, caller, deadline, low-probability token.
 enum class Finish { kNone, kStop, kLength, kCaller, kTime, kUnsure };
 
-struct WriteRequest {
+struct DecodingRequest {
   using Clock = std::chrono::steady_clock;
 
   std::vector<int64_t> prompt;
@@ -42,14 +42,14 @@ struct Answer {
   double mean_logprob() const;
 };
 
-class WriteJob : public Job {
+class DecodingJob : public Job {
  public:
   // Best first, if the answers are ranked.
   const std::vector<Answer>& answers() const { return answers_; }
 
  protected:
   // The prompt becomes the first branch; no branch if max_new_tokens < 1.
-  explicit WriteJob(const WriteRequest& request);
+  explicit DecodingJob(const DecodingRequest& request);
   std::vector<Answer> answers_;
 };
 

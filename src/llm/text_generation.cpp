@@ -1,4 +1,4 @@
-#include "llm/write.h"
+#include "llm/text_generation.h"
 
 #include "llm/bayes_risk.h"
 
@@ -21,7 +21,7 @@ const char* name(Finish finish) {
   return "none";
 }
 
-Status check_generation(const WriteOptions& o) {
+Status check_generation(const TextGenerationOptions& o) {
   MAKAR_CHECK_OK(check_decoding(o));
   if (o.speculation.draft_tokens < 1 || o.speculation.draft_tokens > 64)
     return error_at("`draft_max`", "must be 1 to 64, got {}", o.speculation.draft_tokens);
@@ -54,7 +54,7 @@ bool TextGeneration::hand_out(size_t answer, const std::string& text) {
 
 Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, const LanguageModel& language,
                                                               std::vector<int64_t> prompt,
-                                                              const WriteOptions& options) {
+                                                              const TextGenerationOptions& options) {
   const ContextOptions& context = engine.options().context;
   Decoding decoding = options;
   if (options.fit)
@@ -62,7 +62,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding));
   if (options.mbr > 0) decoding.answers = options.mbr;
   if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
-    return error_at("mbr_metric", "embedding needs a model that embeds; give it with `mbr_model`");
+    return error_at("mbr_metric", "embedding needs a model that embeds; give it with `program.mbr_model`");
   const int64_t drawn = std::max(decoding.answers, decoding.best_of);
 
   std::unique_ptr<TextGeneration> w(new TextGeneration(engine, options));
@@ -98,10 +98,10 @@ TextGeneration::~TextGeneration() {
   if (job_) engine_.cancel(*job_);
 }
 
-Result<WriteResult> TextGeneration::finish() {
+Result<TextGenerationResult> TextGeneration::finish() {
   check(done(), "a request is finished when it is done");
   if (job_->error) return *job_->error;
-  WriteResult out;
+  TextGenerationResult out;
   for (size_t i = 0; i < job_->answers().size(); ++i) {
     const Answer& answer = job_->answers()[i];
     // Beam and contrastive answers are converted to text only when finished.
@@ -131,8 +131,9 @@ Result<WriteResult> TextGeneration::finish() {
   return out;
 }
 
-Result<WriteResult> write_text(Engine& engine, const LanguageModel& language, std::vector<int64_t> prompt,
-                               const WriteOptions& options) {
+Result<TextGenerationResult> generate_text(Engine& engine, const LanguageModel& language,
+                                           std::vector<int64_t> prompt,
+                                           const TextGenerationOptions& options) {
   MAKAR_TRY(const auto generation, TextGeneration::begin(engine, language, std::move(prompt), options));
   while (!generation->done() && engine.step()) {
   }

@@ -17,8 +17,8 @@ struct Speculation {
   bool lookup = false;  // draft by prompt lookup if there is no draft model
 };
 
-struct WriteOptions : Decoding {
-  WriteOptions() { max_new_tokens = 256; }
+struct TextGenerationOptions : Decoding {
+  TextGenerationOptions() { max_new_tokens = 256; }
   std::vector<std::string> stop;  // strings that end the text; not part of it
   bool fit = false;               // generate fewer tokens if the context is too short, instead of an error
   Speculation speculation;
@@ -38,14 +38,14 @@ struct WriteOptions : Decoding {
 };
 
 // check_decoding(), plus the bounds of the fields added here.
-Status check_generation(const WriteOptions& options);
+Status check_generation(const TextGenerationOptions& options);
 
 struct GeneratedText : Answer {
   std::string text;
   std::string stop_string;  // the stop string that ended the answer; may be empty
 };
 
-struct WriteResult {
+struct TextGenerationResult {
   std::vector<GeneratedText> answers;
   int64_t prompt_tokens = 0, reused = 0;  // reused: prompt tokens found in the prefix cache
   int64_t steps = 0, guessed = 0, accepted = 0;
@@ -57,20 +57,20 @@ class TextGeneration {
   // The engine, the model and everything `options` refers to must outlive it.
   static Result<std::unique_ptr<TextGeneration>> begin(Engine& engine, const LanguageModel& language,
                                                        std::vector<int64_t> prompt,
-                                                       const WriteOptions& options);
+                                                       const TextGenerationOptions& options);
   ~TextGeneration();  // cancels a request that is not done
 
   bool done() const { return job_->done(); }
   // Requires done().
-  Result<WriteResult> finish();
+  Result<TextGenerationResult> finish();
 
  private:
-  TextGeneration(Engine& engine, const WriteOptions& options) : engine_(engine), options_(options) {}
+  TextGeneration(Engine& engine, const TextGenerationOptions& options) : engine_(engine), options_(options) {}
   bool hand_out(size_t answer, const std::string& text);
 
   Engine& engine_;
-  WriteOptions options_;
-  std::shared_ptr<WriteJob> job_;
+  TextGenerationOptions options_;
+  std::shared_ptr<DecodingJob> job_;
   std::vector<TextStream> streams_;
   std::vector<std::string> texts_;
   std::vector<size_t> pushed_;  // tokens decoded so far, per answer
@@ -83,8 +83,8 @@ int64_t fitting_tokens(const ModelSpec& spec, const ContextOptions& context, siz
                        int64_t max_new_tokens);
 
 // Runs until this request is answered; the engine may hold others.
-Result<WriteResult> write_text(Engine& engine, const LanguageModel& language, std::vector<int64_t> prompt,
-                               const WriteOptions& options);
+Result<TextGenerationResult> generate_text(Engine& engine, const LanguageModel& language,
+                                           std::vector<int64_t> prompt, const TextGenerationOptions& options);
 
 const char* name(Finish finish);  // "stop", "length", "time", "unsure"
 

@@ -1,0 +1,20 @@
+"""One line of results: our figures beside those of a peer."""
+import json
+import statistics
+
+
+def spread(values):
+    q = statistics.quantiles(values, n=4) if len(values) > 2 else [min(values), 0, max(values)]
+    return (q[2] - q[0]) / 2 / statistics.median(values)
+
+
+def report(args, case, threads, ours, peer, theirs, unit, better, extra=None):
+    """better: 1 when larger figures are better, -1 when smaller ones are."""
+    a, b = statistics.median(ours), statistics.median(theirs)
+    line = {"bench": "tokenize", "case": case, "threads": threads, "ours": round(a, 3), "peer": peer, "theirs": round(b, 3),
+            "unit": unit, "ratio": round((a / b) ** better, 2), "spread": round(spread(ours), 3), **(extra or {})}
+    if args.json:
+        print(json.dumps(line), flush=True)
+    else:
+        notes = "".join(f", {k} {v}" for k, v in (extra or {}).items())
+        print(f"{case:<30} {threads} thread{'s' if threads > 1 else ' '}  ours {a:9.2f} {unit:<5} {peer:<14} {b:8.2f}  {line['ratio']:6.2f} times{notes}", flush=True)

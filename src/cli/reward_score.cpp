@@ -1,0 +1,160 @@
+// makar reward score: scores answers with a reward model, and counts how often it agrees with rankings.
+#include <fmt/format.h>
+
+#include "cli/fine_tuned.h"
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "data/schema.h"
+#include "train/reward.h"
+
+namespace makar {
+namespace {
+
+// One line of input: its answers as tokens, and their ranks if it has any.
+struct Asked {
+  RankedAnswers answers;
+  bool ranked = false;
+};
+
+Result<Asked> read_line(const std::string& line, const ConversationEncoder& encoder) {
+  MAKAR_TRY(const Json record, parse_json(line, "", {size_t{16} << 20, 64}));
+  if (!record.is_object()) return error_at("", "a record must be an object");
+  Asked out;
+  if (field(record, {"answers"}) || (field(record, {"chosen"}) && field(record, {"rejected"}))) {
+    MAKAR_TRY(const RankedRecord ranking, to_ranking(record));
+    MAKAR_TRY(out.answers, encode_ranking(encoder, ranking));
+    out.ranked = true;
+    return out;
+  }
+  MAKAR_TRY(Json prompt, prompt_turns(record));
+  if (const Json* answer = field(record, {"completion", "response"})) {
+    MAKAR_TRY(const Json turns, answer_turns(*answer, "completion"));
+    prompt.insert(prompt.end(), turns.begin(), turns.end());
+  }
+  if (prompt.size() < 2)
+    return error_at("", "expected {{\"prompt\", \"completion\"}}, {{\"messages\"}}, a pair or a ranking");
+  MAKAR_TRY(LearntTokens tokens, encoder.encode(prompt, prompt.size() - 1));
+  out.answers.ids.push_back(std::move(tokens.ids));
+  return out;
+}
+
+class Scorer {
+ public:
+  Scorer(const Model& model, const ConversationEncoder& encoder, Device& device, bool summary)
+      : model_(model), encoder_(encoder), device_(device), summary_(summary) {}
+
+  // False: the output is closed.
+  bool run(const std::vector<std::string_view>& lines, size_t first) {
+    std::vector<Result<Asked>> asked;
+    Batch batch;
+    for (const std::string_view line : lines) {
+      asked.push_back(read_line(std::string(line), encoder_));
+      if (asked.back().ok())
+        for (const auto& ids : asked.back()->answers.ids) batch.add(ids);
+    }
+    Tensor scores;
+    if (!batch.sequences.empty()) {
+      Context ctx{device_};
+      ForwardContext f{ctx};
+      scores = reward_scores(f, model_, batch).host();
+    }
+    size_t at = 0;
+    for (size_t i = 0; i < asked.size(); ++i) {
+      if (!asked[i].ok()) {
+        ++bad_;
+        if (!summary_ && !print_out(error_line(asked[i].error(), first + i))) return false;
+        continue;
+      }
+      const RankedAnswers& answers = asked[i]->answers;
+      const auto own = scores.span().subspan(at, answers.ids.size());
+      at += answers.ids.size();
+      if (asked[i]->ranked) compared_.add(own, compared_pairs({&answers, 1}, 0));
+      if (summary_) continue;
+      const Json json = asked[i]->ranked ? Json{{"scores", std::vector<float>(own.begin(), own.end())}}
+                                         : Json{{"score", own[0]}};
+      if (!print_out(json.dump() + "\n")) return false;
+    }
+    return true;
+  }
+
+  const Comparison& compared() const { return compared_; }
+  size_t bad() const { return bad_; }
+
+ private:
+  const Model& model_;
+  const ConversationEncoder& encoder_;
+  Device& device_;
+  bool summary_;
+  Comparison compared_;
+  size_t bad_ = 0;
+};
+
+}  // namespace
+
+int run_reward_score(const std::vector<std::string>& arguments) {
+  ModelOptions model;
+  std::vector<std::string> files;
+  int64_t length = 0;
+  bool json = false;
+  Options options(
+      "reward score",
+      "Score answers with a reward model: one line of JSON per record of JSONL. Records are {\"prompt\", "
+      "\"completion\"}, {\"messages\"}, pairs (prompt, chosen, rejected) or rankings (prompt, answers, "
+      "ranks); for "
+      "the last two, the accuracy is printed at the end.",
+      "makar reward score -m runs/mine pairs.jsonl");
+  model.declare(options);
+  model.declare_chat(options);
+  declare_device(options, model.device);
+  options.group("Data");
+  options.positional("FILE", &files, "JSONL files; standard input if there is none").required = false;
+  options.add("--sequence-len", &length,
+              "tokens of prompt and answer; longer ones lose their beginning; 0: the model's context", "N");
+  options.add("--json", &json, "print only the accuracy and calibration over all pairs, as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (length < 0 || length == 1)
+    return report(error_at("--sequence-len", "expected 0, or 2 and more, got {}", length)), 2;
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  const auto language = open_model(model, **compute);
+  if (!language.ok()) return report(language.error());
+  const ModelSpec& spec = language->spec();
+  if (const Status s = check_reward_model(spec, model.model); !s.ok()) return report(s.error());
+  if (!language->has_tokenizer())
+    return report(error_of(Error::Kind::kNotFound, model.model, "has no tokenizer"));
+  FineTuned template_options;
+  template_options.chat_template = model.chat_template;
+  auto chat = find_template(template_options, *language);
+  if (!chat.ok()) return report(chat.error());
+  const int64_t context = spec.max_positions > 0 ? spec.max_positions : 4096;
+  const ConversationEncoder encoder(language->tokenizer(), std::move(*chat),
+                                    {length > 0 ? std::min(length, context) : context, false, true});
+  Scorer scorer(language->model(), encoder, **compute, json);
+  constexpr size_t kTogether = 16;
+  const Status status = each_lines(files, [&](const std::vector<std::string_view>& lines, size_t first) {
+    for (size_t i = 0; i < lines.size(); i += kTogether)
+      if (!scorer.run({lines.begin() + static_cast<int64_t>(i),
+                       lines.begin() + static_cast<int64_t>(std::min(lines.size(), i + kTogether))},
+                      first + i))
+        return false;
+    return true;
+  });
+  if (!status.ok()) return report(status.error());
+  const Comparison& c = scorer.compared();
+  const Metrics m = c.metrics();
+  if (json) {
+    const Json out = {{"pairs", c.pairs},
+                      {"accuracy", m.at("accuracy")},
+                      {"margin", m.at("margin")},
+                      {"calibration_error", c.calibration.error()},
+                      {"bad_records", scorer.bad()}};
+    return print_out(out.dump() + "\n") ? 0 : 1;
+  }
+  if (c.pairs > 0)
+    fmt::print(stderr, "accuracy {:.4f} on {} pairs, margin {:.4f}, calibration error {:.4f}\n",
+               m.at("accuracy"), c.pairs, m.at("margin"), c.calibration.error());
+  return 0;
+}
+
+}  // namespace makar

@@ -1,0 +1,359 @@
+// makar vectors: trains word vectors and asks them for neighbours, analogies, similarities and a map.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/nearest.h"
+#include "base/progress.h"
+#include "cli/command.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "data/datasets.h"
+#include "lexical/count_vectors.h"
+#include "lexical/glove.h"
+#include "lexical/vector_files.h"
+#include "lexical/vector_map.h"
+
+namespace makar {
+namespace {
+
+struct TrainVectors {
+  std::vector<std::string> paths;
+  std::string method = "skipgram", output, format = "text";
+  WordOptions words;
+  Word2VecOptions w;
+  int64_t min_count = 5, max_words = 0, memory = 1024, threads = 0;
+  double x_max = 100, alpha = 0.75, power = 0.5, context_power = 0.75;
+  bool quiet = false, json = false;
+};
+const std::vector<std::string> kMethods = {"skipgram", "cbow", "glove", "ppmi", "lsa"};
+
+void declare(Options& o, TrainVectors& c) {
+  o.positional("PATHS", &c.paths, "files and folders: text, JSONL, JSON, CSV, TSV, plain, gzip or zstd");
+  o.add("-o --output --out", &c.output, "file of vectors to write", "FILE").required = true;
+  o.add("--method", &c.method,
+        "skipgram, cbow, glove, ppmi (PPMI with SVD) or lsa (TF-IDF of lines with SVD)", "NAME");
+  o.add("--format", &c.format, "text or binary (word2vec's), or glove (text without a header)", "NAME");
+  declare_table(o, c.w, word2vec_options());
+  o.group("Counts");
+  o.add("--x-max", &c.x_max, "glove: counts above it have full weight", "X");
+  o.add("--alpha", &c.alpha, "glove: exponent of the weight", "X");
+  o.add("--context-power", &c.context_power, "ppmi: exponent of context counts", "X");
+  o.add("--singular-power", &c.power, "ppmi, lsa: exponent of singular values", "X");
+  o.group("Words");
+  o.add("--split", &c.words.split, "space: words are separated by white space; words: punctuation apart",
+        "NAME");
+  o.add("--lower", &c.words.lower, "convert to lower case");
+  o.add("--min-count", &c.min_count, "rarer words are dropped", "N");
+  o.add("--max-words", &c.max_words, "keep only the most frequent words; 0: all", "N");
+  o.group("Performance");
+  o.add("-t --threads", &c.threads, "number of threads; 0 for one per core", "N");
+  o.add("--memory", &c.memory, "memory for counting pairs of words, in MB; beyond it temporary files", "MB");
+  o.group("Output");
+  o.add("-q --quiet", &c.quiet, "print no progress");
+  o.add("--json", &c.json, "print the result as JSON");
+}
+
+Status check_training(const TrainVectors& c) {
+  if (std::find(kMethods.begin(), kMethods.end(), c.method) == kMethods.end())
+    return error_at("--method", "must be {}, got '{}'{}", fmt::join(kMethods, ", "), c.method,
+                    did_you_mean(c.method, kMethods));
+  MAKAR_CHECK_OK(check(c.w));
+  MAKAR_CHECK_OK(check(c.words));
+  MAKAR_TRY(const auto format, vector_format_named(c.format));
+  (void)format;
+  if ((c.method == "glove" || c.method == "ppmi") && c.w.window > 20)
+    return error_at("--window", "is at most 20 for {}, got {}", c.method, c.w.window);
+  const bool numbers = c.min_count >= 1 && c.max_words >= 0 && c.memory >= 1 && c.memory <= 1 << 24 &&
+                       c.x_max > 0 && std::isfinite(c.x_max) && c.alpha >= 0 && c.alpha <= 10 &&
+                       c.power >= 0 && c.power <= 10 && c.context_power > 0 && c.context_power <= 10 &&
+                       c.threads >= 0;
+  if (!numbers)
+    return error_at("vectors train",
+                    "--min-count and --memory are 1 or more, --max-words and --threads 0 or more, --x-max "
+                    "above 0, --alpha and "
+                    "the powers up to 10");
+  return Done{};
+}
+
+Result<WordVectors> train(const TrainVectors& c, const std::vector<DataPath>& paths) {
+  Progress progress(c.quiet || c.json);
+  MAKAR_TRY(const WordStream text,
+            read_words(paths, c.words, c.min_count, c.max_words, [&](uint64_t tokens, size_t words) {
+              progress.show("reading", tokens, 0, fmt::format("{} different words", words));
+            }));
+  ThreadPool pool(static_cast<int>(std::min<int64_t>(c.threads, 256)));
+  double loss = 0;
+  const ShowVectors show = [&](const VectorProgress& p) {
+    if (p.loss > 0) loss = loss == 0 ? p.loss : 0.99 * loss + 0.01 * p.loss;
+    progress.show("training", p.done, p.total, fmt::format("loss {:.4f} | lr {:.4f}", loss, p.learning_rate));
+  };
+  if (c.method == "skipgram" || c.method == "cbow") {
+    Word2VecOptions w = c.w;
+    w.model = c.method;
+    return train_word2vec(text, w, pool, show);
+  }
+  const auto width = static_cast<size_t>(c.w.width);
+  const auto seed = static_cast<uint64_t>(c.w.seed);
+  if (c.method == "lsa") {
+    progress.show("singular values", 0, 0);
+    return svd_vectors(text.words, word_documents(text), width, c.power, seed, pool);
+  }
+  CooccurrenceOptions counting;
+  counting.window = c.w.window, counting.by_distance = c.method == "glove";
+  counting.memory = static_cast<size_t>(c.memory) << 20;
+  counting.progress = [&](uint64_t done, uint64_t total) { progress.show("counting pairs", done, total); };
+  MAKAR_TRY(const MappedRecords pairs, count_cooccurrences(text, counting));
+  const auto counts = pairs.as<const Cooccurrence>();
+  if (c.method == "ppmi") {
+    progress.show("singular values", 0, 0);
+    return svd_vectors(text.words, positive_pmi(text.words.size(), counts, c.context_power), width, c.power,
+                       seed, pool);
+  }
+  GloveOptions g;
+  g.width = c.w.width, g.epochs = c.w.epochs, g.seed = c.w.seed, g.learning_rate = c.w.learning_rate,
+  g.fast = c.w.fast;
+  g.x_max = c.x_max, g.alpha = c.alpha;
+  return train_glove(text.words, counts, g, pool, show);
+}
+
+int run_vectors_train(const std::vector<std::string>& arguments) {
+  TrainVectors c;
+  Options options("vectors train", "Train word vectors: word2vec, GloVe, or counts with singular values.",
+                  "makar vectors train books/ --lower --split words -o books.vec");
+  declare(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (!options.given("--epochs") && c.method == "glove") c.w.epochs = 15;
+  if (const Status s = check_training(c); !s.ok()) return report(s.error()), 2;
+  std::vector<DataPath> paths;
+  for (const std::string& text : c.paths) {
+    const auto spec = parse_dataset(text);
+    if (!spec.ok()) return report(spec.error()), 2;
+    paths.push_back(spec->data());
+  }
+  const auto vectors = train(c, paths);
+  if (!vectors.ok()) return report(vectors.error());
+  if (const Status s = save_vectors(*vectors, *vector_format_named(c.format), c.output); !s.ok())
+    return report(s.error());
+  const Json out = {
+      {"file", c.output}, {"method", c.method}, {"words", vectors->words.size()}, {"dim", vectors->width}};
+  return print_out(c.json ? out.dump() + "\n"
+                          : fmt::format("{}: {}, {} words, {} numbers each\n", c.output, c.method,
+                                        vectors->words.size(), vectors->width))
+             ? 0
+             : 1;
+}
+
+Result<uint32_t> word_id(const WordVectors& vectors, const std::string& word) {
+  if (const auto id = vectors.words.find(word)) return *id;
+  return error_of(Error::Kind::kNotFound, "'" + word + "'", "is not in the vocabulary of {} words",
+                  vectors.words.size());
+}
+
+Json neighbors_json(const WordVectors& vectors, const std::vector<Neighbor>& list) {
+  Json out = Json::array();
+  for (const Neighbor& n : list)
+    out.push_back({{"word", vectors.words.word(n.word)}, {"similarity", n.similarity}});
+  return out;
+}
+bool print_neighbors(const WordVectors& vectors, const std::vector<Neighbor>& list, bool json) {
+  if (json)
+    return print_out(neighbors_json(vectors, list).dump(-1, ' ', false, Json::error_handler_t::replace) +
+                     "\n");
+  std::string out;
+  for (const Neighbor& n : list) out += fmt::format("{:.4f}  {}\n", n.similarity, vectors.words.word(n.word));
+  return print_out(out);
+}
+
+int run_neighbors(const std::vector<std::string>& arguments) {
+  std::string path;
+  std::vector<std::string> words;
+  int64_t count = 10;
+  bool json = false;
+  Options options("vectors neighbors", "Print the words nearest to a word, or to the sum of several.",
+                  "makar vectors neighbors books.vec king");
+  options.positional("FILE", &path, "file of vectors: word2vec text or binary, GloVe");
+  options.positional("WORDS", &words, "words");
+  options.add("-k --top-k", &count, "how many", "N");
+  options.add("--json", &json, "print JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (count < 1) return report(error_at("--top-k", "must be 1 or more, got {}", count)), 2;
+  const auto vectors = load_vectors(path);
+  if (!vectors.ok()) return report(vectors.error());
+  const VectorIndex index(*vectors);
+  std::vector<uint32_t> ids;
+  std::vector<float> sum(vectors->rows.stride(), 0.0f);
+  for (const std::string& word : words) {
+    const auto id = word_id(*vectors, word);
+    if (!id.ok()) return report(id.error());
+    ids.push_back(*id);
+    add_scaled(sum.data(), 1, index.unit(*id).data(), sum.size());
+  }
+  return print_neighbors(*vectors, index.nearest(sum, static_cast<size_t>(count), ids), json) ? 0 : 1;
+}
+
+int run_analogy(const std::vector<std::string>& arguments) {
+  std::string path;
+  std::vector<std::string> words;
+  int64_t count = 5;
+  bool json = false;
+  Options options("vectors analogy", "Answer \"A is to B as C is to ?\" by the vector B - A + C.",
+                  "makar vectors analogy books.vec man king woman");
+  options.positional("FILE", &path, "file of vectors");
+  options.positional("WORDS", &words, "A, B and C");
+  options.add("-k --top-k", &count, "how many", "N");
+  options.add("--json", &json, "print JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (words.size() != 3 || count < 1)
+    return report(error_at("vectors analogy", "needs three words and --top-k of 1 or more")), 2;
+  const auto vectors = load_vectors(path);
+  if (!vectors.ok()) return report(vectors.error());
+  uint32_t ids[3];
+  for (size_t i = 0; i < 3; ++i) {
+    const auto id = word_id(*vectors, words[i]);
+    if (!id.ok()) return report(id.error());
+    ids[i] = *id;
+  }
+  const VectorIndex index(*vectors);
+  return print_neighbors(*vectors, index.analogy(ids[0], ids[1], ids[2], static_cast<size_t>(count)), json)
+             ? 0
+             : 1;
+}
+
+int run_vectors_eval(const std::vector<std::string>& arguments) {
+  std::string path;
+  std::vector<std::string> similarity, analogies;
+  int64_t among = 30000;
+  bool json = false;
+  Options options("vectors eval",
+                  "Compare vectors with human ratings of pairs of words, and answer sets of analogies.",
+                  "makar vectors eval books.vec --similarity wordsim353.txt --analogies questions-words.txt");
+  options.positional("FILE", &path, "file of vectors");
+  options.add("--similarity", &similarity, "lines of two words and a rating; rank correlation with cosines",
+              "FILE");
+  options.add("--analogies", &analogies, "lines of four words, as questions-words.txt", "FILE");
+  options.add("--among", &among, "analogies: only the first N words of the file; 0: all", "N");
+  options.add("--json", &json, "print JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (among < 0 || (similarity.empty() && analogies.empty()))
+    return report(error_at("vectors eval", "needs --similarity or --analogies, and --among of 0 or more")), 2;
+  const auto vectors = load_vectors(path);
+  if (!vectors.ok()) return report(vectors.error());
+  const VectorIndex index(*vectors);
+  Json out = Json::array();
+  std::string text;
+  for (const std::string& file : similarity) {
+    const auto s = score_similarity(index, file);
+    if (!s.ok()) return report(s.error());
+    out.push_back({{"file", file}, {"spearman", s->spearman}, {"pairs", s->pairs}, {"unknown", s->unknown}});
+    text += fmt::format("{}: Spearman {:.4f} over {} pairs, {} with unknown words\n", file, s->spearman,
+                        s->pairs, s->unknown);
+  }
+  for (const std::string& file : analogies) {
+    const auto sections = score_analogies(index, file, static_cast<size_t>(among));
+    if (!sections.ok()) return report(sections.error());
+    for (const AnalogyScore& s : *sections) {
+      out.push_back({{"file", file},
+                     {"section", s.section},
+                     {"accuracy", s.accuracy()},
+                     {"questions", s.questions},
+                     {"unknown", s.unknown}});
+      text += fmt::format("{:<28} {:6.2f} % of {}, {} with unknown words\n", s.section, 100 * s.accuracy(),
+                          s.questions, s.unknown);
+    }
+  }
+  return print_out(json ? out.dump() + "\n" : text) ? 0 : 1;
+}
+
+int run_map(const std::vector<std::string>& arguments) {
+  std::string path, output, method = "tsne";
+  std::vector<std::string> words;
+  int64_t count = 300;
+  TsneOptions tsne_options;
+  Options options("vectors map", "Draw words in the plane as an SVG image.",
+                  "makar vectors map books.vec -o books.svg --method tsne");
+  options.positional("FILE", &path, "file of vectors");
+  options.add("-o --output --out", &output, "SVG file to write", "FILE").required = true;
+  options.add("--method", &method, "tsne, or pca (principal components)", "NAME");
+  options.add("-n --count", &count, "the first N words of the file", "N");
+  options.add("--words", &words, "these words instead", "WORD");
+  options.add("--perplexity", &tsne_options.perplexity, "tsne: number of neighbours", "X");
+  options.add("--iterations", &tsne_options.iterations, "tsne: steps", "N");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if ((method != "tsne" && method != "pca") || count < 1 || count > 5000 || words.size() > 5000 ||
+      !(tsne_options.perplexity >= 2 && tsne_options.perplexity <= 1000) || tsne_options.iterations < 1 ||
+      tsne_options.iterations > 100000)
+    return report(error_at("vectors map",
+                           "--method is tsne or pca, --count 1 to 5000, --perplexity 2 to 1000, --iterations "
+                           "1 to 100000")),
+           2;
+  const auto vectors = load_vectors(path);
+  if (!vectors.ok()) return report(vectors.error());
+  std::vector<uint32_t> ids;
+  for (const std::string& word : words) {
+    const auto id = word_id(*vectors, word);
+    if (!id.ok()) return report(id.error());
+    ids.push_back(*id);
+  }
+  if (words.empty())
+    for (uint32_t i = 0; i < std::min<size_t>(static_cast<size_t>(count), vectors->words.size()); ++i)
+      ids.push_back(i);
+  const VectorIndex index(*vectors);
+  Vectors points;
+  std::vector<std::string> labels;
+  for (const uint32_t id : ids) {
+    const auto unit = index.unit(id);
+    points.emplace_back(unit.begin(), unit.begin() + static_cast<int64_t>(vectors->width));
+    labels.push_back(vectors->words.word(id));
+  }
+  ThreadPool pool;
+  std::vector<Point> plane;
+  {
+    Progress progress;
+    tsne_options.progress = [&](int64_t done, int64_t total) {
+      progress.show("t-SNE", static_cast<uint64_t>(done), static_cast<uint64_t>(total));
+    };
+    plane = method == "pca" ? principal_components(points) : tsne(points, tsne_options, pool);
+  }
+  if (const Status s = write_file(output, map_svg(path, plane, labels)); !s.ok()) return report(s.error());
+  return print_out(fmt::format("{}: {} words\n", output, ids.size())) ? 0 : 1;
+}
+
+int run_vectors_convert(const std::vector<std::string>& arguments) {
+  std::string path, output, format = "binary";
+  Options options("vectors convert", "Convert a file of vectors between word2vec's formats and GloVe's.",
+                  "makar vectors convert glove.txt vectors.bin --format binary");
+  options.positional("FILE", &path, "file of vectors; the format is recognised");
+  options.positional("OUTPUT", &output, "file to write");
+  options.add("--format", &format, "text or binary (word2vec's), or glove (text without a header)", "NAME");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto kind = vector_format_named(format);
+  if (!kind.ok()) return report(kind.error()), 2;
+  const auto vectors = load_vectors(path);
+  if (!vectors.ok()) return report(vectors.error());
+  if (const Status s = save_vectors(*vectors, *kind, output); !s.ok()) return report(s.error());
+  return print_out(
+             fmt::format("{}: {} words, {} numbers each\n", output, vectors->words.size(), vectors->width))
+             ? 0
+             : 1;
+}
+
+}  // namespace
+
+int run_vectors(const std::vector<std::string>& arguments) {
+  constexpr Command kVectorCommands[] = {
+      {"train", "train vectors: skip-gram, CBOW, GloVe, PPMI, LSA", run_vectors_train},
+      {"neighbors", "the words nearest to a word", run_neighbors},
+      {"analogy", "A is to B as C is to ?", run_analogy},
+      {"eval", "word similarity and analogy sets", run_vectors_eval},
+      {"map", "draw words in the plane", run_map},
+      {"convert", "convert between file formats", run_vectors_convert},
+  };
+  return run_subcommand("vectors", "Word vectors: train, compare, draw, convert.",
+                        "makar vectors train books/ --lower --split words -o books.vec", kVectorCommands,
+                        arguments);
+}
+
+}  // namespace makar

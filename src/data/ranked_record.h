@@ -1,0 +1,33 @@
+// Several answers to one prompt with their ranks, and single answers with a verdict: the data of reward
+// models and of learning from single ratings (KTO).
+#pragma once
+#include <vector>
+
+#include "data/preference_record.h"
+
+namespace makar {
+
+// Two or more answers, each a list of {"role", "content"} that begins with the assistant. Rank 0 is the best;
+// equal ranks are not compared. At least two ranks differ.
+struct RankedRecord {
+  Json prompt;
+  std::vector<Json> answers;
+  std::vector<int64_t> ranks;
+  double margin = 0;  // how much better the first of two answers is, if the record says it
+  static constexpr size_t kMostAnswers = 64;
+};
+
+// {"prompt", "answers", "ranks"} (without `ranks`, the answers are in order, the best first), or a preference
+// record, which may have a number `margin`.
+Result<RankedRecord> to_ranking(const Json& record);
+
+// One answer to a prompt, and whether it is good.
+struct RatedRecord {
+  Json prompt, answer;
+  bool good = false;
+};
+// {"prompt", "completion", "label"}, or {"messages", "label"}, whose last turn is the answer. A label is
+// true, false, 1 or 0.
+Result<RatedRecord> to_rating(const Json& record);
+
+}  // namespace makar

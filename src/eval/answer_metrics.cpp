@@ -1,0 +1,117 @@
+// Metrics of generate_until.
+#include <algorithm>
+#include <cctype>
+
+#include "eval/boxed.h"
+#include "eval/sandbox.h"
+#include "eval/task_metrics.h"
+#include "metrics/bleu.h"
+#include "metrics/rouge.h"
+#include "metrics/squad.h"
+#include "text/unicode.h"
+
+namespace makar {
+namespace {
+
+// The text as exact_match compares it.
+std::string compared(const MetricOptions& metric, std::string text) {
+  for (const Regex& regex : metric.regexes_to_ignore) {
+    std::vector<Span> spans;
+    if (!regex.find_all(text, spans).ok()) continue;
+    std::string kept;
+    size_t at = 0;
+    for (const Span& span : spans) kept += text.substr(at, span.begin - at), at = span.end;
+    text = kept + text.substr(at);
+  }
+  if (metric.ignore_case) text = lowered(text);
+  if (metric.ignore_punctuation)
+    std::erase_if(text, [](char c) { return std::ispunct(static_cast<unsigned char>(c)); });
+  return text;
+}
+
+bool same_box(const std::string& answer, const std::string& target, bool normalize) {
+  const auto given = last_boxed(answer), wanted = last_boxed(target);
+  if (!given || !wanted) return false;
+  return normalize ? normalize_math(*given) == normalize_math(*wanted) : *given == *wanted;
+}
+
+// ROUGE's F, or BLEU of a sentence divided by 100.
+Result<double> overlap(const std::string& name, const std::string& answer, const std::string& reference) {
+  if (name == "bleu") {
+    BleuOptions options;
+    options.effective_order = true;
+    MAKAR_TRY(const Evaluation bleu, evaluate_bleu({{answer, {reference}}}, options));
+    return bleu.score / 100;
+  }
+  MAKAR_TRY(const Evaluation rouge, evaluate_rouge({{answer, {reference}}}, {name}, {}));
+  return rouge.score;
+}
+
+Result<double> best_overlap(const std::string& name, const std::string& answer,
+                            const std::vector<std::string>& references) {
+  double best = 0;
+  for (const std::string& reference : references) {
+    MAKAR_TRY(const double one, overlap(name, answer, reference));
+    best = std::max(best, one);
+  }
+  return best;
+}
+
+Result<std::vector<std::string>> texts_of(const FieldTemplate& field, const Json& document) {
+  MAKAR_TRY(const Json given, field.value(document));
+  std::vector<std::string> out;
+  for (const Json& one : given.is_array() ? given : Json::array({given}))
+    out.push_back(to_valid_utf8(one.is_string() ? one.get<std::string>() : one.dump()));
+  return out;
+}
+
+Result<MetricValue> passed(const MetricOptions& metric, const std::vector<std::string>& answers,
+                           const Json& document) {
+  MetricValue out{0, static_cast<double>(answers.size())};
+  ProgramLimits limits;
+  limits.seconds = metric.seconds;
+  for (const std::string& answer : answers) {
+    Json fields = document;
+    fields["answer"] = answer;
+    MAKAR_TRY(const std::string program, metric.program.text(fields));
+    MAKAR_TRY(const ProgramOutcome outcome, run_program(metric.language, program, limits));
+    out.value += outcome.passed ? 1 : 0;
+  }
+  return out;
+}
+
+double match(const MetricOptions& metric, const std::string& answer, const std::string& target) {
+  if (metric.name == "squad_f1") return squad_f1(answer, target);
+  if (metric.name == "squad_exact") return squad_exact(answer, target) ? 1 : 0;
+  if (metric.name.starts_with("boxed")) return same_box(answer, target, metric.name != "boxed_match") ? 1 : 0;
+  return compared(metric, answer) == compared(metric, to_valid_utf8(target)) ? 1 : 0;
+}
+
+}  // namespace
+
+Result<MetricValue> answer_metric(const MetricOptions& metric, const Question& question,
+                                  const std::vector<std::string>& answers, const Json& document) {
+  const std::string& name = metric.name;
+  const std::string& answer = answers.at(0);
+  if (name.starts_with("pass@")) return passed(metric, answers, document);
+  if (name == "words") return MetricValue{static_cast<double>(split_words(answer).size())};
+  std::vector<std::string> targets;
+  for (const std::string& one : question.targets) targets.push_back(to_valid_utf8(one));
+  if (name.ends_with("_acc")) {
+    const std::string kind = name.substr(0, name.size() - 4);
+    MAKAR_TRY(const auto wrong, texts_of(metric.against, document));
+    MAKAR_TRY(const double right, best_overlap(kind, answer, targets));
+    MAKAR_TRY(const double other, best_overlap(kind, answer, wrong));
+    return MetricValue{right > other ? 1.0 : 0.0};
+  }
+  if (name.starts_with("rouge")) {
+    MAKAR_TRY(const double best, best_overlap(name, answer, targets));
+    return MetricValue{best};
+  }
+  if (name == "bleu" || name == "chrf" || name == "ter") return MetricValue{0, 1, answer, targets};
+  double best = 0;
+  for (const std::string& target : targets) best = std::max(best, match(metric, answer, target));
+  return MetricValue{best};
+}
+
+}  // namespace makar

@@ -1,0 +1,258 @@
+#include "eval/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "base/file.h"
+#include "data/record_reader.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kLargestResults = size_t{256} << 20;
+
+std::optional<double> number(const Json& object, const std::string& key) {
+  if (!object.is_object() || !object.contains(key) || !object[key].is_number()) return std::nullopt;
+  return object[key].get<double>();
+}
+
+// Values of one metric by document; empty if the samples are not there or have no numbers.
+using Values = std::map<std::string, double>;
+Result<Values> sample_values(const EvaluatedModel& model, const std::string& task, const std::string& metric,
+                             const std::string& filter) {
+  Values out;
+  const std::string path = model.folder + "/samples_" + task + ".jsonl";
+  if (!is_file(path)) return out;
+  MAKAR_TRY(auto reader, RecordReader::open({path}));
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (reader.bad().count > 0) return error_at("", "{}", reader.bad().reported.at(0));
+    if (!found) return out;
+    const Json& line = record.value;
+    if (line.value("filter", Json("none")) != Json(filter) || !line.contains("doc_hash") ||
+        !line.contains("doc_id"))
+      continue;
+    if (!line.contains(metric)) continue;
+    if (!line[metric].is_number()) return Values();
+    out[line["doc_id"].dump() + line["doc_hash"].dump()] = line[metric].get<double>();
+  }
+}
+
+void test_pairs(const Values& first, const Values& second, const ResampleOptions& options,
+                ComparedScore::Side& side) {
+  std::vector<double> both, other;
+  std::vector<bool> right_first, right_second;
+  bool binary = true;
+  for (const auto& [document, value] : first) {
+    const auto at = second.find(document);
+    if (at == second.end()) return;
+    both.push_back(value), other.push_back(at->second);
+    binary = binary && (value == 0 || value == 1) && (at->second == 0 || at->second == 1);
+    right_first.push_back(value == 1), right_second.push_back(at->second == 1);
+  }
+  if (both.size() < 2 || both.size() != second.size()) return;
+  both.insert(both.end(), other.begin(), other.end());
+  const PairedTest test = paired_bootstrap(evaluation_of_mean("", "", std::move(both)), options);
+  side.low = test.interval.low, side.high = test.interval.high, side.p = test.p, side.test = "bootstrap";
+  if (binary) side.mcnemar = mcnemar(right_first, right_second).exact_p;
+}
+
+void test_errors(const ComparedScore::Side& first, ComparedScore::Side& side) {
+  if (!first.error || !side.error) return;
+  const double error = std::hypot(*first.error, *side.error);
+  if (error == 0) return;
+  side.low = side.difference - 1.959964 * error, side.high = side.difference + 1.959964 * error;
+  side.p = std::erfc(std::abs(side.difference) / error / std::sqrt(2.0));
+  side.test = "normal";
+}
+
+std::string escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text)
+    out += c == '<'   ? "&lt;"
+           : c == '>' ? "&gt;"
+           : c == '&' ? "&amp;"
+           : c == '"' ? "&quot;"
+                      : std::string(1, c);
+  return out;
+}
+
+}  // namespace
+
+Result<EvaluatedModel> read_evaluated(const std::string& path) {
+  const OutputFiles files(path);
+  MAKAR_TRY(const std::string text, read_file(files.results, kLargestResults));
+  EvaluatedModel out;
+  out.folder = files.folder;
+  MAKAR_TRY(out.results, parse_json(text, files.results));
+  if (!out.results.is_object() || !out.results.contains("results") || !out.results["results"].is_object())
+    return error_at(files.results, "is no results file: expected an object with 'results'");
+  out.name = path.ends_with("/") ? path.substr(0, path.size() - 1) : path;
+  return out;
+}
+
+Result<std::vector<ComparedScore>> compare_models(const std::vector<EvaluatedModel>& models,
+                                                  const ResampleOptions& options) {
+  std::vector<ComparedScore> out;
+  for (const auto& task : models[0].results["results"].items()) {
+    if (!task.value().is_object()) continue;
+    for (const auto& item : task.value().items()) {
+      const size_t comma = item.key().find(',');
+      if (comma == std::string::npos || item.key().find("_stderr,") != std::string::npos) continue;
+      ComparedScore score;
+      score.task = task.key(), score.metric = item.key();
+      const std::string metric = item.key().substr(0, comma), filter = item.key().substr(comma + 1);
+      if (models[0].results.contains("higher_is_better")) {
+        const Json& all = models[0].results["higher_is_better"];
+        if (all.is_object() && all.contains(score.task) && all[score.task].is_object() &&
+            all[score.task].contains(metric) && all[score.task][metric].is_boolean())
+          score.higher_is_better = all[score.task][metric];
+      }
+      Values first;
+      for (const EvaluatedModel& model : models) {
+        const Json& scores =
+            model.results["results"].contains(score.task) ? model.results["results"][score.task] : Json();
+        const auto value = number(scores, item.key());
+        if (!value) break;
+        ComparedScore::Side side;
+        side.value = *value;
+        side.error = number(scores, metric + "_stderr," + filter);
+        MAKAR_TRY(Values values, sample_values(model, score.task, metric, filter));
+        if (score.sides.empty()) {
+          first = std::move(values);
+        } else {
+          side.difference = side.value - score.sides[0].value;
+          test_pairs(first, values, options, side);
+          if (!side.p) test_errors(score.sides[0], side);
+        }
+        score.sides.push_back(side);
+      }
+      if (score.sides.size() == models.size()) out.push_back(std::move(score));
+    }
+  }
+  if (out.empty()) return error_at(models[0].name, "has no score in common with {}", models[1].name);
+  return out;
+}
+
+std::vector<double> win_rates(const std::vector<ComparedScore>& scores, size_t models) {
+  std::vector<double> wins(models);
+  for (const ComparedScore& score : scores)
+    for (size_t a = 0; a < models; ++a)
+      for (size_t b = 0; b < models; ++b) {
+        if (a == b) continue;
+        const double difference =
+            (score.sides[a].value - score.sides[b].value) * (score.higher_is_better ? 1 : -1);
+        wins[a] += difference > 0 ? 1 : difference == 0 ? 0.5 : 0;
+      }
+  const double all = static_cast<double>(scores.size()) * static_cast<double>(models - 1);
+  for (double& one : wins) one /= all;
+  return wins;
+}
+
+Json comparison_json(const std::vector<EvaluatedModel>& models, const std::vector<ComparedScore>& scores) {
+  Json out = {{"models", Json::array()}, {"scores", Json::array()}};
+  for (const EvaluatedModel& model : models) out["models"].push_back(model.name);
+  out["win_rates"] = win_rates(scores, models.size());
+  const auto optional = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
+  for (const ComparedScore& score : scores) {
+    Json sides = Json::array();
+    for (const auto& side : score.sides) {
+      sides.push_back({{"value", side.value}, {"stderr", optional(side.error)}});
+      if (&side == &score.sides[0]) continue;
+      sides.back().update(
+          {{"difference", side.difference},
+           {"interval", {{"low", optional(side.low)}, {"high", optional(side.high)}, {"level", 0.95}}},
+           {"p", optional(side.p)},
+           {"mcnemar_p", optional(side.mcnemar)},
+           {"test", side.test.empty() ? Json() : Json(side.test)}});
+    }
+    out["scores"].push_back({{"task", score.task},
+                             {"metric", score.metric},
+                             {"higher_is_better", score.higher_is_better},
+                             {"sides", sides}});
+  }
+  return out;
+}
+
+std::string comparison_table(const std::vector<EvaluatedModel>& models,
+                             const std::vector<ComparedScore>& scores) {
+  size_t width = 4, name = 5;
+  for (const ComparedScore& score : scores)
+    width = std::max(width, score.task.size() + score.metric.size() + 1);
+  for (const EvaluatedModel& model : models) name = std::max(name, model.name.size());
+  std::string out = fmt::format(
+      "| {:<{}} | {:<{}} |    value |   stderr | difference |      interval of 95 % |       p |\n", "score",
+      width, "model", name);
+  out +=
+      fmt::format("|{:-<{}}|{:-<{}}|----------|----------|------------|-----------------------|---------|\n",
+                  "", width + 2, "", name + 2);
+  for (const ComparedScore& score : scores)
+    for (size_t i = 0; i < score.sides.size(); ++i) {
+      const auto& side = score.sides[i];
+      const std::string interval = side.low ? fmt::format("{:+.4f} to {:+.4f}", *side.low, *side.high) : "";
+      out += fmt::format("| {:<{}} | {:<{}} | {:>8.4f} | {:>8} | {:>10} | {:>21} | {:>7} |\n",
+                         i == 0 ? score.task + " " + score.metric : "", width, models[i].name, name,
+                         side.value, side.error ? fmt::format("{:.4f}", *side.error) : "N/A",
+                         i == 0 ? "" : fmt::format("{:+.4f}", side.difference), interval,
+                         side.p ? fmt::format("{:.4f}", *side.p) : "");
+    }
+  const auto wins = win_rates(scores, models.size());
+  for (size_t i = 0; i < models.size(); ++i)
+    out += fmt::format("{}: win rate {:.3f}\n", models[i].name, wins[i]);
+  return out;
+}
+
+std::string comparison_svg(const std::vector<EvaluatedModel>& models,
+                           const std::vector<ComparedScore>& scores) {
+  static constexpr const char* kColours[] = {"#3366aa", "#cc5533", "#448844",
+                                             "#886699", "#997722", "#337788"};
+  constexpr double kLeft = 300, kWidth = 480, kRow = 22;
+  double low = 0, high = 0;
+  for (const ComparedScore& score : scores)
+    for (const auto& side : score.sides) {
+      const double reach = 1.959964 * side.error.value_or(0);
+      low = std::min(low, side.value - reach), high = std::max(high, side.value + reach);
+    }
+  if (high <= low) high = low + 1;
+  const auto x = [&](double value) { return kLeft + (value - low) / (high - low) * kWidth; };
+  const double height =
+      60 + kRow * static_cast<double>(scores.size()) + 18 * static_cast<double>(models.size());
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"820\" height=\"{:.0f}\" font-family=\"sans-serif\" "
+      "font-size=\"12\">\n"
+      "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      height);
+  for (int tick = 0; tick <= 5; ++tick) {
+    const double value = low + (high - low) * tick / 5;
+    out += fmt::format("<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"20\" y2=\"{1:.1f}\" stroke=\"#dddddd\"/>\n",
+                       x(value), 24 + kRow * static_cast<double>(scores.size()));
+    out += fmt::format("<text x=\"{:.1f}\" y=\"14\" text-anchor=\"middle\">{:.3g}</text>\n", x(value), value);
+  }
+  double y = 34;
+  for (const ComparedScore& score : scores) {
+    out += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 10, y + 4,
+                       escaped(score.task + " " + score.metric));
+    for (size_t i = 0; i < score.sides.size(); ++i) {
+      const auto& side = score.sides[i];
+      const double at = y + (static_cast<double>(i) - static_cast<double>(score.sides.size() - 1) / 2) * 5;
+      const double reach = 1.959964 * side.error.value_or(0);
+      const char* colour = kColours[i % std::size(kColours)];
+      out += fmt::format(
+          "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" "
+          "stroke-width=\"1.5\"/>\n",
+          x(side.value - reach), x(side.value + reach), at, at, colour);
+      out += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x(side.value), at,
+                         colour);
+    }
+    y += kRow;
+  }
+  for (size_t i = 0; i < models.size(); ++i, y += 18)
+    out += fmt::format(
+        "<circle cx=\"{:.0f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/><text x=\"{:.0f}\" "
+        "y=\"{:.1f}\">{}</text>\n",
+        kLeft, y + 6, kColours[i % std::size(kColours)], kLeft + 10, y + 10, escaped(models[i].name));
+  return out + "</svg>\n";
+}
+
+}  // namespace makar

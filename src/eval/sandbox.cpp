@@ -1,0 +1,303 @@
+#include "eval/sandbox.h"
+
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/landlock.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "base/file.h"
+
+namespace makar {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Language {
+  const char* name;
+  const char* file;
+  std::vector<std::string> compile, run;  // the first word is looked up in kPath
+  bool limit_memory;
+  const char*
+      ending;  // writes a file, so that a program that exits early does not pass; "": exit status only
+};
+const std::vector<Language>& languages() {
+  static const std::vector<Language> all = {
+      {"python", "program.py", {}, {"python3", "-I", "program.py"}, true, "\nopen('{}', 'w').close()\n"},
+      {"javascript",
+       "program.js",
+       {},
+       {"node", "program.js"},
+       false,
+       "\nrequire('node:fs').writeFileSync('{}', '');\n"},
+      {"cpp",
+       "program.cpp",
+       {"c++", "-std=c++17", "-O1", "-w", "program.cpp", "-o", "program"},
+       {"./program"},
+       true,
+       ""},
+  };
+  return all;
+}
+constexpr std::array kPath = {"/usr/bin", "/usr/local/bin", "/bin"};
+constexpr std::array kReadable = {"/usr", "/lib", "/lib64", "/bin"};
+constexpr std::array kReadableFiles = {"/dev/urandom", "/etc/ld.so.cache", "/etc/ssl/openssl.cnf"};
+
+constexpr uint64_t kReadAccess =
+    LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+constexpr uint64_t kAllAccess = kReadAccess | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                                LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
+                                LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG |
+                                LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |
+                                LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM;
+
+bool allow(int rules, const char* path, uint64_t access) {
+  const int folder = open(path, O_PATH | O_CLOEXEC);
+  if (folder < 0) return errno == ENOENT;  // not every system has /lib64
+  landlock_path_beneath_attr rule = {access, folder};
+  const bool added = syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+  close(folder);
+  return added;
+}
+
+bool restrict_files(const char* folder) {
+  landlock_ruleset_attr attributes = {};
+  attributes.handled_access_fs = kAllAccess;
+  const int rules = static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0));
+  if (rules < 0) return false;
+  bool ok = allow(rules, folder, kAllAccess) &&
+            allow(rules, "/dev/null", LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE);
+  for (const char* path : kReadable) ok = ok && allow(rules, path, kReadAccess);
+  for (const char* path : kReadableFiles) ok = ok && allow(rules, path, LANDLOCK_ACCESS_FS_READ_FILE);
+  ok = ok && syscall(SYS_landlock_restrict_self, rules, 0) == 0;
+  close(rules);
+  return ok;
+}
+
+// Denied calls fail with EPERM; clone3, whose flags a filter cannot read, is reported as missing.
+bool restrict_calls(bool processes) {
+#if defined(__x86_64__)
+  constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+  constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
+#else
+#error "the sandbox does not know this architecture"
+#endif
+  const auto deny = [](uint32_t number) { return SECCOMP_RET_ERRNO | (number & SECCOMP_RET_DATA); };
+  std::vector<sock_filter> code = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1),  // x32 calls
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+  };
+  const auto add = [&](uint32_t call, uint32_t action) {
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1));
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, action));
+  };
+  for (const long call : {SYS_socket,
+                          SYS_socketpair,
+                          SYS_io_uring_setup,
+                          SYS_ptrace,
+                          SYS_process_vm_readv,
+                          SYS_process_vm_writev,
+                          SYS_kill,
+                          SYS_tkill,
+                          SYS_tgkill,
+                          SYS_pidfd_open,
+                          SYS_pidfd_send_signal,
+                          SYS_mount,
+                          SYS_umount2,
+                          SYS_unshare,
+                          SYS_setns,
+                          SYS_bpf,
+                          SYS_perf_event_open,
+                          SYS_keyctl,
+                          SYS_add_key,
+                          SYS_chroot,
+                          SYS_reboot,
+                          SYS_setrlimit,
+                          SYS_prlimit64,
+                          SYS_shmget,
+                          SYS_msgget,
+                          SYS_semget})
+    add(static_cast<uint32_t>(call), deny(EPERM));
+  if (!processes) {
+    add(SYS_clone3, deny(ENOSYS));
+#if defined(__x86_64__)
+    add(SYS_fork, deny(EPERM)), add(SYS_vfork, deny(EPERM));
+#endif
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3));
+    code.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)));
+    code.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0));
+    code.push_back(BPF_STMT(BPF_RET | BPF_K, deny(EPERM)));
+  }
+  code.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+  const sock_fprog program = {static_cast<unsigned short>(code.size()), code.data()};
+  return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+bool limit(int what, int64_t value) {
+  const rlimit both = {static_cast<rlim_t>(value), static_cast<rlim_t>(value)};
+  return setrlimit(static_cast<__rlimit_resource>(what), &both) == 0;
+}
+
+struct Process {
+  std::string program;
+  std::vector<std::string> arguments;
+  std::string folder;
+  bool limit_memory = true, processes = false;
+};
+
+// In the child: never returns.
+[[noreturn]] void enter(const Process& p, const ProgramLimits& limits, std::vector<char*>& words,
+                        int report) {
+  const char* failed = nullptr;
+  const auto need = [&](bool ok, const char* what) {
+    if (!ok && !failed) failed = what;
+  };
+  setsid();
+  need(chdir(p.folder.c_str()) == 0, "chdir");
+  const int null = open("/dev/null", O_RDWR);
+  need(null >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2, "/dev/null");
+  for (int file = 3; file < 1024; ++file)
+    if (file != report) close(file);
+  need(limit(RLIMIT_CPU, static_cast<int64_t>(limits.seconds) + 1), "the limit of CPU time");
+  need(limit(RLIMIT_FSIZE, limits.file), "the limit of file sizes");
+  need(limit(RLIMIT_CORE, 0) && limit(RLIMIT_NOFILE, 64), "limits");
+  if (p.limit_memory) need(limit(RLIMIT_AS, limits.memory), "the limit of memory");
+  need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
+  need(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0, "PR_SET_PDEATHSIG");
+  need(restrict_files(p.folder.c_str()), "Landlock");
+  need(restrict_calls(p.processes), "seccomp");
+  if (!failed) {
+    std::string home = "HOME=" + p.folder, temporary = "TMPDIR=" + p.folder,
+                path = "PATH=/usr/bin:/usr/local/bin:/bin";
+    std::array<char*, 4> environment = {home.data(), temporary.data(), path.data(), nullptr};
+    execve(p.program.c_str(), words.data(), environment.data());
+    failed = "execve";
+  }
+  [[maybe_unused]] const auto written = write(report, failed, std::strlen(failed));
+  _exit(126);
+}
+
+struct Ended {
+  bool success = false, timed_out = false;
+};
+Result<Ended> run(const Process& p, const ProgramLimits& limits) {
+  std::vector<std::string> arguments = p.arguments;
+  std::vector<char*> words;
+  for (std::string& one : arguments) words.push_back(one.data());
+  words.push_back(nullptr);
+  std::array<int, 2> report = {};
+  if (pipe2(report.data(), O_CLOEXEC) != 0) return io_error("sandbox", "cannot make a pipe");
+  const pid_t child = fork();
+  if (child == 0) enter(p, limits, words, report[1]);
+  close(report[1]);
+  if (child < 0) {
+    close(report[0]);
+    return io_error("sandbox", "cannot start a process");
+  }
+  std::array<char, 64> why = {};
+  const auto size = read(report[0], why.data(), why.size());  // ends when the program starts
+  close(report[0]);
+  Ended out;
+  int status = 0;
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(limits.seconds);
+  for (;;) {
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child || (ended < 0 && errno != EINTR)) break;
+    if (std::chrono::steady_clock::now() > end) {
+      out.timed_out = true;
+      ::kill(-child, SIGKILL), ::kill(child, SIGKILL);
+      waitpid(child, &status, 0);
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  ::kill(-child, SIGKILL);  // what it left behind
+  if (size > 0)
+    return error_of(Error::Kind::kUnsupported, "sandbox", "cannot be set up: {} failed",
+                    std::string(why.data(), static_cast<size_t>(size)));
+  out.success = !out.timed_out && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  return out;
+}
+
+Result<std::string> find_program(const std::string& name, const std::string& folder) {
+  if (name.starts_with("./")) return folder + name.substr(1);
+  for (const char* path : kPath)
+    if (const std::string full = std::string(path) + "/" + name; access(full.c_str(), X_OK) == 0) return full;
+  return error_of(Error::Kind::kNotFound, name, "is not in {}; install it to run programs",
+                  fmt::join(kPath, ", "));
+}
+
+struct Folder {
+  std::string path;
+  ~Folder() {
+    std::error_code code;
+    if (!path.empty()) fs::remove_all(path, code);
+  }
+};
+
+}  // namespace
+
+std::vector<std::string> program_languages() {
+  std::vector<std::string> out;
+  for (const Language& one : languages()) out.emplace_back(one.name);
+  return out;
+}
+
+Result<ProgramOutcome> run_program(const std::string& language, const std::string& source,
+                                   const ProgramLimits& limits) {
+  if (syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1)
+    return error_of(
+        Error::Kind::kUnsupported, "sandbox",
+        "programs run only with Landlock, which this kernel lacks (Linux 5.13, CONFIG_SECURITY_LANDLOCK)");
+  const Language* found = nullptr;
+  for (const Language& one : languages())
+    if (language == one.name) found = &one;
+  check(found != nullptr, "unknown language " + language);
+  std::error_code code;
+  std::string pattern = (fs::temp_directory_path(code) / "makar-program-XXXXXX").string();
+  if (code || !mkdtemp(pattern.data())) return io_error(pattern, "cannot make a folder");
+  const Folder folder{pattern};
+  uint64_t random = 0;
+  if (getrandom(&random, sizeof random, 0) != sizeof random)
+    return io_error("sandbox", "cannot draw a random number");
+  const std::string mark = fmt::format("end-{:016x}", random), ending = found->ending;
+  MAKAR_CHECK_OK(write_file(folder.path + "/" + found->file,
+                            ending.empty() ? source : source + fmt::format(fmt::runtime(ending), mark)));
+  ProgramOutcome out;
+  if (!found->compile.empty()) {
+    MAKAR_TRY(const std::string program, find_program(found->compile[0], folder.path));
+    ProgramLimits compiling = limits;
+    compiling.seconds = std::max(limits.seconds, 60.0);
+    MAKAR_TRY(const Ended ended, run({program, found->compile, folder.path, true, true}, compiling));
+    out.compiled = ended.success, out.timed_out = ended.timed_out;
+    if (!ended.success) return out;
+  }
+  MAKAR_TRY(const std::string program, find_program(found->run[0], folder.path));
+  MAKAR_TRY(const Ended ended, run({program, found->run, folder.path, found->limit_memory, false}, limits));
+  out.passed = ended.success && (ending.empty() || fs::exists(folder.path + "/" + mark, code));
+  out.timed_out = ended.timed_out;
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,29 @@
+// Runs a program that a model wrote. Linux only: Landlock (5.13 or newer) lets it read system libraries and
+// write in its own folder, a seccomp filter denies sockets, signals, new processes and tracing, limits bound
+// time, memory and file sizes.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace makar {
+
+struct ProgramLimits {
+  double seconds = 10;                // wall time, and CPU time
+  int64_t memory = int64_t{2} << 30;  // bytes of address space; not for JavaScript, which reserves more
+  int64_t file = int64_t{64} << 20;   // bytes of one written file
+};
+struct ProgramOutcome {
+  bool passed = false;  // ran to its end with exit status 0
+  bool timed_out = false;
+  bool compiled = true;
+};
+
+std::vector<std::string> program_languages();  // python, javascript, cpp
+// Errors: kUnsupported without Landlock, kNotFound without the interpreter or compiler. What the program does
+// is an outcome, never an error.
+Result<ProgramOutcome> run_program(const std::string& language, const std::string& source,
+                                   const ProgramLimits& limits = {});
+
+}  // namespace makar

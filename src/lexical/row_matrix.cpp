@@ -1,0 +1,32 @@
+#include "lexical/row_matrix.h"
+
+namespace makar {
+
+void PrivateRows::copy(uint32_t at) {
+  const auto slot = static_cast<uint32_t>(used_.size());
+  if (slot / kBlock == blocks_.size())
+    blocks_.push_back(std::make_unique<float[]>(kBlock * matrix_.stride()));
+  slots_[at] = slot;
+  used_.push_back(at);
+  std::memcpy(copied(slot), matrix_.row(at), matrix_.stride() * sizeof(float));
+}
+
+void PrivateRows::finish() {
+  for (uint32_t slot = 0; slot < used_.size(); ++slot) {
+    float* change = copied(slot);
+    const float* before = matrix_.row(used_[slot]);
+    for (size_t i = 0; i < matrix_.stride(); ++i) change[i] -= before[i];
+  }
+}
+
+void PrivateRows::add_to(RowMatrix& matrix, uint32_t part, uint32_t parts) {
+  for (uint32_t slot = 0; slot < used_.size(); ++slot)
+    if (used_[slot] % parts == part) add_scaled(matrix.row(used_[slot]), 1, copied(slot), matrix.stride());
+}
+
+void PrivateRows::clear() {
+  for (const uint32_t at : used_) slots_[at] = kNone;
+  used_.clear();
+}
+
+}  // namespace makar

@@ -1,0 +1,79 @@
+// Rows of floats for models of words, and two ways to update them: in place, or in private copies whose
+// changes are added in a fixed order. Rows are padded with zeros to a multiple of 16, and sums run in 16
+// lanes, so the bits do not depend on the instruction set.
+#pragma once
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/error.h"
+
+namespace makar {
+
+constexpr size_t kLanes = 16;
+inline size_t padded(size_t width) { return (width + kLanes - 1) / kLanes * kLanes; }
+
+inline float dot(const float* a, const float* b, size_t n) {
+  float lane[kLanes] = {};
+  for (size_t i = 0; i < n; i += kLanes)
+    for (size_t j = 0; j < kLanes; ++j) lane[j] += a[i + j] * b[i + j];
+  for (size_t half = kLanes / 2; half > 0; half /= 2)
+    for (size_t j = 0; j < half; ++j) lane[j] += lane[j + half];
+  return lane[0];
+}
+inline void add_scaled(float* to, float scale, const float* from, size_t n) {
+  for (size_t i = 0; i < n; ++i) to[i] += scale * from[i];
+}
+
+class RowMatrix {
+ public:
+  RowMatrix() = default;
+  RowMatrix(size_t rows, size_t stride) : rows_(rows), stride_(stride), data_(rows * stride, 0.0f) {
+    check(stride % kLanes == 0, "rows are padded");
+  }
+  float* row(size_t at) { return data_.data() + at * stride_; }
+  const float* row(size_t at) const { return data_.data() + at * stride_; }
+  size_t rows() const { return rows_; }
+  size_t stride() const { return stride_; }
+
+ private:
+  size_t rows_ = 0, stride_ = 0;
+  std::vector<float> data_;
+};
+
+// Updates in place, also from several threads at once without locks (Hogwild: Niu et al., 2011): the fast
+// mode.
+class SharedRows {
+ public:
+  explicit SharedRows(RowMatrix& matrix) : matrix_(matrix) {}
+  float* row(uint32_t at) { return matrix_.row(at); }
+
+ private:
+  RowMatrix& matrix_;
+};
+
+// Copies a row when it is first used. One object per chunk of work that runs against the same state.
+class PrivateRows {
+ public:
+  explicit PrivateRows(const RowMatrix& matrix) : matrix_(matrix), slots_(matrix.rows(), kNone) {}
+  float* row(uint32_t at) {
+    if (slots_[at] == kNone) copy(at);
+    return copied(slots_[at]);
+  }
+  // Turns the copies into changes; the matrix must be as it was.
+  void finish();
+  // Adds the changes of rows with at % parts == part, and forgets nothing.
+  void add_to(RowMatrix& matrix, uint32_t part, uint32_t parts);
+  void clear();
+
+ private:
+  static constexpr uint32_t kNone = ~uint32_t{0}, kBlock = 64;
+  void copy(uint32_t at);
+  float* copied(uint32_t slot) { return blocks_[slot / kBlock].get() + (slot % kBlock) * matrix_.stride(); }
+  const RowMatrix& matrix_;
+  std::vector<uint32_t> slots_, used_;
+  std::vector<std::unique_ptr<float[]>> blocks_;
+};
+
+}  // namespace makar

@@ -1,0 +1,25 @@
+// Files of word vectors: word2vec's text and binary formats, and GloVe's text (without a header).
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "data/byte_stream.h"
+#include "lexical/word_vectors.h"
+
+namespace makar {
+
+enum class VectorFormat { kText, kBinary, kGlove };
+Result<VectorFormat> vector_format_named(const std::string& name);  // "text", "binary", "glove"
+
+// Recognises the format by its content. A word that occurs twice keeps its first vector. Numbers must be
+// finite.
+Result<WordVectors> read_vectors(ByteStream& stream);
+Result<WordVectors> load_vectors(const std::string& path);
+
+// Text is written so that it reads back the same.
+Status write_vectors(const WordVectors& vectors, VectorFormat format,
+                     const std::function<Status(std::string_view)>& write);
+Status save_vectors(const WordVectors& vectors, VectorFormat format, const std::string& path);
+
+}  // namespace makar

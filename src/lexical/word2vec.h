@@ -1,0 +1,55 @@
+// word2vec (Mikolov et al., 2013): skip-gram and CBOW, with negative sampling, hierarchical softmax or the
+// full softmax; frequent words are subsampled; vectors of character n-grams may be part of a word's
+// (Bojanowski et al., 2017).
+//
+// The default mode gives the same bits for any number of threads: chunks of text of a round are learned from
+// the same state, each in copies of the rows it uses, and their changes are added in order. The fast mode
+// updates shared rows without locks, as the original does; its bits differ from run to run unless one thread
+// runs.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/option_table.h"
+#include "base/thread_pool.h"
+#include "lexical/word_stream.h"
+#include "lexical/word_vectors.h"
+
+namespace makar {
+
+struct Word2VecOptions {
+  std::string model = "skipgram", loss = "ns";
+  int64_t width = 100, window = 5, negatives = 5, epochs = 5;
+  double learning_rate = 0.05, subsample = 1e-3;
+  int64_t min_ngram = 3, max_ngram = 0;  // characters; max 0: words only
+  int64_t buckets = 2'000'000;           // rows of character n-grams, by hash
+  int64_t seed = 1;
+  bool fast = false;
+};
+std::span<const TableOption<Word2VecOptions>> word2vec_options();
+Status check(const Word2VecOptions& options);
+
+struct VectorProgress {
+  uint64_t done = 0, total = 0;  // words of all epochs, or entries
+  double loss = 0;               // mean, of what was learned since the last call
+  double learning_rate = 0;
+};
+using ShowVectors = std::function<void(const VectorProgress&)>;
+
+Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
+                                   const ShowVectors& show);
+
+// Rows of a word: its own, and those of its character n-grams with '<' and '>' around it, by fastText's hash.
+std::vector<uint32_t> word_rows(const std::string& word, uint32_t own, size_t words,
+                                const Word2VecOptions& options);
+
+// Huffman codes for hierarchical softmax: the inner nodes from the root, and whether the path turns right at
+// each.
+struct HuffmanPath {
+  std::vector<uint32_t> nodes;
+  std::vector<bool> right;
+};
+std::vector<HuffmanPath> huffman_paths(const std::vector<uint64_t>& counts);
+
+}  // namespace makar

@@ -1,0 +1,147 @@
+#include "lexical/word_vectors.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/quote.h"
+#include "data/line_reader.h"
+#include "metrics/agreement.h"
+#include "metrics/words.h"
+
+namespace makar {
+
+VectorIndex::VectorIndex(const WordVectors& vectors) : vectors_(vectors), units_(vectors.rows) {
+  for (size_t i = 0; i < units_.rows(); ++i) {
+    float* row = units_.row(i);
+    double square = 0;
+    for (size_t j = 0; j < units_.stride(); ++j) square += static_cast<double>(row[j]) * row[j];
+    if (square <= 0) continue;
+    const auto scale = static_cast<float>(1 / std::sqrt(square));
+    for (size_t j = 0; j < units_.stride(); ++j) row[j] *= scale;
+  }
+}
+
+std::vector<float> VectorIndex::unit(uint32_t word) const {
+  return {units_.row(word), units_.row(word) + units_.stride()};
+}
+
+double VectorIndex::cosine(uint32_t a, uint32_t b) const {
+  return dot(units_.row(a), units_.row(b), units_.stride());
+}
+
+std::vector<Neighbor> VectorIndex::nearest(const std::vector<float>& vector, size_t count,
+                                           const std::vector<uint32_t>& except, size_t among) const {
+  const double length = std::sqrt(static_cast<double>(dot(vector.data(), vector.data(), units_.stride())));
+  std::vector<Neighbor> all;
+  const size_t end = among > 0 ? std::min(among, units_.rows()) : units_.rows();
+  all.reserve(end);
+  for (uint32_t i = 0; i < end; ++i)
+    if (std::find(except.begin(), except.end(), i) == except.end())
+      all.push_back({i, length > 0 ? dot(vector.data(), units_.row(i), units_.stride()) / length : 0});
+  count = std::min(count, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<int64_t>(count), all.end(),
+                    [](const Neighbor& a, const Neighbor& b) {
+                      return a.similarity != b.similarity ? a.similarity > b.similarity : a.word < b.word;
+                    });
+  all.resize(count);
+  return all;
+}
+
+std::vector<Neighbor> VectorIndex::analogy(uint32_t a, uint32_t b, uint32_t c, size_t count,
+                                           size_t among) const {
+  std::vector<float> sum = unit(b);
+  add_scaled(sum.data(), -1, units_.row(a), units_.stride());
+  add_scaled(sum.data(), 1, units_.row(c), units_.stride());
+  return nearest(sum, count, {a, b, c}, among);
+}
+
+namespace {
+
+// A word as it is, or in lower case.
+std::optional<uint32_t> find_word(const NumberedWords& words, const std::string& word) {
+  if (const auto id = words.find(word)) return id;
+  return words.find(lowered(word));
+}
+
+Result<LineReader> open_lines(const std::string& path) {
+  MAKAR_TRY(auto stream, ByteStream::open(path));
+  return LineReader(std::move(stream));
+}
+
+}  // namespace
+
+Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::string& path) {
+  MAKAR_TRY(LineReader lines, open_lines(path));
+  SimilarityScore out;
+  std::vector<double> ours, theirs;
+  for (Line line;;) {
+    MAKAR_TRY(const bool found, lines.next(line));
+    if (!found) break;
+    std::replace(line.text.begin(), line.text.end(), ',', ' ');
+    const WordList fields = split_words(line.text);
+    if (fields.empty()) continue;
+    double rating = 0;
+    const std::string& last = fields.size() > 2 ? fields[2] : fields[0];
+    const auto [end, error] = std::from_chars(last.data(), last.data() + last.size(), rating);
+    if (fields.size() < 3 || error != std::errc{} || end != last.data() + last.size() ||
+        !std::isfinite(rating)) {
+      if (line.number == 1) continue;  // a header
+      return error_at(fmt::format("{}:{}", path, line.number), "expected two words and a rating, found {}",
+                      quote(line.text));
+    }
+    const auto a = find_word(index.vectors().words, fields[0]),
+               b = find_word(index.vectors().words, fields[1]);
+    if (!a || !b) {
+      ++out.unknown;
+      continue;
+    }
+    ours.push_back(index.cosine(*a, *b)), theirs.push_back(rating);
+  }
+  out.pairs = ours.size();
+  if (out.pairs > 1) out.spearman = spearman(ours, theirs);
+  return out;
+}
+
+Result<std::vector<AnalogyScore>> score_analogies(const VectorIndex& index, const std::string& path,
+                                                  size_t among) {
+  MAKAR_TRY(LineReader lines, open_lines(path));
+  std::vector<AnalogyScore> out;
+  for (Line line;;) {
+    MAKAR_TRY(const bool found, lines.next(line));
+    if (!found) break;
+    const WordList fields = split_words(line.text);
+    if (fields.empty()) continue;
+    if (fields[0].starts_with(":")) {
+      AnalogyScore section;
+      section.section = fields.size() > 1 ? fields[1] : fields[0].substr(1);
+      out.push_back(section);
+      continue;
+    }
+    if (fields.size() != 4)
+      return error_at(fmt::format("{}:{}", path, line.number), "expected four words, found {}",
+                      quote(line.text));
+    if (out.empty()) out.emplace_back().section = "all";
+    std::array<uint32_t, 4> id = {};
+    bool known = true;
+    for (size_t i = 0; i < 4; ++i) {
+      const auto word = find_word(index.vectors().words, fields[i]);
+      known &= word && (among == 0 || *word < among);
+      id[i] = word.value_or(0);
+    }
+    if (!known) {
+      ++out.back().unknown;
+      continue;
+    }
+    const auto answer = index.analogy(id[0], id[1], id[2], 1, among);
+    ++out.back().questions, out.back().correct += !answer.empty() && answer[0].word == id[3];
+  }
+  AnalogyScore total;
+  total.section = "total";
+  for (const AnalogyScore& s : out)
+    total.questions += s.questions, total.correct += s.correct, total.unknown += s.unknown;
+  out.push_back(total);
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,61 @@
+// Vectors of words, and what is asked of them: neighbours, analogies, similarity.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "lexical/numbered_words.h"
+#include "lexical/row_matrix.h"
+
+namespace makar {
+
+struct WordVectors {
+  NumberedWords words;
+  size_t width = 0;
+  RowMatrix rows;  // [words, padded width]
+};
+
+struct Neighbor {
+  uint32_t word;
+  double similarity;
+};
+
+// Vectors of length 1, for cosines.
+class VectorIndex {
+ public:
+  explicit VectorIndex(const WordVectors& vectors);
+  // The words most similar to a vector, without `except`; equal ones in the order of the vocabulary. `among`:
+  // only the first words of the vocabulary, 0 for all.
+  std::vector<Neighbor> nearest(const std::vector<float>& vector, size_t count,
+                                const std::vector<uint32_t>& except, size_t among = 0) const;
+  std::vector<float> unit(uint32_t word) const;
+  double cosine(uint32_t a, uint32_t b) const;
+  // b - a + c of unit vectors (Mikolov et al., 2013): a is to b as c is to ?
+  std::vector<Neighbor> analogy(uint32_t a, uint32_t b, uint32_t c, size_t count, size_t among = 0) const;
+  const WordVectors& vectors() const { return vectors_; }
+
+ private:
+  const WordVectors& vectors_;
+  RowMatrix units_;
+};
+
+// Pairs of words with human ratings: "word word rating" per line, separated by blanks, tabs or commas.
+struct SimilarityScore {
+  double spearman = 0;
+  size_t pairs = 0, unknown = 0;  // pairs with an unknown word are left out
+};
+Result<SimilarityScore> score_similarity(const VectorIndex& index, const std::string& path);
+
+// questions-words.txt: ": section" lines and lines of four words.
+struct AnalogyScore {
+  std::string section;
+  size_t questions = 0, correct = 0, unknown = 0;
+  double accuracy() const {
+    return questions == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(questions);
+  }
+};
+// Answers among the first `among` words, as word2vec's compute-accuracy. The last entry is the total.
+Result<std::vector<AnalogyScore>> score_analogies(const VectorIndex& index, const std::string& path,
+                                                  size_t among);
+
+}  // namespace makar

@@ -1,0 +1,116 @@
+// DeepSeek V2 and V3 (DeepSeek-AI, 2024): keys and values through a low-rank latent, a mixture of experts
+// chosen from groups after the first layers, experts for all tokens. V3 routes with sigmoids and a correction
+// for the choice.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool third) {
+  const int64_t plain = r.integer_or("qk_nope_head_dim", 128, 1, 65536);
+  LatentSpec l;
+  const bool direct = config.json().contains("q_lora_rank") && config.json()["q_lora_rank"].is_null();
+  l.query_rank = direct ? 0 : r.integer_or("q_lora_rank", 1536, 1, 65536);
+  l.rank = r.integer_or("kv_lora_rank", 512, 1, 65536);
+  l.value_dim = r.integer_or("v_head_dim", 128, 1, 65536);
+  r.require(a.kv_heads == a.heads, "num_key_value_heads", "must be num_attention_heads");
+  a.head_dim = plain + a.rope->rotary;
+  r.require(l.value_dim <= a.head_dim, "v_head_dim", "must be at most qk_nope_head_dim + qk_rope_head_dim");
+  a.latent = l;
+  a.rope->interleaved = !third || r.flag_or("rope_interleave", true);
+  a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
+  if (a.rope->scaling == ops::RopeScaling::kYarn && a.rope->mscale_all > 0 && a.rope->factor > 1) {
+    const double m = 0.1 * a.rope->mscale_all * std::log(a.rope->factor) + 1.0;
+    a.scale *= static_cast<float>(m * m);
+  }
+}
+
+FeedForwardSpec read_experts(Reader& r, FeedForwardSpec f, bool third) {
+  f = third ? r.experts(f, "n_routed_experts", 256, 8) : r.experts(f, "n_routed_experts", 64, 6);
+  f.width = r.width_or("moe_intermediate_size", third ? 2048 : 1407);
+  f.shared_width = f.width * r.integer_or("n_shared_experts", third ? 1 : 2, 0, 4096);
+  f.normalized = r.flag_or("norm_topk_prob", third);
+  f.routed_scale = r.number_or("routed_scaling_factor", third ? 2.5 : 1.0, 1e-6, 1e6);
+  f.sigmoid_router = third;
+  f.bias = false;
+  if (third || r.text_or("topk_method", "greedy") == "group_limited_greedy") {
+    f.expert_groups = r.integer_or("n_group", third ? 8 : 1, 1, f.experts);
+    f.groups_per_token = r.integer_or("topk_group", third ? 4 : 1, 1, f.expert_groups);
+  }
+  r.require(f.experts % f.expert_groups == 0, "n_group", "must divide n_routed_experts");
+  r.require(f.experts_per_token <= f.experts / f.expert_groups * f.groups_per_token, "num_experts_per_tok",
+            "exceeds the experts of topk_group groups");
+  return f;
+}
+
+ModelSpec read_deepseek(Reader& r, const Config& config, const char* family, const char* model, bool third) {
+  LlamaDefaults d;
+  d.max_positions = third ? 4096 : 2048;
+  d.head_dim = r.integer_or("qk_rope_head_dim", 64, 2, 65536);
+  ModelSpec m = read_llama_like(r, family, model, d);
+  const int64_t dense = r.integer_or("first_k_dense_replace", third ? 3 : 0, 0, 4096);
+  const int64_t step = r.integer_or("moe_layer_freq", 1, 1, 4096);
+  for (int64_t i = 0; i < m.decoder->layers(); ++i) {
+    BlockSpec& b = m.decoder->blocks[static_cast<size_t>(i)];
+    read_attention(r, config, b.attention, third);
+    if (i >= dense && i % step == 0) b.feed_forward = read_experts(r, b.feed_forward, third);
+  }
+  return m;
+}
+
+Result<ModelSpec> read2(const Config& config) {
+  Reader r(config);
+  return r.finish(read_deepseek(r, config, "deepseek_v2", "DeepseekV2", false));
+}
+
+Result<ModelSpec> read3(const Config& config) {
+  Reader r(config);
+  return r.finish(read_deepseek(r, config, "deepseek_v3", "DeepseekV3", true));
+}
+
+std::vector<NameRule> attention_names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  const bool low_rank = spec.decoder->first().attention.latent->query_rank > 0;
+  const std::string shared = theirs + "mlp.shared_experts";
+  return {{ours + "attn.q_latent", theirs + "self_attn.q_a_proj"},
+          {ours + "attn.q_norm", theirs + "self_attn.q_a_layernorm"},
+          {ours + "attn.q", theirs + (low_rank ? "self_attn.q_b_proj" : "self_attn.q_proj")},
+          {ours + "attn.kv_latent", theirs + "self_attn.kv_a_proj_with_mqa"},
+          {ours + "attn.kv_norm", theirs + "self_attn.kv_a_layernorm"},
+          {ours + "attn.kv", theirs + "self_attn.kv_b_proj"},
+          {ours + "ffn.router_correction", theirs + "mlp.gate.e_score_correction_bias"},
+          {ours + "ffn.shared.gate", shared + ".gate_proj"},
+          {ours + "ffn.shared.up", shared + ".up_proj"},
+          {ours + "ffn.shared.down", shared + ".down_proj"}};
+}
+
+std::vector<NameRule> names(const ModelSpec& spec) {
+  return with_names(with_names(llama_names(spec), expert_names()), attention_names(spec));
+}
+std::vector<NameRule> names_in_memory(const ModelSpec& spec) {
+  return with_names(with_names(llama_names(spec), fused_expert_names()), attention_names(spec));
+}
+
+// Files of V3 have one more layer, for predicting two tokens at once.
+std::vector<std::string> ignored() {
+  std::vector<std::string> out = llama_ignored();
+  out.push_back("model.layers.61.");
+  return out;
+}
+
+}  // namespace
+
+const Family kDeepseekV2 = {.type = "deepseek_v2",
+                            .prefix = "model.",
+                            .read = read2,
+                            .names = names,
+                            .names_in_memory = names_in_memory,
+                            .ignored = llama_ignored()};
+const Family kDeepseekV3 = {.type = "deepseek_v3",
+                            .prefix = "model.",
+                            .read = read3,
+                            .names = names,
+                            .names_in_memory = names_in_memory,
+                            .ignored = ignored()};
+
+}  // namespace makar

@@ -1,0 +1,189 @@
+// Which request the engine computes first: priorities, fairness between callers, waiting masks, too few
+// pages.
+#include "infer/engine_fixture.h"
+
+namespace makar {
+namespace {
+
+// With a single slot, a request of higher priority does not wait for the end of a long answer.
+TEST_F(EngineTest, HigherPriorityPreemptsLower) {
+  const auto request = [](int64_t tokens, int64_t answers, int64_t priority) {
+    SampleRequest r;
+    r.prompt = {4, 9, 6}, r.max_new_tokens = tokens, r.answers = answers;
+    r.sampler.temperature = 1, r.sampler.seed = 3;
+    auto job = std::make_shared<SampleJob>(r);
+    job->priority = priority;
+    return job;
+  };
+  Engine unloaded(model_, device_);
+  const auto undisturbed = request(60, 3, -1);
+  unloaded.submit(undisturbed);
+  unloaded.run();
+  EngineOptions o;
+  o.max_branches = 1;
+  Engine engine(model_, device_, o);
+  const auto low = request(60, 3, -1), equal = request(4, 1, -1), urgent = request(4, 1, 0);
+  engine.submit(low);
+  for (int i = 0; i < 10; ++i) engine.step();
+  engine.submit(equal);
+  engine.submit(urgent);
+  for (int i = 0; i < 10; ++i) engine.step();
+  EXPECT_TRUE(urgent->done());
+  EXPECT_FALSE(low->done());
+  EXPECT_FALSE(equal->done());
+  EXPECT_EQ(engine.stats().preempted, 1);
+  engine.run();
+  EXPECT_TRUE(equal->done());
+  EXPECT_EQ(transcript(*low), transcript(*undisturbed));
+}
+
+// A text to embed or score is computed in chunks like a prompt.
+TEST_F(EngineTest, LongReadDoesNotDelayShortRequests) {
+  EngineOptions o;
+  o.step_tokens = 8, o.decode_step_seconds = o.prompt_step_seconds = 100;
+  Engine engine(model_, device_, o);
+  const auto read = std::make_shared<ReadJob>(random_ids(model_.spec(), 180, 1));
+  const auto scored = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
+  engine.submit(read);
+  engine.submit(scored);
+  engine.step();
+  SampleRequest r;
+  r.prompt = {4, 9, 6}, r.max_new_tokens = 6;
+  const auto sampled = std::make_shared<SampleJob>(r);
+  engine.submit(sampled);
+  for (int i = 0; i < 8; ++i) {
+    const int64_t before = engine.stats().rows;
+    engine.step();
+    EXPECT_LE(engine.stats().rows - before, 8);
+  }
+  EXPECT_TRUE(sampled->done());
+  EXPECT_FALSE(read->done());
+  engine.run();
+  EXPECT_TRUE(read->done() && scored->done());
+}
+
+// Allows every token, and is not ready for a few steps before each.
+class LateConstraint : public Constraint {
+ public:
+  explicit LateConstraint(int late) : late_(late) {}
+  Status mask(std::span<float>) override {
+    EXPECT_EQ(polls_, late_) << "a token is chosen before its mask is ready";
+    return Done{};
+  }
+  Status accept(int64_t) override { return polls_ = 0, Done{}; }
+  std::unique_ptr<Constraint> fork() const override { return std::make_unique<LateConstraint>(*this); }
+  bool ready() override { return polls_ == late_ || ++polls_ > late_; }
+
+ private:
+  int late_, polls_ = 0;
+};
+
+// A sequence whose mask is still being computed is skipped; the others continue, and all results are the
+// same.
+TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
+  const auto request = [](uint64_t seed, int late) {
+    SampleRequest r;
+    r.prompt = {4, 9, 6}, r.max_new_tokens = 10, r.logprobs = 1;
+    r.sampler.temperature = 1, r.sampler.seed = seed;
+    if (late >= 0) r.constraint = std::make_shared<LateConstraint>(late);
+    return std::make_shared<SampleJob>(r);
+  };
+  const auto alone = [&](uint64_t seed) {
+    Engine engine(model_, device_);
+    const auto job = request(seed, -1);
+    engine.submit(job);
+    engine.run();
+    return transcript(*job);
+  };
+  Engine engine(model_, device_);
+  const auto late = request(1, 5), prompt = request(2, 0), plain = request(3, -1);
+  for (const auto& job : {late, prompt, plain}) engine.submit(job);
+  for (int i = 0; i < 12; ++i) {
+    engine.step();
+    if (!plain->done()) EXPECT_FALSE(engine.waits_only());
+  }
+  EXPECT_TRUE(plain->done() && prompt->done());
+  EXPECT_FALSE(late->done());
+  int idle = 0;
+  while (engine.step()) idle += engine.waits_only() ? 1 : 0;
+  EXPECT_GT(idle, 0);
+  EXPECT_EQ(transcript(*late), alone(1));
+  EXPECT_EQ(transcript(*prompt), alone(2));
+  EXPECT_EQ(transcript(*plain), alone(3));
+}
+
+// With pacing, short prompts finish before long ones, but do not take the slot of a job that is before them.
+TEST_F(EngineTest, AShortPromptDoesNotTakeTheOnlySlot) {
+  EngineOptions o;
+  o.max_branches = 1, o.decode_step_seconds = o.prompt_step_seconds = 100;
+  Engine engine(model_, device_, o);
+  const auto submit = [&](int64_t length) {
+    SampleRequest r;
+    r.prompt = random_ids(model_.spec(), length, 1), r.max_new_tokens = 3;
+    const auto job = std::make_shared<SampleJob>(r);
+    engine.submit(job);
+    return job;
+  };
+  const auto long_one = submit(150), short_one = submit(3);
+  while (!long_one->done()) ASSERT_TRUE(engine.step());
+  EXPECT_FALSE(short_one->done());
+  engine.run();
+  EXPECT_TRUE(short_one->done());
+}
+
+// One caller has many requests waiting: another caller's first request is next, and a caller that sends one
+// request after the other does not keep the rest waiting.
+TEST_F(EngineTest, CallersTakeTurns) {
+  EngineOptions o;
+  o.max_branches = 1;
+  Engine engine(model_, device_, o);
+  std::vector<std::pair<std::string, std::shared_ptr<SampleJob>>> jobs;
+  const auto submit = [&](const std::string& caller) {
+    SampleRequest r;
+    r.prompt = {4, 9, 6}, r.max_new_tokens = 3;
+    jobs.emplace_back(caller, std::make_shared<SampleJob>(r));
+    jobs.back().second->salt = caller;
+    engine.submit(jobs.back().second);
+  };
+  std::string order;
+  const auto run = [&](bool b_again) {
+    while (engine.step())
+      for (size_t i = 0; i < jobs.size(); ++i) {
+        if (!jobs[i].second->done() || order.size() > 20) continue;
+        const std::string caller = jobs[i].first;
+        order += caller;
+        jobs.erase(jobs.begin() + static_cast<int64_t>(i--));
+        if (b_again && caller == "b" && order.size() < 8) submit("b");
+      }
+  };
+  for (int i = 0; i < 4; ++i) submit("a");
+  engine.step();  // the first one holds the only slot
+  for (int i = 0; i < 2; ++i) submit("b");
+  run(false);
+  EXPECT_EQ(order, "ababaa");
+  order.clear();
+  for (int i = 0; i < 3; ++i) submit("a");
+  submit("b");
+  run(true);
+  EXPECT_EQ(order.substr(0, 6), "ababab");
+}
+
+TEST_F(EngineTest, TooFewPagesFailsOnlyThatRequest) {
+  EngineOptions o;
+  o.max_pages = 1;
+  Engine engine(model_, device_, o);
+  const auto big = std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, 3), 1);
+  SampleRequest r;
+  r.prompt = {4, 5, 6}, r.max_new_tokens = 4;
+  const auto small = std::make_shared<SampleJob>(r);
+  engine.submit(big);
+  engine.submit(small);
+  engine.run();
+  ASSERT_TRUE(big->error.has_value());
+  EXPECT_NE(big->error->text().find("pages"), std::string::npos) << big->error->text();
+  EXPECT_EQ(small->answers()[0].tokens.size(), 4u);
+  EXPECT_EQ(engine.cache().pages_used(), engine.prefix_pages());
+}
+
+}  // namespace
+}  // namespace makar
