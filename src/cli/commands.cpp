@@ -40,6 +40,7 @@ int run_score(const std::vector<std::string>&);
 int run_search(const std::vector<std::string>&);
 int run_serve(const std::vector<std::string>&);
 int run_sft(const std::vector<std::string>&);
+int run_sql(const std::vector<std::string>&);
 int run_summarize(const std::vector<std::string>&);
 int run_template(const std::vector<std::string>&);
 int run_tokenizer(const std::vector<std::string>&);
@@ -78,6 +79,7 @@ constexpr Command kCommands[] = {
     {"index", "put documents into an index: add, list, show, remove, check", run_index, kUse},
     {"search", "search an index: BM25, vectors or both", run_search, kUse},
     {"ask", "answer a question from an index, with citations", run_ask, kUse},
+    {"sql", "answer a question about a database with a query", run_sql, kUse},
     {"translate", "translate with a sequence-to-sequence model", run_translate, kUse},
     {"summarize", "summarize with a sequence-to-sequence model", run_summarize, kUse},
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},

@@ -1,0 +1,167 @@
+#include "apps/sql_question.h"
+
+#include <algorithm>
+#include <set>
+
+#include "llm/constrain.h"
+
+namespace makar {
+namespace {
+
+constexpr const char* kSqlInstruction =
+    "You write SQLite queries. Answer with one SELECT statement over the tables, and nothing else.";
+constexpr size_t kLongestCell = 60;
+
+bool is_plain(const std::string& name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  return name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") ==
+         std::string::npos;
+}
+
+// A literal of GBNF; names that are no plain words are quoted for SQL.
+std::string literal(const std::string& name) {
+  std::string text = name;
+  if (!is_plain(name)) {
+    text = "\"";
+    for (const char c : name) text += c == '"' ? std::string("\"\"") : std::string(1, c);
+    text += "\"";
+  }
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (c == '\n') {
+      out += "\\n";
+    } else {
+      out += c;
+    }
+  }
+  return out + "\"";
+}
+
+std::string alternatives(const std::set<std::string>& names) {
+  std::string out;
+  for (const std::string& name : names) out += (out.empty() ? "" : " | ") + literal(name);
+  return out;
+}
+
+Result<std::vector<int64_t>> encode_question(const LanguageModel& language, const std::string& schema,
+                                             const std::string& question,
+                                             const std::vector<SqlAttempt>& failed) {
+  std::string text = schema + "\nQuestion: " + question;
+  for (const SqlAttempt& attempt : failed)
+    text += "\nThis query failed: " + attempt.sql + "\nError: " + attempt.error;
+  if (!language.chat_template())
+    return language.encode(std::string(kSqlInstruction) + "\n\n" + text + "\nSQL: ");
+  ChatInput input;
+  input.messages = Json::array(
+      {{{"role", "system"}, {"content", kSqlInstruction}}, {{"role", "user"}, {"content", text}}});
+  input.add_generation_prompt = true;
+  return language.encode_chat(input);
+}
+
+// What stands in a fence or after a label, without the rest.
+std::string statement_of(std::string text) {
+  if (const size_t fence = text.find("```"); fence != std::string::npos) {
+    size_t begin = fence + 3;
+    if (text.compare(begin, 3, "sql") == 0) begin += 3;
+    text = text.substr(begin, text.find("```", begin) - begin);
+  }
+  text = text.substr(0, text.find_first_of(";#"));
+  const size_t begin = text.find_first_not_of(" \n\t\r");
+  if (begin == std::string::npos) return "";
+  return text.substr(begin, text.find_last_not_of(" \n\t\r") - begin + 1);
+}
+
+}  // namespace
+
+std::string schema_text(const std::vector<SqlTable>& tables) {
+  std::string out;
+  for (const SqlTable& table : tables) {
+    out += table.definition + ";\n";
+    if (table.sample.empty()) continue;
+    out += fmt::format("-- {}\n", fmt::join(table.columns, " | "));
+    for (const auto& row : table.sample) {
+      std::vector<std::string> cells;
+      for (const std::string& cell : row) {
+        std::string shown = cell.substr(0, kLongestCell);
+        shown.resize(complete_utf8_prefix(shown));
+        std::replace(shown.begin(), shown.end(), '\n', ' ');
+        cells.push_back(shown);
+      }
+      out += fmt::format("-- {}\n", fmt::join(cells, " | "));
+    }
+  }
+  return out;
+}
+
+std::string select_grammar(const std::vector<SqlTable>& tables) {
+  std::set<std::string> names, columns;
+  for (const SqlTable& table : tables) {
+    names.insert(table.name);
+    columns.insert(table.columns.begin(), table.columns.end());
+  }
+  return "root ::= select\n"
+         "select ::= \"SELECT \" (\"DISTINCT \")? item (\", \" item)* \" FROM \" source join* (\" WHERE \" "
+         "condition)? "
+         "(\" GROUP BY \" value (\", \" value)*)? (\" HAVING \" condition)? (\" ORDER BY \" order (\", \" "
+         "order)*)? "
+         "(\" LIMIT \" integer)?\n"
+         "item ::= \"*\" | value (\" AS \" word)?\n"
+         "source ::= table (\" AS \" word)?\n"
+         "join ::= (\" JOIN \" | \" LEFT JOIN \") source \" ON \" condition\n"
+         "order ::= value (\" ASC\" | \" DESC\")?\n"
+         "condition ::= test ((\" AND \" | \" OR \") test)*\n"
+         "test ::= (\"NOT \")? (value compare value | value \" IS NULL\" | value \" IS NOT NULL\" | value \" "
+         "BETWEEN \" "
+         "value \" AND \" value | value (\" NOT\")? \" IN (\" (select | value (\", \" value)*) \")\" | \"(\" "
+         "condition "
+         "\")\")\n"
+         "compare ::= \" = \" | \" <> \" | \" < \" | \" <= \" | \" > \" | \" >= \" | \" LIKE \"\n"
+         "value ::= operand ((\" + \" | \" - \" | \" * \" | \" / \") operand)*\n"
+         "operand ::= column | function | number | string | \"(\" (select | value) \")\"\n"
+         "function ::= (\"COUNT\" | \"SUM\" | \"AVG\" | \"MIN\" | \"MAX\") \"(\" (\"DISTINCT \")? (\"*\" | "
+         "value) \")\" | "
+         "(\"LOWER\" | \"UPPER\" | \"LENGTH\" | \"ABS\" | \"ROUND\") \"(\" value (\", \" integer)? \")\"\n"
+         "column ::= ((table | word) \".\")? name | word\n"
+         "word ::= [a-z] [a-z0-9_]{0,30}\n"
+         "number ::= \"-\"? [0-9]{1,15} (\".\" [0-9]{1,9})?\n"
+         "integer ::= [1-9] [0-9]{0,5}\n"
+         "string ::= \"'\" ([^'\\n] | \"''\"){0,100} \"'\"\n"
+         "table ::= " +
+         alternatives(names) + "\nname ::= " + alternatives(columns) + "\n";
+}
+
+Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language, const SqlReader& database,
+                                  const std::string& question, const SqlQuestionOptions& options) {
+  MAKAR_TRY(const auto tables, database.tables());
+  if (tables.empty()) return error_at("database", "has no tables");
+  const std::string schema = schema_text(tables);
+  std::optional<Constrainer> tokens;
+  std::optional<Grammar> grammar;
+  if (options.constrain) {
+    MAKAR_TRY(tokens, Constrainer::of(language));
+    MAKAR_TRY(grammar, Grammar::from_gbnf(select_grammar(tables)));
+  }
+  SqlAnswer out;
+  for (int64_t i = 0; i < options.attempts && !out.answered; ++i) {
+    MAKAR_TRY(const auto prompt, encode_question(language, schema, question, out.attempts));
+    TextGenerationOptions generation = options.generation;
+    generation.stop.insert(generation.stop.end(), {";", "#"});
+    if (grammar) {
+      MAKAR_TRY(generation.constraint, tokens->constrain(*grammar));
+    }
+    MAKAR_TRY(const TextGenerationResult written, generate_text(engine, language, prompt, generation));
+    SqlAttempt attempt{statement_of(written.answers.front().text), ""};
+    auto result = database.run(attempt.sql, options.limits);
+    if (result.ok()) {
+      out.result = std::move(*result);
+      out.answered = true;
+    } else {
+      attempt.error = result.error().message;
+    }
+    out.attempts.push_back(std::move(attempt));
+  }
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,37 @@
+// A question in words as SQL: the schema in the prompt, a grammar of SELECT over its tables, run, and
+// repaired when it fails.
+#pragma once
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "apps/sql_reader.h"
+#include "llm/text_generation.h"
+
+namespace makar {
+
+struct SqlQuestionOptions {
+  int64_t attempts = 3;
+  bool constrain = true;  // only statements of the grammar
+  SqlLimits limits;
+  TextGenerationOptions generation;
+};
+
+struct SqlAttempt {
+  std::string sql, error;  // error: "" if it ran
+};
+struct SqlAnswer {
+  std::vector<SqlAttempt> attempts;  // the last one is the answer, if it ran
+  SqlResult result;
+  bool answered = false;
+};
+
+// The schema and sample rows as a prompt shows them.
+std::string schema_text(const std::vector<SqlTable>& tables);
+// GBNF: one SELECT over the tables and columns, without a semicolon.
+std::string select_grammar(const std::vector<SqlTable>& tables);
+
+Result<SqlAnswer> answer_with_sql(Engine& engine, const LanguageModel& language, const SqlReader& database,
+                                  const std::string& question, const SqlQuestionOptions& options);
+
+}  // namespace makar

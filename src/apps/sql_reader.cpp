@@ -1,0 +1,257 @@
+#include "apps/sql_reader.h"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/quote.h"
+#include "base/utf8.h"
+#include "data/formats_table.h"
+#include "retrieval/load/encoding.h"
+
+namespace makar {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int kInstructionsPerCheck = 1000;
+constexpr int kLongestStatement = 64 << 10;
+constexpr size_t kLongestCsv = size_t{1} << 28;
+
+// Functions that reach outside of the query or allocate as much as they are told.
+constexpr const char* kDeniedFunctions[] = {
+    "load_extension", "readfile", "writefile",  "edit",
+    "fts3_tokenizer", "zeroblob", "randomblob", "sqlite_compileoption_get"};
+
+int authorize(void*, int action, const char* first, const char* second, const char*, const char*) {
+  switch (action) {
+    case SQLITE_SELECT:
+    case SQLITE_READ:
+    case SQLITE_RECURSIVE:
+      return SQLITE_OK;
+    case SQLITE_FUNCTION:
+      for (const char* denied : kDeniedFunctions)
+        if (second && sqlite3_stricmp(second, denied) == 0) return SQLITE_DENY;
+      return SQLITE_OK;
+    default:
+      return SQLITE_DENY;
+  }
+}
+
+struct Finish {
+  void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
+};
+using Prepared = std::unique_ptr<sqlite3_stmt, Finish>;
+
+std::string text_of(sqlite3_stmt* statement, int at) {
+  switch (sqlite3_column_type(statement, at)) {
+    case SQLITE_NULL:
+      return "NULL";
+    case SQLITE_BLOB:
+      return fmt::format("(blob of {} bytes)", sqlite3_column_bytes(statement, at));
+    default:
+      const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, at));
+      return to_valid_utf8({text ? text : "", static_cast<size_t>(sqlite3_column_bytes(statement, at))});
+  }
+}
+
+// Whether only blanks, semicolons and comments follow a statement.
+bool nothing_follows(sqlite3* connection, const char* tail, const char* end) {
+  while (tail < end) {
+    sqlite3_stmt* raw = nullptr;
+    const char* next = nullptr;
+    const int code = sqlite3_prepare_v2(connection, tail, static_cast<int>(end - tail), &raw, &next);
+    const Prepared statement(raw);
+    if (code != SQLITE_OK || raw || !next || next <= tail) return code == SQLITE_OK && !raw;
+    tail = next;
+  }
+  return true;
+}
+
+std::string identifier(const std::string& name) {
+  std::string out = "\"";
+  for (const char c : name) out += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return out + "\"";
+}
+
+bool is_number(const std::string& text, double& value) {
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return status == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+}
+
+}  // namespace
+
+void SqlReader::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
+
+void SqlReader::lock_down() const {
+  sqlite3* c = connection_.get();
+  sqlite3_db_config(c, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
+  sqlite3_db_config(c, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  sqlite3_db_config(c, SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0, nullptr);
+  sqlite3_exec(c, "PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA mmap_size=0", nullptr, nullptr,
+               nullptr);
+  sqlite3_limit(c, SQLITE_LIMIT_SQL_LENGTH, kLongestStatement);
+  sqlite3_limit(c, SQLITE_LIMIT_LENGTH, 4 << 20);
+  sqlite3_limit(c, SQLITE_LIMIT_COLUMN, 500);
+  sqlite3_limit(c, SQLITE_LIMIT_EXPR_DEPTH, 200);
+  sqlite3_limit(c, SQLITE_LIMIT_COMPOUND_SELECT, 50);
+  sqlite3_limit(c, SQLITE_LIMIT_VDBE_OP, 100000);
+  sqlite3_limit(c, SQLITE_LIMIT_FUNCTION_ARG, 20);
+  sqlite3_limit(c, SQLITE_LIMIT_ATTACHED, 0);
+  sqlite3_limit(c, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
+  sqlite3_limit(c, SQLITE_LIMIT_WORKER_THREADS, 0);
+  sqlite3_set_authorizer(c, authorize, nullptr);
+}
+
+Result<SqlReader> SqlReader::open(const std::string& path) {
+  if (!is_file(path)) return error_of(Error::Kind::kNotFound, path, "no such database");
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+  SqlReader out(std::unique_ptr<sqlite3, Close>(raw), path);
+  if (code != SQLITE_OK || !raw)
+    return error_of(Error::Kind::kIo, path, "cannot open: {}", sqlite3_errstr(code));
+  sqlite3_busy_timeout(raw, 2000);
+  out.lock_down();
+  const auto read = out.execute("SELECT count(*) FROM sqlite_master", {});
+  if (!read.ok()) return error_at(path, "is not a SQLite database: {}", read.error().message);
+  return out;
+}
+
+Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string& table) {
+  MAKAR_TRY(const std::string bytes, read_file(path, kLongestCsv));
+  MAKAR_TRY(auto stream, ByteStream::from_memory(to_utf8(bytes, TextEncoding::kAuto), path));
+  TableReader reader(std::move(stream), ',', {{"text", "1"}});
+  std::vector<std::vector<std::string>> rows;
+  BadRecords bad;
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record, bad));
+    if (!found) break;
+    auto& row = rows.emplace_back();
+    for (const auto& [number, value] : record.value.items()) row.push_back(value.get<std::string>());
+  }
+  if (rows.size() < 2) return error_at(path, "has no rows below its header");
+  const size_t width = rows[0].size();
+  std::string columns, marks;
+  std::vector<bool> numeric(width, true);
+  double number = 0;
+  for (size_t i = 0; i < width; ++i) {
+    for (size_t r = 1; r < rows.size(); ++r)
+      if (!rows[r][i].empty() && !is_number(rows[r][i], number)) numeric[i] = false;
+    const bool repeated =
+        std::count(rows[0].begin(), rows[0].begin() + static_cast<std::ptrdiff_t>(i), rows[0][i]) > 0;
+    if (rows[0][i].empty() || repeated) rows[0][i] = fmt::format("column_{}", i + 1);
+    columns += fmt::format("{}{} {}", i ? ", " : "", identifier(rows[0][i]), numeric[i] ? "NUMERIC" : "TEXT");
+    marks += i ? ", ?" : "?";
+  }
+  sqlite3* raw = nullptr;
+  sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  SqlReader out(std::unique_ptr<sqlite3, Close>(raw), path);
+  const auto failed = [&] { return error_at(path, "cannot become a table: {}", sqlite3_errmsg(raw)); };
+  const std::string create = fmt::format("CREATE TABLE {} ({}); BEGIN", identifier(table), columns);
+  if (sqlite3_exec(raw, create.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return failed();
+  const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", identifier(table), marks);
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v2(raw, insert.c_str(), -1, &statement, nullptr) != SQLITE_OK) return failed();
+  const Prepared held(statement);
+  for (size_t r = 1; r < rows.size(); ++r) {
+    for (size_t i = 0; i < width; ++i) {
+      const std::string& cell = rows[r][i];
+      const int at = static_cast<int>(i + 1);
+      if (numeric[i] && cell.empty()) {
+        sqlite3_bind_null(statement, at);
+      } else {
+        sqlite3_bind_text(statement, at, cell.data(), static_cast<int>(cell.size()), SQLITE_STATIC);
+      }
+    }
+    if (sqlite3_step(statement) != SQLITE_DONE) return failed();
+    sqlite3_reset(statement);
+  }
+  if (sqlite3_exec(raw, "COMMIT", nullptr, nullptr, nullptr) != SQLITE_OK) return failed();
+  out.lock_down();
+  return out;
+}
+
+Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& limits) const {
+  sqlite3* c = connection_.get();
+  struct Work {
+    Clock::time_point deadline;
+    bool late = false;
+  } work{Clock::now() + std::chrono::microseconds(static_cast<int64_t>(limits.seconds * 1e6))};
+  const auto stop = [](void* data) -> int {
+    auto* w = static_cast<Work*>(data);
+    w->late = w->late || Clock::now() > w->deadline;
+    return w->late;
+  };
+  sqlite3_progress_handler(c, kInstructionsPerCheck, stop, &work);
+  struct Release {
+    sqlite3* connection;
+    ~Release() { sqlite3_progress_handler(connection, 0, nullptr, nullptr); }
+  } release{c};
+  const auto failed = [&]() -> Error {
+    if (work.late) return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
+    return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
+  };
+  if (sql.find('\0') != std::string::npos) return error_at("SQL", "has a zero byte");
+  sqlite3_stmt* raw = nullptr;
+  const char* tail = nullptr;
+  if (sqlite3_prepare_v2(c, sql.data(), static_cast<int>(std::min<size_t>(sql.size(), INT32_MAX)), &raw,
+                         &tail) != SQLITE_OK)
+    return failed();
+  const Prepared statement(raw);
+  if (!raw) return error_at("SQL", "is empty; expected one SELECT statement");
+  if (!sqlite3_stmt_readonly(raw))
+    return error_at("SQL", "would change the database; expected a SELECT statement");
+  if (!nothing_follows(c, tail, sql.data() + sql.size()))
+    return error_at("SQL", "has more than one statement; expected one SELECT statement");
+  const int width = sqlite3_column_count(raw);
+  if (width == 0) return error_at("SQL", "returns no columns; expected a SELECT statement");
+  SqlResult out;
+  for (int i = 0; i < width; ++i) out.columns.push_back(to_valid_utf8(sqlite3_column_name(raw, i)));
+  int64_t bytes = 0;
+  for (;;) {
+    const int code = sqlite3_step(raw);
+    if (code == SQLITE_DONE) return out;
+    if (code != SQLITE_ROW) return failed();
+    if (static_cast<int64_t>(out.rows.size()) >= limits.rows || bytes > limits.bytes) {
+      out.more = true;
+      return out;
+    }
+    auto& row = out.rows.emplace_back();
+    for (int i = 0; i < width; ++i) {
+      row.push_back(text_of(raw, i));
+      bytes += static_cast<int64_t>(row.back().size()) + 32;
+    }
+  }
+}
+
+Result<SqlResult> SqlReader::run(const std::string& statement, const SqlLimits& limits) const {
+  return execute(statement, limits);
+}
+
+Result<std::vector<SqlTable>> SqlReader::tables(int64_t rows) const {
+  MAKAR_TRY(
+      const auto names,
+      execute(
+          "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' "
+          "ORDER BY name",
+          {}));
+  std::vector<SqlTable> out;
+  for (const auto& row : names.rows) {
+    SqlTable table{row[0], row[1], {}, {}};
+    const auto sample =
+        execute(fmt::format("SELECT * FROM {} LIMIT {}", identifier(row[0]), std::max<int64_t>(rows, 1)),
+                {std::max<int64_t>(rows, 1)});
+    if (!sample.ok()) continue;  // a broken view
+    table.columns = sample->columns;
+    if (rows > 0) table.sample = sample->rows;
+    out.push_back(std::move(table));
+  }
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,60 @@
+// Statements from a model or a stranger, run on a SQLite database that they cannot change.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+struct sqlite3;
+
+namespace makar {
+
+struct SqlLimits {
+  int64_t rows = 1000;
+  double seconds = 5;
+  int64_t bytes = 16 << 20;  // of the result
+};
+
+struct SqlResult {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> rows;  // as text; NULL is "NULL"
+  bool more = false;                           // the limit cut rows off
+};
+
+struct SqlTable {
+  std::string name, definition;  // definition: the CREATE statement
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> sample;  // the first rows
+};
+
+// Safe by SQLite itself, not by looking at the text: the file is opened read-only, an authorizer allows
+// reading tables and calling functions without side effects and denies everything else (writing, ATTACH,
+// PRAGMA, extensions), and work, time, rows and sizes are limited. One thread at a time.
+class SqlReader {
+ public:
+  // A SQLite file.
+  static Result<SqlReader> open(const std::string& path);
+  // A database in memory with one table, from the bytes of a CSV file in any encoding; numeric columns get
+  // numbers.
+  static Result<SqlReader> from_csv(const std::string& path, const std::string& table);
+
+  // Tables and views with `rows` sample rows each.
+  Result<std::vector<SqlTable>> tables(int64_t rows = 3) const;
+  // Runs one SELECT (or WITH ... SELECT, VALUES, EXPLAIN). Errors are SQLite's, or the limit that was
+  // reached.
+  Result<SqlResult> run(const std::string& statement, const SqlLimits& limits = {}) const;
+
+ private:
+  struct Close {
+    void operator()(sqlite3* connection) const;
+  };
+  SqlReader(std::unique_ptr<sqlite3, Close> connection, std::string path)
+      : connection_(std::move(connection)), path_(std::move(path)) {}
+  void lock_down() const;
+  Result<SqlResult> execute(const std::string& statement, const SqlLimits& limits) const;
+  std::unique_ptr<sqlite3, Close> connection_;
+  std::string path_;
+};
+
+}  // namespace makar

@@ -1,0 +1,178 @@
+// Queries on a database that they cannot change.
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include "apps/sql_question.h"
+#include "apps/sql_reader.h"
+#include "base/file.h"
+#include "base/sha256.h"
+#include "infer/grammar/grammar.h"
+#include "scratch_folder.h"
+
+namespace makar {
+namespace {
+
+std::string make_database(const ScratchFolder& folder, bool wal) {
+  const std::string path = folder / (wal ? "wal.db" : "plain.db");
+  sqlite3* c = nullptr;
+  sqlite3_open(path.c_str(), &c);
+  const std::string sql =
+      std::string(wal ? "PRAGMA journal_mode=WAL;" : "") +
+      "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, 'y');"
+      "CREATE TABLE \"odd name\" (\"col umn\" REAL); INSERT INTO \"odd name\" VALUES (0.5);"
+      "CREATE VIEW v AS SELECT a FROM t; CREATE TRIGGER tr AFTER INSERT ON t BEGIN DELETE FROM t; END;";
+  EXPECT_EQ(sqlite3_exec(c, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(c);
+  return path;
+}
+
+// Statements that try to change the file, to reach other files, to run forever or to take all memory.
+std::vector<std::string> hostile(const std::string& other) {
+  const std::vector<std::string> attacks = {
+      "DROP TABLE t",
+      "DELETE FROM t",
+      "UPDATE t SET b = 'z'",
+      "INSERT INTO t VALUES (3, 'z')",
+      "REPLACE INTO t VALUES (1, 'z')",
+      "CREATE TABLE u (x)",
+      "CREATE TEMP TABLE u (x)",
+      "CREATE VIEW w AS SELECT 1",
+      "CREATE INDEX i ON t (b)",
+      "ALTER TABLE t RENAME TO s",
+      "ALTER TABLE t ADD COLUMN c",
+      "ALTER TABLE t DROP COLUMN b",
+      "DROP VIEW v",
+      "DROP TRIGGER tr",
+      "VACUUM",
+      "VACUUM INTO '" + other + "'",
+      "REINDEX",
+      "ANALYZE",
+      "ATTACH '" + other + "' AS o",
+      "DETACH main",
+      "PRAGMA journal_mode=DELETE",
+      "PRAGMA writable_schema=1",
+      "PRAGMA user_version=7",
+      "PRAGMA query_only=0",
+      "PRAGMA wal_checkpoint(TRUNCATE)",
+      "PRAGMA application_id=1",
+      "PRAGMA temp_store_directory='/tmp'",
+      "BEGIN",
+      "BEGIN EXCLUSIVE",
+      "COMMIT",
+      "ROLLBACK",
+      "SAVEPOINT s",
+      "SELECT load_extension('" + other + "')",
+      "SELECT writefile('" + other + "', 'x')",
+      "SELECT readfile('/etc/passwd')",
+      "SELECT edit('x')",
+      "SELECT fts3_tokenizer('simple', x'00')",
+      "SELECT zeroblob(2000000000)",
+      "SELECT hex(randomblob(1000000000))",
+      "WITH x AS (SELECT 1) DELETE FROM t",
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) INSERT INTO t SELECT i, 'x' FROM n",
+      "EXPLAIN DELETE FROM t; DELETE FROM t",
+      "SELECT 1; DELETE FROM t",
+      "SELECT 1;;; DROP TABLE t; --",
+      "SELECT 1 /* ; */; UPDATE t SET b = 1",
+      "CREATE VIRTUAL TABLE z USING fts5(x)",
+      "CREATE VIRTUAL TABLE z USING dbstat",
+      "INSERT INTO v VALUES (9)",
+      "UPDATE sqlite_master SET sql = ''",
+      "DELETE FROM sqlite_schema",
+      "RELEASE s"};
+  std::vector<std::string> out;
+  const std::vector<std::pair<std::string, std::string>> around = {{"", ""},
+                                                                   {"-- comment\n", ""},
+                                                                   {"/* c */ ", " -- end"},
+                                                                   {"\t\n  ", " ;"},
+                                                                   {";;", ""},
+                                                                   {"EXPLAIN ", "; SELECT 1"},
+                                                                   {"SELECT 1; ", ""},
+                                                                   {"SELECT 1; SELECT 2; ", ""},
+                                                                   {"\xEF\xBB\xBF", ""},
+                                                                   {"", "; SELECT * FROM t"}};
+  for (const std::string& attack : attacks)
+    for (const auto& [before, after] : around) out.push_back(before + attack + after);
+  return out;
+}
+
+TEST(Sql, FiveHundredHostileStatements) {
+  for (const bool wal : {false, true}) {
+    const ScratchFolder folder;
+    const std::string path = make_database(folder, wal);
+    const auto before = sha256_of_file(path);
+    const auto statements = hostile(folder / "other.db");
+    EXPECT_GE(statements.size(), 500u);
+    {
+      const auto database = SqlReader::open(path);
+      ASSERT_TRUE(database.ok()) << database.error().text();
+      size_t refused = 0;
+      for (const std::string& sql : statements) {
+        const bool ok = database->run(sql, {100, 1.0}).ok();
+        EXPECT_FALSE(ok) << sql;
+        refused += !ok;
+      }
+      // EXPLAIN shows what a statement would do; nothing else runs.
+      EXPECT_EQ(refused, statements.size());
+      const auto rows = database->run("SELECT a, b FROM t ORDER BY a");
+      ASSERT_TRUE(rows.ok()) << rows.error().text();
+      EXPECT_EQ(rows->rows, (std::vector<std::vector<std::string>>{{"1", "x"}, {"2", "y"}}));
+    }
+    EXPECT_EQ(*sha256_of_file(path), *before);
+    EXPECT_FALSE(folder.has("other.db"));
+  }
+}
+
+TEST(Sql, WorkIsLimited) {
+  const ScratchFolder folder;
+  const auto database = SqlReader::open(make_database(folder, false));
+  const std::string forever = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) ";
+  const auto late = database->run(forever + "SELECT count(*) FROM n", {10, 0.2});
+  ASSERT_FALSE(late.ok());
+  EXPECT_EQ(late.error().kind, Error::Kind::kLimit);
+  const auto cut = database->run(forever + "SELECT i FROM n", {10, 5});
+  ASSERT_TRUE(cut.ok());
+  EXPECT_TRUE(cut->more && cut->rows.size() == 10);
+  EXPECT_FALSE(
+      database
+          ->run("SELECT group_concat(x) FROM (" + forever + "SELECT printf('%1000000s', 'x') AS x FROM n)",
+                {10, 2})
+          .ok());
+  EXPECT_FALSE(database->run(std::string(1 << 20, '(') + "1", {}).ok());
+  EXPECT_FALSE(database->run(std::string("SELECT 1\0; DROP TABLE t", 22), {}).ok());
+  EXPECT_FALSE(database->run("", {}).ok());
+  EXPECT_FALSE(SqlReader::open(folder.write("x.db", std::string(4096, 'x'))).ok());
+}
+
+TEST(Sql, CsvInLatin1) {  // WORKED 29
+  const ScratchFolder folder;
+  std::string csv = "product,sold\n";
+  const std::vector<std::pair<std::string, int>> sales = {{"caf\xE9", 5}, {"tea", 9},  {"milk", 2},
+                                                          {"caf\xE9", 6}, {"rice", 1}, {"salt", 3},
+                                                          {"oil", 7},     {"bread", 4}};
+  for (const auto& [product, sold] : sales) csv += product + "," + std::to_string(sold) + "\n";
+  const auto database = SqlReader::from_csv(folder.write("sales.csv", csv), "sales");
+  ASSERT_TRUE(database.ok()) << database.error().text();
+  const auto result =
+      database->run("SELECT product, SUM(sold) AS total FROM sales GROUP BY product ORDER BY total DESC");
+  ASSERT_TRUE(result.ok());
+  ASSERT_EQ(result->rows.size(), 7u);
+  EXPECT_EQ(result->rows[0], (std::vector<std::string>{"café", "11"}));
+  EXPECT_EQ(result->rows[6], (std::vector<std::string>{"rice", "1"}));
+  EXPECT_FALSE(database->run("DROP TABLE sales").ok());
+}
+
+TEST(Sql, SchemaAndGrammar) {
+  const ScratchFolder folder;
+  const auto database = SqlReader::open(make_database(folder, false));
+  const auto tables = database->tables();
+  ASSERT_TRUE(tables.ok());
+  ASSERT_EQ(tables->size(), 3u);
+  EXPECT_NE(schema_text(*tables).find("CREATE TABLE t"), std::string::npos);
+  EXPECT_NE(schema_text(*tables).find("-- 1 | x"), std::string::npos);
+  const auto grammar = Grammar::from_gbnf(select_grammar(*tables));
+  ASSERT_TRUE(grammar.ok()) << grammar.error().text();
+}
+
+}  // namespace
+}  // namespace makar
