@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ops/bf16.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
 
@@ -125,7 +126,7 @@ std::vector<int64_t> FeedForward::choose(const Tensor& probabilities) const {
 Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
-  const Tensor logits = router(ctx, x);  // [rows, experts]
+  const Tensor logits = ops::widened(ctx, router(ctx, x));  // [rows, experts], scored in f32
   const Tensor probabilities =
       spec_.sigmoid_router ? ops::activate(ctx, logits, Activation::kSigmoid) : ops::softmax(ctx, logits);
   // Routing is decided on the host; rows are gathered per expert.

@@ -152,7 +152,7 @@ TEST(JsonSchema, ErrorsNameThePlace) {
       {"[1]", "expected an object"},
       {R"({"type":"strin"})", "unknown type 'strin'"},
       {R"({"properties":{"a":{"$ref":"#/no"}}})", "#/properties/a"},
-      {R"({"$ref":"http://example.org"})", "leads out"},
+      {R"({"$ref":"http://example.org"})", "points outside"},
       {R"({"$ref":"#"})", "no text"},
       {R"({"enum":[]})", "enum"},
       {R"({"type":"string","pattern":"("})", "regular expression"},
@@ -160,7 +160,7 @@ TEST(JsonSchema, ErrorsNameThePlace) {
       {R"({"type":"integer","minimum":5,"maximum":4})", "no text"},
       {R"({"required":["a"],"properties":{},"additionalProperties":false})", "no text"},
       {R"({"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}})",
-       "circle"},
+       "circular"},
       {"false", "no text"},
   };
   for (const auto& [schema, words] : cases) {
