@@ -136,7 +136,7 @@ static int run_either(const std::vector<std::string>& arguments) {
 
 int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
-      {"train", "fine-tune a model on labelled data; with --method, train without a model", run_train},
+      {"train", "fine-tune on labelled data, or train without a model", run_train},
       {"run", "classify texts", run_either},
       {"compare", "compare naive Bayes, logistic regression and SVM", run_classify_compare},
   };

@@ -80,6 +80,9 @@ def check_examples():
             paths = [[name, s] for s in re.findall(r"^  ([a-z]+) {2,}", text, re.M)]
         for path in paths:
             text = help_of(*path)
+            if len(path) == 2 and "SUBCOMMAND" in text:
+                paths += [[*path, s] for s in re.findall(r"^  ([a-z]+) {2,}", text, re.M)]
+                continue
             example = re.search(r"^example: (.*)$", text, re.M)
             if path == ["version"]:
                 continue

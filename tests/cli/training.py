@@ -97,10 +97,13 @@ def recipes(makar, scratch):
     """Every recipe is valid for the command that its first lines name; only the data is missing."""
     files = sorted((GOLDEN.parents[1] / "recipes").glob("*.yaml"))
     for recipe in files:
-        command = re.search(rf"^#   makar ((?:classify )?\w+) recipes/{recipe.name}", recipe.read_text(), re.M)
+        command = re.search(rf"^#   makar ((?:classify |data )?\w+) recipes/{recipe.name}", recipe.read_text(), re.M)
         check(command, f"{recipe.name}: its head has no command")
         words = (command.group(1) if command else "pretrain").split()
-        done = run(makar, *words, recipe, "datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"base_model={GOLDEN / 'models/llama'}")
+        given = ["datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"base_model={GOLDEN / 'models/llama'}"]
+        if words[0] == "data":
+            given = ["--datasets", "/nonexistent/x", "-o", scratch / "curated.jsonl"]
+        done = run(makar, *words, recipe, *given)
         check(done.returncode == 1, f"{recipe.name}: {done.stderr.strip()}")
     check(len(files) >= 5, "the recipes are there")
     print(f"recipes: {len(files)} read")
