@@ -1,8 +1,9 @@
 // Any bytes as a config.json: every accessor on every key returns a value within bounds or an Error.
 #include "formats/config.h"
-#include "target.h"
 
 #include <algorithm>
+
+#include "target.h"
 
 using namespace makar;
 

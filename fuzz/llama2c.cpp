@@ -1,6 +1,7 @@
 // Any bytes as a llama2.c checkpoint and as its tokenizer: an Error, or tensors that can be read to the last
 // byte.
 #include "formats/llama2c.h"
+
 #include "target.h"
 
 using namespace makar;

@@ -1,6 +1,7 @@
 // Any bytes as a recipe: settings with their lines, or a located error.
-#include "data/datasets.h"
 #include "train/recipe.h"
+
+#include "data/datasets.h"
 #include "target.h"
 
 using namespace makar;

@@ -1,12 +1,12 @@
 // Any bytes as text for a byte-level BPE tokenizer: decoding restores the bytes, and the fast path agrees
 // with the pipeline.
 #include "base/json.h"
+#include "target.h"
 #include "text/byte_alphabet.h"
 #include "text/read/build_json.h"
 #include "text/read/patterns.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
-#include "target.h"
 
 using namespace makar;
 

@@ -1,7 +1,7 @@
 // Any bytes as a GGUF file with a vocabulary.
+#include "target.h"
 #include "text/read/read.h"
 #include "text/tokenizer.h"
-#include "target.h"
 
 using namespace makar;
 

@@ -1,7 +1,7 @@
 // Any bytes as a chat template, rendered with a small conversation: an Error, or a rendering whose segments
 // cover the text, in which no marked byte of the conversation is attributed to the template.
-#include "text/template/chat_template.h"
 #include "target.h"
+#include "text/template/chat_template.h"
 
 using namespace makar;
 

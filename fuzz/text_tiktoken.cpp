@@ -1,7 +1,7 @@
 // Any bytes as a tiktoken rank file.
+#include "target.h"
 #include "text/read/read.h"
 #include "text/tokenizer.h"
-#include "target.h"
 
 using namespace makar;
 

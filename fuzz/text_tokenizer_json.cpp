@@ -2,9 +2,9 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "target.h"
 #include "text/tokenizer.h"
 #include "text/unicode.h"
-#include "target.h"
 
 using namespace makar;
 

@@ -4,10 +4,10 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "target.h"
 #include "text/tokenizer.h"
 #include "text/train/train.h"
 #include "text/unicode.h"
-#include "target.h"
 
 using namespace makar;
 

@@ -1,7 +1,7 @@
 // Any bytes as the files of a WordNet database (index, data and exceptions, each after a byte with its
 // length): words or nothing, no crash, no word with a blank.
-#include "text/wordnet.h"
 #include "target.h"
+#include "text/wordnet.h"
 
 using namespace makar;
 

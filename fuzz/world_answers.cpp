@@ -1,7 +1,7 @@
 // Any bytes as an answers file of `makar data world check`: counted answers or counted errors, bounded
 // messages.
-#include "world/check.h"
 #include "target.h"
+#include "world/check.h"
 
 using namespace makar;
 

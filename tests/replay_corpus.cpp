@@ -18,7 +18,9 @@ std::map<std::string, FuzzTarget>& targets() {
 }
 }  // namespace
 
-bool register_fuzz_target(const char* name, FuzzTarget target) { return targets().emplace(name, target).second; }
+bool register_fuzz_target(const char* name, FuzzTarget target) {
+  return targets().emplace(name, target).second;
+}
 
 int main(int argc, char** argv) {
   const auto found = argc == 3 ? targets().find(argv[1]) : targets().end();

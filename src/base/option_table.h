@@ -111,8 +111,8 @@ Status check_table(const T& target, std::span<const TableOption<T>> table) {
         },
         option.field);
     if (!outside.empty())
-      return error_at("`" + option.keys().front() + "`", "must be from {} to {}, got {}", option.low, option.high,
-                      outside);
+      return error_at("`" + option.keys().front() + "`", "must be from {} to {}, got {}", option.low,
+                      option.high, outside);
   }
   return Done{};
 }

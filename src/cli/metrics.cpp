@@ -23,8 +23,7 @@ constexpr MetricCommand kMetrics[] = {
     {"chrf", "n-grams of characters, as sacrebleu", run_text_metric, kText},
     {"chrf++", "chrf with words", run_text_metric, kText},
     {"ter", "translation edit rate, as sacrebleu", run_text_metric, kText},
-    {"rouge", "ROUGE-1, 2, L, Lsum, W, S and SU; or one alone, such as rougeL", run_text_metric,
-     kText},
+    {"rouge", "ROUGE-1, 2, L, Lsum, W, S and SU; or one alone, such as rougeL", run_text_metric, kText},
     {"meteor", "words, stems and synonyms, as nltk", run_text_metric, kText},
     {"wer", "word error rate", run_text_metric, kText},
     {"cer", "character error rate", run_text_metric, kText},
@@ -64,11 +63,10 @@ constexpr MetricCommand kMetrics[] = {
 };
 
 void list_metrics(std::FILE* out) {
-  fmt::print(
-      out,
-      "Score texts, labels, rankings and decisions, with a signature and a confidence\n"
-      "interval; two systems (--hyp twice) are compared by paired tests.\n\n"
-      "usage: makar metrics NAME [options]\n\n");
+  fmt::print(out,
+             "Score texts, labels, rankings and decisions, with a signature and a confidence\n"
+             "interval; two systems (--hyp twice) are compared by paired tests.\n\n"
+             "usage: makar metrics NAME [options]\n\n");
   std::vector<Command> rows;
   for (const MetricCommand& m : kMetrics) rows.push_back({m.name, m.summary, nullptr, m.group});
   print_commands(out, rows);

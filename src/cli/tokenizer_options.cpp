@@ -134,7 +134,9 @@ bool print_out(std::string_view text) {
 }
 
 std::string error_line(const Error& error, size_t line) {
-  return Json{{"error", {{"message", to_valid_utf8(options_as_fields(error.text()))}, {"line", line}}}}.dump() + "\n";
+  return Json{{"error", {{"message", to_valid_utf8(options_as_fields(error.text()))}, {"line", line}}}}
+             .dump() +
+         "\n";
 }
 
 }  // namespace makar

@@ -36,10 +36,11 @@ const Names kLabelNames = {"label", "labels", "class", "category", "sentiment",
                            "score", "rating", "stars", "topic",    "intent"};
 const Names kTagNames = {"ner_tags", "pos_tags", "tags", "upos", "labels"};
 const Names kSourceNames = {"source", "src"}, kTargetNames = {"target", "tgt"};
-const Names kOtherNames = {"messages",   "conversations", "instruction", "input",     "output", "prompt",
-                           "completion", "response",      "chosen",      "rejected",  "anchor", "positive",
-                           "negative",   "question",      "context",     "answers",   "answer", "tokens",
-                           "system",     "ranks",         "text2",         "text_pair",   "sentence2", "id",     "idx"};
+const Names kOtherNames = {"messages", "conversations", "instruction", "input",    "output",
+                           "prompt",   "completion",    "response",    "chosen",   "rejected",
+                           "anchor",   "positive",      "negative",    "question", "context",
+                           "answers",  "answer",        "tokens",      "system",   "ranks",
+                           "text2",    "text_pair",     "sentence2",   "id",       "idx"};
 
 const Json* field_of(const Json& record, const Names& names) {
   if (!record.is_object()) return nullptr;

@@ -17,7 +17,8 @@ struct Family {
   NameTable names;
   // The names transformers uses in memory (e.g. for gradients) where they differ from its files; else null.
   NameTable names_in_memory = nullptr;
-  // Suffixes, or prefixes that end with a dot, of tensor names that are ignored in files: buffers, tied copies.
+  // Suffixes, or prefixes that end with a dot, of tensor names that are ignored in files: buffers, tied
+  // copies.
   std::vector<std::string> ignored = {};
   const GgufSection* gguf = nullptr;  // null: GGUF has no architecture for it
 };

@@ -152,8 +152,8 @@ void AnswerWriter::emit(std::string bytes) {
   if (!bytes.empty() && !over_) reply_->write(std::move(bytes));
 }
 
-// Moves the tokens that begin inside the text sent so far into the piece. At the length limit the answer may end
-// inside a character: its tokens have no text and are reported too.
+// Moves the tokens that begin inside the text sent so far into the piece. At the length limit the answer may
+// end inside a character: its tokens have no text and are reported too.
 void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
   size_t taken = 0;
   for (const GeneratedToken& token : state.pending) {

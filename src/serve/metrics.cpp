@@ -47,7 +47,8 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t inside) const 
   one("engine_steps_total", "counter", "Forwards of the engine.", engine.steps);
   one("engine_rows_total", "counter", "Rows of all forwards.", engine.rows);
   one("prefix_cache_tokens_total", "counter", "Tokens found in the cache of prefixes.", engine.reused);
-  one("num_preemptions_total", "counter", "Sequences preempted because the cache had no free page.", engine.preempted);
+  one("num_preemptions_total", "counter", "Sequences preempted because the cache had no free page.",
+      engine.preempted);
   one("kv_cache_pages", "gauge", "Pages of keys and values in use.", engine.pages);
   one("kv_cache_pages_max", "gauge", "Pages there may be; 0 for no bound.", engine.max_pages);
   one("prefix_cache_pages", "gauge", "Pages kept for prompts that begin alike.", engine.prefix_pages);

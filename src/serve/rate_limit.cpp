@@ -15,8 +15,8 @@ int seconds_for(double missing, int64_t limit) {
 }
 
 ApiError exceeded(const char* what, int64_t limit, int wait) {
-  ApiError error{429, fmt::format("the limit is {} {} per minute; try again in {} s", limit, what, wait), what,
-                 std::nullopt, "rate_limit_exceeded"};
+  ApiError error{429, fmt::format("the limit is {} {} per minute; try again in {} s", limit, what, wait),
+                 what, std::nullopt, "rate_limit_exceeded"};
   error.retry_after = wait;
   return error;
 }

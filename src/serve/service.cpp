@@ -106,7 +106,8 @@ void Service::handle(HttpRequest request, std::shared_ptr<HttpReply> raw) {
   if (!route->admitted()) return route->handler(context_, call);
   const std::string caller = access.caller(call.request);
   call.ticket = context_.gate.enter(caller);
-  if (!call.ticket) return call.reply->send(error_response(route->dialect, queue_full(context_.gate, caller)));
+  if (!call.ticket)
+    return call.reply->send(error_response(route->dialect, queue_full(context_.gate, caller)));
   const auto shared = std::make_shared<Call>(std::move(call));
   shared->reply->on_gone([gone = shared->gone] { *gone = true; });
   dispatch(context_, shared);

@@ -31,7 +31,8 @@ class EvalTest : public testing::Test {
     check(results.ok(), results.ok() ? "" : results.error().text());
     return std::move(*results);
   }
-  static double score(const TaskResult& result, const std::string& metric, const std::string& filter = "none") {
+  static double score(const TaskResult& result, const std::string& metric,
+                      const std::string& filter = "none") {
     for (const ScoreOfTask& one : result.scores)
       if (one.metric == metric && one.filter == filter) return one.score.value;
     ADD_FAILURE() << "no score " << metric;
@@ -57,9 +58,9 @@ metadata: {version: 2}
 )";
 
 TEST_F(EvalTest, MultipleChoiceByHand) {
-  // Document 0: the correct choice has the greater log-likelihood. Document 1: only the greater one per character, "long one" has
-  // -6 / 8 = -0.75 against -1.6 / 2 = -0.8. Document 2: "ää" has 2 characters and 4 bytes, -2 / 2 against -3 / 4 for "oooo" by
-  // characters, but -2 / 4 against -3 / 4 by bytes.
+  // Document 0: the correct choice has the greater log-likelihood. Document 1: only the greater one per
+  // character, "long one" has -6 / 8 = -0.75 against -1.6 / 2 = -0.8. Document 2: "ää" has 2 characters and 4
+  // bytes, -2 / 2 against -3 / 4 for "oooo" by characters, but -2 / 4 against -3 / 4 by bytes.
   write("d.jsonl", R"({"topic":"x","q":"1","a":"yes","b":"no","label":0}
 {"topic":"x","q":"2","a":"hm","b":"long one","label":1}
 {"topic":"x","q":"3","a":"ää","b":"oooo","label":1}
@@ -67,8 +68,8 @@ TEST_F(EvalTest, MultipleChoiceByHand) {
   write("dev.jsonl", R"({"topic":"x","q":"0","a":"one","b":"two","label":"two"}
 {"topic":"x","q":"00","a":"left","b":"right","label":0}
 )");
-  model_.logprobs = {{" yes", -1}, {" no", -1 - std::log(3.0)}, {" hm", -1.6}, {" long one", -6},
-                     {" ää", -2},  {" oooo", -3}};
+  model_.logprobs = {{" yes", -1}, {" no", -1 - std::log(3.0)}, {" hm", -1.6}, {" long one", -6}, {" ää", -2},
+                     {" oooo", -3}};
   options_.samples = true;
   options_.num_fewshot = 2;
   const auto results = run(task(kChoice));
@@ -125,8 +126,9 @@ metric_list: METRICS
   EXPECT_NEAR(score(last[0], "perplexity"), std::exp(2.0), 1e-12);
   EXPECT_EQ(score(last[0], "acc"), 0.5);
   // 8 + 4 bytes and 2 + 2 words at one bit per byte.
-  const auto rolling = run(task(with("loglikelihood_rolling",
-                                     "[{metric: word_perplexity}, {metric: byte_perplexity}, {metric: bits_per_byte}]")));
+  const auto rolling =
+      run(task(with("loglikelihood_rolling",
+                    "[{metric: word_perplexity}, {metric: byte_perplexity}, {metric: bits_per_byte}]")));
   EXPECT_NEAR(score(rolling[0], "bits_per_byte"), 1, 1e-12);
   EXPECT_NEAR(score(rolling[0], "byte_perplexity"), 2, 1e-12);
   EXPECT_NEAR(score(rolling[0], "word_perplexity"), 8, 1e-12);
@@ -137,7 +139,8 @@ TEST_F(EvalTest, GenerationWithFilters) {
 {"q":"2","answer":"#### 1,000"}
 {"q":"3","answer":"#### 7"}
 )");
-  model_.answers = {{"Answer 1:", " 6 and 6.\n#### 12"}, {"Answer 2:", " It is $1,000."}, {"Answer 3:", " 7 or 8"}};
+  model_.answers = {
+      {"Answer 1:", " 6 and 6.\n#### 12"}, {"Answer 2:", " It is $1,000."}, {"Answer 3:", " 7 or 8"}};
   const auto results = run(task(R"(
 task: sums
 dataset_kwargs: {data_files: {test: d.jsonl}}
@@ -201,7 +204,8 @@ doc_to_target: answer
 TEST_F(EvalTest, ARunThatFailedGoesOnFromTheCache) {
   std::string lines;
   for (int i = 0; i < 20; ++i)
-    lines += fmt::format(R"({{"topic":"t","q":"{}","a":"a{}","b":"bb{}","label":{}}})", i, i * 7, i, i % 2) + "\n";
+    lines +=
+        fmt::format(R"({{"topic":"t","q":"{}","a":"a{}","b":"bb{}","label":{}}})", i, i * 7, i, i % 2) + "\n";
   write("d.jsonl", lines), write("dev.jsonl", lines);
   const EvalTask choice = task(kChoice);
   options_.num_fewshot = 3, options_.batch = 4;
@@ -239,7 +243,8 @@ TEST_F(EvalTest, ExamplesAreDrawnBySeedAndNeverTheQuestion) {
   for (int i = 0; i < 6; ++i) lines += fmt::format(R"({{"q":"{}","answer":"{}"}})", i, i) + "\n";
   write("d.jsonl", lines);
   const EvalTask open = task(
-      "task: t\ndataset_kwargs: {data_files: {test: d.jsonl}}\ndoc_to_text: \"{{ q }}:\"\ndoc_to_target: answer\n"
+      "task: t\ndataset_kwargs: {data_files: {test: d.jsonl}}\ndoc_to_text: \"{{ q }}:\"\ndoc_to_target: "
+      "answer\n"
       "fewshot_delimiter: \";\"\n");
   auto data = read_eval_data(open, "", folder_.path());
   ASSERT_TRUE(data.ok());
@@ -264,28 +269,40 @@ TEST_F(EvalTest, BrokenTaskFilesHaveLocatedErrors) {
   };
   const std::string good = "task: t\ndataset_kwargs: {data_files: {test: d.jsonl}}\ndoc_to_target: answer\n";
   EXPECT_EQ(error(good), "no error");
-  EXPECT_EQ(error(good + "doc_to_txt: x\n"), "t.yaml:4: unknown key 'doc_to_txt'; did you mean 'doc_to_text'?");
+  EXPECT_EQ(error(good + "doc_to_txt: x\n"),
+            "t.yaml:4: unknown key 'doc_to_txt'; did you mean 'doc_to_text'?");
   EXPECT_EQ(error(good + "task: u\n"), "t.yaml:4: the key 'task' is given twice");
-  EXPECT_NE(error(good + "output_type: multiple_chioce\n").find("did you mean 'multiple_choice'"), std::string::npos);
-  EXPECT_NE(error(good + "output_type: multiple_choice\n").find("t.yaml:4: 'output_type': multiple_choice needs"),
+  EXPECT_NE(error(good + "output_type: multiple_chioce\n").find("did you mean 'multiple_choice'"),
             std::string::npos);
-  EXPECT_NE(error(good + "num_fewshot: many\n").find("t.yaml:4: 'num_fewshot': expected a number from 0 to 1000"),
-            std::string::npos);
+  EXPECT_NE(
+      error(good + "output_type: multiple_choice\n").find("t.yaml:4: 'output_type': multiple_choice needs"),
+      std::string::npos);
+  EXPECT_NE(
+      error(good + "num_fewshot: many\n").find("t.yaml:4: 'num_fewshot': expected a number from 0 to 1000"),
+      std::string::npos);
   EXPECT_NE(error(good + "process: 1\n\n").find("t.yaml:4"), std::string::npos);
   EXPECT_NE(error(good + "doc_to_text: !function utils.text\n").find("functions in Python are not run"),
             std::string::npos);
   EXPECT_NE(error(good + "doc_to_text: '{{ a'\n").find("t.yaml:4: doc_to_text"), std::string::npos);
-  EXPECT_NE(error(good + "metric_list:\n  - metric: acc_nrm\n").find("t.yaml:5: 'metric': generate_until has no metric"),
+  EXPECT_NE(error(good + "metric_list:\n  - metric: acc_nrm\n")
+                .find("t.yaml:5: 'metric': generate_until has no metric"),
             std::string::npos);
-  EXPECT_NE(error(good + "filter_list: [{filter: [{function: regex, regex_pattern: '('}]}]\n").find("does not compile"),
+  EXPECT_NE(error(good + "filter_list: [{filter: [{function: regex, regex_pattern: '('}]}]\n")
+                .find("does not compile"),
             std::string::npos);
-  EXPECT_NE(error("task: t\nfewshot_split: dev\ndoc_to_target: a\n").find("no files for the split 'test'"), std::string::npos);
-  EXPECT_NE(error(good + "metric_list: [{metric: pass@10, program: x}]\n").find("pass@10 needs 'repeats: 10'"),
+  EXPECT_NE(error("task: t\nfewshot_split: dev\ndoc_to_target: a\n").find("no files for the split 'test'"),
             std::string::npos);
-  EXPECT_NE(error(good + "metric_list: [{metric: pass@1}]\n").find("pass@1 needs 'program'"), std::string::npos);
-  EXPECT_NE(error(good + "metric_list: [{metric: exact_match, labels: x}]\n").find("has no 'labels'"), std::string::npos);
-  EXPECT_NE(error(good + "metric_list: [{metric: words}, {metric: words}]\n").find("is given twice"), std::string::npos);
-  EXPECT_NE(error(good + "repeats: 3\n").find("t.yaml:4: 'repeats': need generation_kwargs"), std::string::npos);
+  EXPECT_NE(
+      error(good + "metric_list: [{metric: pass@10, program: x}]\n").find("pass@10 needs 'repeats: 10'"),
+      std::string::npos);
+  EXPECT_NE(error(good + "metric_list: [{metric: pass@1}]\n").find("pass@1 needs 'program'"),
+            std::string::npos);
+  EXPECT_NE(error(good + "metric_list: [{metric: exact_match, labels: x}]\n").find("has no 'labels'"),
+            std::string::npos);
+  EXPECT_NE(error(good + "metric_list: [{metric: words}, {metric: words}]\n").find("is given twice"),
+            std::string::npos);
+  EXPECT_NE(error(good + "repeats: 3\n").find("t.yaml:4: 'repeats': need generation_kwargs"),
+            std::string::npos);
   EXPECT_NE(error("- a\n").find("t.yaml: a task is a map"), std::string::npos);
   EXPECT_NE(error("a: [\n").find("is not valid YAML"), std::string::npos);
   EXPECT_NE(error(std::string(100, '[')).find("nested too deep"), std::string::npos);
@@ -300,15 +317,19 @@ TEST_F(EvalTest, BrokenDataHasLocatedErrors) {
     return results.ok() ? std::string("no error") : results.error().text();
   };
   EXPECT_NE(error("{\"q\": 1}\nnonsense\n").find("d.jsonl:2"), std::string::npos);
-  EXPECT_NE(error(R"({"topic":"t","q":"1","a":"x","b":"y","label":"z"})").find("choice: document 0: doc_to_target: '\"z\"' is neither"),
+  EXPECT_NE(error(R"({"topic":"t","q":"1","a":"x","b":"y","label":"z"})")
+                .find("choice: document 0: doc_to_target: '\"z\"' is neither"),
             std::string::npos);
-  EXPECT_NE(error(R"({"topic":"t","q":"1","a":"x","b":"y","label":2})").find("is neither one of the 2 choices"), std::string::npos);
+  EXPECT_NE(
+      error(R"({"topic":"t","q":"1","a":"x","b":"y","label":2})").find("is neither one of the 2 choices"),
+      std::string::npos);
   EXPECT_NE(error("").find("is empty"), std::string::npos);
   // Names that a document lacks.
   EXPECT_EQ(error(R"({"topic":"t","qq":"1","a":"x","b":"y","label":0})"),
             "choice: document 0: t.yaml:8: doc_to_text:1:6: 'q' is undefined; did you mean 'qq'?");
   EXPECT_EQ(error(R"({"topic":"t","q":"1","a":"x","b":"y","labels":0})"),
-            "choice: document 0: t.yaml:10: doc_to_target: the document has no field 'label'; did you mean 'labels'?");
+            "choice: document 0: t.yaml:10: doc_to_target: the document has no field 'label'; did you mean "
+            "'labels'?");
 }
 
 TEST_F(EvalTest, DocumentsInAListInTheTaskAndFilesForAll) {

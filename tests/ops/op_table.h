@@ -40,7 +40,7 @@ struct OpRow {
   std::function<Tensors(Context&, const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
   bool training = false;
-  bool integers = false;  // the CPU multiplies integers here; the GPU decodes the weights instead
+  bool integers = false;         // the CPU multiplies integers here; the GPU decodes the weights instead
   double forward_limit = 2e-6;   // relative error of norms
   double gradient_limit = 1e-5;  // relative error of norms, against central differences of the reference
 };

@@ -50,7 +50,8 @@ TEST(Template, StrictRenderingRejectsUndefinedNames) {
   input.variables = {{"name", "x"}, {"list", {{{"a", 1}}, Json::object()}}};
   EXPECT_EQ(text("{{ name }} {{ nam is defined }} {{ nam | default('d') }}", input), "x False d");
   EXPECT_EQ(text("a\n{{ nam }}", input), "ERROR t:2:4: 'nam' is undefined; did you mean 'name'?");
-  EXPECT_EQ(text("{% for x in nothing_like_it %}{% endfor %}", input), "ERROR t:1:13: 'nothing_like_it' is undefined");
+  EXPECT_EQ(text("{% for x in nothing_like_it %}{% endfor %}", input),
+            "ERROR t:1:13: 'nothing_like_it' is undefined");
   EXPECT_EQ(text("{{ list[0].b }}", input), "ERROR t:1:11: mapping has no attribute 'b'");
   EXPECT_EQ(text("{{ list | map(attribute='a', default=0) | list }}", input), "[1, 0]");
   EXPECT_EQ(text("{{ list | map(attribute='a') | list }}", input).substr(0, 5), "ERROR");

@@ -137,8 +137,8 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
                       "you keep {} files of {} bytes in all; {} files of {} bytes are the most: delete some",
                       files, held, limits_.files / share, limits_.all / share);
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
-      return error_of(Error::Kind::kLimit, "file", "the server keeps {} files of {} bytes and accepts no more",
-                      files_.size(), bytes_);
+      return error_of(Error::Kind::kLimit, "file",
+                      "the server keeps {} files of {} bytes and accepts no more", files_.size(), bytes_);
     MAKAR_CHECK_OK(enter(facts_of(owner, id, name, purpose, bytes.size()),
                          [&] { return write_file(data_path(id), bytes); }));
   }
