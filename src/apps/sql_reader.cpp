@@ -23,7 +23,7 @@ constexpr int kInstructionsPerCheck = 1000;
 constexpr int kLongestStatement = 64 << 10;
 constexpr size_t kLongestCsv = size_t{1} << 28;
 
-// Functions that reach outside of the query or allocate as much as they are told.
+// Functions that read or write files, load code, or allocate memory of a size that the query sets.
 constexpr const char* kDeniedFunctions[] = {
     "load_extension", "readfile", "writefile",  "edit",
     "fts3_tokenizer", "zeroblob", "randomblob", "sqlite_compileoption_get"};

@@ -31,7 +31,7 @@ void declare(Options& options, CurateCommand& c) {
   options.positional("PATHS", &c.paths, "files and folders, or a recipe (FILE.yaml) and key=value").required =
       false;
   options.add("-d --datasets", &c.datasets, "files and folders, for recipes", "PATH");
-  options.add("-o --output --out", &c.o.output, "JSONL file to write; a report beside it ends in .report.md",
+  options.add("-o --output --out", &c.o.output, "JSONL file to write; the report goes to OUTPUT.report.md",
               "FILE");
   options.group("Clean");
   options.add("--clean", &c.o.clean, "cleaners in order: html, wiki, latex, licence, boilerplate, blanks",

@@ -244,7 +244,7 @@ Status check(const CurateOptions& o) {
   for (const Cleaner& c : cleaners()) known.emplace_back(c.name);
   for (const std::string& name : o.clean)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      return error_at("`clean`", "there is no cleaner '{}'{}; there are {}", name, did_you_mean(name, known),
+      return error_at("`clean`", "unknown cleaner '{}'{}; available: {}", name, did_you_mean(name, known),
                       fmt::join(known, ", "));
   if (!(o.near >= 0 && o.near <= 1)) return error_at("`near`", "must be 0 to 1, got {}", o.near);
   if (!(o.min_language_score >= 0 && o.min_language_score <= 1))
