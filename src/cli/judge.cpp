@@ -156,7 +156,9 @@ int run_selfcheck(const std::vector<std::string>& arguments) {
   c.declare(options, "the answers");
   options.add("--samples", &samples, "other answers to the same questions: a list for each", "FILE");
   options.add("--by", &by,
-              "model: the judge says whether a sample supports a sentence; words: surprise of words", "KIND");
+              "model: the judge says whether a sample supports a sentence; words: mean negative "
+              "log-probability of its words under the samples",
+              "KIND");
   if (const auto code = c.parse(options, arguments, 1)) return *code;
   if (by != "model" && by != "words")
     return report(error_at("--by", "expected model or words, got '{}'", by)), 2;

@@ -13,8 +13,8 @@ std::vector<std::string> sentences_of(const std::string& text);
 Result<std::vector<double>> selfcheck_by_model(EvalModel& judge, const std::vector<std::string>& sentences,
                                                const std::vector<std::string>& samples,
                                                const JudgeOptions& options);
-// Mean surprise of the words of each sentence, in nats, under word frequencies of the text and its samples,
-// with one added to each count.
+// Mean negative log-probability, in nats, of the words of each sentence under word frequencies of the text
+// and its samples, with one added to each count.
 std::vector<double> selfcheck_by_words(const std::vector<std::string>& sentences,
                                        const std::vector<std::string>& samples);
 
