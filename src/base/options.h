@@ -30,6 +30,13 @@ class Options {
 
     // The first long name: shown first in --help, names the environment variable.
     const std::string& main_name() const;
+    // The two columns of --help: "-m, --model PATH", and the help with the default and the synonyms.
+    std::string left() const;
+    std::string right() const;
+  };
+
+  struct Subcommand {
+    std::string name, summary;
   };
 
   Options(std::string command, std::string summary, std::string example);
@@ -43,10 +50,22 @@ class Options {
   // Reads the environment, then the arguments. A failure is bad usage (exit code 2).
   Status parse(const std::vector<std::string>& arguments);
   bool help_asked() const { return help_; }
+  // Listed in --help; the command dispatches it itself.
+  void subcommand(std::string name, std::string summary) {
+    subcommands_.push_back({std::move(name), std::move(summary)});
+  }
   bool given(std::string_view name) const;  // whether it was set, even to its default
   // The text of --help, wrapped to `width` columns.
   std::string help(size_t width = 80) const;
   const std::vector<Option>& all() const { return options_; }
+  // The headings in the order of --help.
+  std::vector<std::string> groups() const;
+  // The line "usage: ...", without "usage: ".
+  std::string usage() const;
+  const std::string& command() const { return command_; }
+  const std::string& summary() const { return summary_; }
+  const std::string& example() const { return example_; }
+  const std::vector<Subcommand>& subcommands() const { return subcommands_; }
 
  private:
   Option* find(std::string_view name);
@@ -57,6 +76,7 @@ class Options {
 
   std::string command_, summary_, example_, group_;
   std::vector<Option> options_;
+  std::vector<Subcommand> subcommands_;
   bool help_ = false;
 };
 

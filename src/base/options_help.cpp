@@ -35,48 +35,45 @@ std::string wrapped(std::string_view text, size_t at, size_t width, size_t used)
   return out + "\n";
 }
 
-// "-m, --model PATH": the short name where there is one, then the main name.
-std::string left_of(const Options::Option& option) {
-  if (option.positional) return option.names[0];
+}  // namespace
+
+std::string Options::Option::left() const {
+  if (positional) return names[0];
   std::string brief = "    ";
-  for (const auto& name : option.names)
+  for (const auto& name : names)
     if (name.size() == 2) brief = name + ", ";
-  const std::string& main = option.main_name();
+  const std::string& main = main_name();
   std::string out = main.size() == 2 ? main : brief + main;
-  if (!option.value.empty()) out += " " + option.value;
+  if (!value.empty()) out += " " + value;
   return out;
 }
 
-std::string right_of(const Options::Option& option) {
-  std::string out = option.help;
-  if (!option.default_text.empty()) out += fmt::format(" (default {})", option.default_text);
+std::string Options::Option::right() const {
+  std::string out = help;
+  if (!default_text.empty()) out += fmt::format(" (default {})", default_text);
   std::vector<std::string> others;
-  if (!option.positional && !option.place.empty()) others.push_back("argument " + option.place);
-  for (const auto& name : option.names)
-    if (!option.positional && name != option.main_name() && name.size() != 2) others.push_back(name);
+  if (!positional && !place.empty()) others.push_back("argument " + place);
+  for (const auto& name : names)
+    if (!positional && name != main_name() && name.size() != 2) others.push_back(name);
   if (!others.empty()) out += fmt::format(" [also {}]", fmt::join(others, ", "));
   return out;
 }
 
-}  // namespace
-
-std::string Options::help(size_t width) const {
-  width = std::max<size_t>(width, 40);
-  std::string usage = "usage: makar " + command_;
+std::string Options::usage() const {
+  std::string usage = "makar " + command_;
   for (const auto& option : options_)
     if (option.required && option.place.empty())
       usage += fmt::format(" {} {}", option.main_name(), option.value);
   for (const auto& option : options_)
     if (!option.place.empty())
       usage += option.required ? " " + option.place : fmt::format(" [{}]", option.place);
-  std::string out = wrapped(summary_, 0, width, 0) + "\n" + wrapped(usage + " [options]", 0, width, 0);
+  return usage + " [options]";
+}
 
+std::vector<std::string> Options::groups() const {
   std::vector<std::string> groups;
-  size_t left = 0;
-  for (const auto& option : options_) {
+  for (const auto& option : options_)
     if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) groups.push_back(option.group);
-    left = std::max(left, columns_of(left_of(option)));
-  }
   // One order for all commands, with a command's own groups in the middle.
   const auto rank = [](const std::string& group) {
     constexpr std::string_view kOrder[] = {"Model",    "Data",   "",  // others
@@ -86,6 +83,15 @@ std::string Options::help(size_t width) const {
   };
   std::stable_sort(groups.begin(), groups.end(),
                    [&](const std::string& a, const std::string& b) { return rank(a) < rank(b); });
+  if (groups.empty()) groups.emplace_back();
+  return groups;
+}
+
+std::string Options::help(size_t width) const {
+  width = std::max<size_t>(width, 40);
+  std::string out = wrapped(summary_, 0, width, 0) + "\n" + wrapped("usage: " + usage(), 0, width, 0);
+  size_t left = 0;
+  for (const auto& option : options_) left = std::max(left, columns_of(option.left()));
   const size_t at = kIndent + std::min({left, size_t{28}, width / 2}) + kGap;
   const auto row = [&](const std::string& name, const std::string& text) {
     out += std::string(kIndent, ' ') + name;
@@ -93,12 +99,14 @@ std::string Options::help(size_t width) const {
     if (used + kGap > at) out += "\n", used = 0;
     out += wrapped(text, at, width, used);
   };
-  if (groups.empty()) groups.emplace_back();
-  for (const std::string& group : groups) {
+  if (!subcommands_.empty()) out += "\nSubcommands\n";
+  for (const Subcommand& one : subcommands_) row(one.name, one.summary);
+  const std::vector<std::string> headings = groups();
+  for (const std::string& group : headings) {
     out += fmt::format("\n{}\n", group.empty() ? "Options" : group);
     for (const auto& option : options_)
-      if (option.group == group) row(left_of(option), right_of(option));
-    if (&group == &groups.back()) row("-h, --help", "show this text");
+      if (option.group == group) row(option.left(), option.right());
+    if (&group == &headings.back()) row("-h, --help", "show this text");
   }
   for (const auto& option : options_) {
     if (option.positional || option.value.empty() || !option.main_name().starts_with("--")) continue;

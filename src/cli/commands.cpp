@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "base/nearest.h"
-#include "cli/command.h"
+#include "cli/command_pages.h"
 
 namespace makar {
 
@@ -13,6 +13,9 @@ int run_chat(const std::vector<std::string>&);
 int run_classify(const std::vector<std::string>&);
 int run_convert(const std::vector<std::string>&);
 int run_data(const std::vector<std::string>&);
+int run_completion(const std::vector<std::string>&);
+int run_doctor(const std::vector<std::string>&);
+int run_reference(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
 int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
@@ -92,6 +95,9 @@ constexpr Command kCommands[] = {
     {"card", "write a model card from a model and its results", run_card, kMeasure},
     {"bench", "measure the speed of a model on this machine", run_bench, kMeasure},
     {"forward", "run a model on the tensors of a file", run_forward, kMeasure},
+    {"doctor", "show what this machine has, how fast it is, and what runs well", run_doctor, kOther},
+    {"completion", "print the completion script of a shell: bash, zsh, fish", run_completion, kOther},
+    {"reference", "print the options of all commands: Markdown, man pages, JSON", run_reference, kOther},
     {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},
     {"version", "print the version", run_version, kOther},
 };
@@ -111,6 +117,8 @@ void print_commands(std::FILE* out, std::span<const Command> table) {
 
 int run_subcommand(const std::string& command, const char* summary, const char* example,
                    std::span<const Command> table, const std::vector<std::string>& arguments) {
+  if (pages_wanted() && arguments.size() == 1)
+    return store_page(CommandPage::from(command, summary, example, table)), 0;
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h") {
     std::FILE* out = arguments.empty() ? stderr : stdout;
     fmt::print(out, "{}\n\nusage: makar {} SUBCOMMAND [options]\n\n", summary, command);

@@ -132,9 +132,9 @@ int run_data_world(const std::vector<std::string>& arguments) {
   Options options(
       "data world",
       "Generate data from a small simulated world: stories, questions whose answers follow from them, "
-      "conversations, preferences. The same options give the same bytes on every machine. "
-      "`makar data world check --answers FILE` checks answers.",
+      "conversations, preferences. The same options give the same bytes on every machine.",
       "makar data world --form instructions -n 20000 --seed 1 -o train.jsonl");
+  options.subcommand("check", "check a model's answers to the questions of a world");
   options.add(
       "--form", &form,
       "text, instructions (messages), preferences (chosen, rejected), ranked (4 to 9 answers), rewards "

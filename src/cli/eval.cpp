@@ -131,9 +131,9 @@ int run_eval(const std::vector<std::string>& given) {
   EvalCommand c;
   Options options("eval",
                   "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does. `makar "
-                  "eval ls` lists the "
-                  "tasks, `makar eval compare` compares results.",
+                  "eval ls` lists the tasks.",
                   "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
+  options.subcommand("compare", "compare the results of runs");
   c.flags.model.declare(options);
   declare_device(options, c.flags.model.device);
   options.group("Tasks");

@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "base/nearest.h"
-#include "cli/command.h"
+#include "cli/command_pages.h"
 #include "metrics/fairness.h"
 #include "metrics/rouge.h"
 
@@ -62,14 +62,25 @@ constexpr MetricCommand kMetrics[] = {
     {"representation", "how often each group occurs (--group alone)", run_representation_metric, kFairness},
 };
 
+std::vector<Command> metric_rows() {
+  std::vector<Command> rows;
+  for (const MetricCommand& m : kMetrics) rows.push_back({m.name, m.summary, nullptr, m.group});
+  return rows;
+}
+
+CommandPage metrics_page() {
+  return CommandPage::from("metrics",
+                           "Score texts, labels, rankings and decisions, with a signature and a confidence "
+                           "interval; two systems (--hyp twice) are compared by paired tests.",
+                           "makar metrics bleu --hyp output.de --ref reference.de", metric_rows());
+}
+
 void list_metrics(std::FILE* out) {
   fmt::print(out,
              "Score texts, labels, rankings and decisions, with a signature and a confidence\n"
              "interval; two systems (--hyp twice) are compared by paired tests.\n\n"
              "usage: makar metrics NAME [options]\n\n");
-  std::vector<Command> rows;
-  for (const MetricCommand& m : kMetrics) rows.push_back({m.name, m.summary, nullptr, m.group});
-  print_commands(out, rows);
+  print_commands(out, metric_rows());
   fmt::print(out,
              "\n`makar metrics NAME --help` lists the options of one.\n\n"
              "example: makar metrics bleu --hyp output.de --ref reference.de\n");
@@ -130,6 +141,7 @@ std::string table_name(const std::string& name) {
 
 int run_metrics(const std::vector<std::string>& arguments) {
   const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
+  if (help && pages_wanted()) return store_page(metrics_page()), 0;
   if (arguments.empty() || help) return list_metrics(help ? stdout : stderr), help ? 0 : 2;
   const std::string given = rouge_name(arguments[0]);
   std::string name = table_name(given);

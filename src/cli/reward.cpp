@@ -105,10 +105,9 @@ int run_reward(const std::vector<std::string>& arguments) {
   Options options(
       "reward",
       "Train a reward model: a language model with a head that scores answers, from pairs (prompt, chosen, "
-      "rejected) or rankings (prompt, answers, ranks). A RECIPE.yaml and key=value words set options too. "
-      "`makar "
-      "reward score` scores answers with it.",
+      "rejected) or rankings (prompt, answers, ranks). A RECIPE.yaml and key=value words set options too.",
       "makar reward -m DIR -d ranked.jsonl -o runs/mine");
+  options.subcommand("score", "score answers with a reward model");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   if (const Status ok = check_f32(s.common, "reward"); !ok.ok()) return report(ok.error());

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/option_names.h"
+#include "cli/command_pages.h"
 
 namespace makar {
 
@@ -23,6 +24,7 @@ void warn(const std::string& text) { fmt::print(stderr, "makar: warning: {}\n", 
 std::optional<int> parse_or_exit(Options& options, const std::vector<std::string>& arguments) {
   const Status status = options.parse(arguments);
   if (options.help_asked()) {
+    if (pages_wanted()) return store_page(CommandPage::from(options)), 0;
     std::fputs(options.help(terminal_width()).c_str(), stdout);
     return 0;
   }

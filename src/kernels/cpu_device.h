@@ -24,6 +24,9 @@ class CpuDevice : public Device {
   int threads() const override;
   MachineLimits measure_limits() override;
   std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n, int64_t k) override;
+  // The instruction sets that kernels can use here, such as "portable" and "neon"; the last one is the
+  // default.
+  static std::vector<std::string> instructions();
   // The bytes that pack() allocates.
   static size_t packed_bytes(DType type, int64_t n, int64_t k);
 

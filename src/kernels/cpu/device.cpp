@@ -13,6 +13,12 @@ CpuDevice::~CpuDevice() = default;
 
 int CpuDevice::threads() const { return pool_->threads(); }
 
+std::vector<std::string> CpuDevice::instructions() {
+  std::vector<std::string> out;
+  for (const Table* table : available()) out.emplace_back(table->isa);
+  return out;
+}
+
 MachineLimits CpuDevice::measure_limits() { return kernels::measure_limits(*pool_); }
 
 std::shared_ptr<const PackedWeight> CpuDevice::pack(const Operand& b, int64_t n, int64_t k) {
