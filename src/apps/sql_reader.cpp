@@ -43,6 +43,18 @@ int authorize(void*, int action, const char* first, const char* second, const ch
   }
 }
 
+// The same, and notes the columns in the set of strings `seen`.
+int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
+                       const char* fourth) {
+  if (action == SQLITE_READ && first) {
+    std::string name = std::string(first) + "." + (second ? second : "");
+    for (char& c : name)
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+    static_cast<std::set<std::string>*>(seen)->insert(std::move(name));
+  }
+  return authorize(nullptr, action, first, second, third, fourth);
+}
+
 struct Finish {
   void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
 };
@@ -231,6 +243,19 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
 
 Result<SqlResult> SqlReader::run(const std::string& statement, const SqlLimits& limits) const {
   return execute(statement, limits);
+}
+
+Result<std::set<std::string>> SqlReader::reads(const std::string& sql) const {
+  sqlite3* c = connection_.get();
+  std::set<std::string> out;
+  sqlite3_set_authorizer(c, authorize_and_note, &out);
+  sqlite3_stmt* raw = nullptr;
+  const int code = sqlite3_prepare_v2(
+      c, sql.data(), static_cast<int>(std::min<size_t>(sql.size(), INT32_MAX)), &raw, nullptr);
+  const Prepared statement(raw);
+  sqlite3_set_authorizer(c, authorize, nullptr);
+  if (code != SQLITE_OK || !raw) return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
+  return out;
 }
 
 Result<std::vector<SqlTable>> SqlReader::tables(int64_t rows) const {

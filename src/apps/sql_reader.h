@@ -1,6 +1,7 @@
 // Statements from a model or a stranger, run on a SQLite database that they cannot change.
 #pragma once
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,9 @@ class SqlReader {
   // Runs one SELECT (or WITH ... SELECT, VALUES, EXPLAIN). Errors are SQLite's, or the limit that was
   // reached.
   Result<SqlResult> run(const std::string& statement, const SqlLimits& limits = {}) const;
+  // The columns that a statement reads, as "table.column" in lower case ("table." for count(*)), as SQLite
+  // resolves them. Nothing is run.
+  Result<std::set<std::string>> reads(const std::string& statement) const;
 
  private:
   struct Close {

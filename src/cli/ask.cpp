@@ -24,36 +24,12 @@ struct AskCommand {
 };
 
 Json answered_json(const std::string& question, const Answered& a) {
-  Json sources = Json::array(), sentences = Json::array();
-  for (const SearchHit& hit : a.sources)
-    sources.push_back({{"id", hit.chunk.key},
-                       {"document", hit.chunk.name},
-                       {"title", hit.chunk.title},
-                       {"begin", hit.chunk.begin},
-                       {"end", hit.chunk.end},
-                       {"score", hit.score},
-                       {"relevance", hit.relevance},
-                       {"text", hit.chunk.text}});
-  for (const AnswerSentence& s : a.sentences) {
-    Json citations = Json::array();
-    for (const Citation& c : s.citations)
-      citations.push_back({{"source", c.source + 1},
-                           {"id", c.id},
-                           {"document", c.document},
-                           {"begin", c.begin},
-                           {"end", c.end},
-                           {"quote", c.quote}});
-    sentences.push_back({{"text", s.text},
-                         {"grounded", s.grounded},
-                         {"support", s.support},
-                         {"citations", std::move(citations)}});
-  }
   return {{"question", question},
           {"answered", a.answered},
           {"answer", a.text},
           {"groundedness", a.groundedness},
-          {"sentences", std::move(sentences)},
-          {"sources", std::move(sources)},
+          {"sentences", sentences_json(a.sentences)},
+          {"sources", sources_json(a.sources)},
           {"usage", {{"prompt_tokens", a.prompt_tokens}, {"completion_tokens", a.tokens}}}};
 }
 

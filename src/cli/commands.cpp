@@ -7,6 +7,7 @@
 
 namespace makar {
 
+int run_agent_command(const std::vector<std::string>&);
 int run_ask(const std::vector<std::string>&);
 int run_bench(const std::vector<std::string>&);
 int run_chat(const std::vector<std::string>&);
@@ -36,6 +37,7 @@ int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
 int run_ppo(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
+int run_prompt_command(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
 int run_reward(const std::vector<std::string>&);
@@ -83,6 +85,8 @@ constexpr Command kCommands[] = {
     {"search", "search an index: BM25, vectors or both", run_search, kUse},
     {"ask", "answer a question from an index, with citations", run_ask, kUse},
     {"sql", "answer a question about a database with a query", run_sql, kUse},
+    {"agent", "answer a question in steps with tools", run_agent_command, kUse},
+    {"prompt", "run, test and tune prompt programs", run_prompt_command, kUse},
     {"translate", "translate with a sequence-to-sequence model", run_translate, kUse},
     {"summarize", "summarize with a sequence-to-sequence model", run_summarize, kUse},
     {"inspect", "show a model's structure, sizes and costs", run_inspect, kMeasure},

@@ -171,6 +171,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (!keys.ok()) return report(keys.error()), 2;
   auto entries = c.models.entries();
   if (!entries.ok()) return report(entries.error()), 2;
+  auto collections = c.models.collections(*entries);
+  if (!collections.ok()) return report(collections.error()), 2;
   const auto budget = c.models.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const std::string name = entries->front().name;
@@ -183,6 +185,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   ModelRegistry registry(std::move(*entries), c.models.opener(device, turns, alone), c.models.most);
   if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
+  serve.collections = std::move(*collections);
   serve.access = {std::move(*keys), c.origins, c.limits};
   serve.parallel = c.models.parallel, serve.queue = c.queue;
   serve.time = std::chrono::seconds(c.timeout);

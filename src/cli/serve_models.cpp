@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/resident.h"
+#include "cli/index_options.h"
 #include "cli/model_path.h"
 #include "kernels/cpu_device.h"
 #include "models/family.h"
@@ -78,6 +79,15 @@ void ServedModelOptions::declare(Options& options) {
   options.add("--lora-modules", &modules,
               "PEFT adapter of the first model that requests select as model NAME; may be repeated",
               "NAME=DIR");
+  options.add("--index", &indexes,
+              "answer from this index as model NAME, with sources; may be repeated; the file's name if there "
+              "is no NAME",
+              "[NAME=]FILE[#COLLECTION]");
+  options.add("--index-passages", &passages, "with --index: passages per question", "N");
+  options.add("--min-relevance", &min_relevance,
+              "with --index: use only passages that have at least this share of the question's terms, or "
+              "this cosine",
+              "X");
 }
 
 Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
@@ -105,6 +115,45 @@ Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
                       quote(entry.name));
     for (const std::string& adapter : entry.adapters)
       if (!take(adapter)) return error_at("--lora-modules", "the name {} is given twice", quote(adapter));
+  }
+  return out;
+}
+
+Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::collections(
+    const std::vector<ModelEntry>& entries) const {
+  if (passages < 1 || passages > 1000)
+    return error_at("--index-passages", "must be 1 to 1000, got {}", passages);
+  if (!(min_relevance >= 0 && min_relevance <= 1))
+    return error_at("--min-relevance", "must be from 0 to 1, got {}", min_relevance);
+  std::set<std::string> names;
+  for (const ModelEntry& entry : entries) {
+    names.insert(entry.name);
+    names.insert(entry.adapters.begin(), entry.adapters.end());
+  }
+  std::vector<std::shared_ptr<ServedCollection>> out;
+  for (const std::string& choice : indexes) {
+    const bool plain = is_there(choice);
+    const size_t equals = plain ? choice.npos : choice.find('=');
+    std::string path = equals == choice.npos ? choice : choice.substr(equals + 1);
+    std::string part = kDefaultCollection;
+    if (const size_t hash = path.rfind('#'); !is_there(path) && hash != path.npos)
+      part = path.substr(hash + 1), path.resize(hash);
+    MAKAR_TRY(const IndexStore store, IndexStore::open(path, false));
+    MAKAR_TRY(const CollectionInfo info, store.collection(part));
+    const std::string name =
+        equals == choice.npos ? fs::path(path).stem().string() : choice.substr(0, equals);
+    if (name.empty() || !names.insert(name).second)
+      return error_at("--index", "the name {} is empty or given twice; choose another with NAME=FILE",
+                      quote(name));
+    SearchFlags flags;
+    flags.k = passages;
+    MAKAR_CHECK_OK(flags.check());
+    AskOptions ask;
+    ask.min_relevance = min_relevance;
+    out.push_back(std::make_shared<ServedCollection>(name, path, ask,
+                                                     [flags, path, part, threads = model.threads]() mutable {
+                                                       return flags.open(path, part, "cpu", threads);
+                                                     }));
   }
   return out;
 }

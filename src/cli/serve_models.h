@@ -1,6 +1,7 @@
 // The models of `makar serve` and how each is opened within the shared memory budget.
 #pragma once
 #include "cli/model_options.h"
+#include "serve/collection.h"
 #include "serve/model_registry.h"
 
 namespace makar {
@@ -12,11 +13,17 @@ struct ServedModelOptions {
   std::string alias, folder;         // --alias, --models-dir
   std::vector<std::string> others;   // --add-model [NAME=]PATH
   std::vector<std::string> modules;  // --lora-modules NAME=FOLDER
+  std::vector<std::string> indexes;  // --index [NAME=]FILE[#COLLECTION]
+  int64_t passages = 4;              // --index-passages
+  double min_relevance = 0.3;        // --min-relevance
   int64_t most = 4, parallel = 64;
 
   void declare(Options& options);
   // The first model with its adapters, then the others. Errors: duplicate or empty names, missing paths.
   Result<std::vector<ModelEntry>> entries() const;
+  // The collections that are answered from. Errors: missing files, names of `entries` or used twice.
+  Result<std::vector<std::shared_ptr<ServedCollection>>> collections(
+      const std::vector<ModelEntry>& entries) const;
   // Memory limit in bytes for requests in flight. Bodies that are still being received have a separate limit
   // of half as much.
   int64_t request_memory() const;

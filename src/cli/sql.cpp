@@ -4,6 +4,9 @@
 #include <filesystem>
 
 #include "apps/sql_question.h"
+#include "apps/sql_score.h"
+#include "base/file.h"
+#include "base/progress.h"
 #include "base/utf8.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
@@ -16,7 +19,8 @@ struct SqlCommand {
   ModelOptions model;
   GenerationFlags flags;
   SqlQuestionOptions question;
-  std::string database, query, table;
+  std::string database, query, table, eval, predictions;
+  int64_t limit = 0;
   std::vector<std::string> words;
   bool json = false, free = false;
 };
@@ -62,6 +66,96 @@ Result<SqlReader> open_database(const SqlCommand& c) {
                              c.table.empty() ? std::filesystem::path(c.database).stem().string() : c.table);
 }
 
+// A question with its reference, and the statement to compare with it.
+struct SqlExample {
+  std::string question, reference, predicted;
+};
+
+Result<std::vector<SqlExample>> read_examples(const SqlCommand& c) {
+  MAKAR_TRY(const std::string text, read_file(c.eval));
+  std::vector<std::string> predicted;
+  if (!c.predictions.empty()) {
+    MAKAR_TRY(const std::string lines, read_file(c.predictions));
+    for (size_t at = 0; at < lines.size();) {
+      const size_t end = std::min(lines.find('\n', at), lines.size());
+      predicted.push_back(lines.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  std::vector<SqlExample> out;
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string place = fmt::format("{}:{}", c.eval, ++number);
+    if (end > at) {
+      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
+      const Json question = one.is_object() ? one.value("question", Json()) : Json();
+      const Json reference = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
+      if (!question.is_string() || !reference.is_string())
+        return error_at(place, "expected {{\"question\", \"sql\"}}");
+      out.push_back({question, reference, ""});
+    }
+    at = end + 1;
+  }
+  if (c.limit > 0 && static_cast<int64_t>(out.size()) > c.limit) out.resize(static_cast<size_t>(c.limit));
+  if (out.empty()) return error_at(c.eval, "has no questions");
+  if (!c.predictions.empty() && predicted.size() < out.size())
+    return error_at(c.predictions, "has {} lines for {} questions", predicted.size(), out.size());
+  for (size_t i = 0; i < out.size() && i < predicted.size(); ++i) out[i].predicted = predicted[i];
+  return out;
+}
+
+// Prints the shares; exit code 0.
+int print_scores(const SqlCommand& c, const SqlReader& database, const std::vector<SqlExample>& examples) {
+  int64_t runs = 0, execution = 0, schema = 0, broken = 0;
+  for (const SqlExample& one : examples) {
+    const auto score = score_sql(database, one.predicted, one.reference, c.question.limits);
+    if (!score.ok()) {
+      ++broken;
+      continue;
+    }
+    runs += score->runs, execution += score->execution, schema += score->schema;
+  }
+  const int64_t counted = static_cast<int64_t>(examples.size()) - broken;
+  const auto share = [&](int64_t n) {
+    return counted == 0 ? 0 : static_cast<double>(n) / static_cast<double>(counted);
+  };
+  if (c.json)
+    return print_out(Json{{"questions", counted},
+                          {"execution_accuracy", share(execution)},
+                          {"schema_match", share(schema)},
+                          {"valid", share(runs)},
+                          {"broken_references", broken}}
+                         .dump() +
+                     "\n")
+               ? 0
+               : 1;
+  return print_out(
+             fmt::format("questions           {}\nexecution accuracy  {:.4f}\nschema match        {:.4f}\n"
+                         "valid               {:.4f}\n{}",
+                         counted, share(execution), share(schema), share(runs),
+                         broken ? fmt::format("{} references do not run and are not counted\n", broken) : ""))
+             ? 0
+             : 1;
+}
+
+int evaluate_model(SqlCommand& c, const SqlReader& database, Engine& engine, const LanguageModel& language) {
+  auto examples = read_examples(c);
+  if (!examples.ok()) return report(examples.error());
+  {
+    Progress progress;
+    for (size_t i = 0; i < examples->size(); ++i) {
+      progress.show("questions", i, examples->size());
+      SqlExample& one = (*examples)[i];
+      const auto answer = answer_with_sql(engine, language, database, one.question, c.question);
+      if (!answer.ok()) return report(answer.error());
+      if (!answer->attempts.empty()) one.predicted = answer->attempts.back().sql;
+    }
+    progress.show("questions", examples->size(), examples->size());
+  }
+  return print_scores(c, database, *examples);
+}
+
 int ask_model(SqlCommand& c, const SqlReader& database, const std::string& question) {
   const auto compute = c.model.open_device();
   if (!compute.ok()) return report(compute.error());
@@ -80,6 +174,7 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
   c.question.generation = c.flags.generation;
   c.question.generation.fit = true;
   c.question.constrain = !c.free;
+  if (!c.eval.empty()) return evaluate_model(c, database, engine, *language);
   const auto answer = answer_with_sql(engine, *language, database, question, c.question);
   if (!answer.ok()) return report(answer.error());
   if (c.json) {
@@ -116,6 +211,14 @@ int run_sql(const std::vector<std::string>& arguments) {
   options.add("--free", &c.free, "do not restrict the model to the grammar of SELECT");
   options.add("--max-rows", &c.question.limits.rows, "rows that are printed at most", "N");
   options.add("--max-seconds", &c.question.limits.seconds, "time of a query", "S");
+  options.group("Evaluation");
+  options.add("--eval", &c.eval,
+              "measure on questions with reference statements, {\"question\", \"sql\"} per line: execution "
+              "accuracy and schema match",
+              "FILE");
+  options.add("--predictions", &c.predictions, "compare these statements, one per line, instead of a model's",
+              "FILE");
+  options.add("--limit", &c.limit, "only the first N questions; 0 for all", "N");
   options.group("Model");
   options.add("-m --model", &c.model.model, "the model that writes the query; not needed with --query",
               "MODEL");
@@ -137,12 +240,21 @@ int run_sql(const std::vector<std::string>& arguments) {
     return report(error_at("--max-seconds", "must be above 0 and at most 3600, got {}",
                            c.question.limits.seconds)),
            2;
-  if (c.query.empty() == c.words.empty())
+  if (!c.eval.empty() && (!c.query.empty() || !c.words.empty()))
+    return report(error_at("--eval", "takes its questions from the file; give no question")), 2;
+  if (c.eval.empty() && (!c.predictions.empty() || c.limit != 0))
+    return report(error_at("--eval", "is missing: --predictions and --limit belong to it")), 2;
+  if (c.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", c.limit)), 2;
+  if (c.eval.empty() && c.query.empty() == c.words.empty())
     return report(error_at("sql", "expected a question, or --query SQL")), 2;
-  if (c.query.empty() && c.model.model.empty())
+  if (c.query.empty() && c.model.model.empty() && c.predictions.empty())
     return report(error_at("--model", "is missing; a question needs -m MODEL, a statement --query SQL")), 2;
   const auto database = open_database(c);
   if (!database.ok()) return report(database.error());
+  if (!c.predictions.empty()) {
+    const auto examples = read_examples(c);
+    return examples.ok() ? print_scores(c, *database, *examples) : report(examples.error());
+  }
   if (c.query.empty()) return ask_model(c, *database, fmt::format("{}", fmt::join(c.words, " ")));
   const auto result = database->run(c.query, c.question.limits);
   if (!result.ok()) return report(result.error());

@@ -165,6 +165,7 @@ struct Process {
   std::vector<std::string> arguments;
   std::string folder;
   bool limit_memory = true, processes = false;
+  int output = -1;  // where it prints; -1: nowhere
 };
 
 // In the child: never returns.
@@ -177,7 +178,9 @@ struct Process {
   setsid();
   need(chdir(p.folder.c_str()) == 0, "chdir");
   const int null = open("/dev/null", O_RDWR);
-  need(null >= 0 && dup2(null, 0) == 0 && dup2(null, 1) == 1 && dup2(null, 2) == 2, "/dev/null");
+  need(null >= 0 && dup2(null, 0) == 0 && dup2(p.output < 0 ? null : p.output, 1) == 1 &&
+           dup2(p.output < 0 ? null : p.output, 2) == 2,
+       "/dev/null");
   for (int file = 3; file < 1024; ++file)
     if (file != report) close(file);
   need(limit(RLIMIT_CPU, static_cast<int64_t>(limits.seconds) + 1), "the limit of CPU time");
@@ -249,6 +252,21 @@ Result<std::string> find_program(const std::string& name, const std::string& fol
                   fmt::join(kPath, ", "));
 }
 
+// What a program printed. The file has no name: the program cannot replace it.
+struct Output {
+  int file = -1;
+  ~Output() {
+    if (file >= 0) close(file);
+  }
+  std::string read(int64_t most) const {
+    if (file < 0) return {};
+    std::string out(static_cast<size_t>(most), '\0');
+    const ssize_t size = pread(file, out.data(), out.size(), 0);
+    out.resize(size > 0 ? static_cast<size_t>(size) : 0);
+    return out;
+  }
+};
+
 struct Folder {
   std::string path;
   ~Folder() {
@@ -285,17 +303,28 @@ Result<ProgramOutcome> run_program(const std::string& language, const std::strin
   const std::string mark = fmt::format("end-{:016x}", random), ending = found->ending;
   MAKAR_CHECK_OK(write_file(folder.path + "/" + found->file,
                             ending.empty() ? source : source + fmt::format(fmt::runtime(ending), mark)));
+  Output printed;
+  if (limits.output > 0) {
+    const std::string path = folder.path + "/printed";
+    printed.file = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    if (printed.file < 0) return io_error(path, "cannot make a file");
+    ::unlink(path.c_str());
+  }
   ProgramOutcome out;
   if (!found->compile.empty()) {
     MAKAR_TRY(const std::string program, find_program(found->compile[0], folder.path));
     ProgramLimits compiling = limits;
     compiling.seconds = std::max(limits.seconds, 60.0);
-    MAKAR_TRY(const Ended ended, run({program, found->compile, folder.path, true, true}, compiling));
+    MAKAR_TRY(const Ended ended,
+              run({program, found->compile, folder.path, true, true, printed.file}, compiling));
     out.compiled = ended.success, out.timed_out = ended.timed_out;
+    out.output = printed.read(limits.output);
     if (!ended.success) return out;
   }
   MAKAR_TRY(const std::string program, find_program(found->run[0], folder.path));
-  MAKAR_TRY(const Ended ended, run({program, found->run, folder.path, found->limit_memory, false}, limits));
+  MAKAR_TRY(const Ended ended,
+            run({program, found->run, folder.path, found->limit_memory, false, printed.file}, limits));
+  out.output = printed.read(limits.output);
   out.passed = ended.success && (ending.empty() || fs::exists(folder.path + "/" + mark, code));
   out.timed_out = ended.timed_out;
   return out;

@@ -27,7 +27,8 @@ Result<CurlHandle> make_handle(const DownloadRequest& request, char* message) {
   curl_easy_setopt(curl, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, request.redirects ? 1L : 0L);
+  if (request.seconds > 0) curl_easy_setopt(curl, CURLOPT_TIMEOUT, static_cast<long>(request.seconds));
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, kMostRedirects);
   curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);

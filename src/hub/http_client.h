@@ -12,6 +12,8 @@ namespace makar {
 struct DownloadRequest {
   std::string url;
   std::string token = {};  // bearer token for this host; not sent after a redirect to another host
+  bool redirects = true;   // false: a redirect is an error
+  int64_t seconds = 0;     // limit of the whole request; 0: only a stalled one ends
 };
 
 // The body of a 200 response, at most `limit` bytes. Errors: kIo if the host cannot be reached, kNotFound for

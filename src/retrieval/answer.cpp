@@ -48,23 +48,39 @@ struct Support {
   size_t begin = 0, end = 0;  // of the best sentence in the passage
 };
 
-double share_of(const std::vector<std::string>& wanted, const std::vector<std::string>& present) {
+using Terms = std::unordered_set<std::string>;
+
+// The terms of a passage and of its sentences, computed once for all sentences of an answer.
+struct PassageTerms {
+  Terms all;
+  std::vector<std::pair<Span, Terms>> sentences;
+};
+
+PassageTerms passage_terms(const std::string& passage, const Analyzer& analyzer) {
+  PassageTerms out;
+  for (const Span& span : sentences_of(passage)) {
+    const auto terms = analyzer(std::string_view(passage).substr(span.begin, span.end - span.begin));
+    out.all.insert(terms.begin(), terms.end());
+    out.sentences.emplace_back(span, Terms(terms.begin(), terms.end()));
+  }
+  return out;
+}
+
+double share_of(const std::vector<std::string>& wanted, const Terms& has) {
   if (wanted.empty()) return 0;
-  const std::unordered_set<std::string> has(present.begin(), present.end());
   size_t found = 0;
   for (const std::string& term : wanted) found += has.contains(term);
   return static_cast<double>(found) / static_cast<double>(wanted.size());
 }
 
 Support support_of(const std::vector<std::string>& terms, const std::string& passage,
-                   const Analyzer& analyzer) {
+                   const PassageTerms& known) {
   Support out;
-  out.share = share_of(terms, analyzer(passage));
+  out.share = share_of(terms, known.all);
   double best = -1;
-  for (const Span& s : sentences_of(passage)) {
-    const double share =
-        share_of(terms, analyzer(std::string_view(passage).substr(s.begin, s.end - s.begin)));
-    if (share > best) best = share, out.begin = s.begin, out.end = s.end;
+  for (const auto& [span, has] : known.sentences) {
+    const double share = share_of(terms, has);
+    if (share > best) best = share, out.begin = span.begin, out.end = span.end;
   }
   while (out.end > out.begin && (passage[out.end - 1] == ' ' || passage[out.end - 1] == '\n')) --out.end;
   return out;
@@ -107,13 +123,85 @@ std::vector<size_t> named_sources(const std::string& text, size_t count, std::st
 }  // namespace
 
 Json ask_messages(const std::string& question, const std::vector<SearchHit>& passages) {
-  return Json::array({{{"role", "system"}, {"content", kInstruction}},
-                      {{"role", "user"}, {"content", source_list(passages) + "Question: " + question}}});
+  return ask_messages(Json::array({{{"role", "user"}, {"content", question}}}), 0, passages);
+}
+
+Json ask_messages(const Json& conversation, size_t at, const std::vector<SearchHit>& passages) {
+  Json out = Json::array({{{"role", "system"}, {"content", kInstruction}}});
+  for (size_t i = 0; i < conversation.size(); ++i) {
+    Json message = conversation[i];
+    const std::string text = message.value("content", "");
+    if (i == 0 && message["role"] == "system") {
+      out[0]["content"] = text + "\n\n" + kInstruction;
+      continue;
+    }
+    if (i == at) message["content"] = source_list(passages) + "Question: " + text;
+    out.push_back(std::move(message));
+  }
+  return out;
+}
+
+Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t room, int64_t tokens,
+                                         std::vector<SearchHit>& sources) {
+  for (;;) {
+    MAKAR_TRY(std::vector<int64_t> prompt, encode(sources));
+    if (room <= 0 || static_cast<int64_t>(prompt.size()) + tokens <= room) return prompt;
+    if (sources.size() > 1) {
+      sources.pop_back();
+    } else if (!drop_half(sources[0])) {
+      return error_of(
+          Error::Kind::kLimit, "question",
+          "the question, a passage and an answer of {} tokens do not fit the context of {} tokens; use fewer "
+          "tokens (-n) or smaller chunks",
+          tokens, room);
+    }
+  }
+}
+
+Json sources_json(const std::vector<SearchHit>& sources) {
+  Json out = Json::array();
+  for (const SearchHit& hit : sources)
+    out.push_back({{"id", hit.chunk.key},
+                   {"document", hit.chunk.name},
+                   {"title", hit.chunk.title},
+                   {"begin", hit.chunk.begin},
+                   {"end", hit.chunk.end},
+                   {"score", hit.score},
+                   {"relevance", hit.relevance},
+                   {"text", hit.chunk.text}});
+  return out;
+}
+
+Json sentences_json(const std::vector<AnswerSentence>& sentences) {
+  Json out = Json::array();
+  for (const AnswerSentence& s : sentences) {
+    Json citations = Json::array();
+    for (const Citation& c : s.citations)
+      citations.push_back({{"source", c.source + 1},
+                           {"id", c.id},
+                           {"document", c.document},
+                           {"begin", c.begin},
+                           {"end", c.end},
+                           {"quote", c.quote}});
+    out.push_back({{"text", s.text},
+                   {"grounded", s.grounded},
+                   {"support", s.support},
+                   {"citations", std::move(citations)}});
+  }
+  return out;
+}
+
+double groundedness(const std::vector<AnswerSentence>& sentences) {
+  double grounded = 0;
+  for (const AnswerSentence& s : sentences) grounded += s.grounded ? 1 : 0;
+  return sentences.empty() ? 0 : grounded / static_cast<double>(sentences.size());
 }
 
 std::vector<AnswerSentence> check_grounding(const std::string& answer, const std::vector<SearchHit>& sources,
                                             const Analyzer& analyzer, double threshold) {
   std::vector<AnswerSentence> out;
+  std::vector<PassageTerms> known;
+  for (const SearchHit& source : sources) known.push_back(passage_terms(source.chunk.text, analyzer));
   for (const Span& span : sentences_of(answer)) {
     AnswerSentence sentence;
     sentence.text = answer.substr(span.begin, span.end - span.begin);
@@ -130,7 +218,7 @@ std::vector<AnswerSentence> check_grounding(const std::string& answer, const std
           std::string before;
           named_sources(out.back().text, 0, before);
           out.back().citations.push_back(
-              cite(sources, source, support_of(analyzer(before), sources[source].chunk.text, analyzer)));
+              cite(sources, source, support_of(analyzer(before), sources[source].chunk.text, known[source])));
         }
       }
       continue;
@@ -138,7 +226,7 @@ std::vector<AnswerSentence> check_grounding(const std::string& answer, const std
     size_t best = 0;
     std::vector<Support> supports;
     for (size_t i = 0; i < sources.size(); ++i) {
-      supports.push_back(support_of(terms, sources[i].chunk.text, analyzer));
+      supports.push_back(support_of(terms, sources[i].chunk.text, known[i]));
       if (supports[i].share > supports[best].share) best = i;
     }
     if (!sources.empty()) {
@@ -167,20 +255,9 @@ Result<Answered> answer_question(Engine& engine, const LanguageModel& language, 
   }
   TextGenerationOptions generation = options.generation;
   const int64_t room = context_size(language.spec(), engine.options().context);
-  std::vector<int64_t> prompt;
-  for (;;) {
-    MAKAR_TRY(prompt, encode_prompt(language, question, out.sources));
-    if (room <= 0 || static_cast<int64_t>(prompt.size()) + generation.max_new_tokens <= room) break;
-    if (out.sources.size() > 1) {
-      out.sources.pop_back();
-    } else if (!drop_half(out.sources[0])) {
-      return error_of(
-          Error::Kind::kLimit, "question",
-          "the question, a passage and an answer of {} tokens do not fit the context of {} tokens; use fewer "
-          "tokens (-n) or smaller chunks",
-          generation.max_new_tokens, room);
-    }
-  }
+  MAKAR_TRY(const auto prompt,
+            fit_sources([&](const auto& sources) { return encode_prompt(language, question, sources); }, room,
+                        generation.max_new_tokens, out.sources));
   if (on_text) generation.on_text = [&](int64_t, const std::string& text) { return on_text(text); };
   MAKAR_TRY(const TextGenerationResult result, generate_text(engine, language, prompt, generation));
   out.answered = true;
@@ -188,9 +265,7 @@ Result<Answered> answer_question(Engine& engine, const LanguageModel& language, 
   out.prompt_tokens = result.prompt_tokens;
   out.tokens = static_cast<int64_t>(result.answers.front().tokens.size());
   out.sentences = check_grounding(out.text, out.sources, analyzer, options.grounded);
-  double grounded = 0;
-  for (const AnswerSentence& s : out.sentences) grounded += s.grounded ? 1 : 0;
-  if (!out.sentences.empty()) out.groundedness = grounded / static_cast<double>(out.sentences.size());
+  out.groundedness = groundedness(out.sentences);
   return out;
 }
 

@@ -43,10 +43,25 @@ constexpr const char* kNothingFound = "The index has nothing relevant to this qu
 
 // The messages of a question with numbered passages.
 Json ask_messages(const std::string& question, const std::vector<SearchHit>& passages);
+// A conversation whose message `at`, a question, gets the passages; the instruction becomes its first
+// message.
+Json ask_messages(const Json& conversation, size_t at, const std::vector<SearchHit>& passages);
+
+// Drops the last sources, then shortens the only one, until `encode(sources)` and `tokens` more fit `room`
+// tokens (0: no limit). Returns the prompt.
+using EncodeSources = std::function<Result<std::vector<int64_t>>(const std::vector<SearchHit>& sources)>;
+Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t room, int64_t tokens,
+                                         std::vector<SearchHit>& sources);
 
 // The sentences of an answer with the passages that support them, by shared terms.
 std::vector<AnswerSentence> check_grounding(const std::string& answer, const std::vector<SearchHit>& sources,
                                             const Analyzer& analyzer, double threshold);
+
+// As JSON, for `makar ask --json` and the server.
+Json sources_json(const std::vector<SearchHit>& sources);
+Json sentences_json(const std::vector<AnswerSentence>& sentences);
+// The share of grounded sentences; 0 without sentences.
+double groundedness(const std::vector<AnswerSentence>& sentences);
 
 // Uses as many of the hits as fit the context beside the answer, best first. `on_text` receives the answer as
 // it is generated; false ends it.

@@ -57,6 +57,7 @@ class Searcher {
   // The best documents by name, each with the score of its best chunk.
   Result<std::vector<std::pair<std::string, double>>> search_documents(const std::string& query, size_t k);
 
+  const Analyzer& analyzer() const { return analyzer_; }
   const CollectionInfo& collection() const { return collection_; }
   const IndexStore& store() const { return store_; }
   Result<StoredChunk> chunk(uint32_t slot) const { return store_.chunk(table_.ids[slot]); }

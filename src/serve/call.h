@@ -8,6 +8,7 @@
 namespace makar {
 
 struct Route;
+class ServedCollection;
 
 struct Call {
   HttpRequest request;
@@ -19,9 +20,10 @@ struct Call {
   bool is_long = false;      // worker lane
   WorkBudget work = {};      // cost limit and deadline of preparation
   std::shared_ptr<std::atomic<bool>> gone =
-      std::make_shared<std::atomic<bool>>(false);  // client disconnected
-  Json body = {};                                  // parsed, after admission
-  ModelLease model = {};                           // named in the body
+      std::make_shared<std::atomic<bool>>(false);     // client disconnected
+  Json body = {};                                     // parsed, after admission
+  ModelLease model = {};                              // named in the body
+  std::shared_ptr<ServedCollection> collection = {};  // named in the body; `model` answers from it
 };
 
 // Send the response, errors in the format of the route's API. For a time limit, the error is that the time is

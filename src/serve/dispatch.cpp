@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "base/quote.h"
 #include "serve/api/fields.h"
 #include "serve/routes/table.h"
 
@@ -36,6 +37,13 @@ Result<std::string> model_name_of(ServeContext& server, const Call& call) {
   return name;
 }
 
+// A collection answers chats; its tokens, and looks inside, are those of the model that answers from it.
+bool serves_collections(const Route& route) {
+  for (const char* path : {"/v1/chat/completions", "/tokenize", "/detokenize", "/makar/look"})
+    if (std::string_view(route.path) == path) return true;
+  return false;
+}
+
 void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call) {
   const Route& route = *call->route;
   const std::string& text = call->request.body;
@@ -51,13 +59,20 @@ void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call)
   call->body = std::move(*body), call->request.body = {};
   const auto name = model_name_of(server, *call);
   if (!name.ok()) return send_error(*call, name.error());
+  for (const auto& collection : server.options.collections)
+    if (collection->name() == *name) call->collection = collection;
+  if (call->collection && !serves_collections(route))
+    return send_error(*call, error_of(Error::Kind::kUnsupported, "model",
+                                      "{} is a collection: it answers /v1/chat/completions", quote(*name)));
   const auto this_thread = std::this_thread::get_id();
-  server.registry.acquire(*name, [&server, call, this_thread](Result<ModelLease> model) {
-    if (!model.ok()) return send_error(*call, model.error());
-    call->model = std::move(*model);
-    if (std::this_thread::get_id() == this_thread) return call->route->handler(server, *call);
-    post_step(server, call, 0, [&server](Call& own) { own.route->handler(server, own); });
-  });
+  server.registry.acquire(
+      call->collection ? "" : *name, [&server, call, this_thread](Result<ModelLease> model) {
+        if (!model.ok()) return send_error(*call, model.error());
+        call->model = std::move(*model);
+        if (call->collection) call->model.name = call->collection->name();
+        if (std::this_thread::get_id() == this_thread) return call->route->handler(server, *call);
+        post_step(server, call, 0, [&server](Call& own) { own.route->handler(server, own); });
+      });
 }
 
 }  // namespace

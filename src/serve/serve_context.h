@@ -1,6 +1,7 @@
 // What all routes of a server share: its options, models, limits, stores and threads.
 #pragma once
 #include "serve/access.h"
+#include "serve/collection.h"
 #include "serve/files/batch_runner.h"
 #include "serve/gate.h"
 #include "serve/logged_reply.h"
@@ -22,6 +23,7 @@ struct ServeOptions {
   PageOptions page;
   LogSink log;
   int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
+  std::vector<std::shared_ptr<ServedCollection>> collections;  // answered from by the first model
   FileStore* files = nullptr;  // null: file and batch routes are disabled; `no_files` is the reason
   std::string no_files;
 };

@@ -52,6 +52,34 @@ def endless_model(folder):
     return folder
 
 
+def make_pdf(path, *pages):
+    """A PDF with one line of text per page."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>",
+               f"<< /Type /Pages /Kids [{' '.join(f'{4 + 2 * i} 0 R' for i in range(len(pages)))}] /Count {len(pages)} >>",
+               "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    for i, text in enumerate(pages):
+        drawn = f"BT /F1 12 Tf 20 700 Td ({text}) Tj ET"
+        objects += [f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents {5 + 2 * i} 0 R /Resources << /Font << /F1 3 0 R >> >> >>",
+                    f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream"]
+    out, places = "%PDF-1.4\n", []
+    for i, body in enumerate(objects):
+        places.append(len(out))
+        out += f"{i + 1} 0 obj\n{body}\nendobj\n"
+    start = len(out)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n" + "".join(f"{at:010d} 00000 n \n" for at in places)
+    path.write_text(out + f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{start}\n%%EOF\n")
+
+
+def make_library(makar, root):
+    """A folder of PDF files as an index."""
+    folder = root / "pdfs"
+    folder.mkdir()
+    make_pdf(folder / "keeper.pdf", "The lighthouse keeper counts ships at night.", "In winter the keeper repairs the lamp.")
+    make_pdf(folder / "cook.pdf", "The cook bakes bread at dawn. <img src=x onerror='window.pwned=1'>")
+    subprocess.run([makar, "index", "add", root / "library.db", folder], check=True, stdout=subprocess.DEVNULL)
+    return root / "library.db"
+
+
 def many_heads(folder):
     """The golden llama with its matrices cut into 32 heads, and its two layers repeated to 22."""
     folder.mkdir()
@@ -91,6 +119,11 @@ def run(makar, name):
         for other, golden in OTHERS.get(name, {}).items():
             make_model(root / other, golden=GOLDEN.parent / golden)
             flags += ["--add-model", f"{other}={root / other}"]
+        if name == "ask":
+            if not shutil.which("pdftotext"):
+                print("skipped: pdftotext (package poppler-utils) is absent")
+                return SKIPPED
+            flags += ["--index", str(make_library(makar, root))]
         if name == "look":
             make_model(root / "heads", golden=many_heads(root / "heads-source"))
             flags += ["--add-model", f"heads={root / 'heads'}"]

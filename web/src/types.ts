@@ -21,6 +21,24 @@ export interface Meta {
   edited?: boolean;
   tool_calls?: ToolCall[];
   files?: FilePart[]; // of a user's message, in its content
+  sources?: Source[]; // of an answer of a collection
+  grounding?: Grounding;
+}
+
+// A passage that the model was given.
+export interface Source {
+  id: string;
+  document: string;
+  title: string;
+  begin: number; // bytes in the document
+  end: number;
+  text: string;
+}
+
+// Which sentences of an answer its sources support.
+export interface Grounding {
+  groundedness: number;
+  sentences: { text: string; grounded: boolean; support: number; citations: { source: number; quote: string }[] }[];
 }
 
 // "stopped": by the user; "dropped": the connection was lost; "error": the server failed.
@@ -77,6 +95,7 @@ export interface Model {
   id: string;
   loaded: boolean;
   generates: boolean;
+  collection?: boolean; // answers from an index
   max_model_len?: number; // once it is loaded
 }
 

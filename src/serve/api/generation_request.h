@@ -1,6 +1,7 @@
 // Requests and answers, independent of the API. Each API parses its JSON into a GenerationRequest with an
 // AnswerShape that writes the answer in its format.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,6 +47,9 @@ class AnswerShape {
   virtual std::string failed(const ApiError& error) = 0;
   virtual const char* stream_type() const { return "text/event-stream"; }
   virtual Dialect dialect() const = 0;
+  // The sources of the answers, and a function that compares an answer with them. Shapes without a place for
+  // them ignore both.
+  virtual void add_sources(Json sources, std::function<Json(const std::string& answer)> grounding) {}
 };
 
 struct ToolChoice {

@@ -24,8 +24,10 @@ class ChatShape : public OpenAiShape {
                          {"message", std::move(message)},
                          {"logprobs", told_logprobs(a)},
                          {"finish_reason", finish_reason(a.end)}});
+      if (grounding_) choices.back()["grounding"] = grounding_(a.text);
     }
     Json out = head_;
+    if (!sources_.is_null()) out["sources"] = sources_;
     out["object"] = "chat.completion";
     out["choices"] = std::move(choices);
     out["usage"] = usage_json(usage);
@@ -34,6 +36,7 @@ class ChatShape : public OpenAiShape {
 
   std::string piece(size_t answer, const AnswerPiece& piece) override {
     std::string out = introduce(answer);
+    if (grounding_) texts_[answer] += piece.text;
     if (!piece.text.empty() || !piece.tokens.empty())
       out += delta(answer, {{"content", piece.text}}, told_logprobs(piece), nullptr);
     if (!piece.calls.empty())
@@ -41,22 +44,38 @@ class ChatShape : public OpenAiShape {
     return out;
   }
   std::string end(size_t answer, const AnswerEnd& end) override {
-    return introduce(answer) + delta(answer, Json::object(), nullptr, finish_reason(end));
+    std::string out = introduce(answer);
+    Json choice = choice_json(answer, Json::object(), nullptr, finish_reason(end));
+    if (grounding_) choice["grounding"] = grounding_(texts_[answer]);
+    return out + chunk(Json::array({std::move(choice)}));
+  }
+  void add_sources(Json sources, std::function<Json(const std::string& answer)> grounding) override {
+    sources_ = std::move(sources), grounding_ = std::move(grounding);
   }
 
  private:
-  // The first chunk of each answer contains the role.
+  // The first chunk of each answer contains the role, and the very first one the sources.
   std::string introduce(size_t answer) {
-    if (answer >= begun_.size()) begun_.resize(answer + 1);
+    const bool first = begun_.empty();
+    if (answer >= begun_.size()) begun_.resize(answer + 1), texts_.resize(answer + 1);
     if (begun_[answer]) return {};
     begun_[answer] = true;
-    return delta(answer, {{"role", "assistant"}, {"content", ""}}, nullptr, nullptr);
+    const Json role = {{"role", "assistant"}, {"content", ""}};
+    if (!first || sources_.is_null()) return delta(answer, role, nullptr, nullptr);
+    head_["sources"] = sources_;
+    std::string out = delta(answer, role, nullptr, nullptr);
+    head_.erase("sources");
+    return out;
+  }
+  static Json choice_json(size_t answer, Json delta, Json logprobs, Json finish) {
+    return {{"index", answer},
+            {"delta", std::move(delta)},
+            {"logprobs", std::move(logprobs)},
+            {"finish_reason", std::move(finish)}};
   }
   std::string delta(size_t answer, Json delta, Json logprobs, Json finish) const {
-    return chunk(Json::array({{{"index", answer},
-                               {"delta", std::move(delta)},
-                               {"logprobs", std::move(logprobs)},
-                               {"finish_reason", std::move(finish)}}}));
+    return chunk(
+        Json::array({choice_json(answer, std::move(delta), std::move(logprobs), std::move(finish))}));
   }
   static Json calls_json(const AnswerPiece& piece, bool numbered) {
     Json out = Json::array();
@@ -76,6 +95,9 @@ class ChatShape : public OpenAiShape {
   }
 
   std::vector<bool> begun_;
+  Json sources_;
+  std::function<Json(const std::string&)> grounding_;
+  std::vector<std::string> texts_;  // with grounding: what was streamed
 };
 
 }  // namespace

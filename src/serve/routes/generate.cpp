@@ -42,6 +42,8 @@ int64_t answer_memory(const GenerationRequest& request, const std::vector<std::v
   return bytes;
 }
 
+}  // namespace
+
 void begin_generation(ServeContext& server, Call& call, GenerationRequest& request) {
   const std::string caller = server.access.caller(call.request);
   request.seed_given = request.seed_given || server.options.seed_given;
@@ -67,8 +69,6 @@ void begin_generation(ServeContext& server, Call& call, GenerationRequest& reque
   AnswerWriter::start(std::move(request), std::move(*prompts), std::move(call.model), std::move(call.reply),
                       std::move(call.ticket), time, on_worker(server, caller));
 }
-
-}  // namespace
 
 RequestContext request_context(const ServeContext& server, const Call& call) {
   return {call.model.name,

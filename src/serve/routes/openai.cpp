@@ -26,6 +26,12 @@ void list_models(ServeContext& server, Call& call) {
     };
     add(state.entry->name, nullptr);
     for (const std::string& adapter : state.entry->adapters) add(adapter, state.entry->name);
+    if (state.entry->name != server.registry.first()) continue;
+    for (const auto& collection : server.options.collections) {
+      const size_t before = list.size();
+      add(collection->name(), state.entry->name);
+      if (list.size() > before) list.back()["collection"] = true;
+    }
   }
   if (!one) return send_json(call, {{"object", "list"}, {"data", std::move(list)}});
   if (!list.empty()) return send_json(call, list[0]);
@@ -33,6 +39,7 @@ void list_models(ServeContext& server, Call& call) {
 }
 
 void chat_completion(ServeContext& server, Call& call) {
+  if (call.collection) return answer_from_collection(server, call);
   generate_answer(server, call, read_chat_completion);
 }
 

@@ -127,6 +127,8 @@ function metaOf(a: Answer, g: Generation, end: { finish: Finish; error?: string 
     count: (before?.count ?? 0) + a.tokens.length,
     ...(a.context ? { context: a.context } : {}),
     ...(a.toolCalls.length ? { tool_calls: a.toolCalls } : {}),
+    ...(a.sources ? { sources: a.sources } : {}),
+    ...(a.grounding ? { grounding: a.grounding } : {}),
     ...(before?.edited ? { edited: true } : {}),
   };
 }

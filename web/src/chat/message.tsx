@@ -12,6 +12,7 @@ import { Editor } from "./editor";
 import { answerAgain, continueAnswer, type Generation } from "./generation";
 import { Marks } from "./marks";
 import { send } from "./sending";
+import { SourceList } from "./sources";
 import { editAnswer, rate, removeMessage, turn } from "./session";
 import type { Answer } from "./stream";
 import { children } from "./tree";
@@ -67,8 +68,21 @@ function AnswerBody({ message, generation }: { message: Message; generation?: Ge
   const [growing] = useWatched(generation?.answers ?? noAnswers);
   const content = generation ? (generation.continues?.content ?? "") + (growing?.content ?? "") : message.content;
   const toolCalls = generation ? growing?.toolCalls : message.meta.tool_calls;
-  if (generation && !content && !toolCalls?.length) return <Waiting model={generation.model} />;
-  return <AnswerText content={content} toolCalls={toolCalls} growing={generation !== undefined} />;
+  const sources = generation ? growing?.sources : message.meta.sources;
+  const grounding = generation ? growing?.grounding : message.meta.grounding;
+  const text =
+    generation && !content && !toolCalls?.length ? (
+      <Waiting model={generation.model} />
+    ) : (
+      <AnswerText content={content} toolCalls={toolCalls} growing={generation !== undefined} />
+    );
+  if (!sources) return text;
+  return (
+    <div class="with-sources">
+      <div>{text}</div>
+      <SourceList sources={sources} grounding={grounding} />
+    </div>
+  );
 }
 
 // Before the first token. The first request to a model loads it, which may take long.

@@ -1,6 +1,6 @@
 // The request for an answer, and its stream.
 import { ApiError, events } from "../api";
-import type { Message, Model, Sampling, TokenMark, ToolCall } from "../types";
+import type { Grounding, Message, Model, Sampling, Source, TokenMark, ToolCall } from "../types";
 
 export interface Answer {
   content: string;
@@ -10,6 +10,8 @@ export interface Answer {
   begun: number; // milliseconds
   seconds: number;
   context: number; // tokens of prompt and answer, once the server has counted them
+  sources?: Source[];
+  grounding?: Grounding;
 }
 
 interface TopLogprob {
@@ -24,6 +26,7 @@ interface Choice {
     tool_calls?: { index: number; function: { name?: string; arguments?: string } }[];
   };
   finish_reason: string | null;
+  grounding?: Grounding | null;
   logprobs?: {
     content?: (TopLogprob & { top_logprobs: TopLogprob[] })[];
     tokens?: string[];
@@ -34,6 +37,7 @@ interface Choice {
 interface Chunk {
   choices: Choice[];
   usage?: { total_tokens: number } | null;
+  sources?: Source[];
 }
 
 // Four digits are enough for a percentage and take a third of the space.
@@ -59,6 +63,7 @@ function take(answer: Answer, choice: Choice): void {
   }
   if (choice.logprobs) for (const mark of marks(choice.logprobs)) answer.tokens.push(mark);
   if (choice.finish_reason) answer.finish = choice.finish_reason;
+  if (choice.grounding) answer.grounding = choice.grounding;
   answer.seconds = (performance.now() - answer.begun) / 1000;
 }
 
@@ -95,6 +100,7 @@ export async function streamAnswers(r: AnswerRequest): Promise<void> {
   };
   const follow = async (path: string, body: object) => {
     for await (const chunk of events<Chunk>(path, body, r.signal)) {
+      if (chunk.sources) for (const answer of answers) answer.sources = chunk.sources;
       for (const choice of chunk.choices) if (answers[choice.index]) take(answers[choice.index]!, choice);
       if (chunk.usage && count === 1) answers[0]!.context = chunk.usage.total_tokens;
       r.onProgress(answers);

@@ -1,0 +1,54 @@
+// The Model Context Protocol over standard input and output: JSON-RPC 2.0, one message per line. The client
+// takes the tools of a program; the server offers tools of makar to a program.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "apps/tool.h"
+
+namespace makar {
+
+constexpr const char* kMcpVersion = "2025-06-18";
+constexpr size_t kLongestMcpLine = size_t{4} << 20;
+constexpr size_t kMostMcpTools = 256;
+
+// A message of the other side. Errors: not JSON-RPC 2.0.
+struct McpMessage {
+  Json id;             // null: a notification
+  std::string method;  // empty: an answer
+  Json parameters, result, error;
+};
+Result<McpMessage> read_mcp_message(const std::string& line);
+
+// The tools of an answer to tools/list. Names and descriptions are untrusted: bounded, and prefixed.
+Result<std::vector<Tool>> read_mcp_tools(const Json& result, const std::string& prefix);
+// The text of an answer to tools/call.
+Result<std::string> read_mcp_content(const Json& result);
+
+// A program that was started with `command` (by sh -c), and its tools. It ends with the client. Its tools
+// have effects and their results are untrusted.
+class McpClient {
+ public:
+  static Result<std::shared_ptr<McpClient>> start(const std::string& command, double seconds = 30);
+  ~McpClient();
+  McpClient(const McpClient&) = delete;
+
+  // Named PREFIX_NAME; they keep the client alive.
+  static Result<std::vector<Tool>> tools(const std::shared_ptr<McpClient>& client, const std::string& prefix);
+
+ private:
+  McpClient() = default;
+  Result<Json> request(const std::string& method, Json parameters, double seconds);
+  Status send(const Json& message, double seconds);
+  Result<std::string> read_line(double seconds);
+
+  std::string command_, held_;
+  int process_ = -1, input_ = -1, output_ = -1;
+  int64_t next_ = 1;
+};
+
+// Answers the messages of a client: initialize, ping, tools/list, tools/call. None for a notification.
+std::optional<std::string> mcp_answer(const std::string& line, const std::vector<Tool>& tools,
+                                      double seconds);
+
+}  // namespace makar

@@ -1,0 +1,64 @@
+#include "apps/model_writer.h"
+
+namespace makar {
+
+constexpr const char* kLeftOut = "Observation:\n> (left out: the context is full)";
+
+int64_t ModelWriter::room() const { return context_size(language_.spec(), engine_.options().context); }
+
+Result<std::vector<int64_t>> ModelWriter::encode(const Json& messages) const {
+  if (plain_ || !language_.chat_template()) {
+    std::string text;
+    for (const Json& message : messages) text += (text.empty() ? "" : "\n\n") + message.value("content", "");
+    return language_.encode(text);
+  }
+  ChatInput input;
+  input.messages = messages;
+  input.add_generation_prompt = true;
+  return language_.encode_chat(input);
+}
+
+Result<std::shared_ptr<Constraint>> ModelWriter::constraint(const std::string& schema) {
+  if (!tokens_) {
+    MAKAR_TRY(tokens_, Constrainer::of(language_));
+  }
+  auto found = grammars_.find(schema);
+  if (found == grammars_.end()) {
+    MAKAR_TRY(Grammar grammar, Grammar::from_json_schema(schema));
+    found = grammars_.emplace(schema, std::move(grammar)).first;
+  }
+  return tokens_->constrain(found->second);
+}
+
+Result<ModelReply> ModelWriter::operator()(const Json& messages, const std::string& schema,
+                                           int64_t max_tokens, double seconds, uint64_t sample) {
+  Json kept = messages;
+  std::vector<int64_t> prompt;
+  for (size_t oldest = 2;;) {
+    MAKAR_TRY(prompt, encode(kept));
+    if (room() <= 0 || static_cast<int64_t>(prompt.size()) + max_tokens <= room()) break;
+    while (oldest < kept.size() && !(kept[oldest]["role"] == "user" && kept[oldest]["content"] != kLeftOut))
+      ++oldest;
+    if (oldest + 1 >= kept.size()) break;  // the last observation stays; the reply gets what is left
+    kept[oldest]["content"] = kLeftOut;
+  }
+  if (room() > 0 && static_cast<int64_t>(prompt.size()) >= room())
+    return error_of(Error::Kind::kLimit, "context",
+                    "the conversation has {} tokens, the context of the model {}; use a model with a longer "
+                    "context, or shorter inputs",
+                    prompt.size(), room());
+  TextGenerationOptions options = options_;
+  options.max_new_tokens = max_tokens, options.fit = true;
+  options.max_time = std::max(seconds, 0.001);
+  options.sampler.seed += sample;
+  if (!schema.empty()) {
+    MAKAR_TRY(options.constraint, constraint(schema));
+  } else {
+    options.stop.insert(options.stop.end(), stop_.begin(), stop_.end());
+  }
+  MAKAR_TRY(const TextGenerationResult result, generate_text(engine_, language_, std::move(prompt), options));
+  return ModelReply{result.answers.front().text, result.prompt_tokens,
+                    static_cast<int64_t>(result.answers.front().tokens.size())};
+}
+
+}  // namespace makar

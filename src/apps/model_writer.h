@@ -1,0 +1,42 @@
+// Replies of a language model: conversations through its chat template, within its context, optionally
+// restricted to a JSON schema.
+#pragma once
+#include <map>
+#include <optional>
+
+#include "apps/agent.h"
+#include "llm/constrain.h"
+#include "llm/text_generation.h"
+
+namespace makar {
+
+class ModelWriter {
+ public:
+  // All must outlive it. A model without a chat template gets the messages as plain text.
+  ModelWriter(Engine& engine, const LanguageModel& language, TextGenerationOptions options)
+      : engine_(engine), language_(language), options_(std::move(options)) {}
+
+  // As ReplyWriter. If the conversation does not fit the context, the oldest observations are left out.
+  // `stop` ends a free text. `sample`: another seed for each sample of the same messages.
+  Result<ModelReply> operator()(const Json& messages, const std::string& schema, int64_t max_tokens,
+                                double seconds, uint64_t sample = 0);
+  // Strings that end free text.
+  void stop_at(std::vector<std::string> stop) { stop_ = std::move(stop); }
+  // Plain text even if the model has a chat template.
+  void plain(bool on) { plain_ = on; }
+  // The tokens of a conversation.
+  Result<std::vector<int64_t>> encode(const Json& messages) const;
+  int64_t room() const;  // tokens of the context; 0: no limit
+
+ private:
+  Result<std::shared_ptr<Constraint>> constraint(const std::string& schema);
+  Engine& engine_;
+  const LanguageModel& language_;
+  TextGenerationOptions options_;
+  std::vector<std::string> stop_;
+  bool plain_ = false;
+  std::optional<Constrainer> tokens_;
+  std::map<std::string, Grammar> grammars_;  // by schema
+};
+
+}  // namespace makar

@@ -1,0 +1,238 @@
+// makar agent: a question, answered in steps with tools.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <iostream>
+
+#include "apps/mcp.h"
+#include "apps/model_writer.h"
+#include "base/file.h"
+#include "base/quote.h"
+#include "cli/agent_tools.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+
+namespace makar {
+namespace {
+
+struct AgentCommand {
+  ModelOptions model;
+  GenerationFlags flags;
+  AgentToolFlags tools;
+  AgentOptions agent;
+  std::string mode = "react", format = "json", replies;
+  std::vector<std::string> words;
+  int64_t observation = 4000;
+  bool json = false, no_person = false, serve_mcp = false;
+};
+
+// One line per reply of standard input, for as long as there are any.
+std::optional<std::string> read_answer(const std::string& prompt) {
+  if (::isatty(STDIN_FILENO) == 0) return std::nullopt;
+  fmt::print(stderr, "{}", prompt);
+  std::string line;
+  if (!std::getline(std::cin, line)) return std::nullopt;
+  return line;
+}
+
+std::string indented(const std::string& text) {
+  std::string out = "  ";
+  for (const char c : text) {
+    // Control characters of a document do not reach the terminal.
+    if (c == '\n')
+      out += "\n  ";
+    else if (static_cast<unsigned char>(c) < ' ' && c != '\t')
+      out += '?';
+    else if (c != 0x7F)
+      out += c;
+  }
+  return out + "\n";
+}
+
+std::string step_text(const AgentStep& step, size_t number) {
+  std::string out =
+      fmt::format("\nstep {}{}\n", number, step.task < 0 ? "" : fmt::format(" (task {})", step.task + 1));
+  if (!step.thought.empty()) out += "thought\n" + indented(step.thought);
+  if (!step.tool.empty()) out += fmt::format("action {}\n", step.tool) + indented(dump(step.input));
+  if (!step.approval.empty()) out += "allowed by a person: " + step.approval + "\n";
+  if (!step.observation.empty()) out += "observation\n" + indented(step.observation);
+  return out;
+}
+
+void follow(AgentCommand& c, size_t& number) {
+  if (!c.no_person) {
+    c.agent.allow = [](const AgentStep& step) -> std::optional<bool> {
+      const auto said = read_answer(fmt::format("\nAllow {} {}? [y/N] ", step.tool, dump(step.input)));
+      if (!said) return std::nullopt;
+      return *said == "y" || *said == "yes";
+    };
+    c.agent.ask = [](const std::string& question) {
+      return read_answer("\nThe agent asks:\n" + indented(question) + "> ");
+    };
+  }
+  if (c.json) return;
+  c.agent.on_plan = [](const std::vector<std::string>& plan) {
+    std::string out = "plan\n";
+    for (size_t i = 0; i < plan.size(); ++i) out += indented(fmt::format("{}. {}", i + 1, plan[i]));
+    print_out(out);
+  };
+  c.agent.on_step = [&number](const AgentStep& step) { print_out(step_text(step, ++number)); };
+}
+
+int finish(const AgentCommand& c, const Result<AgentTrace>& trace) {
+  if (!trace.ok()) return report(trace.error());
+  const bool answered = trace->end == AgentEnd::kAnswer;
+  if (c.json) return print_out(dump(trace_json(*trace)) + "\n") && answered ? 0 : 1;
+  print_out(answered ? "\nanswer\n" + indented(trace->answer)
+                     : fmt::format("\nended without an answer ({}): {}\n", name(trace->end), trace->reason));
+  print_out(fmt::format("\n{} steps, {} tokens read, {} written, {:.1f} s\n", trace->steps.size(),
+                        trace->prompt_tokens, trace->tokens, trace->seconds));
+  return answered ? 0 : 1;
+}
+
+// Replies from a file, to try tools and limits without a model.
+int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& question) {
+  const auto text = read_file(c.replies);
+  if (!text.ok()) return report(text.error());
+  std::vector<std::string> lines;
+  for (size_t at = 0; at < text->size();) {
+    const size_t line = std::min(text->find('\n', at), text->size());
+    if (line > at) {
+      const auto one =
+          parse_json(text->substr(at, line - at), fmt::format("{}:{}", c.replies, lines.size() + 1));
+      if (!one.ok()) return report(one.error());
+      lines.push_back(one->is_string() ? one->get<std::string>() : dump(*one));
+    }
+    at = line + 1;
+  }
+  size_t next = 0;
+  const ReplyWriter writer = [&](const Json&, const std::string&, int64_t, double) -> Result<ModelReply> {
+    if (next == lines.size()) return error_at(c.replies, "has no more replies after {}", next);
+    return ModelReply{lines[next++], 0, 1};
+  };
+  size_t number = 0;
+  follow(c, number);
+  return finish(c, run_agent(writer, tools, question, c.agent));
+}
+
+int ask_model(AgentCommand& c, const std::vector<Tool>& tools, const std::string& question) {
+  const auto compute = c.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto budget = c.flags.engine.budget();
+  if (!budget.ok()) return report(budget.error()), 2;
+  const auto language = open_model(c.model, device, *budget);
+  if (!language.ok()) return report(language.error());
+  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
+    return report(error_of(Error::Kind::kUnsupported, c.model.model,
+                           "expected a decoder-only language model with a tokenizer"));
+  if (const Status ready = c.flags.prepare(*language, device); !ready.ok()) return report(ready.error());
+  const auto engine_options = c.flags.engine_options(language->model());
+  if (!engine_options.ok()) return report(engine_options.error());
+  Engine engine(language->model(), device, *engine_options);
+  ModelWriter writer(engine, *language, c.flags.generation);
+  writer.stop_at({"\nObservation:"});
+  size_t number = 0;
+  follow(c, number);
+  return finish(c, run_agent([&](const Json& messages, const std::string& schema, int64_t tokens,
+                                 double seconds) { return writer(messages, schema, tokens, seconds); },
+                             tools, question, c.agent));
+}
+
+// Offers the tools to a program that speaks MCP on standard input and output.
+int serve_tools(const std::vector<Tool>& tools, double seconds) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::string line;
+  while (std::getline(std::cin, line)) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (const auto reply = mcp_answer(line, tools, seconds))
+      if (!print_out(*reply + "\n")) return 1;
+  }
+  return 0;
+}
+
+Status check_command(AgentCommand& c) {
+  MAKAR_CHECK_OK(c.tools.check());
+  if (c.mode != "react" && c.mode != "plan")
+    return error_at("--mode", "expected react or plan, got {}", quote(c.mode));
+  if (c.format != "json" && c.format != "text")
+    return error_at("--format", "expected json or text, got {}", quote(c.format));
+  c.agent.mode = c.mode == "plan" ? AgentMode::kPlan : AgentMode::kReact;
+  c.agent.format = c.format == "text" ? AgentFormat::kText : AgentFormat::kJson;
+  AgentLimits& l = c.agent.limits;
+  const auto within = [](const char* flag, int64_t value, int64_t low, int64_t high) -> Status {
+    if (value >= low && value <= high) return Done{};
+    return error_at(flag, "must be from {} to {}, got {}", low, high, value);
+  };
+  MAKAR_CHECK_OK(within("--max-steps", l.steps, 1, 1000));
+  MAKAR_CHECK_OK(within("--total-tokens", l.tokens, 1, 1 << 24));
+  MAKAR_CHECK_OK(within("--max-repeats", l.repeats, 1, 1000));
+  MAKAR_CHECK_OK(within("--max-observation", c.observation, 100, 1 << 20));
+  MAKAR_CHECK_OK(within("--max-tasks", l.tasks, 1, 100));
+  if (!(l.seconds > 0 && l.seconds <= 86400))
+    return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", l.seconds);
+  l.observation = static_cast<size_t>(c.observation);
+  l.reply_tokens = c.flags.generation.max_new_tokens;
+  if (c.flags.generation.answers != 1) return error_at("--n", "makar agent writes one reply at a time");
+  if (c.serve_mcp) {
+    if (!c.words.empty()) return error_at("--serve-mcp", "takes no question");
+    return Done{};
+  }
+  if (c.words.empty()) return error_at("agent", "expected a question");
+  if (c.model.model.empty() == c.replies.empty())
+    return error_at("--model", "give -m MODEL, or --replies FILE");
+  return Done{};
+}
+
+}  // namespace
+
+int run_agent_command(const std::vector<std::string>& arguments) {
+  AgentCommand c;
+  Options options(
+      "agent",
+      "Answers a question in steps: the model calls tools and reads their results until it has the "
+      "answer. Every step is shown. Exit code 1 if a limit ended it.",
+      "makar agent -m MODEL --index books.db \"How old was the author when the book appeared?\"");
+  options.positional("QUESTION", &c.words, "the question").required = false;
+  c.tools.declare(options);
+  options.group("Agent");
+  options.add("--mode", &c.mode, "react: step by step; plan: a plan first, then each task", "NAME");
+  options.add("--format", &c.format,
+              "json: replies follow a schema, which decoding enforces; text: Thought, Action, Action Input",
+              "NAME");
+  options.add("--max-steps", &c.agent.limits.steps, "replies of the model", "N");
+  options.add("--max-seconds", &c.agent.limits.seconds, "time of the whole run", "S");
+  options.add("--total-tokens", &c.agent.limits.tokens, "tokens that the model writes in all steps", "N");
+  options.add("--max-repeats", &c.agent.limits.repeats, "times that the same call may run", "N");
+  options.add("--max-observation", &c.observation, "bytes of a result that the model sees", "N");
+  options.add("--max-tasks", &c.agent.limits.tasks, "of a plan", "N");
+  options.add("--approve", &c.agent.approve, "ask a person before each call of this tool; repeatable",
+              "TOOL");
+  options.add("--no-person", &c.no_person,
+              "nobody answers: where a person is needed, the run ends as a handover");
+  options.add("--replies", &c.replies,
+              "take the replies from a file, one JSON value per line, instead of a model", "FILE");
+  options.add("--serve-mcp", &c.serve_mcp, "offer the tools as an MCP server on standard input and output");
+  options.group("Model");
+  options.add("-m --model", &c.model.model, "the model", "MODEL");
+  options.add("--lora", &c.model.adapters,
+              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
+  declare_threads(options, c.model.threads);
+  declare_device(options, c.model.device);
+  c.model.declare_chat(options);
+  options.group("Output");
+  options.add("--json", &c.json, "print the trace as one JSON object");
+  c.flags.declare(options);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
+  if (const Status checked = check_command(c); !checked.ok()) return report(checked.error()), 2;
+  std::signal(SIGPIPE, SIG_IGN);  // an MCP server that ended
+  const auto tools = c.tools.open(c.model.threads);
+  if (!tools.ok()) return report(tools.error());
+  if (c.serve_mcp) return serve_tools(*tools, c.agent.limits.seconds);
+  const std::string question = fmt::format("{}", fmt::join(c.words, " "));
+  return c.replies.empty() ? ask_model(c, *tools, question) : replay(c, *tools, question);
+}
+
+}  // namespace makar

@@ -1,0 +1,52 @@
+#include "serve/collection.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+namespace makar {
+namespace {
+
+// Changes with every committed transaction: SQLite writes to the log first, then to the file.
+std::string file_stamp(const std::string& path) {
+  std::string out;
+  for (const char* suffix : {"", "-wal"}) {
+    struct stat about {};
+    if (::stat((path + suffix).c_str(), &about) == 0 && about.st_size > 0)
+      out += fmt::format("{} {} {};", about.st_size, about.st_mtim.tv_sec, about.st_mtim.tv_nsec);
+  }
+  return out;
+}
+
+}  // namespace
+
+Status ServedCollection::refresh() {
+  std::string stamp = file_stamp(path_);
+  if (searcher_ && stamp == stamp_) return Done{};
+  searcher_.reset();  // both at once may be too large
+  MAKAR_TRY(searcher_, open_());
+  stamp_ = std::move(stamp);
+  return Done{};
+}
+
+Result<std::vector<SearchHit>> ServedCollection::find(const std::string& query) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_CHECK_OK(refresh());
+  MAKAR_TRY(auto hits, searcher_->search(query));
+  std::erase_if(hits, [&](const SearchHit& hit) { return hit.relevance < options_.min_relevance; });
+  return hits;
+}
+
+size_t ServedCollection::terms(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  return searcher_ ? searcher_->analyzer()(text).size() : 0;
+}
+
+Json ServedCollection::grounding(const std::string& answer, const std::vector<SearchHit>& sources) {
+  const std::lock_guard lock(mutex_);
+  if (!searcher_) return nullptr;  // the index could not be opened again
+  const auto sentences = check_grounding(answer, sources, searcher_->analyzer(), options_.grounded);
+  return {{"groundedness", groundedness(sentences)}, {"sentences", sentences_json(sentences)}};
+}
+
+}  // namespace makar

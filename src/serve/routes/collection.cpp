@@ -1,0 +1,98 @@
+// Chat completions of a collection: its passages go into the conversation, and the answer names its sources.
+#include "serve/collection.h"
+
+#include "serve/dispatch.h"
+#include "serve/routes/generate.h"
+#include "serve/routes/handlers.h"
+
+namespace makar {
+namespace {
+
+std::string content_of(const Json& message) {
+  const auto content = message.find("content");
+  return content != message.end() && content->is_string() ? content->get<std::string>() : "";
+}
+
+// An answer without a model: nothing relevant was found.
+void send_nothing_found(Call& call, GenerationRequest& request) {
+  WholeAnswer answer;
+  answer.text = kNothingFound;
+  answer.end.finish = Finish::kStop;
+  AnswerShape& shape = *request.shape;
+  shape.add_sources(Json::array(), {});
+  HttpResponse response;
+  if (!request.stream) {
+    response.body = shape.whole({answer}, {}) + "\n";
+    return call.reply->send(std::move(response));
+  }
+  response.type = shape.stream_type();
+  response.body = shape.begin({}) + shape.piece(0, answer) + shape.end(0, answer.end) + shape.done({});
+  call.reply->begin(std::move(response));
+  call.reply->end();
+}
+
+Status add_passages(ServeContext& server, Call& call, GenerationRequest& request, bool& found) {
+  Json& messages = request.chat->messages;
+  size_t at = messages.size();
+  while (at > 0 && messages[at - 1]["role"] != "user") --at;
+  if (at == 0)
+    return error_at("messages", "a collection answers the last message of the user; there is none");
+  --at;
+  const std::string question = content_of(messages[at]);
+  MAKAR_TRY(auto sources, call.collection->find(question));
+  // A question such as "And in winter?" needs the one before.
+  for (size_t i = at; sources.empty() && call.collection->terms(question) < 2 && i-- > 0;)
+    if (messages[i]["role"] == "user") {
+      MAKAR_TRY(sources, call.collection->find(content_of(messages[i]) + "\n" + question));
+      break;
+    }
+  found = !sources.empty();
+  if (!found) return Done{};
+  const LanguageModel& language = call.model.language();
+  if (!language.chat_template())
+    return error_of(
+        Error::Kind::kUnsupported, "messages",
+        "the model of this collection has no chat template; start the server with --chat-template");
+  const int64_t room = call.model.served().context_limit();
+  const int64_t wanted =
+      request.max_given ? request.options.max_new_tokens : std::min(request.options.max_new_tokens, room / 4);
+  ChatInput input = *request.chat;
+  input.work = &call.work;
+  const auto fitted = fit_sources(
+      [&](const std::vector<SearchHit>& some) {
+        input.messages = ask_messages(messages, at, some);
+        return language.encode_chat(input);
+      },
+      room, wanted, sources);
+  if (!fitted.ok()) return Error{fitted.error().kind, "messages", fitted.error().message};
+  messages = ask_messages(messages, at, sources);
+  Json list = sources_json(sources);
+  request.shape->add_sources(
+      std::move(list), [collection = call.collection, kept = std::move(sources)](const std::string& text) {
+        return collection->grounding(text, kept);
+      });
+  return Done{};
+}
+
+}  // namespace
+
+void answer_from_collection(ServeContext& server, Call& call) {
+  auto request = read_chat_completion(call.body, request_context(server, call));
+  if (!request.ok()) return send_error(call, request.error());
+  if (request->chat->tools.is_array() && !request->chat->tools.empty())
+    return send_error(call,
+                      error_of(Error::Kind::kUnsupported, "tools", "a collection has no use for tools"));
+  call.body = {};
+  const auto moved = std::make_shared<Call>(std::move(call));
+  // Embedding a query takes longer than the short lane allows.
+  post_step(server, moved, kShortBytes + 1,
+            [&server, kept = std::make_shared<GenerationRequest>(std::move(*request))](Call& own) {
+              bool found = false;
+              if (const Status added = add_passages(server, own, *kept, found); !added.ok())
+                return send_error(own, added.error());
+              if (!found) return send_nothing_found(own, *kept);
+              begin_generation(server, own, *kept);
+            });
+}
+
+}  // namespace makar
