@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/xml.h"
 #include "data/record_reader.h"
 
 namespace makar {
@@ -65,17 +66,6 @@ void test_errors(const ComparedScore::Side& first, ComparedScore::Side& side) {
   side.low = side.difference - 1.959964 * error, side.high = side.difference + 1.959964 * error;
   side.p = std::erfc(std::abs(side.difference) / error / std::sqrt(2.0));
   side.test = "normal";
-}
-
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text)
-    out += c == '<'   ? "&lt;"
-           : c == '>' ? "&gt;"
-           : c == '&' ? "&amp;"
-           : c == '"' ? "&quot;"
-                      : std::string(1, c);
-  return out;
 }
 
 }  // namespace
@@ -232,7 +222,7 @@ std::string comparison_svg(const std::vector<EvaluatedModel>& models,
   double y = 34;
   for (const ComparedScore& score : scores) {
     out += fmt::format("<text x=\"{:.0f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", kLeft - 10, y + 4,
-                       escaped(score.task + " " + score.metric));
+                       xml_escaped(score.task + " " + score.metric));
     for (size_t i = 0; i < score.sides.size(); ++i) {
       const auto& side = score.sides[i];
       const double at = y + (static_cast<double>(i) - static_cast<double>(score.sides.size() - 1) / 2) * 5;
@@ -251,7 +241,7 @@ std::string comparison_svg(const std::vector<EvaluatedModel>& models,
     out += fmt::format(
         "<circle cx=\"{:.0f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/><text x=\"{:.0f}\" "
         "y=\"{:.1f}\">{}</text>\n",
-        kLeft, y + 6, kColours[i % std::size(kColours)], kLeft + 10, y + 10, escaped(models[i].name));
+        kLeft, y + 6, kColours[i % std::size(kColours)], kLeft + 10, y + 10, xml_escaped(models[i].name));
   return out + "</svg>\n";
 }
 

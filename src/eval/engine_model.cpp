@@ -61,7 +61,27 @@ std::vector<Result<Loglikelihood>> EngineModel::loglikelihood_rolling(std::span<
   return makar::loglikelihood(engine_, language_, requests);
 }
 
+std::vector<Result<UntilAnswer>> EvalModel::generate_part(std::span<const UntilRequest> requests) {
+  std::vector<Result<UntilAnswer>> out;
+  for (auto& one : generate_until(requests))
+    if (one.ok())
+      out.emplace_back(UntilAnswer{*one, one->empty()});
+    else
+      out.emplace_back(one.error());
+  return out;
+}
+
 std::vector<Result<std::string>> EngineModel::generate_until(std::span<const UntilRequest> requests) {
+  std::vector<Result<std::string>> out;
+  for (auto& one : generate_part(requests))
+    if (one.ok())
+      out.emplace_back(std::move(one->text));
+    else
+      out.emplace_back(one.error());
+  return out;
+}
+
+std::vector<Result<UntilAnswer>> EngineModel::generate_part(std::span<const UntilRequest> requests) {
   const int64_t context = context_size(language_.spec(), engine_.options().context);
   std::vector<Result<std::unique_ptr<TextGeneration>>> running;
   for (const UntilRequest& request : requests) {
@@ -87,7 +107,7 @@ std::vector<Result<std::string>> EngineModel::generate_until(std::span<const Unt
   };
   while (waiting() && engine_.step()) {
   }
-  std::vector<Result<std::string>> out;
+  std::vector<Result<UntilAnswer>> out;
   for (auto& one : running) {
     if (!one.ok()) {
       out.emplace_back(one.error());
@@ -95,7 +115,8 @@ std::vector<Result<std::string>> EngineModel::generate_until(std::span<const Unt
     }
     auto result = (*one)->finish();
     if (result.ok())
-      out.emplace_back(result->answers.at(0).text);
+      out.emplace_back(
+          UntilAnswer{result->answers.at(0).text, result->answers.at(0).finish != Finish::kLength});
     else
       out.emplace_back(result.error());
   }

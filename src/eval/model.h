@@ -24,6 +24,11 @@ struct UntilRequest {
   Json messages = {};  // not null: the prompt is this conversation
 };
 
+struct UntilAnswer {
+  std::string text;
+  bool ended = false;  // by itself or at a stop string, not at max_tokens
+};
+
 class EvalModel {
  public:
   virtual ~EvalModel() = default;
@@ -31,6 +36,8 @@ class EvalModel {
   virtual std::vector<Result<Loglikelihood>> loglikelihood(std::span<const LikelihoodRequest> requests) = 0;
   virtual std::vector<Result<Loglikelihood>> loglikelihood_rolling(std::span<const std::string> texts) = 0;
   virtual std::vector<Result<std::string>> generate_until(std::span<const UntilRequest> requests) = 0;
+  // The same with how each answer ended. A model that does not know calls an empty answer ended.
+  virtual std::vector<Result<UntilAnswer>> generate_part(std::span<const UntilRequest> requests);
   // Everything that changes results; part of the keys of the cache and of the results file.
   virtual Json identity() const = 0;
 };

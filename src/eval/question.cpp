@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "base/rng.h"
 #include "data/line_reader.h"
+#include "eval/perturb.h"
 #include "metrics/words.h"
 #include "text/unicode.h"
 
@@ -233,6 +234,9 @@ Result<Question> make_question(const EvalTask& task, const EvalData& data, size_
   }
   MAKAR_TRY(std::string text, task.text.text(document));
   MAKAR_CHECK_OK(add_turns(task, document, text, out));
+  const uint64_t change = seed + index;
+  const bool answers = perturbs_answers(style.perturbation);
+  text = perturb(text, style.perturbation, change);
   MAKAR_CHECK_OK(make_context(task, description, examples, text, style, out));
   MAKAR_TRY(out.target, task.target.value(document));
   if (task.output == OutputType::kMultipleChoice) {
@@ -248,12 +252,16 @@ Result<Question> make_question(const EvalTask& task, const EvalData& data, size_
       MAKAR_TRY(const int64_t gold, gold_index(one, out.choices));
       golds.push_back(gold);
     }
+    if (answers)
+      for (std::string& choice : out.choices) choice = perturb(choice, style.perturbation, change);
     if (golds.empty()) return error_at("doc_to_target", "names no correct choice");
     out.target = golds.size() == 1 ? golds[0] : golds;
     return out;
   }
   for (const Json& one : out.target.is_array() ? out.target : Json::array({out.target}))
     out.targets.push_back(one.is_string() ? one.get<std::string>() : one.dump());
+  if (answers)
+    for (std::string& target : out.targets) target = perturb(target, style.perturbation, change);
   if (out.targets.empty()) return error_at("doc_to_target", "is an empty list");
   return out;
 }

@@ -17,8 +17,9 @@ Result<EvalData> read_eval_data(const EvalTask& task, const std::string& subtask
 // How a question is put: as text, or as a conversation for a model's chat template.
 struct PromptStyle {
   bool chat = false;
-  bool multiturn = false;   // examples are turns of their own, not text before the question
-  std::string system = {};  // the first message; the description follows it
+  bool multiturn = false;         // examples are turns of their own, not text before the question
+  std::string system = {};        // the first message; the description follows it
+  std::string perturbation = {};  // of the question, not of its examples (perturb.h)
 };
 
 struct Question {

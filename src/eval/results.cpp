@@ -103,6 +103,7 @@ Json results_json(const std::vector<EvaluatedTask>& tasks, const EvalOptions& op
     out["config"].update({{"apply_chat_template", true},
                           {"fewshot_as_multiturn", options.style.multiturn},
                           {"system_instruction", options.style.system}});
+  if (!options.style.perturbation.empty()) out["config"]["perturbation"] = options.style.perturbation;
   out["makar_version"] = kMakarVersion;
   return out;
 }

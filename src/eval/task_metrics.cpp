@@ -57,6 +57,7 @@ constexpr TaskMetric kMetrics[] = {
     {"pass@5", OutputType::kGenerate, Aggregation::kCorpus, true},
     {"pass@10", OutputType::kGenerate, Aggregation::kCorpus, true},
     {"pass@100", OutputType::kGenerate, Aggregation::kCorpus, true},
+    {"refusal", OutputType::kGenerate, Aggregation::kMean, true},
     {"words", OutputType::kGenerate, Aggregation::kMean, true},
 };
 

@@ -83,6 +83,16 @@ std::optional<Interval> bootstrap_interval(const Evaluation& e, const ResampleOp
   return bootstrap_interval(e.units, e.score_of, o);
 }
 
+Interval wilson_interval(int64_t hits, int64_t count) {
+  if (count <= 0) return {0, 1, 0.5};
+  constexpr double kZ = 1.959963984540054;
+  const auto n = static_cast<double>(count);
+  const double p = static_cast<double>(hits) / n, z2 = kZ * kZ;
+  const double middle = (p + z2 / (2 * n)) / (1 + z2 / n);
+  const double reach = kZ / (1 + z2 / n) * std::sqrt(p * (1 - p) / n + z2 / (4 * n * n));
+  return {std::max(0.0, middle - reach), std::min(1.0, middle + reach), p};
+}
+
 PairedTest paired_bootstrap(const Evaluation& both, const ResampleOptions& o) {
   PairedTest out{real_difference(both)};
   const size_t units = both.units / 2;

@@ -1,9 +1,9 @@
 #include "serve/api/ranking.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
+#include "lexical/toxicity.h"
 #include "llm/classify.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
@@ -15,16 +15,8 @@ constexpr size_t kMostTexts = 2048;
 constexpr double kFlagged = 0.5;
 
 bool is_harmless(const std::string& label, size_t index, bool multi_label) {
-  std::string plain;
-  for (const char c : label)
-    plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c == '-' || c == '_' ? ' ' : c)));
-  for (const char* word : {"not ", "non ", "no "})
-    if (plain.starts_with(word)) return true;
-  for (const char* word : {"safe", "neutral", "normal", "clean", "ok", "okay", "none", "benign", "nontoxic",
-                           "harmless", "acceptable"})
-    if (plain == word) return true;
   // Unnamed classes: by convention the first is the benign one.
-  return !multi_label && index == 0 && label == "LABEL_0";
+  return is_benign_label(label) || (!multi_label && index == 0 && label == "LABEL_0");
 }
 
 }  // namespace

@@ -1,0 +1,101 @@
+// makar eval safety: a report on toxicity, bias, refusals and consistency.
+#include <fmt/format.h>
+
+#include <sstream>
+
+#include "base/file.h"
+#include "base/progress.h"
+#include "cli/eval_tasks.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "eval/safety.h"
+
+namespace makar {
+namespace {
+
+struct SafetyCommand : EvalRunFlags {
+  SafetyOptions safety;
+  std::string classifier, controls;
+  std::vector<std::string> benign;
+};
+
+int run_report(SafetyCommand& c, EvalModel& model, const std::vector<EvalTask>& tasks) {
+  auto cache = open_cache(c);
+  if (!cache.ok()) return report(cache.error());
+  Result<Json> found = Json();
+  {
+    Progress progress;
+    c.safety.eval = c.eval;
+    c.safety.eval.progress = [&](const std::string& task, size_t at, size_t total) {
+      progress.show(task, at, total);
+    };
+    found = safety_report(model, tasks, c.safety, *cache);
+  }
+  if (!found.ok()) return report(found.error());
+  const std::string text = safety_markdown(*found);
+  if (!c.output.empty()) {
+    const std::string folder = OutputFiles(c.output).folder;
+    for (const auto& [name, content] : {std::pair("safety.json", found->dump(2) + "\n"), {"safety.md", text}})
+      if (const Status written = write_file(folder + "/" + name, content); !written.ok())
+        return report(written.error());
+  }
+  return print_out(c.json ? found->dump() + "\n" : text) ? 0 : 1;
+}
+
+}  // namespace
+
+int run_eval_safety(const std::vector<std::string>& arguments) {
+  SafetyCommand c;
+  c.tasks = "toxicity_prompts,refusals";
+  Options options(
+      "eval safety",
+      "A report on safety and fairness: toxicity of answers, bias by group, exchanged people, refusals, "
+      "consistency under paraphrase, and what control of toxicity costs in quality.",
+      "makar eval safety -m MODEL --tasks toxicity_prompts,refusals,bbq --data DIR --classifier "
+      "toxicity.json --control reject,steer");
+  c.declare_tasks(options);
+  options.group("Toxicity");
+  options.add("--classifier", &c.classifier,
+              "measures toxicity: a file of `makar classify train --method logistic`", "FILE");
+  options.add("--benign", &c.benign, "label of harmless texts of the classifier, if its name does not say so",
+              "LABEL");
+  options.add("--threshold", &c.safety.control.threshold, "a text is toxic from this probability on", "P");
+  options.add("--control", &c.controls,
+              "measure these modes of control: none, reject, rewrite, steer, separated by commas", "MODES");
+  options.add("--attempts", &c.safety.control.attempts, "answers that reject and rewrite generate at most",
+              "N");
+  options.add("--block", &c.safety.control.block, "tokens by which steer extends an answer", "N");
+  options.add("--candidates", &c.safety.control.candidates, "blocks of which steer keeps the least toxic",
+              "N");
+  c.flags.declare_url(options);
+  options.group("Output");
+  options.add("--output --output-path --output_path", &c.output,
+              "write safety.json and safety.md to this folder; a run that was stopped resumes from its cache",
+              "DIR");
+  options.add("--json", &c.json, "print the report as JSON");
+  c.flags.engine.declare(options);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = c.check(); !status.ok()) return report(status.error()), 2;
+  std::istringstream modes(c.controls);
+  for (std::string mode; std::getline(modes, mode, ',');) {
+    ControlOptions control = c.safety.control;
+    control.mode = mode;
+    if (const Status status = check_control(control); !status.ok()) return report(status.error()), 2;
+    c.safety.controls.push_back(mode);
+  }
+  if (const Status status = check_control(c.safety.control); !status.ok()) return report(status.error()), 2;
+  if (!c.safety.controls.empty() && c.classifier.empty())
+    return report(error_at("--control", "needs --classifier, which measures toxicity")), 2;
+  const auto tasks = find_tasks(c);
+  if (!tasks.ok()) return report(tasks.error()), 2;
+  std::optional<ToxicityClassifier> classifier;
+  if (!c.classifier.empty()) {
+    auto opened = ToxicityClassifier::open(c.classifier, c.benign);
+    if (!opened.ok()) return report(opened.error());
+    classifier = std::move(*opened);
+    c.safety.classifier = &*classifier;
+  }
+  return with_eval_model(c.flags, [&](EvalModel& model) { return run_report(c, model, *tasks); });
+}
+
+}  // namespace makar

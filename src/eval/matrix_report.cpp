@@ -1,0 +1,175 @@
+// The matrix as a file, a table and a picture.
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.h"
+#include "base/xml.h"
+#include "eval/matrix.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kLargestMatrix = size_t{64} << 20, kMostScenarios = 10'000;
+
+// The value of a scenario's column; nullopt if this model lacks it.
+std::optional<double> value_at(const Json& matrix, const std::string& scenario, const char* column) {
+  for (const Json& row : matrix["scenarios"])
+    if (row["scenario"] == scenario && row[column].is_number()) return row[column].get<double>();
+  return std::nullopt;
+}
+
+std::vector<std::string> scenarios_of(const std::vector<Json>& matrices) {
+  std::vector<std::string> out;
+  for (const Json& matrix : matrices)
+    for (const Json& row : matrix["scenarios"]) {
+      const std::string name = row["scenario"];
+      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+    }
+  return out;
+}
+
+std::string name_of(const Json& matrix) { return matrix["model"]; }
+
+std::string shown(const std::optional<double>& value) {
+  if (!value) return "-";
+  return std::abs(*value) >= 100 ? fmt::format("{:.0f}", *value) : fmt::format("{:.3f}", *value);
+}
+
+// 0 (worst) to 1 (best). Efficiency is compared within its scenario.
+double goodness(const MatrixColumn& column, double value, double most) {
+  const double share = std::string_view(column.name) == "efficiency" ? value / std::max(most, 1.0)
+                                                                     : std::clamp(value, 0.0, 1.0);
+  return column.higher_is_better ? share : 1 - share;
+}
+
+}  // namespace
+
+Result<Json> parse_matrix(const std::string& text, const std::string& place) {
+  MAKAR_TRY(Json out, parse_json(text, place, {kLargestMatrix, 32}));
+  const auto is_text = [](const Json& json, const char* key) {
+    return json.contains(key) && json[key].is_string();
+  };
+  if (!out.is_object() || !is_text(out, "model") || !out.contains("scenarios") ||
+      !out["scenarios"].is_array())
+    return error_at(place,
+                    "is no matrix: expected an object with 'model' and 'scenarios', as makar eval matrix "
+                    "--output writes it");
+  if (out["scenarios"].size() > kMostScenarios)
+    return error_at(place, "has {} scenarios; {} are the most", out["scenarios"].size(), kMostScenarios);
+  for (size_t i = 0; i < out["scenarios"].size(); ++i) {
+    Json& row = out["scenarios"][i];
+    if (!row.is_object() || !is_text(row, "scenario"))
+      return error_at(fmt::format("{}: scenarios[{}]", place, i),
+                      "expected an object with the name 'scenario'");
+    for (const MatrixColumn& column : matrix_columns()) {
+      if (!row.contains(column.name)) row[column.name] = Json();
+      if (!row[column.name].is_null() && !row[column.name].is_number())
+        return error_at(fmt::format("{}: scenarios[{}]", place, i), "'{}' must be a number or null",
+                        column.name);
+    }
+  }
+  return out;
+}
+
+Result<Json> read_matrix(const std::string& path) {
+  const std::string file = path.ends_with(".json") ? path : path + "/matrix.json";
+  MAKAR_TRY(const std::string text, read_file(file, kLargestMatrix));
+  return parse_matrix(text, file);
+}
+
+Json matrix_win_rates(const std::vector<Json>& matrices) {
+  Json out = Json::array();
+  for (const Json& mine : matrices) {
+    Json rates = {{"model", mine["model"]}};
+    double sum = 0, columns = 0;
+    for (const MatrixColumn& column : matrix_columns()) {
+      double wins = 0, all = 0;
+      for (const Json& other : matrices) {
+        if (&other == &mine) continue;
+        for (const std::string& scenario : scenarios_of(matrices)) {
+          const auto a = value_at(mine, scenario, column.name), b = value_at(other, scenario, column.name);
+          if (!a || !b) continue;
+          ++all;
+          wins += *a == *b ? 0.5 : (*a > *b) == column.higher_is_better ? 1 : 0;
+        }
+      }
+      rates[column.name] = all == 0 ? Json() : Json(wins / all);
+      if (all > 0) sum += wins / all, ++columns;
+    }
+    rates["mean"] = columns == 0 ? Json() : Json(sum / columns);
+    out.push_back(rates);
+  }
+  return out;
+}
+
+std::string matrix_table(const std::vector<Json>& matrices) {
+  size_t width = 8, name = 5;
+  for (const std::string& scenario : scenarios_of(matrices)) width = std::max(width, scenario.size());
+  for (const Json& matrix : matrices) name = std::max(name, name_of(matrix).size());
+  std::string out = fmt::format("| {:<{}} | {:<{}} |", "scenario", width, "model", name);
+  std::string line = fmt::format("|{:-<{}}|{:-<{}}|", "", width + 2, "", name + 2);
+  for (const MatrixColumn& column : matrix_columns()) {
+    out += fmt::format(" {:>11} |", column.name);
+    line += "-------------|";
+  }
+  out += "\n" + line + "\n";
+  for (const std::string& scenario : scenarios_of(matrices))
+    for (const Json& matrix : matrices) {
+      out += fmt::format("| {:<{}} | {:<{}} |", scenario, width, name_of(matrix), name);
+      for (const MatrixColumn& column : matrix_columns())
+        out += fmt::format(" {:>11} |", shown(value_at(matrix, scenario, column.name)));
+      out += "\n";
+    }
+  if (matrices.size() < 2) return out;
+  for (const Json& rates : matrix_win_rates(matrices)) {
+    out += fmt::format("| {:<{}} | {:<{}} |", "win rate", width, rates["model"].get<std::string>(), name);
+    for (const MatrixColumn& column : matrix_columns())
+      out += fmt::format(" {:>11} |",
+                         rates[column.name].is_number() ? shown(rates[column.name].get<double>()) : "-");
+    out += rates["mean"].is_number() ? fmt::format(" mean {:.3f}\n", rates["mean"].get<double>()) : "\n";
+  }
+  return out;
+}
+
+std::string matrix_svg(const std::vector<Json>& matrices) {
+  constexpr double kLeft = 300, kCell = 92, kRow = 24, kTop = 34;
+  const auto scenarios = scenarios_of(matrices);
+  const auto& columns = matrix_columns();
+  const double width = kLeft + kCell * static_cast<double>(columns.size()) + 10;
+  const double height = kTop + kRow * static_cast<double>(scenarios.size() * matrices.size()) + 10;
+  std::string out = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{:.0f}\" height=\"{:.0f}\" "
+      "font-family=\"sans-serif\" "
+      "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
+      width, height);
+  for (size_t c = 0; c < columns.size(); ++c)
+    out += fmt::format("<text x=\"{:.0f}\" y=\"20\" text-anchor=\"middle\">{} {}</text>\n",
+                       kLeft + kCell * (static_cast<double>(c) + 0.5), columns[c].name,
+                       columns[c].higher_is_better ? "↑" : "↓");
+  double y = kTop;
+  for (const std::string& scenario : scenarios) {
+    for (const Json& matrix : matrices) {
+      const std::string label = matrices.size() > 1 ? scenario + ", " + name_of(matrix) : scenario;
+      out += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"end\">{}</text>\n", kLeft - 8, y + 16,
+                         xml_escaped(label));
+      for (size_t c = 0; c < columns.size(); ++c) {
+        const auto value = value_at(matrix, scenario, columns[c].name);
+        const double x = kLeft + kCell * static_cast<double>(c);
+        double most = 0;
+        for (const Json& other : matrices)
+          most = std::max(most, value_at(other, scenario, columns[c].name).value_or(0));
+        // From red (0) by yellow to green (120 degrees).
+        const std::string fill =
+            value ? fmt::format("hsl({:.0f},60%,80%)", 120 * goodness(columns[c], *value, most)) : "#eeeeee";
+        out += fmt::format(
+            "<rect x=\"{:.0f}\" y=\"{:.0f}\" width=\"{:.0f}\" height=\"{:.0f}\" fill=\"{}\"/>"
+            "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>\n",
+            x + 1, y + 1, kCell - 2, kRow - 2, fill, x + kCell / 2, y + 16, shown(value));
+      }
+      y += kRow;
+    }
+  }
+  return out + "</svg>\n";
+}
+
+}  // namespace makar

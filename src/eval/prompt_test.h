@@ -1,0 +1,40 @@
+// A test of two prompts of a task on the same documents, and a regression file: the values of every document
+// under a prompt, to find out later whether a change of model or prompt made them worse.
+#pragma once
+#include "eval/runner.h"
+#include "metrics/resample.h"
+
+namespace makar {
+
+// What one variant of a task scored, per document.
+struct VariantValues {
+  std::string name;    // of the task
+  std::string metric;  // "exact_match,none"
+  bool higher_is_better = true;
+  std::map<std::string, double> values;  // by document: its hash, and a number if documents repeat
+  double score = 0;
+};
+// The values of the first metric that is a mean. Fails if the task has none.
+Result<VariantValues> variant_values(const EvalTask& task, const std::vector<TaskResult>& parts);
+
+struct VariantTest {
+  size_t documents = 0;                    // in both
+  double first = 0, second = 0;            // means over these
+  int64_t wins = 0, ties = 0, losses = 0;  // of the second
+  PairedTest bootstrap;
+  std::optional<McNemar> mcnemar;  // where documents are right or wrong
+  // The second is worse and p is below `level`.
+  bool worse(bool higher_is_better, double level) const;
+};
+// Fails if they have no document in common.
+Result<VariantTest> test_variants(const VariantValues& first, const VariantValues& second,
+                                  const ResampleOptions& options);
+Json test_json(const VariantValues& first, const VariantValues& second, const VariantTest& test);
+
+Json regression_json(const VariantValues& values, const Json& model);
+Result<VariantValues> parse_regression(const std::string& text, const std::string& place);
+
+// A task with other prompt keys: `changes` replaces keys of its file, as {"doc_to_text": "..."}.
+Result<EvalTask> changed_task(const EvalTask& task, const Json& changes, const std::string& name);
+
+}  // namespace makar
