@@ -18,6 +18,7 @@ int run_completion(const std::vector<std::string>&);
 int run_doctor(const std::vector<std::string>&);
 int run_reference(const std::vector<std::string>&);
 int run_demo(const std::vector<std::string>&);
+int run_distill(const std::vector<std::string>&);
 int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
 int run_card(const std::vector<std::string>&);
@@ -70,6 +71,7 @@ constexpr Command kCommands[] = {
     {"dpo", "train on pairs of a better and a worse answer", run_dpo, kTrain},
     {"grpo", "train with rewards of sampled answers, relative to their group", run_grpo, kTrain},
     {"ppo", "train with rewards of sampled answers and a value model", run_ppo, kTrain},
+    {"distill", "train a smaller model on the predictions of a larger one", run_distill, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
     {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"vectors", "train and query word vectors", run_vectors, kTrain},

@@ -112,6 +112,8 @@ Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs
       auto& map = f.record->attentions.emplace_back();
       if (f.record->wants_attention(layer)) weights = &map;
     }
+    if (f.record && f.record->attention_inputs)
+      f.record->queries.push_back(query), f.record->keys.push_back(key);
     mixed = ops::attend(ctx, query, key, value, in.self, options(), weights, sinks);
   }
   if (spec_.latent && spec_.latent->value_dim < spec_.head_dim) {

@@ -38,6 +38,10 @@ struct Record {
   std::vector<std::vector<Tensor>>
       attentions;  // [layer][sequence]: [heads, rows, keys]; empty: not requested
   std::vector<std::vector<Tensor>> cross_attentions;
+  // The rotated queries and keys of self-attention, [layer]: [N, heads * head_dim], with gradients: what a
+  // loss on attention scores needs. Not with checkpointed blocks.
+  bool attention_inputs = false;
+  std::vector<Tensor> queries, keys;
   std::vector<Tensor> router_probabilities;          // [layer]: [tokens, experts]
   std::vector<std::vector<int64_t>> router_choices;  // [layer]: experts_per_token per token
 

@@ -18,6 +18,7 @@ struct Parameter {
   bool trainable = true;
   bool buffer = false;    // saved and loaded, never trained
   bool optional = false;  // a buffer with a default value: files may omit it, and ours do
+  bool apart = false;     // trained with the model but not part of it: neither saved nor counted
   bool routed = false;    // of an expert: if no token reaches it, its gradient is zero, not missing
 };
 

@@ -52,11 +52,11 @@ MicroBatch next_token_batch(Model& model, Batch batch, std::vector<int64_t> targ
   out.tokens = batch.rows(), out.pairs = squared_lengths(batch);
   out.weight = static_cast<double>(targets.size()) -
                static_cast<double>(std::count(targets.begin(), targets.end(), ops::kIgnore));
-  out.loss = [&model, smoothing, batch = std::move(batch),
-              targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
-    Inputs inputs;
-    inputs.source = batch;
-    return language_loss(f, model, inputs, targets, smoothing);
+  LanguageBatch language;
+  language.inputs.source = std::move(batch), language.targets = std::move(targets);
+  out.language = std::make_shared<const LanguageBatch>(std::move(language));
+  out.loss = [&model, smoothing, b = out.language](ForwardContext& f) -> Result<Tensor> {
+    return language_loss(f, model, b->inputs, b->targets, smoothing);
   };
   return out;
 }

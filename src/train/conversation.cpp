@@ -201,15 +201,19 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
   ConversationStores out;
   MAKAR_TRY(out.train, TokenStore::open(folder, "train"));
   MAKAR_TRY(out.validation, TokenStore::open(folder, "validation"));
+  identity["data"] = hash_of(out);
+  return out;
+}
+
+std::string hash_of(const ConversationStores& stores) {
   Sha256 sum;
-  for (const TokenStore* store : {&out.train, &out.validation})
+  for (const TokenStore* store : {&stores.train, &stores.validation})
     for (int64_t d = 0; d < store->documents(); ++d) {
       const auto ids = store->read(store->document(d));
       const auto learnt = store->mask(store->document(d));
       sum.add(std::as_bytes(std::span(ids))), sum.add(std::as_bytes(std::span(learnt)));
     }
-  identity["data"] = sum.hex();
-  return out;
+  return sum.hex();
 }
 
 Packs pack_documents(const TokenStore& store, int64_t capacity) {

@@ -72,6 +72,7 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
 struct ConversationStores {
   TokenStore train, validation;
 };
+std::string hash_of(const ConversationStores& stores);
 // Reads all conversations of the datasets into token shards below the run folder. Adds the hash of the tokens
 // to `identity`.
 Result<ConversationStores> open_conversations(const DatasetOptions& options,

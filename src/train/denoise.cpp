@@ -176,6 +176,12 @@ MicroBatch DenoiseTask::masked(Masked examples) {
   MicroBatch out;
   out.tokens = examples.batch.rows(), out.pairs = squared_lengths(examples.batch),
   out.weight = static_cast<double>(examples.kept.size());
+  LanguageBatch language;
+  language.inputs.source = examples.batch;
+  language.targets.assign(static_cast<size_t>(out.tokens), ops::kIgnore);
+  for (size_t i = 0; i < examples.rows.size(); ++i)
+    language.targets[static_cast<size_t>(examples.rows[i])] = examples.kept[i];
+  out.language = std::make_shared<const LanguageBatch>(std::move(language));
   out.loss = [this, e = std::move(examples)](ForwardContext& f) -> Result<Tensor> {
     Inputs inputs;
     inputs.source = e.batch;

@@ -93,13 +93,13 @@ bool has_label(const std::vector<int64_t>& targets) {
   return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
 }
 
+}  // namespace
+
 Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss) {
   const FeedForwardSpec& experts = *spec.decoder->routed();
   const Tensor balance = load_balancing_loss(ctx, record, experts.experts, experts.experts_per_token);
   return ops::add(ctx, loss, ops::scale(ctx, balance, spec.router_loss));
 }
-
-}  // namespace
 
 Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs,
                      std::span<const int64_t> targets, float smoothing) {

@@ -26,6 +26,9 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
 Tensor language_loss(ForwardContext& f, const Model& model, const Inputs& inputs,
                      std::span<const int64_t> targets, float smoothing);
 
+// `loss` plus the load-balancing loss of the routers recorded in a forward pass (models with experts).
+Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss);
+
 // Mean over pairs of -log sigmoid(chosen - rejected) (Ouyang et al., 2022): scores [pairs] each.
 Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected);
 

@@ -23,9 +23,9 @@ MicroBatch pair_batch(Model& model, const std::vector<TokenPair>& pairs, float s
   out.weight = static_cast<double>(targets.size());
   out.tokens = inputs.source.rows() + inputs.target.rows();
   out.pairs = squared_lengths(inputs.source) + squared_lengths(inputs.target);
-  out.loss = [&model, smoothing, inputs = std::move(inputs),
-              targets = std::move(targets)](ForwardContext& f) -> Result<Tensor> {
-    return language_loss(f, model, inputs, targets, smoothing);
+  out.language = std::make_shared<const LanguageBatch>(LanguageBatch{std::move(inputs), std::move(targets)});
+  out.loss = [&model, smoothing, b = out.language](ForwardContext& f) -> Result<Tensor> {
+    return language_loss(f, model, b->inputs, b->targets, smoothing);
   };
   return out;
 }

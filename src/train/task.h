@@ -5,18 +5,26 @@
 #pragma once
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "models/load.h"
-#include "nn/batch.h"
 
 namespace makar {
+
+// The inputs of a language model and one target per row (ops::kIgnore: none).
+struct LanguageBatch {
+  Inputs inputs;
+  std::vector<int64_t> targets;
+};
 
 struct MicroBatch {
   double weight = 0;   // number of targets; weights the mean losses of a step's micro-batches
   int64_t tokens = 0;  // rows processed by the model, for throughput
   double pairs = 0;    // sum of squared sequence lengths, for the FLOPs of attention
   std::function<Result<Tensor>(ForwardContext&)> loss;  // mean over the targets
+  // Set by objectives of language models: distillation computes another loss on the same batch.
+  std::shared_ptr<const LanguageBatch> language = nullptr;
 };
 
 // Validation metrics; "loss" is always present.

@@ -26,9 +26,9 @@ HOST_FILES = {
         models/names.cpp
         models/gguf_rope.cpp models/forward.cpp train/answer_pairs.cpp train/checkpoint.cpp train/objective.cpp optim/optimizer.cpp""",
     "values made on the host": """
-        models/adapter.cpp models/adapter_set.cpp nn/linear.cpp ops/embedding.cpp train/image.cpp train/preference.cpp""",
+        models/adapter.cpp models/adapter_set.cpp nn/linear.cpp ops/embedding.cpp train/distill.cpp train/image.cpp train/preference.cpp""",
     "weights encoded on the host": """
-        quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/report.cpp""",
+        quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/reduce.cpp quant/report.cpp""",
     "results read through host()": """
         cli/classify_run.cpp cli/embed.cpp cli/index_options.cpp cli/reward_score.cpp infer/engine.cpp infer/model_drafter.cpp
         llm/bayes_risk.cpp llm/classify.cpp llm/embed.cpp llm/fill.cpp llm/token_vectors.cpp nn/feed_forward.cpp

@@ -1,0 +1,288 @@
+// makar distill: trains a student on the predictions of a teacher.
+#include "train/distill.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/nearest.h"
+#include "base/progress.h"
+#include "cli/distill_student.h"
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "train/conversation.h"
+#include "train/denoise.h"
+#include "train/pairs.h"
+#include "train/sampled_answers.h"
+
+namespace makar {
+namespace {
+
+constexpr double kDistillRate = 2e-5;
+
+void declare(Options& o, Distill& s) {
+  declare_common(o, s.common);
+  o.group("Models");
+  o.add("--teacher", &s.teacher, "the model to learn from: a folder, or a GGUF file", "DIR").required = true;
+  o.add("-m --student --base-model", &s.base_model, "the model to train; instead: one of the next two",
+        "DIR");
+  o.add("--student-layers", &s.student_layers,
+        "a new student: this many layers of the teacher, evenly spread", "N");
+  o.add("--student-config", &s.student_config, "a new student with random weights: its config.json", "FILE");
+  o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
+  o.group("Objective");
+  o.add("--loss-type --loss", &s.loss_type,
+        "divergence from the teacher's distribution: forward (KL from the teacher), reverse (KL from the "
+        "student), jensen_shannon",
+        "NAME");
+  o.add("--temperature", &s.temperature, "of both distributions; the loss is multiplied by its square", "X");
+  o.add("--alpha", &s.alpha, "weight of the teacher; the tokens of the data have 1 - alpha", "X");
+  o.add("--beta", &s.beta, "jensen_shannon: share of the teacher in the mixture", "X");
+  o.add("--hidden-weight", &s.hidden_weight, "weight of the difference of hidden states", "X");
+  o.add("--hidden-loss", &s.hidden_loss, "mse (TinyBERT) or cosine (DistilBERT)", "NAME");
+  o.add("--attention-weight", &s.attention_weight, "weight of the difference of attention", "X");
+  o.add("--attention-loss", &s.attention_loss, "mse of the scores (TinyBERT) or kl of the weights (MiniLM)",
+        "NAME");
+  o.add("--layer-map", &s.layer_map,
+        "which layers are compared, STUDENT:TEACHER,...; 0 is the embedding. Default: evenly spread", "MAP");
+  o.add("--sequence-len", &s.sequence_len, "tokens of a window of text or of a conversation", "N");
+  o.group("Answers");
+  o.add("--answers", &s.answers,
+        "train on the answers of the data, or on those that the teacher samples before training "
+        "(sequence-level), or the student during training (on-policy)",
+        "data|teacher|student");
+  o.add("--student-share", &s.student_share,
+        "--answers student: share of the steps; the others use the answers of the data", "X");
+  o.add("--temp", &s.sampled.temperature, "temperature of sampled answers; 0: the most probable tokens", "X");
+  o.add("--num-generations", &s.sampled.answers, "--answers teacher: answers per prompt", "N");
+  o.add("--max-completion-length --max-new-tokens", &s.sampled.max_new_tokens, "tokens of the longest answer",
+        "N");
+  o.add("--system-prompt", &s.system,
+        "--answers teacher: a system message for the teacher only, such as a request to explain each step",
+        "TEXT");
+}
+
+Status check_options(Distill& s, const Options& options) {
+  const auto one_of = [](const char* key, const std::string& value,
+                         const std::vector<std::string>& known) -> Status {
+    if (std::find(known.begin(), known.end(), value) != known.end()) return Done{};
+    return error_at(key, "expected {}, got '{}'{}", fmt::join(known, ", "), value,
+                    did_you_mean(value, known));
+  };
+  const auto range = [](const char* key, double value, double low, double high) -> Status {
+    if (value >= low && value <= high) return Done{};
+    return error_at(key, "expected {} to {}, got {}", low, high, value);
+  };
+  MAKAR_CHECK_OK(one_of("loss_type", s.loss_type, teacher_loss_names()));
+  MAKAR_CHECK_OK(one_of("hidden_loss", s.hidden_loss, {"mse", "cosine"}));
+  MAKAR_CHECK_OK(one_of("attention_loss", s.attention_loss, {"mse", "kl"}));
+  MAKAR_CHECK_OK(one_of("answers", s.answers, {"data", "teacher", "student"}));
+  MAKAR_CHECK_OK(range("temperature", s.temperature, 0.01, 100));
+  MAKAR_CHECK_OK(range("alpha", s.alpha, 0, 1));
+  MAKAR_CHECK_OK(range("beta", s.beta, 0.001, 0.999));
+  MAKAR_CHECK_OK(range("hidden_weight", s.hidden_weight, 0, 1e6));
+  MAKAR_CHECK_OK(range("attention_weight", s.attention_weight, 0, 1e6));
+  MAKAR_CHECK_OK(range("student_share", s.student_share, 0.001, 1));
+  MAKAR_CHECK_OK(range("temp", s.sampled.temperature, 0, 100));
+  MAKAR_CHECK_OK(range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
+  MAKAR_CHECK_OK(range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
+  MAKAR_CHECK_OK(range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
+  const int given = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
+  if (given != 1)
+    return error_at("student",
+                    "give one of --student DIR, --student-layers N (layers of the teacher) and "
+                    "--student-config FILE (new weights), not {}",
+                    given);
+  const auto only = [&](const char* option, const char* key, bool used, const char* cure) -> Status {
+    if (!options.given(option) || used) return Done{};
+    return error_at(key, "has no effect without {}; add it, or remove this option", cure);
+  };
+  MAKAR_CHECK_OK(only("--beta", "beta", s.loss_type == "jensen_shannon", "--loss-type jensen_shannon"));
+  MAKAR_CHECK_OK(only("--hidden-loss", "hidden_loss", s.hidden_weight > 0, "--hidden-weight"));
+  MAKAR_CHECK_OK(only("--attention-loss", "attention_loss", s.attention_weight > 0, "--attention-weight"));
+  MAKAR_CHECK_OK(only("--layer-map", "layer_map", s.hidden_weight > 0 || s.attention_weight > 0,
+                      "--hidden-weight or --attention-weight"));
+  MAKAR_CHECK_OK(only("--student-share", "student_share", s.answers == "student", "--answers student"));
+  MAKAR_CHECK_OK(only("--num-generations", "num_generations", s.answers == "teacher", "--answers teacher"));
+  MAKAR_CHECK_OK(only("--system-prompt", "system_prompt", s.answers == "teacher", "--answers teacher"));
+  MAKAR_CHECK_OK(only("--temp", "temp", s.answers != "data", "--answers teacher or student"));
+  if (s.attention_weight > 0 && s.common.loop.gradient_checkpointing)
+    return error_at("attention_weight", "cannot be combined with gradient_checkpointing; remove one of them");
+  s.sampled.seed = static_cast<uint64_t>(s.common.loop.seed);
+  return Done{};
+}
+
+// Whether the first record is a conversation rather than a text.
+Result<bool> has_conversations(const Distill& s) {
+  MAKAR_TRY(const DatasetSpec spec, parse_dataset(s.common.datasets.at(0)));
+  if (TokenStore::has(spec.path, "train")) return false;
+  MAKAR_TRY(auto reader, RecordReader::open({spec.data()}));
+  DataRecord record;
+  MAKAR_TRY(const bool found, reader.next(record));
+  if (!found) return false;
+  const auto schema = spec.type.empty() ? detect_schema(record.value) : schema_named(spec.type);
+  return schema && *schema != Schema::kText && *schema != Schema::kTextLabel;
+}
+
+Result<std::unique_ptr<Task>> text_task(Distill& s, DistillModels& m, ThreadPool& pool, Json& identity) {
+  const ModelSpec& spec = m.student().spec();
+  const bool causal = spec.head.kind == HeadKind::kCausalLm && !spec.encoder;
+  const int64_t eos = causal && !spec.eos.empty() ? spec.eos.front() : -1;
+  const SpecialIds special = SpecialIds::of(m.text().tokenizer());
+  MAKAR_TRY(TokenDatasets data,
+            open_token_datasets(dataset_options(s.common), m.text().tokenizer(), eos, pool, identity));
+  const CausalOptions o{s.sequence_len, s.common.loop.micro_batch_size,
+                        static_cast<uint64_t>(s.common.loop.seed), 0};
+  if (causal)
+    return std::unique_ptr<Task>(
+        new CausalTask(m.student(), std::move(data.train), std::move(data.validation), o));
+  MAKAR_TRY(const Hiding hiding, DenoiseTask::hiding_of(spec, special));
+  return std::unique_ptr<Task>(
+      new DenoiseTask(m.student(), std::move(data.train), std::move(data.validation), o, special, hiding));
+}
+
+std::unique_ptr<Task> conversation_task(const Distill& s, Model& student, ConversationStores data) {
+  return std::make_unique<ConversationTask>(student, std::move(data.train), std::move(data.validation),
+                                            s.common.loop.micro_batch_size,
+                                            static_cast<uint64_t>(s.common.loop.seed), 0.0f);
+}
+
+Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device& device,
+                                           const ConversationEncoder& encoder, Json& identity) {
+  const ModelSpec& spec = m.student().spec();
+  s.sampled.stop = m.text().stop_ids();
+  if (s.sampled.stop.empty())
+    return error_at("student",
+                    "has no end-of-text token, so no answer would end; add eos_token_id to its config.json");
+  const int64_t context = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
+  if (context <= s.sampled.max_new_tokens)
+    return error_at("max_completion_length", "the student has {} positions, which leaves none for a prompt",
+                    context);
+  const DatasetOptions datasets = dataset_options(s.common);
+  MAKAR_TRY(PolicyPrompts prompts,
+            open_policy_prompts(datasets, encoder, context - s.sampled.max_new_tokens, identity));
+  if (s.answers == "teacher") {
+    Progress progress(s.common.quiet || s.common.json);
+    MAKAR_TRY(ConversationStores data,
+              sample_conversations({m.teacher_model(), device, s.sampled, s.system, &encoder,
+                                    s.common.loop.output_dir + "/data/sampled", Json(s.teacher),
+                                    [&](size_t done, size_t all) { progress.show("sampling", done, all); }},
+                                   prompts, identity));
+    return conversation_task(s, m.student(), std::move(data));
+  }
+  std::unique_ptr<Task> data;
+  if (s.student_share < 1) {
+    Json own;
+    MAKAR_TRY(ConversationStores stores, open_conversations(datasets, encoder, spec.vocab, own));
+    identity["conversations"] = own;
+    data = conversation_task(s, m.student(), std::move(stores));
+  }
+  return std::unique_ptr<Task>(new StudentAnswersTask(m.student(), std::move(prompts), std::move(data),
+                                                      s.student_share, s.common.loop.micro_batch_size,
+                                                      s.common.loop.gradient_accumulation_steps, s.sampled));
+}
+
+Result<std::unique_ptr<Task>> data_task(Distill& s, DistillModels& m, Device& device, ThreadPool& pool,
+                                        Json& identity) {
+  const ModelSpec& spec = m.student().spec();
+  const bool chat = spec.head.kind == HeadKind::kCausalLm && !spec.encoder;
+  if (s.answers != "data" && !chat)
+    return error_of(Error::Kind::kUnsupported, "answers", "a {} answers no prompts; use --answers data",
+                    spec.architecture);
+  MAKAR_TRY(const bool records, has_conversations(s));
+  if (s.answers == "data" && spec.encoder && spec.decoder && records) {
+    MAKAR_TRY(PairData data, open_pairs(dataset_options(s.common), m.text().tokenizer(),
+                                        spec.eos.empty() ? 0 : spec.eos[0], s.sequence_len, identity));
+    return std::unique_ptr<Task>(new PairTask(m.student(), std::move(data), s.common.loop.micro_batch_size,
+                                              static_cast<uint64_t>(s.common.loop.seed), 0));
+  }
+  if (s.answers == "data" && (!chat || !records)) return text_task(s, m, pool, identity);
+  MAKAR_TRY(ChatTemplate chat_template, find_template(s, m.text()));
+  const ConversationEncoder encoder(m.text().tokenizer(), std::move(chat_template), {s.sequence_len, false});
+  if (s.answers != "data") return sampled_task(s, m, device, encoder, identity);
+  MAKAR_TRY(ConversationStores data,
+            open_conversations(dataset_options(s.common), encoder, spec.vocab, identity));
+  return conversation_task(s, m.student(), std::move(data));
+}
+
+Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {
+  DistillOptions o;
+  o.loss = *teacher_loss_named(s.loss_type);
+  o.temperature = static_cast<float>(s.temperature), o.beta = static_cast<float>(s.beta);
+  o.alpha = static_cast<float>(s.alpha);
+  o.hidden_weight = static_cast<float>(s.hidden_weight);
+  o.attention_weight = static_cast<float>(s.attention_weight);
+  o.hidden = s.hidden_loss == "mse" ? HiddenLoss::kSquare : HiddenLoss::kCosine;
+  o.attention = s.attention_loss == "mse" ? AttentionLoss::kSquare : AttentionLoss::kDivergence;
+  o.smoothing = static_cast<float>(s.common.loop.label_smoothing);
+  o.seed = static_cast<uint64_t>(s.common.loop.seed);
+  const int64_t ours = m.student().spec().main().layers(), theirs = m.teacher_model().spec().main().layers();
+  if (s.layer_map.empty()) {
+    o.layers = even_layers(ours, theirs);
+  } else {
+    MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, ours, theirs, "layer_map"));
+  }
+  MAKAR_CHECK_OK(DistillTask::check(m.student(), m.teacher_model(), o));
+  return o;
+}
+
+int train(Distill& s, const std::string& command) {
+  if (const Status ok = check_f32(s.common, "distill"); !ok.ok()) return report(ok.error());
+  ThreadPool pool(static_cast<int>(s.common.threads));
+  const auto compute = open_compute(s.common.device, pool);
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  auto models = open_distill_models(s, device);
+  if (!models.ok()) return report(models.error());
+  DistillModels& m = **models;
+  const auto options = objective(s, m);
+  if (!options.ok()) return report(options.error());
+  if (const int64_t most = m.student().spec().max_positions; most > 0)
+    s.sequence_len = std::min(s.sequence_len, most);
+  say(s.common,
+      fmt::format("student: {} layers, {} parameters; teacher: {} layers, {} parameters",
+                  m.student().spec().main().layers(), m.student().parameters().count(),
+                  m.teacher_model().spec().main().layers(), m.teacher_model().parameters().count()));
+  Json identity = {{"teacher", s.teacher},
+                   {"student", s.base_model},
+                   {"student_layers", s.student_layers},
+                   {"config", m.student().spec().config},
+                   {"loss_type", s.loss_type},
+                   {"temperature", s.temperature},
+                   {"alpha", s.alpha},
+                   {"beta", s.beta},
+                   {"hidden", {s.hidden_weight, s.hidden_loss}},
+                   {"attention", {s.attention_weight, s.attention_loss}},
+                   {"layer_map", s.layer_map},
+                   {"sequence_len", s.sequence_len},
+                   {"answers", s.answers}};
+  if (s.answers != "data")
+    identity["sampling"] = {s.sampled.temperature, s.sampled.max_new_tokens, s.sampled.answers,
+                            s.student_share, s.system};
+  auto data = data_task(s, m, device, pool, identity);
+  if (!data.ok()) return report(data.error());
+  DistillTask task(m.student(), m.teacher_model(), std::move(*data), *options);
+  const Tokenizer& tokenizer = m.text().tokenizer();
+  const std::string& folder = m.text_folder(s);
+  return run_job({s.common, m.loaded(), task, device, nullptr, &tokenizer, folder, "distilled", command,
+                  identity, folder, tokenizer_config(folder, tokenizer), s.used_template});
+}
+
+}  // namespace
+
+int run_distill(const std::vector<std::string>& arguments) {
+  Distill s;
+  s.common.loop.output_dir = "runs/distill", s.common.loop.learning_rate = kDistillRate;
+  s.sequence_len = 512;
+  Options options(
+      "distill",
+      "Train a student on the predictions of a teacher, on texts, conversations or sampled answers. "
+      "A RECIPE.yaml and key=value words set options too.",
+      "makar distill --teacher DIR --student-layers 4 -d text.jsonl -o runs/small");
+  declare(options, s);
+  if (const auto code = parse_training(options, arguments, s.common)) return *code;
+  if (const Status checked = check_options(s, options); !checked.ok()) return report(checked.error()), 2;
+  return train(s, command_line("distill", arguments));
+}
+
+}  // namespace makar

@@ -1,0 +1,233 @@
+#include "train/distill.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "base/rng.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+#include "train/objective.h"
+
+namespace makar {
+namespace {
+
+bool is_single_stack(const ModelSpec& spec) { return !(spec.encoder && spec.decoder); }
+
+std::optional<int64_t> whole_number(std::string_view text) {
+  int64_t out = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), out);
+  return code == std::errc() && end == text.data() + text.size() ? std::optional(out) : std::nullopt;
+}
+
+// The rows that have a target, and their targets.
+struct TargetRows {
+  std::vector<int64_t> rows, targets;
+  explicit TargetRows(const std::vector<int64_t>& all) {
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i] != ops::kIgnore) rows.push_back(static_cast<int64_t>(i)), targets.push_back(all[i]);
+  }
+};
+
+Status check_attention(const AttentionSpec& s, const AttentionSpec& t) {
+  const auto plain = [](const AttentionSpec& a) {
+    return a.bias == BiasKind::kNone && !a.sinks && !a.latent;
+  };
+  if (!plain(s) || !plain(t))
+    return error_of(
+        Error::Kind::kUnsupported, "attention_weight",
+        "attention with a position bias, sinks or latent keys is not compared; use hidden_weight");
+  if (s.heads != t.heads || s.causal != t.causal || s.window != t.window)
+    return error_at("attention_weight",
+                    "attention is compared head by head: the student has {} heads and a window of {}, the "
+                    "teacher {} and {}; use hidden_weight",
+                    s.heads, s.window, t.heads, t.window);
+  return Done{};
+}
+
+}  // namespace
+
+LayerMap even_layers(int64_t student, int64_t teacher) {
+  LayerMap out;
+  for (int64_t i = 0; i <= student; ++i) out.emplace_back(i, i * teacher / student);
+  return out;
+}
+
+Result<LayerMap> parse_layer_map(const std::string& text, int64_t student, int64_t teacher,
+                                 const std::string& place) {
+  LayerMap out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const std::string_view entry = std::string_view(text).substr(at, comma - at);
+    const size_t colon = entry.find(':');
+    const auto a = whole_number(entry.substr(0, colon));
+    const auto b = colon == std::string_view::npos ? std::nullopt : whole_number(entry.substr(colon + 1));
+    if (!a || !b)
+      return error_at(place, "expected STUDENT:TEACHER pairs such as 1:2,2:4, got '{}'", std::string(entry));
+    if (*a < 0 || *a > student || *b < 0 || *b > teacher)
+      return error_at(place, "'{}': the student has layers 0 (embedding) to {}, the teacher 0 to {}",
+                      std::string(entry), student, teacher);
+    out.emplace_back(*a, *b);
+    at = comma + 1;
+  }
+  return out;
+}
+
+Status DistillTask::check(const Model& student, const Model& teacher, const DistillOptions& o) {
+  const ModelSpec &s = student.spec(), &t = teacher.spec();
+  if (s.head.kind != t.head.kind || is_single_stack(s) != is_single_stack(t))
+    return error_of(Error::Kind::kUnsupported, "teacher", "a {} cannot teach a {}", t.architecture,
+                    s.architecture);
+  if (s.head.kind != HeadKind::kCausalLm && s.head.kind != HeadKind::kMaskedLm)
+    return error_of(Error::Kind::kUnsupported, "teacher", "a {} predicts no tokens; distillation needs it",
+                    t.architecture);
+  if (s.vocab != t.vocab)
+    return error_at("teacher", "the teacher has a vocabulary of {}, the student of {}; they must be the same",
+                    t.vocab, s.vocab);
+  if (o.hidden_weight <= 0 && o.attention_weight <= 0) return Done{};
+  if (!is_single_stack(s))
+    return error_of(Error::Kind::kUnsupported, "hidden_weight",
+                    "hidden states and attention of an encoder-decoder are not compared");
+  if (o.attention_weight <= 0) return Done{};
+  for (const auto& [a, b] : o.layers)
+    if (a > 0 && b > 0)
+      MAKAR_CHECK_OK(check_attention(s.main().blocks[static_cast<size_t>(a - 1)].attention,
+                                     t.main().blocks[static_cast<size_t>(b - 1)].attention));
+  return Done{};
+}
+
+DistillTask::DistillTask(Model& student, const Model& teacher, std::unique_ptr<Task> data,
+                         const DistillOptions& options)
+    : student_(student), teacher_(teacher), data_(std::move(data)), o_(options) {
+  const int64_t from = student.spec().main().width, to = teacher.spec().main().width;
+  if (o_.hidden_weight <= 0 || from == to) return;
+  for (size_t i = 0; i < o_.layers.size(); ++i) {
+    Parameter* p = student.parameters().add(fmt::format("distill.projection.{}.weight", i), {to, from});
+    p->apart = true;
+    p->value = Tensor::zeros(p->shape);
+    const Rng rng(o_.seed, Purpose::kInit, (uint64_t{1} << 32) + i);
+    const float deviation = 1.0f / std::sqrt(static_cast<float>(from));
+    for (int64_t k = 0; k < p->value.count(); ++k)
+      p->value.f32()[k] = deviation * rng.normal(static_cast<uint64_t>(k));
+    projections_.push_back(p);
+  }
+}
+
+Status DistillTask::prepare_step(uint64_t step, Device& device) {
+  sums_ = {};
+  return data_->prepare_step(step, device);
+}
+
+Tensor DistillTask::hidden_loss(Context& ctx, const Record& student, const Record& teacher) const {
+  Tensor total;
+  for (size_t i = 0; i < o_.layers.size(); ++i) {
+    Tensor x = student.hidden_states[static_cast<size_t>(o_.layers[i].first)];
+    const Tensor& y = teacher.hidden_states[static_cast<size_t>(o_.layers[i].second)];
+    if (!projections_.empty()) x = ops::linear(ctx, x, projections_[i]->value);
+    const Tensor term =
+        o_.hidden == HiddenLoss::kSquare ? hidden_distance(ctx, x, y) : hidden_angle(ctx, x, y);
+    total = total.defined() ? ops::add(ctx, total, term) : term;
+  }
+  return ops::scale(ctx, total, 1.0f / static_cast<float>(o_.layers.size()));
+}
+
+Tensor DistillTask::attention_loss(Context& ctx, const Record& student, const Record& teacher,
+                                   const Batch& batch) const {
+  Tensor total;
+  float compared = 0;
+  for (const auto& [a, b] : o_.layers) {
+    if (a == 0 || b == 0) continue;
+    const auto i = static_cast<size_t>(a - 1), j = static_cast<size_t>(b - 1);
+    const Tensor term = attention_distance(
+        ctx, {student.queries[i], student.keys[i], student_.spec().main().blocks[i].attention},
+        {teacher.queries[j], teacher.keys[j], teacher_.spec().main().blocks[j].attention}, batch.sequences,
+        o_.attention == AttentionLoss::kDivergence);
+    total = total.defined() ? ops::add(ctx, total, term) : term;
+    compared += 1;
+  }
+  return ops::scale(ctx, total, 1.0f / compared);
+}
+
+Result<Tensor> DistillTask::loss(ForwardContext& f, const LanguageBatch& batch) {
+  Context& ctx = f.ops;
+  const bool states = o_.hidden_weight > 0, scores = o_.attention_weight > 0;
+  const bool balanced = student_.spec().router_loss > 0 && student_.spec().main().routed() && ctx.tape;
+  Record ours, theirs;
+  ours.hidden = theirs.hidden = states, ours.attention_inputs = theirs.attention_inputs = scores;
+  ForwardContext inner{ctx, nullptr, states || scores || balanced ? &ours : nullptr, f.checkpoint};
+  Context plain{ctx.device};
+  ForwardContext frozen{plain, nullptr, states || scores ? &theirs : nullptr};
+  const TargetRows counted(batch.targets);
+  const Tensor student = ops::gather_rows(ctx, student_.hidden(inner, batch.inputs), counted.rows);
+  const Tensor teacher = ops::gather_rows(plain, teacher_.hidden(frozen, batch.inputs), counted.rows);
+
+  sums_.batches += 1;
+  Tensor total;
+  const auto add = [&](const Tensor& term, float weight, double& sum) {
+    sum += static_cast<double>(term.host().f32()[0]);
+    const Tensor weighted = ops::scale(ctx, term, weight);
+    total = total.defined() ? ops::add(ctx, total, weighted) : weighted;
+  };
+  if (o_.alpha > 0)
+    add(PredictionLoss{student_, teacher_, o_.loss, o_.temperature, o_.beta}(ctx, student, teacher), o_.alpha,
+        sums_.teacher);
+  if (o_.alpha < 1)
+    add(student_.lm_loss(ctx, student, counted.targets, o_.smoothing), 1.0f - o_.alpha, sums_.hard);
+  if (states) add(hidden_loss(ctx, ours, theirs), o_.hidden_weight, sums_.hidden);
+  if (scores)
+    add(attention_loss(ctx, ours, theirs, batch.inputs.source), o_.attention_weight, sums_.attention);
+  return balanced ? with_balance(ctx, student_.spec(), ours, total) : total;
+}
+
+Result<MicroBatch> DistillTask::train_batch(uint64_t index) {
+  MAKAR_TRY(MicroBatch out, data_->train_batch(index));
+  makar::check(out.weight == 0 || out.language != nullptr, "distillation needs batches of a language model");
+  out.loss = [this, batch = out.language](ForwardContext& f) { return loss(f, *batch); };
+  return out;
+}
+
+Metrics DistillTask::step_metrics() const {
+  const double n = std::max(1.0, sums_.batches);
+  Metrics out = data_->step_metrics();
+  if (o_.alpha > 0) out["teacher"] = sums_.teacher / n;
+  if (o_.alpha < 1) out["hard"] = sums_.hard / n;
+  if (o_.hidden_weight > 0) out["hidden"] = sums_.hidden / n;
+  if (o_.attention_weight > 0) out["attention"] = sums_.attention / n;
+  return out;
+}
+
+Result<Metrics> DistillTask::metrics(Device& device) {
+  double rows = 0, kl = 0, teacher_loss = 0, same = 0;
+  for (uint64_t i = 0; i < data_->validation_batches(); ++i) {
+    MAKAR_TRY(const MicroBatch batch, data_->validation_batch(i));
+    if (!batch.language) continue;
+    const TargetRows counted(batch.language->targets);
+    Context ctx{device};
+    ForwardContext f{ctx};
+    const Tensor student = ops::gather_rows(ctx, student_.hidden(f, batch.language->inputs), counted.rows);
+    const Tensor teacher = ops::gather_rows(ctx, teacher_.hidden(f, batch.language->inputs), counted.rows);
+    const auto n = static_cast<int64_t>(counted.rows.size());
+    const int64_t step = std::max<int64_t>(1, (int64_t{4} << 20) / student_.spec().vocab);
+    for (int64_t at = 0; at < n; at += step) {
+      const int64_t end = std::min(at + step, n);
+      const auto share = static_cast<double>(end - at);
+      const Tensor q = ops::log_softmax(ctx, student_.lm_logits(ctx, student.slice(at, end)));
+      const Tensor p = ops::log_softmax(ctx, teacher_.lm_logits(ctx, teacher.slice(at, end)));
+      kl += share * static_cast<double>(ops::kl_divergence(ctx, q, p).host().f32()[0]);
+      const Tensor a = q.host(), b = p.host();
+      for (int64_t r = 0; r < end - at; ++r) {
+        const float *x = a.f32() + r * a.dim(1), *y = b.f32() + r * a.dim(1);
+        same += std::max_element(x, x + a.dim(1)) - x == std::max_element(y, y + a.dim(1)) - y;
+        teacher_loss -= static_cast<double>(y[counted.targets[static_cast<size_t>(at + r)]]);
+      }
+    }
+    rows += static_cast<double>(n);
+  }
+  MAKAR_TRY(Metrics out, data_->metrics(device));
+  if (rows == 0) return out;
+  out["teacher_kl"] = kl / rows, out["teacher_loss"] = teacher_loss / rows,
+  out["teacher_agreement"] = same / rows;
+  return out;
+}
+
+}  // namespace makar

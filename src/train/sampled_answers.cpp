@@ -1,0 +1,156 @@
+#include "train/sampled_answers.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "base/sha256.h"
+#include "data/permutation.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kPromptsAtOnce = 64;
+
+RolloutOptions rollout_options(const SampledAnswersOptions& o, uint64_t step) {
+  RolloutOptions out;
+  out.max_new_tokens = o.max_new_tokens, out.stop = o.stop;
+  out.sampler.temperature = o.temperature, out.seed = o.seed, out.step = step;
+  return out;
+}
+
+// The student's prompt, then the answer.
+LearntTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& rollout) {
+  LearntTokens out{prompt, std::vector<uint8_t>(prompt.size(), 0)};
+  out.ids.insert(out.ids.end(), rollout.tokens.begin() + rollout.prompt_tokens, rollout.tokens.end());
+  out.learnt.resize(out.ids.size(), 1);
+  return out;
+}
+
+Result<std::vector<int64_t>> asked(const SampledConversations& how, const PolicyPrompt& prompt) {
+  if (how.system.empty()) return prompt.ids;
+  MAKAR_TRY(const Json turns, parse_json(prompt.turns, "prompt"));
+  Json all = Json::array({{{"role", "system"}, {"content", how.system}}});
+  for (const Json& turn : turns)
+    if (turn.value("role", "") != "system") all.push_back(turn);
+  return how.encoder->encode_prompt(all);
+}
+
+Status sample_part(const SampledConversations& how, const SpoolOf<PolicyPrompt>& prompts, bool validation,
+                   size_t done, size_t all, ConversationWriter& out) {
+  for (size_t at = 0; at < prompts.size(); at += kPromptsAtOnce) {
+    std::vector<PolicyPrompt> some;
+    std::vector<std::vector<int64_t>> ids;
+    for (size_t i = at; i < std::min(at + kPromptsAtOnce, prompts.size()); ++i) {
+      MAKAR_TRY(PolicyPrompt p, prompts.read(i));
+      MAKAR_TRY(ids.emplace_back(), asked(how, p));
+      some.push_back(std::move(p));
+    }
+    // Every chunk draws from its own streams; validation from others than training.
+    RolloutOptions options = rollout_options(how.options, 2 * at + (validation ? 1 : 0));
+    options.answers = how.options.answers;
+    MAKAR_TRY(const auto rollouts, roll_out(how.model, how.device, ids, options));
+    for (const Rollout& r : rollouts)
+      MAKAR_CHECK_OK(out.add(conversation_of(some[r.prompt].ids, r), validation));
+    how.progress(done + at + some.size(), all);
+  }
+  return Done{};
+}
+
+}  // namespace
+
+Result<ConversationStores> sample_conversations(const SampledConversations& how, const PolicyPrompts& prompts,
+                                                Json& identity) {
+  MAKAR_CHECK_OK(make_folder(how.folder));
+  const std::string mark = how.folder + "/sampled.json";
+  const Json key = {{"prompts", identity.value("data", "")},
+                    {"max_new_tokens", how.options.max_new_tokens},
+                    {"answers", how.options.answers},
+                    {"temperature", how.options.temperature},
+                    {"seed", how.options.seed},
+                    {"system", how.system},
+                    {"key", how.key}};
+  const auto before = is_file(mark) ? read_json(mark) : Result<Json>(Json());
+  if (!before.ok() || *before != key) {
+    std::error_code ignored;
+    std::filesystem::remove(mark, ignored);
+    ConversationWriter writer(how.folder, how.model.spec().vocab);
+    const size_t train = prompts.train.size(), all = train + prompts.validation.size();
+    MAKAR_CHECK_OK(sample_part(how, prompts.train, false, 0, all, writer));
+    MAKAR_CHECK_OK(sample_part(how, prompts.validation, true, train, all, writer));
+    MAKAR_CHECK_OK(writer.finish());
+    MAKAR_CHECK_OK(write_file(mark, key.dump() + "\n"));
+  }
+  ConversationStores out;
+  MAKAR_TRY(out.train, TokenStore::open(how.folder, "train"));
+  MAKAR_TRY(out.validation, TokenStore::open(how.folder, "validation"));
+  identity["data"] = hash_of(out);
+  return out;
+}
+
+StudentAnswersTask::StudentAnswersTask(Model& student, PolicyPrompts prompts, std::unique_ptr<Task> data,
+                                       double share, int64_t micro_batch, int64_t accumulate,
+                                       const SampledAnswersOptions& options)
+    : student_(student),
+      prompts_(std::move(prompts)),
+      data_(std::move(data)),
+      share_(share),
+      micro_batch_(micro_batch),
+      accumulate_(accumulate),
+      o_(options) {
+  check(data_ || share_ >= 1, "steps that do not sample need data");
+}
+
+bool StudentAnswersTask::samples(uint64_t step) const {
+  return !data_ || Rng(o_.seed, Purpose::kMask, step).uniform_double(uint64_t{1} << 40) < share_;
+}
+
+Status StudentAnswersTask::prepare_step(uint64_t step, Device& device) {
+  rollouts_.clear();
+  if (!samples(step)) return data_->prepare_step(step, device);
+  const auto count = static_cast<uint64_t>(micro_batch_ * accumulate_);
+  const uint64_t size = prompts_.train.size();
+  std::vector<std::vector<int64_t>> ids;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t at = step * count + i;
+    MAKAR_TRY(PolicyPrompt p, prompts_.train.read(Permutation(size, o_.seed, at / size)(at % size)));
+    ids.push_back(std::move(p.ids));
+  }
+  MAKAR_TRY(rollouts_, roll_out(student_, device, ids, rollout_options(o_, step)));
+  return Done{};
+}
+
+Result<MicroBatch> StudentAnswersTask::train_batch(uint64_t index) {
+  if (rollouts_.empty()) return data_->train_batch(index);
+  const auto first =
+      static_cast<size_t>(index % static_cast<uint64_t>(accumulate_)) * static_cast<size_t>(micro_batch_);
+  const RolloutBatch some =
+      batch_rollouts(std::span(rollouts_).subspan(first, static_cast<size_t>(micro_batch_)));
+  std::vector<int64_t> targets(some.mask.size(), ops::kIgnore);
+  for (const Sequence& s : some.batch.sequences)
+    for (int64_t i = s.start + 1; i < s.start + s.length; ++i)
+      if (some.mask[static_cast<size_t>(i)] != 0)
+        targets[static_cast<size_t>(i - 1)] = some.batch.tokens[static_cast<size_t>(i)];
+  return next_token_batch(student_, some.batch, std::move(targets), 0);
+}
+
+uint64_t StudentAnswersTask::batches_per_epoch() const {
+  const auto batch = static_cast<size_t>(micro_batch_);
+  return (prompts_.train.size() + batch - 1) / batch;
+}
+
+Metrics StudentAnswersTask::step_metrics() const {
+  double tokens = 0, stopped = 0;
+  for (const Rollout& r : rollouts_) {
+    tokens += static_cast<double>(r.log_probabilities.size());
+    stopped += r.finish == Finish::kStop ? 1 : 0;
+  }
+  const auto n = static_cast<double>(std::max<size_t>(1, rollouts_.size()));
+  return {{"sampled", static_cast<double>(rollouts_.size())},
+          {"length", tokens / n},
+          {"cut", rollouts_.empty() ? 0 : 1 - stopped / n}};
+}
+
+}  // namespace makar

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""makar distill through the program: students of the teacher's layers and new ones, texts, conversations and sampled
+answers, resuming with the same bytes after a kill, and refused options.
+
+usage: distill.py MAKAR
+"""
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from checks import check, failures
+
+MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+
+
+def run(*words):
+    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+def good(*words):
+    done = run(*words)
+    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
+    return done
+
+
+def refused(part, *words):
+    done = run(*words)
+    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
+          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
+
+
+def steps(folder):
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    return [line for line in lines if "lr" in line]
+
+
+def result(done):
+    return json.loads(done.stdout)["validation"] if done.returncode == 0 else {}
+
+
+def learns(folder, teacher, text, common):
+    """A student of half the layers comes closer to its teacher, with every divergence and with layers compared."""
+    words = ["distill", "--teacher", teacher, "--student-layers", 2, "-d", text, *common, "--json"]
+    start = result(good(*words, "--max-steps", 1, "--learning-rate", 1e-9, "-o", folder / "start"))
+    for name, extra in (("forward", []), ("reverse", []), ("jensen_shannon", ["--beta", 0.3]), ("forward", ["--temperature", 2, "--alpha", 1])):
+        got = result(good(*words, "--max-steps", 30, "--loss-type", name, *extra, "-o", folder / f"{name}-{len(extra)}"))
+        check(got["teacher_kl"] < 0.8 * start["teacher_kl"], f"{name} {extra}: KL {start['teacher_kl']} to {got['teacher_kl']}")
+        check(got["teacher_agreement"] > start["teacher_agreement"], f"{name}: {start} {got}")
+    both = folder / "layers"
+    good(*words, "--max-steps", 8, "--hidden-weight", 1, "--attention-weight", 1, "--layer-map", "1:2,2:4", "-o", both)
+    for key in ("teacher", "hidden", "attention"):
+        values = [s["metrics"][key] for s in steps(both)]
+        check(values[0] > 0 and values[-1] < values[0], f"{key} falls: {values}")
+    config = json.loads((both / "config.json").read_text())
+    check(config["num_hidden_layers"] == 2, f"the student has two layers: {config}")
+    done = good("generate", "-m", both, "-p", "Anna", "-n", 4, "--temp", 0)
+    check(len(done.stdout) > 0, "the student generates")
+
+
+def new_student(folder, teacher, text, common):
+    config = json.loads((teacher / "config.json").read_text())
+    config.update(hidden_size=32, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2, intermediate_size=64)
+    config.pop("head_dim", None)
+    path = folder / "small.json"
+    path.write_text(json.dumps(config))
+    out = folder / "new"
+    good("distill", "--teacher", teacher, "--student-config", path, "-d", text, *common, "--max-steps", 6, "--hidden-weight", 0.5,
+         "--hidden-loss", "cosine", "--learning-rate", 3e-3, "-o", out)
+    check((out / "tokenizer.json").is_file() and steps(out)[-1]["metrics"]["hidden"] < steps(out)[0]["metrics"]["hidden"], "a new student learns")
+    again = folder / "again"
+    good("distill", "--teacher", teacher, "--student", out, "-d", text, *common, "--max-steps", 2, "-o", again)
+    check((again / "model.safetensors").is_file(), "a given student is trained")
+
+
+def answers(folder, teacher, chats, common):
+    words = ["distill", "--teacher", teacher, "--student-layers", 2, "-d", chats, *common, "--max-completion-length", 8]
+    data = folder / "chats"
+    good(*words[:-2], "--max-steps", 2, "-o", data)
+    taught = folder / "taught"
+    good(*words, "--answers", "teacher", "--num-generations", 2, "--system-prompt", "Explain.", "--max-steps", 3, "-o", taught)
+    sampled = json.loads((taught / "data/sampled/manifest.json").read_text())
+    check(sampled["splits"]["train"]["shards"], f"the teacher's answers are stored: {sampled}")
+    own = folder / "own"
+    good(*words, "--answers", "student", "--alpha", 1, "--max-steps", 3, "-o", own)
+    check(all(s["metrics"]["sampled"] == 4 for s in steps(own)), f"the student samples every step: {steps(own)[0]}")
+    mixed = folder / "mixed"
+    good(*words, "--answers", "student", "--student-share", 0.5, "--max-steps", 12, "-o", mixed)
+    kinds = {s["metrics"]["sampled"] for s in steps(mixed)}
+    check(kinds == {0, 4}, f"half of the steps use the data: {kinds}")
+
+
+def resumes(folder, teacher, chats, common):
+    for extra in (["--hidden-weight", 1], ["--answers", "student", "--student-share", 0.7, "--max-completion-length", 8]):
+        words = ["distill", "--teacher", teacher, "--student-layers", 2, "-d", chats, *common, "--val-set-size", 0, "--max-steps", 14, "--save-steps", 3,
+                 *extra]
+        whole, out = folder / f"whole-{len(extra)}", folder / f"killed-{len(extra)}"
+        good(*words, "-o", whole)
+        child = subprocess.Popen([MAKAR, *map(str, words), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        end = time.time() + 120
+        while time.time() < end and child.poll() is None and not (out / "checkpoint-3").is_dir():
+            time.sleep(0.005)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        good(*words, "-o", out)
+        check((out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"a resumed run has other bytes: {extra}")
+
+
+def refusals(folder, teacher, text, common):
+    words = ["distill", "--teacher", teacher, "-d", text, *common, "--max-steps", 1, "-o", folder / "no"]
+    layers = ["--student-layers", 2]
+    refused("give one of", *words)
+    refused("give one of", *words, *layers, "--student", teacher)
+    refused("the teacher's 4", *words, "--student-layers", 9)
+    refused("did you mean 'reverse'", *words, *layers, "--loss-type", "revers")
+    refused("has no effect", *words, *layers, "--beta", 0.5)
+    refused("has no effect", *words, *layers, "--layer-map", "1:1")
+    refused("1:2,2:4", *words, *layers, "--hidden-weight", 1, "--layer-map", "1-1")
+    refused("expected 0 to 1", *words, *layers, "--alpha", 2)
+    refused("has no effect", *words, *layers, "--student-share", 0.5)
+    refused("--bf16", *words, *layers, "--bf16")
+    refused("a vocabulary of 400", *words, "--student", GOLDEN / "models/llama")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        text, chats, teacher = folder / "text.jsonl", folder / "chats.jsonl", folder / "teacher"
+        text.write_text(good("data", "world", "--form", "text", "-n", 150, "--events", 3).stdout)
+        chats.write_text(good("data", "world", "--form", "instructions", "-n", 60, "--events", 3).stdout)
+        good("pretrain", "-d", text, "--model-type", "llama", "--layers", 4, "--width", 64, "--heads", 4, "--vocab-size", 400, "--sequence-len", 256,
+             "--max-steps", 40, "--learning-rate", 3e-3, "-q", "-o", teacher)
+        common = ["--micro-batch-size", 4, "--sequence-len", 128, "--learning-rate", 1e-3, "--seed", 3, "-q"]
+        learns(folder, teacher, text, common)
+        new_student(folder, teacher, text, common)
+        answers(folder, teacher, chats, common)
+        resumes(folder, teacher, chats, common)
+        refusals(folder, teacher, text, common)
+    print("distill: " + ("ok" if not failures else f"{len(failures)} failures"))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
