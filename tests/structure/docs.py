@@ -29,7 +29,7 @@ class Checker:
         self.root, self.program = root, program
         self.errors, self.helps, self.checked = [], {}, 0
         self.targets = set(re.findall(r"^([a-z][\w-]*):", self.read("Makefile"), re.M))
-        dev = re.findall(r"^  ([a-z |]+)\) \"do_", self.read("dev"), re.M)
+        dev = re.findall(r"^  ([a-z0-9 |]+)\) \"do_", self.read("dev"), re.M)
         self.dev = set(dev[0].replace("|", " ").split()) if dev else set()
         self.presets = set(re.findall(r'"name": "(\w+)"', self.read("CMakePresets.json")))
         self.commands = set(re.findall(r'^\s*\{"([\w-]+)",', self.read("src/cli/commands.cpp"), re.M))

@@ -13,10 +13,15 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 AVX2 = ["-mavx2", "-mfma", "-mf16c"]
+AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
+VNNI = [*AVX512, "-mavx512vnni"]
+# Options and files of each set, as in cmake/isa.cmake.
 SETS = {
-    "x86_64": {"avx2": AVX2, "avx512": [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]},
+    "x86_64": {"avx2": AVX2, "avxvnni": [*AVX2, "-mavxvnni"], "avx512": AVX512, "avx512vnni": VNNI,
+               "amx": [*VNNI, "-mamx-tile", "-mamx-int8"]},
     "aarch64": {"neon": ["-march=armv8.2-a+fp16+dotprod"]},
 }
+FILES = {"avxvnni": ["quant*", "overlay/*"], "avx512vnni": ["quant*", "overlay/*"], "amx": ["amx/*"]}
 
 
 def command(compiler, target, isa, source):
@@ -29,8 +34,14 @@ def command(compiler, target, isa, source):
             f"-DMAKAR_ISA={isa}", f"-DMAKAR_ISA_{isa}=1", source]
 
 
+def kernels(isa):
+    folder = ROOT + "/src/kernels/cpu/isa/"
+    return sorted(path for pattern in FILES.get(isa, ["*"]) for path in glob.glob(folder + pattern + ".cpp"))
+
+
 def faults(compiler, target, sources):
-    jobs = [(isa, source) for isa in SETS[target] for source in sources]
+    """sources: the files of an instruction set."""
+    jobs = [(isa, source) for isa in SETS[target] for source in sources(isa)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         done = pool.map(lambda job: subprocess.run(command(compiler, target, *job), capture_output=True, text=True), jobs)
     return [f"{isa}: {next((line for line in run.stderr.splitlines() if ' error: ' in line), source)}"
@@ -42,13 +53,13 @@ def main(compiler, self_test):
     with tempfile.TemporaryDirectory() as folder:
         trial = folder + "/trial.cpp"
         open(trial, "w").write("#include <vector>\nstd::vector<float> v;\n")
-        if faults(compiler, target, [trial]):
+        if faults(compiler, target, lambda isa: [trial]):
             print(f"skipped: {compiler} does not compile for {target}")
             return 77
         if self_test:
             open(trial, "w").write("#ifndef MAKAR_ISA_portable\nconstexpr int kTwice = 1, kTwice = 2;\n#endif\n")
-            return 0 if faults(compiler, target, [trial]) else 1
-    found = faults(compiler, target, sorted(glob.glob(ROOT + "/src/kernels/cpu/isa/*.cpp")))
+            return 0 if faults(compiler, target, lambda isa: [trial]) else 1
+    found = faults(compiler, target, kernels)
     print("\n".join(found) or f"kernels read as {', '.join(SETS[target])}: no fault")
     return 1 if found else 0
 

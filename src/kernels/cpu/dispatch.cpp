@@ -6,6 +6,10 @@
 #if defined(__aarch64__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
+#elif defined(__x86_64__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #endif
 
 namespace makar::kernels {
@@ -24,6 +28,51 @@ const Table& table();
 namespace avx512 {
 const Table& table();
 }
+// Tables that replace the products of another one.
+namespace avxvnni {
+const Table& table(const Table& base);
+}
+namespace avx512vnni {
+const Table& table(const Table& base);
+}
+namespace amx {
+const Table& table(const Table& base);
+}
+
+namespace {
+
+struct CpuidWords {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+CpuidWords cpuid(unsigned leaf, unsigned sub) {
+  CpuidWords w;
+  if (!__get_cpuid_count(leaf, sub, &w.a, &w.b, &w.c, &w.d)) return {};
+  return w;
+}
+
+// The system must save the tiles of a process that asks for them (Linux 5.16).
+bool may_use_tiles() {
+  constexpr int kArchReqXcompPerm = 0x1023, kXtileData = 18;
+  return syscall(SYS_arch_prctl, kArchReqXcompPerm, kXtileData) == 0;
+}
+
+void add_x86(std::vector<const Table*>& tables) {
+  __builtin_cpu_init();
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return;
+  tables.push_back(&avx2::table());
+  const unsigned extended = cpuid(7, 1).a, tiles = cpuid(7, 0).d;
+  if (extended >> 4 & 1) tables.push_back(&avxvnni::table(avx2::table()));
+  if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
+      !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
+    return;
+  tables.push_back(&avx512::table());
+  if (!__builtin_cpu_supports("avx512vnni")) return;
+  tables.push_back(&avx512vnni::table(avx512::table()));
+  if ((tiles >> 24 & 1) && (tiles >> 25 & 1) && may_use_tiles())
+    tables.push_back(&amx::table(avx512vnni::table(avx512::table())));
+}
+
+}  // namespace
 #endif
 
 std::vector<const Table*> available() {
@@ -32,11 +81,7 @@ std::vector<const Table*> available() {
   const unsigned long caps = getauxval(AT_HWCAP);
   if ((caps & HWCAP_ASIMDHP) && (caps & HWCAP_ASIMDDP)) tables.push_back(&neon::table());
 #elif defined(__x86_64__)
-  __builtin_cpu_init();
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) tables.push_back(&avx2::table());
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
-    tables.push_back(&avx512::table());
+  add_x86(tables);
 #endif
   return tables;
 }

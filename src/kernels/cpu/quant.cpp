@@ -16,21 +16,27 @@ namespace {
 constexpr int64_t kSerial = 16384;                 // up to this many activations, the caller quantises alone
 constexpr int64_t kRowBytes = int64_t{640} << 10;  // bytes of activations that stay in the L2 cache
 constexpr int64_t kMostRows = 256;
-constexpr int64_t kAsIs = 32;   // rows up to which directly usable forms are not expanded
-constexpr int64_t kChunk = 32;  // maximum blocks of 64 k per pass
-constexpr int64_t kPanels = 4;  // panels per pass; both fit the L1 cache
+constexpr int64_t kAsIs = 32;     // rows up to which directly usable forms are not expanded
+constexpr int64_t kChunk = 32;    // maximum blocks of 64 k per pass,
+constexpr int64_t kCols = 16;     // and columns: both fit the L1 cache
+constexpr int64_t kTileFrom = 9;  // rows from which a tile of 16 rows is faster than one of 8
 
 // Quantised rows in panels of `each` rows; few rows are distributed evenly.
 struct Activations {
   const QuantForm& form;
-  int64_t m, panels, each, blocks;
+  const Table& table;
+  int64_t m;
+  bool tile;  // panels for Table::quant_tile
+  int64_t panels, each, blocks;
   Scratch data;
 
   Activations(ThreadPool& pool, int64_t rows, const Operand& a, const QuantMatrix& b)
       : form(kQuantForms[b.form()]),
+        table(b.table()),
         m(rows),
-        panels(ceil_div(rows, kQuantRows)),
-        each(rows >= 8 ? kQuantRows : ceil_div(rows, panels)),  // panels of 4 allow 8 rows at a time
+        tile(m >= kTileFrom && table.quant_tile && form.values != QuantValues::kInt16),
+        panels(ceil_div(rows, tile ? kQuantTile : kQuantRows)),
+        each(rows >= 8 && !tile ? kQuantRows : ceil_div(rows, panels)),  // panels of 4 allow 8 rows at a time
         blocks(b.blocks()),
         data((panels = ceil_div(rows, each)) * panel_bytes(static_cast<int>(each))) {
     const auto quantise = [&](int64_t begin, int64_t end) {
@@ -44,44 +50,50 @@ struct Activations {
       pool.for_ranges(panels, 1, quantise);
   }
   int count(int64_t p) const { return static_cast<int>(std::min(each, m - p * each)); }
-  int64_t panel_bytes(int rows) const { return blocks * activation_bytes(form, rows); }
+  int64_t block_bytes(int rows) const { return activation_bytes(form, rows, table.quant_starts); }
+  int64_t panel_bytes(int rows) const { return blocks * block_bytes(rows); }
   std::byte* panel(int64_t p) const { return data.get() + p * panel_bytes(static_cast<int>(each)); }
 };
 
-// How a product reads the panels of B: in place or expanded, eight rows of A at a time or up to four.
+// How a product reads the panels of B: in place or expanded; a tile of rows of A at a time, eight, or up to
+// four.
 struct ProductPlan {
   const Table& table;
-  bool few, as_is, eight;
+  bool as_is, eight;
   int form;  // form that the product reads
 
   ProductPlan(const Activations& a, const QuantMatrix& b)
       : table(b.table()),
-        few(a.m <= kAsIs),
-        as_is(b.form() == kFormInt16 || (few && b.form() == kFormInt8) ||
-              (takes_eight(a, b.form()) && (few || a.form.values == QuantValues::kInt8))),
+        as_is(in_place(a, b.form())),
         eight(takes_eight(a, as_is ? b.form() : wide_form(a.form))),
         form(as_is ? b.form() : wide_form(a.form)) {}
+  bool in_place(const Activations& a, int f) const {
+    const bool few = a.m <= kAsIs, int8 = a.form.values == QuantValues::kInt8;
+    if (a.tile) return int8;
+    return f == kFormInt16 || (few && f == kFormInt8) || (takes_eight(a, f) && (few || int8));
+  }
   bool takes_eight(const Activations& a, int f) const {
     return a.each == kQuantRows && a.m >= 8 && table.quant_takes_eight && table.quant_takes_eight(f);
   }
-  bool scales() const { return as_is && eight; }  // scales are prepared first
+  bool scales() const { return as_is && eight && table.quant_scales; }  // scales are prepared first
   // Scratch bytes per block of an expanded panel, or of its scales.
   int64_t scratch_bytes() const {
-    if (as_is) return scales() ? wide_scales(kQuantForms[form]) * int64_t{sizeof(float)} : 0;
-    return group_bytes(kQuantForms[form]);
+    const QuantForm& f = kQuantForms[form];
+    if (as_is) return scales() ? wide_scales(f, table.quant_cols) * int64_t{sizeof(float)} : 0;
+    return group_bytes(f, table.quant_cols);
   }
+  int64_t panels() const { return kCols / table.quant_cols; }  // per pass
 };
 
 // Panels [j0, j1) by the only panel of rows, read in place.
 void direct(const Activations& a, const QuantMatrix& b, int64_t j0, int64_t j1, const GemmOutput& out) {
-  const int64_t col = j0 * kQuantCols;
+  const int64_t cols = a.table.quant_cols, col = j0 * cols, end = std::min(b.n(), j1 * cols);
   QuantProduct q;
   q.form = b.form(), q.rows = a.count(0), q.blocks = a.blocks;
   q.a = a.panel(0), q.b = b.panel(j0), q.b_panel = b.panel_bytes(), q.book = b.book();
-  q.c = out.c + col, q.ldc = out.ldc;
-  q.cols = std::min(b.n(), j1 * kQuantCols) - col, q.accumulate = out.accumulate;
-  b.table().quant_product(q);
-  add_bias(out, 0, a.m, j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
+  q.c = out.c + col, q.ldc = out.ldc, q.cols = end - col, q.accumulate = out.accumulate;
+  a.table.quant_product(q);
+  add_bias(out, 0, a.m, col, end);
 }
 
 // Row panels [p0, p1) by panels [j0, j1): a few panels and a piece of k at a time, prepared in `scratch`.
@@ -89,12 +101,13 @@ void blocked(const Activations& a, const QuantMatrix& b, const ProductPlan& plan
              int64_t j0, int64_t j1, const GemmOutput& out, std::byte* scratch) {
   const QuantForm& f = a.form;
   const Table& t = plan.table;
+  const int64_t cols = t.quant_cols, group = group_bytes(f, t.quant_cols), pass = plan.panels();
   const int64_t chunk =
       ceil_div(ceil_div(a.blocks, ceil_div(a.blocks, kChunk)), 4) * 4;  // even, whole groups
-  for (int64_t j = j0; j < j1; j += kPanels)
+  for (int64_t j = j0; j < j1; j += pass)
     for (int64_t k = 0; k < a.blocks; k += chunk) {
-      const int64_t now = std::min(chunk, a.blocks - k), count = std::min(kPanels, j1 - j);
-      const int64_t from = k / blocks_of(f) * group_bytes(f), step = now * plan.scratch_bytes();
+      const int64_t now = std::min(chunk, a.blocks - k), count = std::min(pass, j1 - j);
+      const int64_t from = k / blocks_of(f) * group, step = now * plan.scratch_bytes();
       for (int64_t i = 0; i < count; ++i) {
         if (plan.scales())
           t.quant_scales(plan.form, now, b.panel(j + i) + from, reinterpret_cast<float*>(scratch + i * step));
@@ -104,37 +117,44 @@ void blocked(const Activations& a, const QuantMatrix& b, const ProductPlan& plan
       QuantProduct q;
       q.form = plan.form, q.blocks = now, q.book = b.book();
       q.b = plan.as_is ? b.panel(j) + from : scratch, q.b_panel = plan.as_is ? b.panel_bytes() : step;
-      q.a_panel = a.panel_bytes(kQuantRows);
+      q.a_panel = a.panel_bytes(static_cast<int>(a.each));
       q.scale_panel = step / int64_t{sizeof(float)};
-      q.ldc = out.ldc, q.cols = std::min(b.n() - j * kQuantCols, count * kQuantCols);
+      q.ldc = out.ldc, q.cols = std::min(b.n() - j * cols, count * cols);
       q.accumulate = out.accumulate || k > 0;
-      const std::byte* next = k + chunk < a.blocks ? b.panel(j) + (k + chunk) / blocks_of(f) * group_bytes(f)
-                              : (j + kPanels) * kQuantCols < b.n()
-                                  ? b.panel(j + kPanels)  // or of the next task
-                                  : nullptr;
-      const int64_t ahead = group_bytes(f) / blocks_of(f) / (p1 - p0);  // prefetch bytes per panel of rows
+      const std::byte* next = k + chunk < a.blocks        ? b.panel(j) + (k + chunk) / blocks_of(f) * group
+                              : (j + pass) * cols < b.n() ? b.panel(j + pass)  // or of the next task
+                                                          : nullptr;
+      const int64_t ahead = group / blocks_of(f) / (p1 - p0);  // prefetch bytes per panel of rows
       if (next) q.ahead_panel = b.panel_bytes();
+      if (a.tile) {
+        q.rows = static_cast<int>(std::min(a.m, p1 * a.each) - p0 * a.each),
+        q.each = static_cast<int>(a.each);
+        q.a = a.panel(p0), q.first_block = k, q.c = out.c + p0 * a.each * out.ldc + j * cols;
+        q.ahead = next, q.ahead_step = ahead;
+        t.quant_tile(q);
+        continue;
+      }
       for (int64_t p = p0, taken; p < p1; p += taken) {
         taken = plan.eight && p + 1 < p1 && a.count(p + 1) == kQuantRows ? 2 : 1;
         q.rows = taken == 2 ? 8 : a.count(p);
         q.scales = plan.scales() && taken == 2 ? reinterpret_cast<const float*>(scratch) : nullptr;
         if (next) q.ahead_step = ahead * taken, q.ahead = next + (p - p0) * now * ahead;
-        q.a = a.panel(p) + k * activation_bytes(f, a.count(p));
-        q.c = out.c + p * a.each * out.ldc + j * kQuantCols;
+        q.a = a.panel(p) + k * a.block_bytes(a.count(p));
+        q.c = out.c + p * a.each * out.ldc + j * cols;
         if (q.accumulate && p + taken < p1)  // prefetch the next rows of C
           for (int64_t i = 0; i < std::min(taken * a.each, a.m - (p + taken) * a.each); ++i)
             __builtin_prefetch(q.c + (taken * a.each + i) * out.ldc, 1);
         taken == 2 ? t.quant_eight(q) : t.quant_product(q);
       }
     }
-  add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * kQuantCols, std::min(b.n(), j1 * kQuantCols));
+  add_bias(out, p0 * a.each, std::min(a.m, p1 * a.each), j0 * cols, std::min(b.n(), j1 * cols));
 }
 
 // Matrices of one form, with consecutively numbered panels.
 struct GroupedMatrix {
   const QuantMatrix* b;
   GemmOutput out;
-  int64_t panels() const { return ceil_div(b->n(), kQuantCols); }
+  int64_t panels() const { return ceil_div(b->n(), b->table().quant_cols); }
 };
 using Parts = std::vector<GroupedMatrix>;
 
@@ -162,20 +182,21 @@ void few_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
 }
 
 void many_rows(ThreadPool& pool, const Activations& a, const Parts& parts) {
+  const ProductPlan plan(a, *parts[0].b);
+  const int64_t pass = plan.panels();
   int64_t groups = 0;
-  for (const GroupedMatrix& part : parts) groups += ceil_div(part.panels(), kPanels);
+  for (const GroupedMatrix& part : parts) groups += ceil_div(part.panels(), pass);
   const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
   const int64_t most = std::clamp<int64_t>(kRowBytes / row_bytes, 32, kMostRows);
   const int64_t row_tasks = ceil_div(a.m, most), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
   const int64_t wanted = pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
   const int64_t col_tasks = std::min(groups, wanted), cols = ceil_div(groups, col_tasks);
-  const ProductPlan plan(a, *parts[0].b);
   pool.run(row_tasks * col_tasks, [&](int64_t task) {
     const int64_t p0 = task / col_tasks * rows, p1 = std::min(a.panels, p0 + rows);
     if (p0 >= p1) return;
-    const Scratch scratch(kPanels * kChunk * plan.scratch_bytes());
+    const Scratch scratch(pass * kChunk * plan.scratch_bytes());
     const int64_t first = task % col_tasks * cols;
-    each_part(parts, kPanels, first, first + cols, [&](const GroupedMatrix& part, int64_t j0, int64_t j1) {
+    each_part(parts, pass, first, first + cols, [&](const GroupedMatrix& part, int64_t j0, int64_t j1) {
       blocked(a, *part.b, plan, p0, p1, j0, j1, part.out, scratch.get());
     });
   });

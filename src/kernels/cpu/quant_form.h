@@ -1,11 +1,11 @@
-// Memory layouts of quantised weights: panels of 4 columns, traversed along k in blocks of 64. Every GGUF
-// block type is packed without loss into one of these forms; a form defines how values and scales are stored.
-// Panels are expanded to a kFormWide form when many rows use them.
+// Memory layouts of quantised weights: panels of 4, 8 or 16 columns (Table::quant_cols: as many as an
+// instruction set has 32-bit lanes), traversed along k in blocks of 64. Every GGUF block type is packed
+// without loss into one of these forms; a form defines how values and scales are stored. Panels are expanded
+// to a kFormWide form when many rows use them.
 //
 // A panel is a sequence of groups: scales first, then the values of its blocks of 64. A group is one block; 4
 // blocks if 256 weights share a scale (k is then a multiple of 256); or 2 blocks of 16-bit values, for
-// alignment. Values of 4 columns by 4 k are stored together in 16 lanes (a "step"); a run of 16 k is four
-// steps.
+// alignment. Values of all columns by 4 k are stored together (a "step"); a run of 16 k is four steps.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace makar::kernels {
 
 constexpr int kQuantBlock = 64;  // k that share an activation scale
-constexpr int kQuantCols = 4;
-constexpr int kQuantRows = 4;  // maximum rows per panel of activations
+constexpr int kQuantRows = 4;    // rows per panel of activations, at most (kQuantTile for Table::quant_tile)
+constexpr int kQuantTile = 16;
 constexpr int kQuantRun = 16;
 
 enum class QuantValues : uint8_t {
@@ -96,42 +96,50 @@ constexpr int64_t blocks_for(const QuantForm& f, int64_t k) {
   return (blocks + group - 1) / group * group;
 }
 // Bytes of the values of one block.
-constexpr int64_t value_bytes(const QuantForm& f) {
+constexpr int64_t value_bytes(const QuantForm& f, int cols) {
   const int bits = f.values == QuantValues::kInt8        ? 8
                    : f.values == QuantValues::kInt16     ? 16
                    : f.values == QuantValues::kInt6      ? 6
                    : f.values == QuantValues::kUnsigned2 ? 2
                                                          : 4;
-  return kQuantBlock * kQuantCols * bits / 8;
+  return int64_t{kQuantBlock} * cols * bits / 8;
 }
-// Floats per block for the scales of wide forms: [parts][4], mins likewise, then -1.5 * 2^23 times the sum of
-// the scales (the initial value of a kernel's sums).
-constexpr int64_t wide_scales(const QuantForm& f) {
-  return (int64_t{f.mins ? 2 : 1} * parts_of(f) + 1) * kQuantCols;
+// Floats per block for the scales of wide forms: [parts][cols], mins likewise, then -1.5 * 2^23 times the sum
+// of the scales (the initial value of a kernel's sums).
+constexpr int64_t wide_scales(const QuantForm& f, int cols) {
+  return (int64_t{f.mins ? 2 : 1} * parts_of(f) + 1) * cols;
 }
-// Bytes of a group's scales. kHalf: f16 [blocks][parts][4], mins likewise. kFloat: wide_scales(). kSuper: f16
-// d[4] (min d[4]), then one byte per part and column (with bias 128 if there are no mins), mins likewise.
-constexpr int64_t scale_bytes(const QuantForm& f) {
+// Bytes of a group's scales. kHalf: f16 [blocks][parts][cols], mins likewise. kFloat: wide_scales(). kSuper:
+// f16 d[cols] (min d[cols]), then one byte per part and column (with bias 128 if there are no mins), mins
+// likewise.
+constexpr int64_t scale_bytes(const QuantForm& f, int cols) {
   const int kinds = f.mins ? 2 : 1, parts = parts_of(f);
-  if (f.scales == QuantScales::kHalf) return int64_t{kinds} * blocks_of(f) * parts * kQuantCols * 2;
-  if (f.scales == QuantScales::kFloat) return wide_scales(f) * 4;
-  return int64_t{kinds} * (kQuantCols * 2 + 4 * parts * kQuantCols);
+  if (f.scales == QuantScales::kHalf) return int64_t{kinds} * blocks_of(f) * parts * cols * 2;
+  if (f.scales == QuantScales::kFloat) return wide_scales(f, cols) * 4;
+  return int64_t{kinds} * (cols * 2 + 4 * parts * cols);
 }
-constexpr int64_t group_bytes(const QuantForm& f) { return scale_bytes(f) + blocks_of(f) * value_bytes(f); }
+constexpr int64_t group_bytes(const QuantForm& f, int cols) {
+  return scale_bytes(f, cols) + blocks_of(f) * value_bytes(f, cols);
+}
 
 // The expanded form for many rows. Values that the kernels can already use are not changed.
 constexpr int wide_form(const QuantForm& f) {
   return f.part == 32 ? (f.mins ? kFormWideMin : kFormWide) : (f.mins ? kFormWideMin16 : kFormWide16);
 }
 
-// Layout of activations: panels of `rows` <= kQuantRows rows. A block is int8 [rows][64] (for kInt16, the low
-// bytes follow likewise), the scales f32 [rows] and, for forms with mins, the sums of the parts f32
-// [parts][rows].
+// Layout of activations: panels of `rows` rows. A block is int8 [rows][64] (for kInt16, the low bytes follow
+// likewise), the scales f32 [rows] and, for forms with mins, the sums of the parts f32 [parts][rows].
+//
+// Instructions that multiply unsigned by signed bytes (Table::quant_starts) read a weight q as q + 128. Forms
+// with mins have no negative q and need no bias; for the others, the last field is int32 [parts][rows]
+// instead: where an integer sum starts, the bits of 1.5 * 2^23 less 128 times the sum of the part's
+// activations. For kInt16 [2][rows]: less 128 times the sum of the high bytes, and of both, from zero.
 constexpr int64_t activation_values(const QuantForm& f) {
   return f.values == QuantValues::kInt16 ? 2 * kQuantBlock : kQuantBlock;
 }
-constexpr int64_t activation_bytes(const QuantForm& f, int rows) {
-  return rows * (activation_values(f) + 4 + (f.mins ? 4 * parts_of(f) : 0));
+constexpr int starts_of(const QuantForm& f) { return f.values == QuantValues::kInt16 ? 2 : parts_of(f); }
+constexpr int64_t activation_bytes(const QuantForm& f, int rows, bool starts) {
+  return rows * (activation_values(f) + 4 + (f.mins ? 4 * parts_of(f) : starts ? 4 * starts_of(f) : 0));
 }
 
 // Prefetch during a product: `step` bytes per block, starting at `at`.

@@ -90,7 +90,9 @@ struct AttentionHeadBackward {
 // c[i*ldc + j] = (accumulate ? c : 0) + the product, i < rows, j < cols.
 struct QuantProduct {
   int form = 0, rows = 0;
-  int64_t blocks = 0;       // of 64 k
+  int64_t blocks = 0;  // of 64 k
+  int each = 0;        // quant_tile: rows of a panel of activations, fewer in the last; panels are a_panel
+  int64_t first_block = 0;  // bytes apart, and the product starts at this block of theirs
   const void* a = nullptr;  // one panel of activations; with 8 rows, the second half is a_panel bytes further
   int64_t a_panel = 0;
   const void* b = nullptr;  // panels of weights, b_panel bytes apart
@@ -144,15 +146,21 @@ struct Table {
   void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
 
   // --- matrix product on quantised weights (quant.h drives these) ---
+  int quant_cols = 4;            // columns of a panel: 4, 8 or 16
+  bool quant_starts = false;     // activations carry the starts of the sums (quant_form.h)
   bool int16_is_faster = false;  // than converting f16 weights to f32
   void (*quant_product)(const QuantProduct&) = nullptr;
   // Expands `blocks` blocks of a panel to its wide form.
   void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* book, void* out) = nullptr;
   // Whether products on a form support 8 rows in addition to up to 4. For a form that is not wide, the scales
-  // must be prepared first: wide_scales() floats for each of `blocks` blocks of a panel.
+  // must be prepared first, unless quant_scales is null: wide_scales() floats for each of `blocks` blocks of
+  // a panel.
   bool (*quant_takes_eight)(int form) = nullptr;
   void (*quant_eight)(const QuantProduct&) = nullptr;
   void (*quant_scales)(int form, int64_t blocks, const void* b, float* out) = nullptr;
+  // Products of any number of rows by wide forms and forms of int8 values; panels of activations have up to
+  // 16 rows. Null without matrix instructions.
+  void (*quant_tile)(const QuantProduct&) = nullptr;
   // Quantises x[rows, k], rows row_stride apart, into one panel of activations for `form`, zero-padded to
   // `blocks` blocks; weights are read as `unit` times their value.
   void (*quant_rows)(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k,
@@ -201,7 +209,8 @@ struct Table {
   void (*adamw)(float* p, const float* g, float* m, float* v, int64_t n, const AdamStep& step) = nullptr;
 };
 
-// The table for this machine. MAKAR_ISA=portable|neon|avx2|avx512 in the environment forces one.
+// The table for this machine. MAKAR_ISA=portable|neon|avx2|avxvnni|avx512|avx512vnni|amx in the environment
+// forces one.
 const Table& cpu();
 // Every table this machine can run, for tests that compare their bits.
 std::vector<const Table*> available();

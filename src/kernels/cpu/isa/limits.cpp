@@ -3,7 +3,7 @@
 
 #include "kernels/cpu/isa/parts.h"
 #if defined(MAKAR_ISA_neon)
-#include "kernels/cpu/isa/quant_neon.h"
+#include <arm_neon.h>
 #elif defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)
 #include "kernels/cpu/isa/gemm_x86.h"
 #endif
@@ -55,31 +55,8 @@ double peak_f32(int64_t loops) {
   return 2.0 * kSums * (sizeof(Lanes) / sizeof(float)) * static_cast<double>(loops);
 }
 
-#if defined(MAKAR_ISA_neon)
-double peak_int8(int64_t loops) {
-  Ints sums[kSums];
-  for (Ints& s : sums) s = vdupq_n_s32(0);
-  Bytes w = vdupq_n_s8(1);
-  asm volatile("" : "+w"(w));
-  for (int64_t i = 0; i < loops; ++i) {
-#pragma clang loop unroll(full)
-    for (int j = 0; j < kSums; ++j) sums[j] = dot<0>(sums[j], w, w);
-  }
-  Ints all = sums[0];
-  for (int j = 1; j < kSums; ++j) all = vaddq_s32(all, sums[j]);
-  volatile int32_t sink = vaddvq_s32(all);
-  static_cast<void>(sink);
-  return 2.0 * kSums * 16 * static_cast<double>(loops);
-}
-#endif
-
 }  // namespace
 
-void fill_limits(Table& table) {
-  table.peak_f32 = peak_f32;
-#if defined(MAKAR_ISA_neon)
-  table.peak_int8 = peak_int8;
-#endif
-}
+void fill_limits(Table& table) { table.peak_f32 = peak_f32; }
 
 }  // namespace makar::kernels::MAKAR_ISA

@@ -16,6 +16,7 @@ void fill_pack(Table& table);
 void fill_quant(Table& table);
 void fill_quant_rows(Table& table);
 void fill_quant_eight(Table& table);
+void fill_quant_peak(Table& table);
 void fill_limits(Table& table);
 
 const Table& table();

@@ -20,40 +20,83 @@
 namespace makar::kernels::MAKAR_ISA {
 namespace {
 
+// One block of R rows of activations; 8 rows are in two panels.
 template <int R>
-inline void dots(Ints (&x)[R], const std::byte* w, const std::byte* a) {
+struct RowsBlock {
+  static constexpr int kEach = R > kQuantRows ? kQuantRows : R;
+  const std::byte* panel[R / kEach];
+
+  const std::byte* row(int i) const { return panel[i / kEach] + i % kEach * kQuantBlock; }
+  const std::byte* low_row(int i) const { return row(i) + kEach * kQuantBlock; }  // of 16-bit values
+  // Number `n` of row i, behind the values.
+  template <class T>
+  const T* number(const QuantForm& f, int n, int i) const {
+    return reinterpret_cast<const T*>(panel[i / kEach] + kEach * activation_values(f)) + n * kEach +
+           i % kEach;
+  }
+  void next(const QuantForm& f) {
+    for (const std::byte*& p : panel) p += activation_bytes(f, kEach);
+  }
+};
+
+// One run: x += the products of four steps.
+template <Signs S, int R, class RowAt>
+inline void dot_run(Ints (&x)[R], const Bytes (&steps)[kSteps], const RowAt& row_at) {
+  Factor w[kSteps];
   MAKAR_UNROLLED
-  for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
-    Bytes steps[kSteps];
-    read_run<QuantValues::kInt8>(w, run, Bytes(), steps);
-    Bytes row[R];
-    for (int i = 0; i < R; ++i) row[i] = load_bytes(a + i * kQuantBlock + run * kQuantRun);
-    for (int i = 0; i < R; ++i) x[i] = dot<0>(x[i], steps[0], row[i]);
-    for (int i = 0; i < R; ++i) x[i] = dot<1>(x[i], steps[1], row[i]);
-    for (int i = 0; i < R; ++i) x[i] = dot<2>(x[i], steps[2], row[i]);
-    for (int i = 0; i < R; ++i) x[i] = dot<3>(x[i], steps[3], row[i]);
+  for (int s = 0; s < kSteps; ++s) w[s] = factor<S>(steps[s]);
+  if constexpr (R <= kQuantRows) {
+    MAKAR_UNROLLED
+    for (int i = 0; i < R; ++i) {
+      const Row row = load_row(row_at(i));
+      x[i] = dot<0, S>(x[i], w[0], row);
+      x[i] = dot<1, S>(x[i], w[1], row);
+      x[i] = dot<2, S>(x[i], w[2], row);
+      x[i] = dot<3, S>(x[i], w[3], row);
+    }
+  } else {
+    MAKAR_UNROLLED
+    for (int i = 0; i < R; ++i) x[i] = dot<0, S>(x[i], w[0], load_row(row_at(i)));
+    MAKAR_UNROLLED
+    for (int i = 0; i < R; ++i) x[i] = dot<1, S>(x[i], w[1], load_row(row_at(i)));
+    MAKAR_UNROLLED
+    for (int i = 0; i < R; ++i) x[i] = dot<2, S>(x[i], w[2], load_row(row_at(i)));
+    MAKAR_UNROLLED
+    for (int i = 0; i < R; ++i) x[i] = dot<3, S>(x[i], w[3], load_row(row_at(i)));
   }
 }
 
 // One block of 16-bit values.
 template <int R>
-inline void one_wide_block(const std::byte* a, const std::byte* values, Floats scale, Floats (&acc)[R]) {
-  const std::byte *low_a = a + R * kQuantBlock, *low = values + kQuantBlock * kQuantCols;
-  const auto* d = reinterpret_cast<const float*>(a + 2 * R * kQuantBlock);
+inline void one_wide_block(const RowsBlock<R>& a, const std::byte* values, Floats scale, Floats (&acc)[R]) {
+  constexpr QuantForm F = kQuantForms[kFormInt16];
+  const std::byte* low = values + kQuantBlock * kQuantCols;
   Ints x[R], y[R];
-  for (int i = 0; i < R; ++i) x[i] = plain_zero_ints(), y[i] = plain_zero_ints();
-  dots<R>(x, values, a);
-  dots<R>(y, values, low_a);
-  dots<R>(y, low, a);
-  for (int i = 0; i < R; ++i) acc[i] = fma(mul(rounded(sum(times_256(x[i]), y[i])), scale), d[i], acc[i]);
+  MAKAR_UNROLLED
+  for (int i = 0; i < R; ++i) {
+    x[i] = first_plain(a.template number<int32_t>(F, 1, i));
+    y[i] = first_plain(a.template number<int32_t>(F, 2, i));
+  }
+  MAKAR_UNROLLED
+  for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
+    Bytes high_steps[kSteps], low_steps[kSteps];
+    read_run<QuantValues::kInt8>(values, run, Bytes(), high_steps);
+    read_run<QuantValues::kInt8>(low, run, Bytes(), low_steps);
+    dot_run<Signs::kSigned, R>(x, high_steps, [&](int i) { return a.row(i) + run * kQuantRun; });
+    dot_run<Signs::kLowRows, R>(y, high_steps, [&](int i) { return a.low_row(i) + run * kQuantRun; });
+    dot_run<Signs::kSigned, R>(y, low_steps, [&](int i) { return a.row(i) + run * kQuantRun; });
+  }
+  MAKAR_UNROLLED
+  for (int i = 0; i < R; ++i)
+    acc[i] = fma(mul(rounded(sum(times_256(x[i]), y[i])), scale), *a.template number<float>(F, 0, i), acc[i]);
 }
 
 template <int Form, int R>
-inline void one_block(const std::byte* a, const std::byte* values, const Scales<Form>& scales, int block,
+inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scales<Form>& scales, int block,
                       Bytes book, Floats (&acc)[R]) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int P = parts_of(F), kRuns = F.part / kQuantRun;
-  const auto* d = reinterpret_cast<const float*>(a + R * kQuantBlock);
+  constexpr Signs S = F.mins ? Signs::kUnsigned : Signs::kSigned;
   Floats scale[P], min[P], t[R];
   scales.read(block, scale, min);
   if constexpr (F.values == QuantValues::kInt16) return one_wide_block<R>(a, values, scale[0], acc);
@@ -61,59 +104,81 @@ inline void one_block(const std::byte* a, const std::byte* values, const Scales<
   MAKAR_UNROLLED
   for (int p = 0; p < P; ++p) {
     Ints x[R];
-    for (int i = 0; i < R; ++i) x[i] = zero_ints();
+    MAKAR_UNROLLED
+    for (int i = 0; i < R; ++i) x[i] = first_ints<S>(a.template number<int32_t>(F, 1 + p, i));
     MAKAR_UNROLLED
     for (int run = p * kRuns; run < (p + 1) * kRuns; ++run) {
       Bytes w[kSteps];
       read_run<F.values>(values, run, book, w);
-      for (int i = 0; i < R; ++i) {
-        const Bytes row = load_bytes(a + i * kQuantBlock + run * kQuantRun);
-        x[i] = dot<0>(x[i], w[0], row);
-        x[i] = dot<1>(x[i], w[1], row);
-        x[i] = dot<2>(x[i], w[2], row);
-        x[i] = dot<3>(x[i], w[3], row);
-      }
+      dot_run<S, R>(x, w, [&](int i) { return a.row(i) + run * kQuantRun; });
     }
+    MAKAR_UNROLLED
     for (int i = 0; i < R; ++i) t[i] = fma(on_seed(x[i]), scale[p], p == 0 ? base : t[i]);
   }
+  MAKAR_UNROLLED
   for (int p = 0; p < P && F.mins; ++p)
-    for (int i = 0; i < R; ++i) t[i] = fma(min[p], d[(1 + p) * R + i], t[i]);
-  for (int i = 0; i < R; ++i) acc[i] = fma(t[i], d[i], acc[i]);
+    for (int i = 0; i < R; ++i) t[i] = fma(min[p], *a.template number<float>(F, 1 + p, i), t[i]);
+  MAKAR_UNROLLED
+  for (int i = 0; i < R; ++i) acc[i] = fma(t[i], *a.template number<float>(F, 0, i), acc[i]);
 }
 
-constexpr int64_t kSoon = 512;  // prefetch distance in bytes
+// Prefetch distance in bytes for panels that are read in place; 0: none. On ARM, other forms do not wait for
+// memory. On x86 a core has few buffers for lines on their way to the L1 cache, three times as many for the
+// L2 cache.
+template <int Form, int R>
+constexpr int64_t soon() {
+#if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)
+  return R == 1 && Form == kFormInt8 ? 512 : 0;
+#else
+  return R <= kQuantRows && kQuantForms[Form].scales != QuantScales::kFloat ? 16384 : 0;
+#endif
+}
+#if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)
+constexpr int kSoonLevel = 3;  // the L1 cache
+#else
+constexpr int kSoonLevel = 2;
+#endif
 
 // R rows by one panel.
 template <int Form, int R>
-inline void one_panel(int64_t blocks, const std::byte* a, const std::byte* b, Bytes book, float* c,
-                      int64_t ldc, bool accumulate, Ahead ahead) {
+inline void one_panel(int64_t blocks, RowsBlock<R> a, const std::byte* b, Bytes book, float* c, int64_t ldc,
+                      bool accumulate, Ahead ahead) {
   constexpr QuantForm F = kQuantForms[Form];
   constexpr int kBlocks = blocks_of(F);
   Floats acc[R];
+  MAKAR_UNROLLED
   for (int i = 0; i < R; ++i) acc[i] = accumulate ? load_floats(c + i * ldc) : zero_floats();
 #if defined(MAKAR_ISA_neon)
   if constexpr (R == 4 && Form == kFormInt16) {
-    tile16_of_four(blocks, a, b, acc, ahead);
+    tile16_of_four(blocks, a.panel[0], b, acc, ahead);
     blocks = 0;
   }
 #endif
   for (int64_t g = 0; g < blocks; g += kBlocks, b += group_bytes(F)) {
     const Scales<Form> scales(b);
-    // Saves 2 % if memory-bound.
-    if (R == 1 && Form == kFormInt8)
-      for (int64_t at = 0; at < group_bytes(F); at += 64) __builtin_prefetch(b + kSoon + at);
-    for (int block = 0; block < kBlocks; ++block, a += activation_bytes(F, R))
+    if constexpr (soon<Form, R>() > 0)
+      for (int64_t at = 0; at < group_bytes(F); at += 64)
+        __builtin_prefetch(b + soon<Form, R>() + at, 0, kSoonLevel);
+    for (int block = 0; block < kBlocks; ++block, a.next(F)) {
+      if constexpr (R > kQuantRows) {
+        for (int64_t at = 0; at < ahead.step; at += 64) __builtin_prefetch(ahead.at + at, 0, 2);
+        ahead.at += ahead.step;
+      }
       one_block<Form, R>(a, b + scale_bytes(F) + block * value_bytes(F), scales, block, book, acc);
+    }
   }
+  MAKAR_UNROLLED
   for (int i = 0; i < R; ++i) store_floats(c + i * ldc, acc[i]);
 }
 
 template <int Form, int R>
 void panels(const QuantProduct& q) {
-  const auto* a = static_cast<const std::byte*>(q.a);
+  RowsBlock<R> a;
+  for (const std::byte*& panel : a.panel)
+    panel = static_cast<const std::byte*>(q.a) + (&panel - a.panel) * q.a_panel;
   const auto* b = static_cast<const std::byte*>(q.b);
-  const Bytes book = load_bytes(reinterpret_cast<const std::byte*>(q.book));
-  Ahead ahead{q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead_step};
+  const Bytes book = load_book(q.book);
+  Ahead ahead{q.ahead ? static_cast<const std::byte*>(q.ahead) : b, q.ahead ? q.ahead_step : 0};
   for (int64_t col = 0; col < q.cols; col += kQuantCols, b += q.b_panel, ahead.at += q.ahead_panel) {
     float* c = q.c + col;
     if (q.cols - col >= kQuantCols) {
@@ -139,7 +204,8 @@ void expand(int64_t blocks, const std::byte* b, Bytes book, std::byte* out) {
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
         Bytes w[kSteps];
         read_run<F.values>(b + scale_bytes(F) + block * value_bytes(F), run, book, w);
-        for (int s = 0; s < kSteps; ++s) store_bytes(out + scale_bytes(W) + (run * kSteps + s) * 16, w[s]);
+        for (int s = 0; s < kSteps; ++s)
+          store_bytes(out + scale_bytes(W) + (run * kSteps + s) * kStepBytes, w[s]);
       }
     }
   }
@@ -156,21 +222,33 @@ template <int... F>
 constexpr std::array<ExpandFn, sizeof...(F)> expand_table(std::integer_sequence<int, F...>) {
   return {expand<F>...};
 }
+#if defined(MAKAR_ISA_avx512vnni)
+template <int... F>
+constexpr std::array<PanelsFn, sizeof...(F)> eight_table(std::integer_sequence<int, F...>) {
+  return {panels<F, 8>...};
+}
+constexpr auto kEight = eight_table(std::make_integer_sequence<int, kQuantFormCount>());
+#endif
 constexpr auto kPanels = panels_table(std::make_integer_sequence<int, kQuantFormCount>());
 constexpr auto kExpand = expand_table(std::make_integer_sequence<int, kFormWide>());
 
 void quant_product(const QuantProduct& q) { kPanels[q.form][q.rows - 1](q); }
 
 void quant_expand(int form, int64_t blocks, const void* b, const int8_t* book, void* out) {
-  kExpand[form](blocks, static_cast<const std::byte*>(b),
-                load_bytes(reinterpret_cast<const std::byte*>(book)), static_cast<std::byte*>(out));
+  kExpand[form](blocks, static_cast<const std::byte*>(b), load_book(book), static_cast<std::byte*>(out));
 }
 
 }  // namespace
 
 void fill_quant(Table& table) {
+  table.quant_cols = kQuantCols;
+  table.quant_starts = kQuantStarts;
   table.quant_product = quant_product;
   table.quant_expand = quant_expand;
+#if defined(MAKAR_ISA_avx512vnni)
+  table.quant_takes_eight = [](int) { return true; };
+  table.quant_eight = [](const QuantProduct& q) { kEight[q.form](q); };
+#endif
 #if defined(MAKAR_ISA_neon)
   table.int16_is_faster = true;
 #endif

@@ -7,14 +7,20 @@
 
 namespace makar::kernels::MAKAR_ISA {
 
+constexpr int kQuantCols = 4;
+constexpr bool kQuantStarts = false;
+
 using Bytes = int8x16_t;
 using Ints = int32x4_t;  // 4 columns
 using Floats = float32x4_t;
+using Row = Bytes;     // 16 activations
+using Factor = Bytes;  // weights, ready for dot()
 
 // Integer sums start at the bits of 1.5 * 2^23: read as a float, the result is exactly that number plus the
 // sum, as long as the sum stays below 2^22. A conversion would cost two issue slots.
 alignas(16) inline constexpr int32_t kSeed[4] = {0x4B400000, 0x4B400000, 0x4B400000, 0x4B400000};
-inline Ints zero_ints() {
+template <Signs S>
+inline Ints first_ints(const int32_t*) {
   Ints v;  // loaded each time: here a load is free, a register move is not
   asm volatile("ldr %q0, %1" : "=w"(v) : "m"(kSeed));
   return v;
@@ -22,16 +28,22 @@ inline Ints zero_ints() {
 inline Floats on_seed(Ints x) { return vreinterpretq_f32_s32(x); }
 
 // For sums beyond 2^22.
-inline Ints plain_zero_ints() { return vdupq_n_s32(0); }
+inline Ints first_plain(const int32_t*) { return vdupq_n_s32(0); }
 inline Ints times_256(Ints x) { return vshlq_n_s32(x, 8); }
 inline Ints sum(Ints a, Ints b) { return vaddq_s32(a, b); }
 inline Floats rounded(Ints x) { return vcvtq_f32_s32(x); }
 
 inline Bytes load_bytes(const std::byte* p) { return vld1q_s8(reinterpret_cast<const int8_t*>(p)); }
 inline void store_bytes(std::byte* p, Bytes x) { vst1q_s8(reinterpret_cast<int8_t*>(p), x); }
+inline Row load_row(const std::byte* p) { return load_bytes(p); }
+inline Bytes load_book(const int8_t* p) { return vld1q_s8(p); }
+template <Signs S>
+inline Factor factor(Bytes w) {
+  return w;
+}
 // x[c] += w[c][0..3] . a[4 L .. 4 L + 3]
-template <int L>
-inline Ints dot(Ints x, Bytes w, Bytes a) {
+template <int L, Signs S>
+inline Ints dot(Ints x, Factor w, Row a) {
   return vdotq_laneq_s32(x, w, a, L);
 }
 

@@ -6,29 +6,41 @@
 // Portable code is the reference; unrolling would only slow down compilation.
 #if defined(MAKAR_ISA_portable)
 #define MAKAR_UNROLLED
-#else
+#elif defined(__clang__)
 #define MAKAR_UNROLLED _Pragma("clang loop unroll(full)")
+#else
+#define MAKAR_UNROLLED _Pragma("GCC unroll 16")
 #endif
 
 namespace makar::kernels::MAKAR_ISA {
 
-constexpr int kSteps = 4;  // of a run
+constexpr int kSteps = 4;                       // of a run
+constexpr int64_t kStepBytes = kQuantCols * 4;  // of int8
+
+// The layouts of this instruction set.
+constexpr int64_t value_bytes(const QuantForm& f) { return value_bytes(f, kQuantCols); }
+constexpr int64_t wide_scales(const QuantForm& f) { return wide_scales(f, kQuantCols); }
+constexpr int64_t scale_bytes(const QuantForm& f) { return scale_bytes(f, kQuantCols); }
+constexpr int64_t group_bytes(const QuantForm& f) { return group_bytes(f, kQuantCols); }
+constexpr int64_t activation_bytes(const QuantForm& f, int rows) {
+  return activation_bytes(f, rows, kQuantStarts);
+}
 
 // The four steps of run `run` (0..3) of a block.
 template <QuantValues V>
 inline void read_run(const std::byte* block, int run, Bytes book, Bytes (&out)[kSteps]) {
   if constexpr (V == QuantValues::kInt8) {
-    for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(block + (run * kSteps + s) * 16);
+    for (int s = 0; s < kSteps; ++s) out[s] = load_bytes(block + (run * kSteps + s) * kStepBytes);
   } else if constexpr (V == QuantValues::kInt6) {
-    const std::byte* at = block + run * 48;
-    const Bytes a = load_bytes(at), b = load_bytes(at + 16), c = load_bytes(at + 32);
+    const std::byte* at = block + run * 3 * kStepBytes;
+    const Bytes a = load_bytes(at), b = load_bytes(at + kStepBytes), c = load_bytes(at + 2 * kStepBytes);
     out[0] = upper_six(a), out[1] = upper_six(b), out[2] = upper_six(c), out[3] = gather_six(a, b, c);
   } else if constexpr (V == QuantValues::kUnsigned2) {
-    const Bytes w = load_bytes(block + run * 16);
+    const Bytes w = load_bytes(block + run * kStepBytes);
     out[0] = two_bits<0>(w), out[1] = two_bits<2>(w), out[2] = two_bits<4>(w), out[3] = two_bits<6>(w);
   } else {
     for (int s = 0; s < kSteps; ++s) {
-      const Bytes w = load_bytes(block + (run / 2 * kSteps + s) * 16);
+      const Bytes w = load_bytes(block + (run / 2 * kSteps + s) * kStepBytes);
       const bool low = run % 2 == 0;
       if constexpr (V == QuantValues::kSigned4)
         out[s] = low ? low_nibbles_16(w) : high_nibbles_16(w);
@@ -51,23 +63,23 @@ struct Scales {
   explicit Scales(const std::byte* group) : at(group) {
     if constexpr (F.scales == QuantScales::kSuper) {
       d = load_halves(group);
-      if constexpr (F.mins) min_d = load_halves(group + 8);
+      if constexpr (F.mins) min_d = load_halves(group + kQuantCols * 2);
     }
   }
   void read(int block, Floats (&scale)[P], Floats (&min)[P]) const {
     for (int p = 0; p < P; ++p) {
       if constexpr (F.scales == QuantScales::kHalf) {
-        scale[p] = load_halves(at + (block * P + p) * 8);
-        if constexpr (F.mins) min[p] = load_halves(at + (P + p) * 8);
+        scale[p] = load_halves(at + (block * P + p) * kQuantCols * 2);
+        if constexpr (F.mins) min[p] = load_halves(at + (P + p) * kQuantCols * 2);
       } else if constexpr (F.scales == QuantScales::kFloat) {
-        scale[p] = load_floats(reinterpret_cast<const float*>(at) + p * 4);
-        if constexpr (F.mins) min[p] = load_floats(reinterpret_cast<const float*>(at) + (P + p) * 4);
+        scale[p] = load_floats(reinterpret_cast<const float*>(at) + p * kQuantCols);
+        if constexpr (F.mins) min[p] = load_floats(reinterpret_cast<const float*>(at) + (P + p) * kQuantCols);
       } else if (p % 2 == 0) {
-        const std::byte* bytes = at + (F.mins ? 16 : 8) + (block * P + p) * 4;
+        const std::byte* bytes = at + ((F.mins ? 4 : 2) + block * P + p) * kQuantCols;
         const TwoFloats two = F.mins ? scaled_bytes(bytes, d) : scaled_biased_bytes(bytes, d);
         scale[p] = two.low, scale[p + 1] = two.high;
         if constexpr (F.mins) {
-          const TwoFloats low = scaled_bytes(bytes + 4 * P * 4, min_d);
+          const TwoFloats low = scaled_bytes(bytes + 4 * P * kQuantCols, min_d);
           min[p] = low.low, min[p + 1] = low.high;
         }
       }
@@ -90,10 +102,10 @@ inline void store_scales(const Scales<Form>& scales, int block, float* to) {
   Floats scale[P], min[P];
   scales.read(block, scale, min);
   for (int p = 0; p < P; ++p) {
-    store_floats(to + p * 4, scale[p]);
-    if constexpr (F.mins) store_floats(to + (P + p) * 4, min[p]);
+    store_floats(to + p * kQuantCols, scale[p]);
+    if constexpr (F.mins) store_floats(to + (P + p) * kQuantCols, min[p]);
   }
-  store_floats(to + (F.mins ? 2 : 1) * P * 4, seed_base(scale));
+  store_floats(to + (F.mins ? 2 : 1) * P * kQuantCols, seed_base(scale));
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

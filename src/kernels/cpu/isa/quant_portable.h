@@ -9,9 +9,14 @@
 
 namespace makar::kernels::MAKAR_ISA {
 
+constexpr int kQuantCols = 4;
+constexpr bool kQuantStarts = false;
+
 struct Bytes {
   int8_t v[16];
 };
+using Row = Bytes;     // 16 activations
+using Factor = Bytes;  // weights, ready for dot()
 struct Ints {
   int32_t v[4];
 };
@@ -32,7 +37,10 @@ inline Floats each_float(const Each& value) {
   return out;
 }
 
-inline Ints zero_ints() { return {}; }
+template <Signs S>
+inline Ints first_ints(const int32_t*) {
+  return {};
+}
 inline Floats to_floats(Ints x) {
   return each_float([&](int i) { return static_cast<float>(x.v[i]); });
 }
@@ -42,7 +50,7 @@ inline Floats on_seed(Ints x) {
   return each_float([&](int i) { return static_cast<float>(x.v[i] + (3 << 22)); });
 }
 
-inline Ints plain_zero_ints() { return {}; }
+inline Ints first_plain(const int32_t*) { return {}; }
 inline Ints times_256(Ints x) {
   for (int32_t& v : x.v) v *= 256;
   return x;
@@ -59,8 +67,14 @@ inline Bytes load_bytes(const std::byte* p) {
   return x;
 }
 inline void store_bytes(std::byte* p, Bytes x) { std::memcpy(p, x.v, 16); }
-template <int L>
-inline Ints dot(Ints x, Bytes w, Bytes a) {
+inline Row load_row(const std::byte* p) { return load_bytes(p); }
+inline Bytes load_book(const int8_t* p) { return load_bytes(reinterpret_cast<const std::byte*>(p)); }
+template <Signs S>
+inline Factor factor(Bytes w) {
+  return w;
+}
+template <int L, Signs S>
+inline Ints dot(Ints x, const Factor& w, const Row& a) {
   for (int c = 0; c < 4; ++c)
     for (int j = 0; j < 4; ++j) x.v[c] += w.v[c * 4 + j] * a.v[L * 4 + j];
   return x;

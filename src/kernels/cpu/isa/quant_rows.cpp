@@ -18,47 +18,51 @@ namespace {
 
 constexpr uint32_t kInfinity = 0x7f800000u, kTiny = 0x0d800000u;  // 2^-100
 constexpr float kRound = 0x1.8p23f;  // adding it leaves the integer in the low bits, rounded to even
-constexpr int kTogether = 8;         // blocks whose scales are computed before their values
+constexpr int32_t kSeedBits = std::bit_cast<int32_t>(kRound);
+constexpr int kTogether = 8;  // blocks whose scales are computed before their values
 
 // The bits of the largest magnitude.
 inline uint32_t absmax(const float* x) {
+#if defined(MAKAR_ISA_avx512vnni)
+  const auto bits = [&](int k) {
+    return _mm512_and_si512(_mm512_loadu_si512(x + k), _mm512_set1_epi32(0x7fffffff));
+  };
+  return _mm512_reduce_max_epu32(
+      _mm512_max_epu32(_mm512_max_epu32(bits(0), bits(16)), _mm512_max_epu32(bits(32), bits(48))));
+#else
   constexpr int kLanes = 16;
   uint32_t most[kLanes] = {};
   for (int k = 0; k < kQuantBlock; k += kLanes)
     for (int i = 0; i < kLanes; ++i)
       most[i] = std::max(most[i], std::bit_cast<uint32_t>(x[k + i]) & 0x7fffffffu);
   return *std::max_element(most, most + kLanes);
+#endif
 }
 
 // 16 values of 16 bits: their high bytes and their low bytes.
-struct TwoBytes {
-  Bytes high, low;
-};
-inline TwoBytes sixteen_wide(const float* x, float inverse) {
+inline void sixteen_wide(const float* x, float inverse, int8_t* high, int8_t* low) {
 #if defined(MAKAR_ISA_neon)
-  int8x8_t high[2];
+  int8x8_t top[2];
   uint8x16_t words[2];
   for (int i = 0; i < 2; ++i) {
     const Floats a = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8), inverse),
                  b = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8 + 4), inverse);
     const uint16x8_t v = vuzp1q_u16(vreinterpretq_u16_f32(a), vreinterpretq_u16_f32(b));
-    high[i] = vrshrn_n_s16(vreinterpretq_s16_u16(v), 8);
+    top[i] = vrshrn_n_s16(vreinterpretq_s16_u16(v), 8);
     words[i] = vreinterpretq_u8_u16(v);
   }
-  return {vcombine_s8(high[0], high[1]), vreinterpretq_s8_u8(vuzp1q_u8(words[0], words[1]))};
+  vst1q_s8(high, vcombine_s8(top[0], top[1]));
+  vst1q_s8(low, vreinterpretq_s8_u8(vuzp1q_u8(words[0], words[1])));
 #else
-  alignas(16) int8_t high[16], low[16];
   for (int i = 0; i < 16; ++i) {
     const uint32_t v = std::bit_cast<uint32_t>(std::fma(x[i], inverse, kRound));
     high[i] = static_cast<int8_t>((v + 128) >> 8), low[i] = static_cast<int8_t>(v);
   }
-  return {load_bytes(reinterpret_cast<const std::byte*>(high)),
-          load_bytes(reinterpret_cast<const std::byte*>(low))};
 #endif
 }
 
 // Quantises 16 values.
-inline Bytes sixteen(const float* x, float inverse) {
+inline void sixteen(const float* x, float inverse, int8_t* q) {
 #if defined(MAKAR_ISA_neon)
   uint16x8_t half[2];
   for (int i = 0; i < 2; ++i) {
@@ -66,23 +70,27 @@ inline Bytes sixteen(const float* x, float inverse) {
                  b = vfmaq_n_f32(vdupq_n_f32(kRound), vld1q_f32(x + i * 8 + 4), inverse);
     half[i] = vuzp1q_u16(vreinterpretq_u16_f32(a), vreinterpretq_u16_f32(b));
   }
-  return vreinterpretq_s8_u8(vuzp1q_u8(vreinterpretq_u8_u16(half[0]), vreinterpretq_u8_u16(half[1])));
+  vst1q_s8(q, vreinterpretq_s8_u8(vuzp1q_u8(vreinterpretq_u8_u16(half[0]), vreinterpretq_u8_u16(half[1]))));
+#elif defined(MAKAR_ISA_avx512vnni)
+  const Floats v = fma(load_floats(x), inverse, all_floats(kRound));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(q), _mm512_cvtepi32_epi8(_mm512_castps_si512(v)));
 #else
-  alignas(16) int8_t q[16];
   for (int i = 0; i < 16; ++i)
     q[i] = static_cast<int8_t>(std::bit_cast<uint32_t>(std::fma(x[i], inverse, kRound)));
-  return load_bytes(reinterpret_cast<const std::byte*>(q));
 #endif
 }
 
-inline int32_t sum_of(Bytes x) {
+inline int32_t sum_of(const int8_t* q) {
 #if defined(MAKAR_ISA_neon)
-  return vaddvq_s32(vdotq_s32(vdupq_n_s32(0), x, vdupq_n_s8(1)));
+  return vaddvq_s32(vdotq_s32(vdupq_n_s32(0), vld1q_s8(q), vdupq_n_s8(1)));
+#elif defined(__x86_64__) && !defined(MAKAR_ISA_portable)
+  const __m128i biased =
+      _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(q)), _mm_set1_epi8(-128));
+  const __m128i sums = _mm_sad_epu8(biased, _mm_setzero_si128());
+  return _mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 16 * 128;
 #else
-  int8_t q[16];
-  store_bytes(reinterpret_cast<std::byte*>(q), x);
   int32_t sum = 0;
-  for (const int8_t v : q) sum += v;
+  for (int i = 0; i < 16; ++i) sum += q[i];
   return sum;
 #endif
 }
@@ -94,16 +102,18 @@ struct Block {
 };
 
 void wide_block(const Block& b, float inverse, int rows) {
-  auto* high = reinterpret_cast<std::byte*>(b.q);
-  std::byte* low = high + rows * kQuantBlock;
-  if (inverse == 0.0f) {
-    std::memset(high, 0, kQuantBlock), std::memset(low, 0, kQuantBlock);
-    return;
-  }
+  int8_t *high = b.q, *low = high + rows * kQuantBlock;
+  int32_t high_sum = 0, low_sum = 0;
   for (int k = 0; k < kQuantBlock; k += kQuantRun) {
-    const TwoBytes q = sixteen_wide(b.x + k, inverse);
-    store_bytes(high + k, q.high), store_bytes(low + k, q.low);
+    if (inverse == 0.0f)
+      std::memset(high + k, 0, kQuantRun), std::memset(low + k, 0, kQuantRun);
+    else
+      sixteen_wide(b.x + k, inverse, high + k, low + k);
+    if (kQuantStarts) high_sum += sum_of(high + k), low_sum += sum_of(low + k);
   }
+  if (!kQuantStarts) return;
+  b.d[rows] = std::bit_cast<float>(-128 * high_sum);
+  b.d[2 * rows] = std::bit_cast<float>(-128 * (high_sum + low_sum));
 }
 
 void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, int count) {
@@ -119,22 +129,23 @@ void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, in
     *blocks[i].d = plain ? size / levels / static_cast<float>(unit) : odd;  // unit is a power of two
   }
   for (int i = 0; i < count; ++i) {
-    int32_t sum[kQuantBlock / kQuantRun] = {};
     if (wide) {
       wide_block(blocks[i], inverse[i], rows);
       continue;
     }
+    int32_t sum[kQuantBlock / kQuantRun] = {};
     if (inverse[i] == 0.0f)
       std::memset(blocks[i].q, 0, kQuantBlock);
     else
       for (int run = 0; run < kQuantBlock / kQuantRun; ++run) {
-        const Bytes q = sixteen(blocks[i].x + run * kQuantRun, inverse[i]);
-        store_bytes(reinterpret_cast<std::byte*>(blocks[i].q) + run * kQuantRun, q);
-        if (f.mins) sum[run] = sum_of(q);
+        int8_t* q = blocks[i].q + run * kQuantRun;
+        sixteen(blocks[i].x + run * kQuantRun, inverse[i], q);
+        if (f.mins || kQuantStarts) sum[run] = sum_of(q);
       }
-    for (int run = 0; run < kQuantBlock / kQuantRun && f.mins; run += f.part / kQuantRun) {
+    for (int run = 0; run < kQuantBlock / kQuantRun && (f.mins || kQuantStarts); run += f.part / kQuantRun) {
       const int32_t whole = f.part == kQuantRun ? sum[run] : sum[run] + sum[run + 1];
-      blocks[i].d[(1 + run * kQuantRun / f.part) * rows] = static_cast<float>(whole * unit);
+      blocks[i].d[(1 + run * kQuantRun / f.part) * rows] =
+          f.mins ? static_cast<float>(whole * unit) : std::bit_cast<float>(kSeedBits - 128 * whole);
     }
   }
 }
@@ -142,11 +153,11 @@ void some_blocks(const QuantForm& f, int unit, int rows, const Block* blocks, in
 void quant_rows(int form, int unit, const float* x, int64_t row_stride, int rows, int64_t k, int64_t blocks,
                 void* out) {
   const QuantForm& f = kQuantForms[form];
-  const int64_t step = activation_bytes(f, rows);
+  const int64_t step = activation_bytes(f, rows, kQuantStarts);
   auto* to = static_cast<std::byte*>(out);
   Block some[kTogether];
   int count = 0;
-  float rest[kQuantRows][kQuantBlock];  // the last block, if k does not fill it
+  float rest[kQuantTile][kQuantBlock];  // the last block, if k does not fill it
   for (int64_t b = 0; b < blocks; ++b, to += step) {
     const int64_t left = std::max<int64_t>(k - b * kQuantBlock, 0);
     for (int i = 0; i < rows; ++i) {

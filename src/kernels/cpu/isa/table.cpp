@@ -20,6 +20,7 @@ const Table& table() {
     fill_quant(made);
     fill_quant_rows(made);
     fill_quant_eight(made);
+    fill_quant_peak(made);
     fill_limits(made);
     return made;
   }();
