@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/progress.h"
+#include "cli/command.h"
 #include "cli/eval_tasks.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
@@ -56,25 +57,26 @@ int evaluate(EvalCommand& c, EvalModel& model, const std::vector<EvalTask>& task
   return print_out(c.json ? results.dump() + "\n" : results_table(done)) ? 0 : 1;
 }
 
+constexpr Command kSubcommands[] = {
+    {"ls", "list the tasks", list_tasks},
+    {"compare", "compare the results of models, with paired tests", run_eval_compare},
+    {"matrix", "scenarios by metrics: accuracy, calibration, robustness, bias, ...", run_eval_matrix},
+    {"safety", "report toxicity, bias, refusals and consistency", run_eval_safety},
+    {"ab", "compare two prompts of a task, with a paired test", run_eval_ab},
+};
+
 }  // namespace
 
 int run_eval(const std::vector<std::string>& given) {
-  if (!given.empty() && given[0] == "compare") return run_eval_compare({given.begin() + 1, given.end()});
-  using Subcommand = int (*)(const std::vector<std::string>&);
-  for (const auto& [name, run] : {std::pair<const char*, Subcommand>{"matrix", run_eval_matrix},
-                                  {"safety", run_eval_safety},
-                                  {"ab", run_eval_ab}})
-    if (!given.empty() && given[0] == name) return run({given.begin() + 1, given.end()});
-  if (!given.empty() && given[0] == "ls") return list_tasks({given.begin() + 1, given.end()});
+  for (const Command& one : kSubcommands)
+    if (!given.empty() && given[0] == one.name) return one.run({given.begin() + 1, given.end()});
   // `makar eval run` is the same as `makar eval`.
   const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
                                            given.end());
   EvalCommand c;
-  Options options("eval",
-                  "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does. `makar "
-                  "eval ls` lists the tasks.",
+  Options options("eval", "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does.",
                   "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
-  options.subcommand("compare", "compare the results of runs");
+  for (const Command& one : kSubcommands) options.subcommand(one.name, one.summary);
   c.declare_tasks(options);
   options.add("--perturb", &c.eval.style.perturbation,
               "change every question: typos, lowercase, contractions, synonyms, gender or names", "KIND");
