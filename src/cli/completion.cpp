@@ -38,7 +38,7 @@ std::string subcommands_of(const CommandPage& page) {
 }
 
 // 'text' for a shell, in single quotes.
-std::string quoted(std::string_view text) {
+std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
@@ -83,9 +83,9 @@ _makar_page() {
     for (const auto* row : options_of(page))
       for (const auto& name : row->names)
         if (row->takes_value) (is_path(row->value) ? paths : values) += (name + " ");
-    out +=
-        fmt::format("    {})\n      options={}\n      values={} paths={} below={} ;;\n", quoted(page.command),
-                    quoted(flags_of(page)), quoted(values), quoted(paths), quoted(subcommands_of(page)));
+    out += fmt::format("    {})\n      options={}\n      values={} paths={} below={} ;;\n",
+                       shell_quoted(page.command), shell_quoted(flags_of(page)), shell_quoted(values),
+                       shell_quoted(paths), shell_quoted(subcommands_of(page)));
   }
   return out + "  esac\n}\n\ncomplete -F _makar makar\n";
 }
@@ -110,13 +110,14 @@ std::string zsh_script(const std::vector<CommandPage>& pages) {
     if (!page.subcommands.empty()) {
       out += "  local -a below=(\n";
       for (const auto& one : page.subcommands)
-        out += "    " + quoted(zsh_text(one.name) + ":" + zsh_text(one.summary)) + "\n";
+        out += "    " + shell_quoted(zsh_text(one.name) + ":" + zsh_text(one.summary)) + "\n";
       out += "  )\n  if ((CURRENT > 2)); then\n    case $words[2] in\n";
       for (const auto& one : page.subcommands) {
         std::string next = function + (page.command.empty() ? "" : "_") + one.name;
         for (char& c : next)
           if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
-        out += fmt::format("      {}) shift words; ((CURRENT--)); {}; return ;;\n", quoted(one.name), next);
+        out += fmt::format("      {}) shift words; ((CURRENT--)); {}; return ;;\n", shell_quoted(one.name),
+                           next);
       }
       out += "    esac\n  elif [[ $words[2] != -* ]]; then\n    _describe -t commands command below\n  fi\n";
     }
@@ -130,7 +131,7 @@ std::string zsh_script(const std::vector<CommandPage>& pages) {
           if (row->takes_value)
             spec += ":" + zsh_text(row->value.empty() ? "value" : row->value) +
                     (is_path(row->value) ? ":_files" : ":");
-          out += "    " + quoted(spec) + " \\\n";
+          out += "    " + shell_quoted(spec) + " \\\n";
         }
       out += "    '--help[show the help]' \\\n    '*:file:_files'\n";
     }
@@ -142,7 +143,7 @@ std::string zsh_script(const std::vector<CommandPage>& pages) {
 std::string fish_script(const std::vector<CommandPage>& pages) {
   std::string paths;
   for (const CommandPage& page : pages)
-    if (!page.command.empty()) paths += " " + quoted(page.command);
+    if (!page.command.empty()) paths += " " + shell_quoted(page.command);
   std::string out = R"(# fish completion of makar, written by `makar completion fish`.
 function __makar_path
     # The longest prefix of the words that is a command.
@@ -158,22 +159,23 @@ function __makar_path
 end
 
 function __makar_at
-    test (__makar_path | string collect) = "$argv[1]"
+    set -l path (__makar_path)
+    test "$path" = "$argv[1]"
 end
 
 complete -c makar -n "__makar_at ''" -f
 )";
   for (const CommandPage& page : pages) {
     const std::string at =
-        fmt::format("complete -c makar -n {} ", quoted("__makar_at '" + page.command + "'"));
+        fmt::format("complete -c makar -n {} ", shell_quoted("__makar_at '" + page.command + "'"));
     for (const auto& one : page.subcommands)
-      out += fmt::format("{}-a {} -d {}\n", at, one.name, quoted(one.summary));
+      out += fmt::format("{}-a {} -d {}\n", at, one.name, shell_quoted(one.summary));
     for (const auto* row : options_of(page)) {
       std::string names;
       for (const auto& name : row->names)
         names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       const char* kind = !row->takes_value ? "" : is_path(row->value) ? " -r -F" : " -x";
-      out += fmt::format("{}{}{} -d {}\n", at, names.substr(1), kind, quoted(row->right));
+      out += fmt::format("{}{}{} -d {}\n", at, names.substr(1), kind, shell_quoted(row->right));
     }
   }
   return out;

@@ -114,7 +114,7 @@ int run_doctor(const std::vector<std::string>& arguments) {
                             {"bytes_per_second", limits.bytes},
                             {"f32_operations_per_second", limits.f32},
                             {"int8_operations_per_second", limits.int8},
-                            {"cuda", gpu.ok() ? Json(true) : Json(gpu.error().text())},
+                            {"cuda", gpu.ok() ? Json(true) : Json(gpu.error().message)},
                             {"models_folder", models},
                             {"models_free_bytes", free_disk},
                             {"models", sizes}}
@@ -126,7 +126,7 @@ int run_doctor(const std::vector<std::string>& arguments) {
   fmt::print("Instructions  {}\n", fmt::join(cpu.instructions(), ", "));
   fmt::print("Threads       {}\n", cpu.threads());
   fmt::print("Memory        {:.1f} GiB, {:.1f} GiB available\n", memory / kGiB, available / kGiB);
-  fmt::print("GPU           {}\n", gpu.ok() ? "CUDA: --device cuda works" : gpu.error().text());
+  fmt::print("GPU           {}\n", gpu.ok() ? "CUDA: --device cuda works" : gpu.error().message);
   fmt::print("Models        {}, {:.1f} GiB free\n", models, free_disk / kGiB);
   fmt::print("\nMeasured with {} threads\n", cpu.threads());
   fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", limits.bytes / 1e9,

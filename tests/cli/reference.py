@@ -78,6 +78,11 @@ def check_completion():
         check(complete(bash, "makar", "generate", "--tempe") == ["--temperature"], "options")
         check("--form" in complete(bash, "makar", "data", "world", "--f"), "options of subcommands")
         check(complete(bash, "makar", "data", "world", "--form", "x") == [], "no files where a value is no file")
+        if shutil.which("fish"):
+            done = subprocess.run(["fish", "-c", f"source {folder}/fish; complete -C 'makar data world --fo'; complete -C 'makar gen'"],
+                                  capture_output=True, text=True)
+            words = [line.split("\t")[0] for line in done.stdout.splitlines()]
+            check(words == ["--form", "generate"] and not done.stderr, f"fish completes: {words} {done.stderr[:300]}")
         (pathlib.Path(folder) / "my-model").mkdir()
         check(complete(bash, "makar", "generate", "-m", f"{folder}/my") == [f"{folder}/my-model"], "files")
     code, _, err = run("completion", "tcsh")

@@ -61,11 +61,14 @@ class Checker:
         if not self.program:
             return
         path, text = [words[0]], self.help(words[0])
-        if text and len(words) > 1 and re.fullmatch(r"[a-z][\w-]*", words[1]):
-            listed = re.search(rf"^  {re.escape(words[1])} |makar {words[0]} {re.escape(words[1])}\b", text, re.M)
-            if listed or re.search(r"^usage: .* SUBCOMMAND", text, re.M):
-                path.append(words[1])
-                text = self.help(*path) if listed else None
+        for word in words[1:]:
+            if not text or not re.fullmatch(r"[a-z][\w-]*", word):
+                break
+            listed = re.search(rf"^  {re.escape(word)} |makar {' '.join(path)} {re.escape(word)}\b", text, re.M)
+            if not listed and not re.search(r"^usage: .* SUBCOMMAND", text, re.M):
+                break
+            path.append(word)
+            text = self.help(*path) if listed else None
         if text is None:
             return self.error(place, f"`makar {' '.join(path)}`: `--help` fails or does not list it")
         known = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", text))
