@@ -116,7 +116,7 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
     for (int i = 0; i < R; ++i) t[i] = fma(on_seed(x[i]), scale[p], p == 0 ? base : t[i]);
   }
   MAKAR_UNROLLED
-  for (int p = 0; p < P && F.mins; ++p)
+  for (int p = 0; p < (F.mins ? P : 0); ++p)
     for (int i = 0; i < R; ++i) t[i] = fma(min[p], *a.template number<float>(F, 1 + p, i), t[i]);
   MAKAR_UNROLLED
   for (int i = 0; i < R; ++i) acc[i] = fma(t[i], *a.template number<float>(F, 0, i), acc[i]);

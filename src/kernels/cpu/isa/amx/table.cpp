@@ -6,7 +6,12 @@ namespace {
 
 double peak_int8(int64_t loops) {
   configure_tiles(16, 64);
-  _tile_zero(0), _tile_zero(1), _tile_zero(6), _tile_zero(7), _tile_zero(2), _tile_zero(4);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(4);
+  _tile_zero(6);
+  _tile_zero(7);
   for (int64_t i = 0; i < loops / 16; ++i) {
     _tile_dpbssd(0, 2, 4);
     _tile_dpbssd(1, 2, 4);

@@ -13,25 +13,41 @@ namespace {
 
 constexpr int kTileInts = kQuantTile * kQuantCols;
 
+// The sums of one block, per part.
 template <int P>
 struct Sums {
   alignas(64) int32_t x[P][kTileInts];
 };
 
-// The sums of part p: rows at `a`, weights at `w`.
-template <int Part, int P>
-inline void part_sums(const std::byte* a, const std::byte* w, Sums<P>& out) {
-  _tile_zero(0), _tile_loadd(2, a, kQuantBlock), _tile_loadd(4, w, kStepBytes);
-  _tile_dpbssd(0, 2, 4), _tile_stored(0, out.x[0], 64);
-  _tile_zero(1), _tile_loadd(3, a + Part, kQuantBlock), _tile_loadd(5, w + Part * kQuantCols, kStepBytes);
-  _tile_dpbssd(1, 3, 5), _tile_stored(1, out.x[1], 64);
-  if constexpr (P == 4) {
-    _tile_zero(6), _tile_loadd(2, a + 2 * Part, kQuantBlock);
-    _tile_loadd(4, w + 2 * Part * kQuantCols, kStepBytes);
-    _tile_dpbssd(6, 2, 4), _tile_stored(6, out.x[2], 64);
-    _tile_zero(7), _tile_loadd(3, a + 3 * Part, kQuantBlock);
-    _tile_loadd(5, w + 3 * Part * kQuantCols, kStepBytes);
-    _tile_dpbssd(7, 3, 5), _tile_stored(7, out.x[3], 64);
+// Starts the products of two parts: their rows at `a`, their weights at `w`. Set 0 uses tiles 0 and 1 for the
+// sums, set 1 tiles 6 and 7.
+template <int Set, int Part>
+inline void multiply(const std::byte* a, const std::byte* w) {
+  _tile_loadd(2, a, kQuantBlock);
+  _tile_loadd(4, w, kStepBytes);
+  _tile_loadd(3, a + Part, kQuantBlock);
+  _tile_loadd(5, w + Part * kQuantCols, kStepBytes);
+  if constexpr (Set == 0) {
+    _tile_zero(0);
+    _tile_dpbssd(0, 2, 4);
+    _tile_zero(1);
+    _tile_dpbssd(1, 3, 5);
+  } else {
+    _tile_zero(6);
+    _tile_dpbssd(6, 2, 4);
+    _tile_zero(7);
+    _tile_dpbssd(7, 3, 5);
+  }
+}
+// Stores what multiply() started.
+template <int Set>
+inline void keep(int32_t (*out)[kTileInts]) {
+  if constexpr (Set == 0) {
+    _tile_stored(0, out[0], 64);
+    _tile_stored(1, out[1], 64);
+  } else {
+    _tile_stored(6, out[0], 64);
+    _tile_stored(7, out[1], 64);
   }
 }
 
@@ -48,50 +64,92 @@ struct PanelOutput {
   void store(int i, Floats y) const { _mm512_mask_storeu_ps(c + i * ldc, columns, y); }
 };
 
+// Up to 16 rows by one panel. Several blocks are in progress, so that none waits for another: one is
+// multiplied, the sums of the one before are stored, and sums that were stored earlier are scaled.
 template <int Form, bool Full>
-inline void tile_panel(int64_t blocks, int rows, const std::byte* a, const std::byte* b,
-                       const PanelOutput& out, Ahead ahead) {
-  constexpr QuantForm F = kQuantForms[Form];
-  constexpr int P = parts_of(F), kBlocks = blocks_of(F), kRows = kQuantTile;
-  const int count = Full ? kRows : rows;
-  const int64_t a_block = activation_bytes(F, count);
+struct TilePanel {
+  static constexpr QuantForm F = kQuantForms[Form];
+  static constexpr int P = parts_of(F), kBlocks = blocks_of(F), kRows = kQuantTile;
+  static constexpr int kLag = P == 2 ? 2 : 1;  // blocks between multiplying and scaling
+  static_assert(P == 2 || P == 4);
+  int rows;
+  const std::byte *a, *b;
+  Ahead ahead;
+  Sums<P>* sums;  // of even and odd blocks; apart from y, which stays in registers
   Floats y[kRows];
-  MAKAR_UNROLLED
-  for (int i = 0; i < kRows; ++i) y[i] = i < count ? out.start(i) : zero_floats();
-  Sums<P> sums[2];
-  const auto values = [&](int64_t block) {
-    return b + block / kBlocks * group_bytes(F) + scale_bytes(F) + block % kBlocks * value_bytes(F);
-  };
-  part_sums<F.part, P>(a, values(0), sums[0]);
-  for (int64_t block = 0; block < blocks; ++block, a += a_block) {
-    if (block + 1 < blocks) part_sums<F.part, P>(a + a_block, values(block + 1), sums[(block + 1) & 1]);
-    for (int64_t at = 0; at < ahead.step; at += 64) __builtin_prefetch(ahead.at + at, 0, 2);
-    ahead.at += ahead.step;
-    const Scales<Form> scales(b + block / kBlocks * group_bytes(F));
-    Floats scale[P], min[P];
-    scales.read(static_cast<int>(block % kBlocks), scale, min);
-    const Floats base = seed_base(scale);
-    const Sums<P>& s = sums[block & 1];
-    const auto* d = reinterpret_cast<const float*>(a + count * kQuantBlock);
+
+  int count() const { return Full ? kRows : rows; }
+  const std::byte* rows_of(int64_t block) const { return a + block * activation_bytes(F, count()); }
+  const std::byte* group_of(int64_t block) const { return b + block / kBlocks * group_bytes(F); }
+  const std::byte* values_of(int64_t block) const {
+    return group_of(block) + scale_bytes(F) + block % kBlocks * value_bytes(F);
+  }
+
+  // Multiplies block `now` and stores the sums of the one before; with four parts, in two halves.
+  template <int Odd>
+  [[gnu::always_inline]] void multiply_and_store(int64_t now, int64_t blocks) {
+    const std::byte *x = rows_of(now), *w = values_of(now);
+    constexpr int kHalf = 2 * F.part;
+    if constexpr (P == 2) {
+      if (now < blocks) multiply<Odd, F.part>(x, w);
+      if (now >= 1 && now <= blocks) keep<1 - Odd>(sums[1 - Odd].x);
+    } else {
+      if (now < blocks) multiply<0, F.part>(x, w);
+      if (now >= 1 && now <= blocks) keep<1>(sums[1 - Odd].x + 2);
+      if (now < blocks) multiply<1, F.part>(x + kHalf, w + kHalf * kQuantCols);
+      if (now < blocks) keep<0>(sums[Odd].x);
+    }
+  }
+  [[gnu::always_inline]] void scale(int64_t block, const Sums<P>& from) {
+    const Scales<Form> scales(group_of(block));
+    Floats factor[P], min[P];
+    scales.read(static_cast<int>(block % kBlocks), factor, min);
+    const Floats base = seed_base(factor);
+    const auto* d = reinterpret_cast<const float*>(rows_of(block) + count() * kQuantBlock);
     const auto one_row = [&](int i) {
       Floats t = base;
       MAKAR_UNROLLED
-      for (int p = 0; p < P; ++p)
-        t = fma(on_seed(sum(_mm512_load_si512(s.x[p] + i * kQuantCols), all_ints(kSeed))), scale[p], t);
+      for (int p = 0; p < P; ++p) {
+        const Ints x = _mm512_load_si512(from.x[p] + i * kQuantCols);
+        t = fma(on_seed(sum(x, all_ints(kSeed))), factor[p], t);
+      }
       MAKAR_UNROLLED
-      for (int p = 0; p < P && F.mins; ++p) t = fma(min[p], d[(1 + p) * count + i], t);
+      for (int p = 0; p < (F.mins ? P : 0); ++p) t = fma(min[p], d[(1 + p) * count() + i], t);
       y[i] = fma(t, d[i], y[i]);
     };
     if constexpr (Full) {
       MAKAR_UNROLLED
       for (int i = 0; i < kRows; ++i) one_row(i);
     } else {
-      for (int i = 0; i < count; ++i) one_row(i);
+      for (int i = 0; i < rows; ++i) one_row(i);
     }
   }
+  template <int Odd>
+  [[gnu::always_inline]] void step(int64_t now, int64_t blocks) {
+    for (int64_t at = 0; at < ahead.step && now < blocks; at += 64) __builtin_prefetch(ahead.at + at, 0, 2);
+    ahead.at += ahead.step;
+    multiply_and_store<Odd>(now, blocks);
+    if (now >= kLag && now < blocks + kLag) scale(now - kLag, sums[(Odd + kLag) % 2]);
+  }
+};
+
+template <int Form, bool Full>
+inline void tile_panel(int64_t blocks, int rows, const std::byte* a, const std::byte* b,
+                       const PanelOutput& out, Ahead ahead) {
+  constexpr int P = parts_of(kQuantForms[Form]);
+  Sums<P> sums[2];
+  TilePanel<Form, Full> panel;
+  panel.rows = rows, panel.a = a, panel.b = b, panel.ahead = ahead, panel.sums = sums;
+  const int count = panel.count();
   MAKAR_UNROLLED
-  for (int i = 0; i < kRows; ++i)
-    if (i < count) out.store(i, y[i]);
+  for (int i = 0; i < kQuantTile; ++i) panel.y[i] = i < count ? out.start(i) : zero_floats();
+  for (int64_t now = 0; now < blocks + TilePanel<Form, Full>::kLag; now += 2) {
+    panel.template step<0>(now, blocks);
+    panel.template step<1>(now + 1, blocks);
+  }
+  MAKAR_UNROLLED
+  for (int i = 0; i < kQuantTile; ++i)
+    if (i < count) out.store(i, panel.y[i]);
 }
 
 template <int Form>
