@@ -123,8 +123,8 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
 }
 
 // Prefetch distance in bytes for panels that are read in place; 0: none. On ARM, other forms do not wait for
-// memory. On x86 a core has few buffers for lines on their way to the L1 cache, three times as many for the
-// L2 cache.
+// memory. On x86, one row of Q8_0 by one thread read 16.7 GB/s with 16 KB ahead to the L2 cache, 12.3 with 4
+// KB ahead to the L1 cache (Xeon with AMX); Q4_K showed no clear difference.
 template <int Form, int R>
 constexpr int64_t soon() {
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)
