@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "base/file.h"
+#include "base/progress.h"
 #include "cli/index_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
-#include "retrieval/answer.h"
+#include "retrieval/answer_eval.h"
 #include "retrieval/rerank.h"
 
 namespace makar {
@@ -18,9 +21,10 @@ struct AskCommand {
   GenerationFlags flags;
   SearchFlags search;
   AskOptions ask;
-  std::string index, collection = kDefaultCollection, rerank;
+  std::string index, collection = kDefaultCollection, rerank, eval, judge;
   std::vector<std::string> words;
-  bool json = false;
+  std::string style = "stuff";
+  bool json = false, rewrite = false;
 };
 
 Json answered_json(const std::string& question, const Answered& a) {
@@ -52,35 +56,32 @@ std::string support_text(const Answered& a) {
   return out;
 }
 
-Result<std::vector<SearchHit>> retrieve(AskCommand& c, const std::string& question, Device& device) {
-  MAKAR_TRY(const auto searcher, c.search.open(c.index, c.collection, c.model.device, c.model.threads));
-  if (c.rerank.empty()) return searcher->search(question);
-  MAKAR_TRY(auto hits, searcher->search(question, c.search.options.candidates));
-  MAKAR_TRY(const auto reranker, Reranker::open(resolve_model(c.rerank), device));
-  MAKAR_CHECK_OK(reranker->rerank(question, hits));
-  if (hits.size() > c.search.options.k) hits.resize(c.search.options.k);
-  return hits;
-}
+// Search, and reranking if asked for.
+struct Retrieval {
+  std::unique_ptr<Searcher> searcher;
+  std::unique_ptr<Reranker> reranker;
+  size_t k = 0, candidates = 0;
 
-int answer(AskCommand& c, const std::string& question) {
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto hits = retrieve(c, question, device);
-  if (!hits.ok()) return report(hits.error());
-  const auto store = IndexStore::open(c.index, false);
-  if (!store.ok()) return report(store.error());
-  const auto collection = store->collection(c.collection);
-  if (!collection.ok()) return report(collection.error());
-  const auto analyzer = Analyzer::open(collection->settings.analyzer);
-  if (!analyzer.ok()) return report(analyzer.error());
-  const bool relevant = std::any_of(
-      hits->begin(), hits->end(), [&](const SearchHit& hit) { return hit.relevance >= c.ask.min_relevance; });
-  if (!relevant) {  // before the model is loaded
-    Answered nothing;
-    nothing.text = kNothingFound;
-    return print_out(c.json ? answered_json(question, nothing).dump() + "\n" : nothing.text + "\n") ? 0 : 1;
+  static Result<Retrieval> open(AskCommand& c, Device& device) {
+    Retrieval out;
+    MAKAR_TRY(out.searcher, c.search.open(c.index, c.collection, c.model.device, c.model.threads));
+    if (!c.rerank.empty()) {
+      MAKAR_TRY(out.reranker, Reranker::open(resolve_model(c.rerank), device));
+    }
+    out.k = c.search.options.k, out.candidates = c.search.options.candidates;
+    return out;
   }
+  Result<std::vector<SearchHit>> operator()(const std::string& question) const {
+    if (!reranker) return searcher->search(question);
+    MAKAR_TRY(auto hits, searcher->search(question, candidates));
+    MAKAR_CHECK_OK(reranker->rerank(question, hits));
+    if (hits.size() > k) hits.resize(k);
+    return hits;
+  }
+};
+
+// Opens the model, calls `use`, and returns its exit code.
+int with_model(AskCommand& c, Device& device, const std::function<int(Engine&, const LanguageModel&)>& use) {
   const auto budget = c.flags.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(c.model, device, *budget);
@@ -93,13 +94,139 @@ int answer(AskCommand& c, const std::string& question) {
   if (!engine_options.ok()) return report(engine_options.error());
   Engine engine(language->model(), device, *engine_options);
   c.ask.generation = c.flags.generation;
+  return use(engine, *language);
+}
+
+bool has_relevant(const std::vector<SearchHit>& hits, const AskCommand& c) {
+  return std::any_of(hits.begin(), hits.end(),
+                     [&](const SearchHit& hit) { return hit.relevance >= c.ask.min_relevance; });
+}
+
+int write_answer(const AskCommand& c, const std::string& question, const std::vector<SearchHit>& hits,
+                 const Retrieval& retrieval, Engine& engine, const LanguageModel& language) {
   std::function<bool(const std::string&)> on_text;
   if (!c.json) on_text = [](const std::string& text) { return print_out(text); };
-  const auto answered = answer_question(engine, *language, question, *hits, *analyzer, c.ask, on_text);
+  const auto answered =
+      answer_question(engine, language, question, hits, retrieval.searcher->analyzer(), c.ask, on_text);
   if (!answered.ok()) return report(answered.error());
-  return print_out(c.json ? answered_json(question, *answered).dump() + "\n" : "\n" + support_text(*answered))
-             ? 0
-             : 1;
+  if (c.json) return print_out(answered_json(question, *answered).dump() + "\n") ? 0 : 1;
+  return print_out(answered->answered ? "\n" + support_text(*answered) : answered->text + "\n") ? 0 : 1;
+}
+
+int answer(AskCommand& c, const std::string& question) {
+  const auto compute = c.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto retrieval = Retrieval::open(c, device);
+  if (!retrieval.ok()) return report(retrieval.error());
+  if (c.rewrite)
+    return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
+      const auto query = rewrite_question(engine, language, question, c.ask.generation);
+      if (!query.ok()) return report(query.error());
+      auto hits = (*retrieval)(*query);
+      if (hits.ok() && !has_relevant(*hits, c)) hits = (*retrieval)(question);
+      if (!hits.ok()) return report(hits.error());
+      return write_answer(c, question, *hits, *retrieval, engine, language);
+    });
+  const auto hits = (*retrieval)(question);
+  if (!hits.ok()) return report(hits.error());
+  if (!has_relevant(*hits, c)) {  // before the model is loaded
+    Answered nothing;
+    nothing.text = kNothingFound;
+    return print_out(c.json ? answered_json(question, nothing).dump() + "\n" : nothing.text + "\n") ? 0 : 1;
+  }
+  return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
+    return write_answer(c, question, *hits, *retrieval, engine, language);
+  });
+}
+
+struct AskedQuestion {
+  std::string question, reference;
+};
+
+Result<std::vector<AskedQuestion>> read_questions(const std::string& path) {
+  MAKAR_TRY(const std::string text, read_file(path));
+  std::vector<AskedQuestion> out;
+  int64_t number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string place = fmt::format("{}:{}", path, ++number);
+    if (end > at) {
+      MAKAR_TRY(const Json one, parse_json(std::string_view(text).substr(at, end - at), place));
+      const Json question = one.is_object() ? one.value("question", Json()) : Json();
+      const Json reference = one.is_object() ? one.value("answer", Json("")) : Json();
+      if (!question.is_string() || !reference.is_string())
+        return error_at(place, "expected {{\"question\", \"answer\"}}");
+      out.push_back({question, reference});
+    }
+    at = end + 1;
+  }
+  if (out.empty()) return error_at(path, "has no questions");
+  return out;
+}
+
+int evaluate(AskCommand& c) {
+  const auto questions = read_questions(c.eval);
+  if (!questions.ok()) return report(questions.error());
+  const auto compute = c.model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  Device& device = **compute;
+  const auto retrieval = Retrieval::open(c, device);
+  if (!retrieval.ok()) return report(retrieval.error());
+  std::optional<LanguageModel> judge_language;
+  std::unique_ptr<Engine> judge_engine;
+  if (!c.judge.empty()) {
+    auto opened = LanguageModel::open(resolve_model(c.judge), device);
+    if (!opened.ok()) return report(opened.error());
+    judge_language.emplace(std::move(*opened));
+    if (!judge_language->spec().decoder || judge_language->spec().encoder || !judge_language->has_tokenizer())
+      return report(error_of(Error::Kind::kUnsupported, c.judge,
+                             "a judge is a decoder-only language model with a tokenizer"));
+    judge_engine = std::make_unique<Engine>(judge_language->model(), device, EngineOptions());
+  }
+  return with_model(c, device, [&](Engine& engine, const LanguageModel& language) {
+    const YesNoJudge judge =
+        judge_engine ? likelihood_judge(*judge_engine, *judge_language) : likelihood_judge(engine, language);
+    const std::vector<std::pair<const char*, double AnswerScores::*>> fields = {
+        {"context_precision", &AnswerScores::context_precision},
+        {"context_recall", &AnswerScores::context_recall},
+        {"faithfulness", &AnswerScores::faithfulness},
+        {"answer_relevance", &AnswerScores::answer_relevance}};
+    Json samples = Json::array();
+    AnswerScores sum;
+    double grounded = 0, found = 0;
+    Progress progress;
+    for (const AskedQuestion& one : *questions) {
+      progress.show("questions", samples.size(), questions->size());
+      const auto hits = (*retrieval)(one.question);
+      if (!hits.ok()) return report(hits.error());
+      const auto answered =
+          answer_question(engine, language, one.question, *hits, retrieval->searcher->analyzer(), c.ask);
+      if (!answered.ok()) return report(answered.error());
+      const auto scores = score_answer(one.question, one.reference, answered->answered ? answered->text : "",
+                                       answered->sources, judge);
+      if (!scores.ok()) return report(scores.error());
+      Json sample = {
+          {"question", one.question}, {"answer", answered->text}, {"groundedness", answered->groundedness}};
+      for (const auto& [name, field] : fields)
+        sum.*field += (*scores).*field, sample[name] = (*scores).*field;
+      grounded += answered->groundedness, found += answered->answered ? 1 : 0;
+      samples.push_back(std::move(sample));
+    }
+    progress.show("questions", samples.size(), samples.size());
+    const auto n = static_cast<double>(samples.size());
+    Json out = {{"questions", samples.size()}, {"answered", found / n}, {"groundedness", grounded / n}};
+    for (const auto& [name, field] : fields) out[name] = sum.*field / n;
+    if (c.json) {
+      out["samples"] = std::move(samples);
+      return print_out(dump(out) + "\n") ? 0 : 1;
+    }
+    std::string text;
+    for (const auto& [name, value] : out.items())
+      text += value.is_number_integer() ? fmt::format("{:<18} {}\n", name, value.get<int64_t>())
+                                        : fmt::format("{:<18} {:.4f}\n", name, value.get<double>());
+    return print_out(text) ? 0 : 1;
+  });
 }
 
 }  // namespace
@@ -112,7 +239,7 @@ int run_ask(const std::vector<std::string>& arguments) {
                   "relevant.",
                   "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");
   declare_index(options, c.index, c.collection);
-  options.positional("QUESTION", &c.words, "the question").required = true;
+  options.positional("QUESTION", &c.words, "the question").required = false;
   c.model.declare(options);
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
@@ -120,8 +247,21 @@ int run_ask(const std::vector<std::string>& arguments) {
   options.add("--rerank", &c.rerank, "a cross-encoder or decoder that reorders the candidates", "PATH");
   options.add("--min-relevance", &c.ask.min_relevance,
               "use only chunks that have at least this share of the question's terms, or this cosine", "X");
+  options.add(
+      "--style", &c.style,
+      "stuff: all passages in one prompt; map-reduce: an answer from each, then one from these; refine: "
+      "passage by passage",
+      "NAME");
+  options.add("--rewrite", &c.rewrite, "let the model write the search query");
   options.add("--grounded", &c.ask.grounded,
               "a sentence is supported if a source has at least this share of its terms", "X");
+  options.group("Evaluation");
+  options.add(
+      "--eval", &c.eval,
+      "measure on questions with correct answers, {\"question\", \"answer\"} per line: context precision "
+      "and recall, faithfulness, answer relevance, groundedness",
+      "FILE");
+  options.add("--judge", &c.judge, "the model that judges; the one that answers if not set", "PATH");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   c.flags.declare(options);
@@ -132,7 +272,13 @@ int run_ask(const std::vector<std::string>& arguments) {
        {std::pair("--min-relevance", c.ask.min_relevance), std::pair("--grounded", c.ask.grounded)})
     if (!(value >= 0 && value <= 1)) return report(error_at(flag, "must be from 0 to 1, got {}", value)), 2;
   if (c.flags.generation.answers != 1) return report(error_at("--n", "makar ask gives one answer")), 2;
-  return answer(c, fmt::format("{}", fmt::join(c.words, " ")));
+  const auto style = parse_answer_style(c.style, "--style");
+  if (!style.ok()) return report(style.error()), 2;
+  c.ask.style = *style;
+  if (c.eval.empty() == c.words.empty())
+    return report(error_at("ask", "expected a question, or --eval FILE")), 2;
+  if (!c.judge.empty() && c.eval.empty()) return report(error_at("--judge", "needs --eval")), 2;
+  return c.eval.empty() ? answer(c, fmt::format("{}", fmt::join(c.words, " "))) : evaluate(c);
 }
 
 }  // namespace makar

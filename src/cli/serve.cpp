@@ -21,7 +21,7 @@ struct ServeCommand {
   ServedModelOptions models;
   HttpOptions http;
   std::vector<std::string> keys, origins;
-  std::string key_file, store = "auto", runs = "runs";
+  std::string key_file, store = "auto", runs = "runs", prices;
   int64_t port = 8080, queue = 128, timeout = 600, drain = 30, client = 30, predict = 4096;
   RateLimit::Limits limits;
   SamplerOptions sampler;
@@ -131,6 +131,11 @@ int run_serve(const std::vector<std::string>& arguments) {
   options.add("--tls-key --ssl-key-file", &c.http.tls_key, "private key of the certificate (PEM)", "FILE");
   options.add("--log", &c.log, "write one JSON line per request to standard error");
   options.add(
+      "--prices", &c.prices,
+      "price table (JSON: currency, input, output, hour, watts, kwh): cost of requests in answers, log, "
+      "/metrics and on the page",
+      "FILE");
+  options.add(
       "--files", &c.files,
       "folder for files and batches of clients, or none; makar/files in the user's data folder if not "
       "set",
@@ -185,6 +190,12 @@ int run_serve(const std::vector<std::string>& arguments) {
   ModelRegistry registry(std::move(*entries), c.models.opener(device, turns, alone), c.models.most);
   if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
+  if (!c.prices.empty()) {
+    const auto prices = read_price_table(c.prices);
+    if (!prices.ok()) return report(prices.error()), 2;
+    serve.prices = *prices;
+    serve.work_seconds = [&turns] { return turns.work_seconds(); };
+  }
   serve.collections = std::move(*collections);
   serve.access = {std::move(*keys), c.origins, c.limits};
   serve.parallel = c.models.parallel, serve.queue = c.queue;

@@ -253,6 +253,13 @@ Result<Answered> answer_question(Engine& engine, const LanguageModel& language, 
     out.text = kNothingFound;
     return out;
   }
+  if (options.style != AnswerStyle::kStuff) {
+    MAKAR_CHECK_OK(answer_in_parts(engine, language, question, options, on_text, out));
+    out.answered = true;
+    out.sentences = check_grounding(out.text, out.sources, analyzer, options.grounded);
+    out.groundedness = groundedness(out.sentences);
+    return out;
+  }
   TextGenerationOptions generation = options.generation;
   const int64_t room = context_size(language.spec(), engine.options().context);
   MAKAR_TRY(const auto prompt,

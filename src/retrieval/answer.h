@@ -10,7 +10,14 @@
 
 namespace makar {
 
+// stuff: all passages in one prompt. map-reduce: an answer from each passage, then one from these answers.
+// refine: an answer from the first passage, improved with each of the others. The last two use every passage,
+// however many fit the context.
+enum class AnswerStyle { kStuff, kMapReduce, kRefine };
+Result<AnswerStyle> parse_answer_style(const std::string& name, const std::string& place);
+
 struct AskOptions {
+  AnswerStyle style = AnswerStyle::kStuff;
   // Passages below it are not used; without any, the question is not answered.
   double min_relevance = 0.3;
   double grounded = 0.5;  // the share of a sentence's terms that a passage must have to support it
@@ -56,6 +63,15 @@ Result<std::vector<int64_t>> fit_sources(const EncodeSources& encode, int64_t ro
 // The sentences of an answer with the passages that support them, by shared terms.
 std::vector<AnswerSentence> check_grounding(const std::string& answer, const std::vector<SearchHit>& sources,
                                             const Analyzer& analyzer, double threshold);
+
+// A question as a search query, written by the model; the question itself if it writes nothing.
+Result<std::string> rewrite_question(Engine& engine, const LanguageModel& language,
+                                     const std::string& question, const TextGenerationOptions& generation);
+
+// The text, tokens and prompt tokens of map-reduce and refine, from out.sources.
+Status answer_in_parts(Engine& engine, const LanguageModel& language, const std::string& question,
+                       const AskOptions& options, const std::function<bool(const std::string&)>& on_text,
+                       Answered& out);
 
 // As JSON, for `makar ask --json` and the server.
 Json sources_json(const std::vector<SearchHit>& sources);

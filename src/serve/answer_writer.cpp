@@ -262,6 +262,7 @@ void AnswerWriter::scored(size_t prompt) {
 
 void AnswerWriter::prompt_done() {
   if (over_ || --left_ > 0) return;
+  if (const auto cost = reply_->cost()) usage_.cost = cost->money, usage_.currency = reply_->currency();
   if (request_.stream) {
     emit(request_.shape->done(usage_));
     over_ = true;

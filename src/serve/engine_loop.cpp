@@ -197,6 +197,7 @@ void EngineLoop::run() {
       } catch (const std::exception& e) {
         fail_all(e);
       }
+      turns_.count_work(now_ns() - step_began_);
       step_began_ = 0;
     }
     sweep();

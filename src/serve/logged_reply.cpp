@@ -70,6 +70,8 @@ void LoggedReply::log_request() {
   if (status == 0 || (*gone_ && !complete_)) status = *gone_ ? kClientLeft : 500;
   metrics_.request(route_, status, seconds);
   if (limits_) limits_->charge(caller_, prompt_ + written_);
+  const std::optional<Cost> money = cost();
+  if (money && prompt_ + written_ > 0) metrics_.charge(caller_.empty() ? remote_ : caller_, *money);
   if (!log_) return;
   Json line = {{"time", timestamp()},
                {"id", id_},
@@ -82,6 +84,7 @@ void LoggedReply::log_request() {
                {"ms", static_cast<int64_t>(seconds * 1e3)},
                {"prompt_tokens", prompt_.load()},
                {"completion_tokens", written_.load()}};
+  if (money) line["cost"] = money->money, line["joules"] = money->joules;
   if (!why_.empty()) line["error"] = why_;
   log_(dump(line));
 }
@@ -122,6 +125,11 @@ void LoggedReply::on_gone(std::function<void()> call) {
 void LoggedReply::count(int64_t prompt, int64_t written) {
   prompt_ += prompt, written_ += written;
   metrics_.tokens(prompt, written);
+}
+
+std::optional<Cost> LoggedReply::cost() const {
+  if (!metrics_.prices()) return std::nullopt;
+  return metrics_.price(prompt_, written_);
 }
 
 void LoggedReply::first_token() {

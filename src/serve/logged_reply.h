@@ -33,6 +33,9 @@ class LoggedReply : public HttpReply {
   void set_caller(std::string caller, RateLimit& limits, HttpHeaders headers);
   // Adds prompt and generated tokens since the last call.
   void count(int64_t prompt, int64_t written);
+  // What its tokens cost so far; none without prices.
+  std::optional<Cost> cost() const;
+  const std::string& currency() const { return metrics_.prices()->currency; }
   void first_token();
   void failed(const std::string& why);  // the reason, for the log
   // Reserves memory until the response is sent. On error nothing is reserved.

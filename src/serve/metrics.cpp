@@ -1,6 +1,19 @@
 #include "serve/metrics.h"
 
 namespace makar {
+namespace {
+
+// A label's value: quotes, backslashes and line breaks are escaped.
+std::string label_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+}  // namespace
 
 void ServeMetrics::Histogram::add(double value) {
   size_t i = 0;
@@ -31,7 +44,29 @@ void ServeMetrics::first_token(double seconds) {
   first_.add(seconds);
 }
 
-std::string ServeMetrics::text(const EngineState& engine, int64_t inside) const {
+Cost ServeMetrics::price(int64_t prompt, int64_t written) const {
+  if (!prices_) return {};
+  const auto all = static_cast<double>(prompt_tokens_ + written_tokens_);
+  const double share = all > 0 ? std::min(1.0, static_cast<double>(prompt + written) / all) : 0;
+  return cost_of(*prices_, prompt, written, seconds_() * share);
+}
+
+void ServeMetrics::charge(const std::string& caller, const Cost& cost) {
+  const std::lock_guard lock(mutex_);
+  const bool room = costs_.contains(caller) || costs_.size() < kMostCallers;
+  costs_[room ? caller : "other"] += cost;
+}
+
+Cost ServeMetrics::charged(const std::optional<std::string>& caller) const {
+  const std::lock_guard lock(mutex_);
+  Cost out;
+  for (const auto& [name, cost] : costs_)
+    if (!caller || name == *caller) out += cost;
+  return out;
+}
+
+std::string ServeMetrics::text(const EngineState& engine, int64_t inside,
+                               const std::optional<std::string>& caller) const {
   const std::lock_guard lock(mutex_);
   std::string out = "# HELP makar:requests_total Requests answered.\n# TYPE makar:requests_total counter\n";
   for (const auto& [key, count] : requests_)
@@ -52,6 +87,17 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t inside) const 
   one("kv_cache_pages", "gauge", "Pages of keys and values in use.", engine.pages);
   one("kv_cache_pages_max", "gauge", "Pages there may be; 0 for no bound.", engine.max_pages);
   one("prefix_cache_pages", "gauge", "Pages kept for prompts that begin alike.", engine.prefix_pages);
+  if (prices_) {
+    out += "# HELP makar:cost_total Money by caller.\n# TYPE makar:cost_total counter\n";
+    for (const auto& [name, cost] : costs_)
+      if (!caller || name == *caller)
+        out += fmt::format("makar:cost_total{{caller=\"{}\",currency=\"{}\"}} {}\n", label_text(name),
+                           prices_->currency, cost.money);
+    out += "# HELP makar:energy_joules_total Energy by caller.\n# TYPE makar:energy_joules_total counter\n";
+    for (const auto& [name, cost] : costs_)
+      if (!caller || name == *caller)
+        out += fmt::format("makar:energy_joules_total{{caller=\"{}\"}} {}\n", label_text(name), cost.joules);
+  }
   out += first_.text("makar:time_to_first_token_seconds", "Time to the first token.");
   return out + latency_.text("makar:request_latency_seconds", "Time to the end of the answer.");
 }

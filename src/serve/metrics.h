@@ -4,8 +4,10 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
+#include "base/price_table.h"
 #include "serve/engine_loop.h"
 
 namespace makar {
@@ -17,10 +19,23 @@ class ServeMetrics {
   // Adds tokens as they are processed.
   void tokens(int64_t prompt, int64_t written) { prompt_tokens_ += prompt, written_tokens_ += written; }
 
+  // Prices of requests; `seconds` are those of all engines so far. Before any request.
+  void set_prices(const PriceTable& prices, std::function<double()> seconds) {
+    prices_ = prices, seconds_ = std::move(seconds);
+  }
+  const std::optional<PriceTable>& prices() const { return prices_; }
+  // What tokens cost: their prices, and their share of the engines' time at the mean so far.
+  Cost price(int64_t prompt, int64_t written) const;
+  void charge(const std::string& caller, const Cost& cost);
+  // Of one caller, or of all.
+  Cost charged(const std::optional<std::string>& caller) const;
+
   std::pair<int64_t, int64_t> tokens_so_far() const { return {prompt_tokens_, written_tokens_}; }
 
-  // In the Prometheus text format. `inside`: admitted requests in flight.
-  std::string text(const EngineState& engine, int64_t inside) const;
+  // In the Prometheus text format. `inside`: admitted requests in flight. `caller`: whose costs are shown;
+  // all if not set.
+  std::string text(const EngineState& engine, int64_t inside,
+                   const std::optional<std::string>& caller = std::nullopt) const;
 
  private:
   struct Histogram {
@@ -33,7 +48,11 @@ class ServeMetrics {
   };
   mutable std::mutex mutex_;
   std::map<std::pair<std::string, int>, int64_t> requests_;
+  static constexpr size_t kMostCallers = 10000;  // with costs of their own; the others share one
   Histogram latency_, first_;
+  std::optional<PriceTable> prices_;
+  std::function<double()> seconds_;
+  std::map<std::string, Cost> costs_;  // by caller
   std::atomic<int64_t> prompt_tokens_{0}, written_tokens_{0};
 };
 

@@ -24,6 +24,7 @@ ServeContext::ServeContext(ModelRegistry& models, ServeOptions o)
       responses(std::make_shared<ResponseStore>()),
       gate(options.parallel + options.queue),
       workers(kShortWorkers, kLongWorkers) {
+  if (options.prices) metrics.set_prices(*options.prices, options.work_seconds);
   if (!options.files) return;
   batches.emplace(*options.files);
   batch_runner = std::make_unique<BatchRunner>(

@@ -1,6 +1,7 @@
 // Engines of several models take turns on all cores, in the order in which they ask; none waits longer than
 // one step of each of the others.
 #pragma once
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
@@ -30,10 +31,15 @@ class Turns {
     Turns& turns_;
   };
 
+  // Time that the engines spent in steps.
+  void count_work(int64_t nanoseconds) { work_ += nanoseconds; }
+  double work_seconds() const { return static_cast<double>(work_.load()) * 1e-9; }
+
  private:
   std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t next_ = 0, now_ = 0;
+  std::atomic<int64_t> work_{0};
 };
 
 }  // namespace makar

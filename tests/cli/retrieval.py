@@ -3,6 +3,7 @@
 
 usage: retrieval.py MAKAR [--kills N]   (real data: MAKAR_ASSETS, default ../shared/assets; that part is skipped without it)
 """
+import array
 import json
 import math
 import os
@@ -10,6 +11,7 @@ import pathlib
 import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
@@ -177,8 +179,72 @@ def check_dense(folder):
     dense = search(folder / "dense.db", "number 49", "--collection", "flat", "--mode", "dense", "-k", 100)
     rank = lambda hits, i: next((1 / (60 + h["rank"]) for h in hits if h["id"] == i), 0)
     check(abs(hybrid[0]["score"] - rank(sparse, hybrid[0]["id"]) - rank(dense, hybrid[0]["id"])) < 1e-12, "reciprocal rank fusion")
-    code, _, err = run("search", folder / "dense.db", "number 49", "--collection", "flat", "--rerank", model)
-    check(code == 0, f"rerank by likelihood: {err[-300:]}")
+    # By likelihood: the mean log-probability of the query after the passage, as makar score computes it.
+    hits = search(folder / "dense.db", "number 49", "--collection", "flat", "--rerank", model)
+    check(len(hits) == 10 and [h["score"] for h in hits] == sorted((h["score"] for h in hits), reverse=True), "reranked in order")
+    lines = "".join(json.dumps({"prompt": h["text"] + "\nQuestion:", "completion": " number 49"}) + "\n" for h in hits)
+    _, out, _ = run("score", "-m", model, "--jsonl", text=lines)
+    for hit, line in zip(hits, out.splitlines()):
+        scored = json.loads(line)
+        check(abs(hit["score"] - scored["logprob"] / scored["tokens"]) < 1e-6, f"rerank by likelihood: {hit['score']} {line[:80]}")
+
+
+def read_tensors(path):
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    return {name: array.array("f", data[8 + size + about["data_offsets"][0]:8 + size + about["data_offsets"][1]])
+            for name, about in json.loads(data[8:8 + size]).items() if name != "__metadata__" and about["dtype"] == "F32"}
+
+
+def check_cross_encoder(folder):
+    """The score of a pair is the logits' difference of [CLS] query [SEP] passage [SEP] with token types, run by makar forward."""
+    golden = ROOT / "tests" / "golden" / "models" / "bert-sequence-classification"
+    model = folder / "cross"
+    model.mkdir()
+    config = json.loads((golden / "config.json").read_text())
+    labels = len(config.get("id2label", {})) or config.get("num_labels", 2)
+    if labels > 2:  # a cross-encoder has one or two labels: keep the first two
+        config["id2label"], config["label2id"] = {"0": "a", "1": "b"}, {"a": 0, "b": 1}
+    (model / "config.json").write_text(json.dumps(config))
+    data = (golden / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors, out = {}, b""
+    for name, about in json.loads(data[8:8 + size]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = about["data_offsets"]
+        shape = about["shape"]
+        if name.startswith("classifier.") and shape[0] > 2:
+            end = begin + (end - begin) // shape[0] * 2
+            shape = [2] + shape[1:]
+        piece = data[8 + size + begin:8 + size + end]
+        tensors[name] = {"dtype": about["dtype"], "shape": shape, "data_offsets": [len(out), len(out) + len(piece)]}
+        out += piece
+    head = json.dumps(tensors).encode()
+    (model / "model.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + out)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "blue", "fish", "bird", "sings", "swims", "the"]
+    (model / "vocab.txt").write_text("\n".join(words) + "\n")
+    (model / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer", "do_lower_case": True}))
+    texts = ["the red fish swims", "the blue bird sings", "blue fish", "the bird"]
+    (folder / "c.jsonl").write_text("".join(json.dumps({"_id": str(i), "text": t}) + "\n" for i, t in enumerate(texts)))
+    run("index", "add", folder / "c.db", folder / "c.jsonl", "--language", "none")
+    hits = search(folder / "c.db", "the blue fish", "--rerank", model)
+    check(len(hits) == 4, f"cross-encoder: {hits}")
+    for hit in hits:
+        ids = [2] + [words.index(w) for w in "the blue fish".split()] + [3]
+        types = [0] * len(ids)
+        passage = [words.index(w) for w in hit["text"].split()] + [3]
+        ids, types = ids + passage, types + [1] * len(passage)
+        pack = lambda values: struct.pack(f"<{len(values)}q", *values)
+        n = len(ids)
+        head = json.dumps({"in.input_ids": {"dtype": "I64", "shape": [1, n], "data_offsets": [0, 8 * n]},
+                           "in.token_type_ids": {"dtype": "I64", "shape": [1, n], "data_offsets": [8 * n, 16 * n]}}).encode()
+        (folder / "in.safetensors").write_bytes(struct.pack("<Q", len(head)) + head + pack(ids) + pack(types))
+        code, _, err = run("forward", model, "-i", folder / "in.safetensors", "-o", folder / "out.safetensors")
+        check(code == 0, f"forward: {err}")
+        logits = read_tensors(folder / "out.safetensors")["out.logits"]
+        expected = logits[0] if len(logits) == 1 else logits[1] - logits[0]
+        check(abs(hit["score"] - expected) < 1e-4, f"cross-encoder: {hit['score']} {expected}")
 
 
 def check_usage(folder):
@@ -226,6 +292,46 @@ def check_ask(folder):
                 check(data[c["begin"]:c["end"]].decode() == c["quote"], "a quote is at its offsets")
 
 
+    for flags in (["--style", "map-reduce"], ["--style", "refine"], ["--rewrite"]):
+        code, out, err = run("ask", folder / "ask.db", "-m", model, "-n", 24, "--json", "Who counts ships?", *flags)
+        check(code == 0 and json.loads(out)["answered"] and json.loads(out)["usage"]["completion_tokens"] > 0, f"{flags}: {out[:200]} {err[-200:]}")
+    code, _, err = run("ask", folder / "ask.db", "-m", model, "Who?", "--style", "refin")
+    check(code == 2 and "did you mean 'refine'" in err, f"--style: {err}")
+    # Evaluation: shares, by the same model as judge.
+    (folder / "q.jsonl").write_text('{"question": "Who counts ships?", "answer": "The keeper."}\n{"question": "zeppelin?", "answer": "No."}\n')
+    code, out, err = run("ask", folder / "ask.db", "-m", model, "-n", 24, "--json", "--eval", folder / "q.jsonl")
+    check(code == 0, f"ask --eval: {err[-300:]}")
+    if code == 0:
+        scores = json.loads(out)
+        check(scores["questions"] == 2 and scores["answered"] == 0.5, f"ask --eval: {scores}")
+        for name in ("context_precision", "context_recall", "faithfulness", "answer_relevance", "groundedness"):
+            check(0 <= scores[name] <= 1 and scores["samples"][1][name] == 0, f"{name}: {scores}")
+    code, _, err = run("ask", folder / "ask.db", "-m", model)
+    check(code == 2 and "--eval" in err, f"no question: {err}")
+
+
+def check_programs(folder):
+    """Semantic search over the rows of a CSV, and questions to a text of one's own (WORKED 26, 30)."""
+    model = make_model(folder)
+    (folder / "posts.csv").write_text("id,text\n" + "".join(f"{i},borderlands is quite a game {i * 7919 % 101}\n" for i in range(20)))
+    code, _, err = run("index", "add", folder / "posts.db", folder / "posts.csv", "-m", model)
+    check(code == 0, f"a CSV with vectors: {err[-300:]}")
+    hits = search(folder / "posts.db", "borderlands quite", "--mode", "dense", "-k", 5)
+    scores = [h["score"] for h in hits]
+    check(len(hits) == 5 and scores == sorted(scores, reverse=True), f"the five nearest: {scores}")
+    _, out, _ = run("embed", "-m", model, "--json", "borderlands quite", *(h["text"] for h in hits))
+    query, *rows = (json.loads(line)["embedding"] for line in out.splitlines())
+    for hit, row in zip(hits, rows):
+        check(abs(sum(a * b for a, b in zip(query, row)) - hit["score"]) < 1e-5, "a score is the cosine")
+    text = folder / "own.txt"
+    text.write_text("The cook bakes bread. " + " ".join(f"Sentence {i} is about the harbour." for i in range(200)))
+    run("index", "add", folder / "own.db", text, "--chunk", "characters", "--chunk-size", 1000, "--chunk-overlap", 0)
+    code, out, err = run("ask", folder / "own.db", "-m", model, "-k", 1, "-n", 8, "--json", "Who bakes bread?", "--min-relevance", 0.1)
+    answer = json.loads(out) if code == 0 else {"sources": []}
+    check(len(answer["sources"]) == 1 and "cook bakes bread" in answer["sources"][0]["text"] and len(answer["sources"][0]["text"]) <= 1000,
+          f"one chunk, with its source: {out[:300]} {err[-200:]}")
+
+
 def check_assets(folder):
     if not (ASSETS / "retrieval" / "cranfield.tgz").is_file():
         print("skipped: Cranfield (no assets)")
@@ -266,7 +372,7 @@ def check_assets(folder):
 
 with tempfile.TemporaryDirectory() as scratch:
     place = pathlib.Path(scratch)
-    for one in (check_formats, check_bm25, check_usage, check_dense, check_ask, check_kills, check_assets):
+    for one in (check_formats, check_bm25, check_usage, check_dense, check_cross_encoder, check_ask, check_programs, check_kills, check_assets):
         part = place / one.__name__
         part.mkdir()
         one(part)

@@ -197,4 +197,5 @@ export interface EngineView {
     sequences: [tokens: number, cached: number, pages: number][];
   };
   memory: { resident: number; peak: number };
+  cost?: { money: number; currency: string; joules: number } | null; // with a price table
 }

@@ -107,10 +107,12 @@ std::string utc(int64_t seconds) {
 }
 
 Json usage_json(const Usage& usage) {
-  return {{"prompt_tokens", usage.prompt},
-          {"completion_tokens", usage.completion},
-          {"total_tokens", usage.prompt + usage.completion},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}};
+  Json out = {{"prompt_tokens", usage.prompt},
+              {"completion_tokens", usage.completion},
+              {"total_tokens", usage.prompt + usage.completion},
+              {"prompt_tokens_details", {{"cached_tokens", usage.cached}}}};
+  if (usage.cost) out["cost"] = *usage.cost, out["currency"] = usage.currency;
+  return out;
 }
 
 std::string sse(const Json& data) { return "data: " + dump(data) + "\n\n"; }

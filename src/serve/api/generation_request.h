@@ -33,6 +33,8 @@ struct WholeAnswer : AnswerPiece {
 struct Usage {
   int64_t prompt = 0, completion = 0;
   int64_t cached = 0;  // prompt tokens found in the prefix cache
+  std::optional<double> cost;
+  std::string currency;  // with a cost
 };
 
 class AnswerShape {

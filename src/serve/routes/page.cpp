@@ -65,6 +65,13 @@ void engine_state(ServeContext& server, Call& call) {
   Json sequences = Json::array();
   if (server.access.sees_all(call.request))  // other callers' sequences are private
     for (const EngineSequence& s : engine.sequences) sequences.push_back({s.tokens, s.cached, s.pages});
+  Json cost;  // a caller that does not see all sees its own
+  if (server.options.prices) {
+    const bool all = server.access.sees_all(call.request);
+    const Cost sum =
+        server.metrics.charged(all ? std::nullopt : std::optional(server.access.caller(call.request)));
+    cost = {{"money", sum.money}, {"currency", server.options.prices->currency}, {"joules", sum.joules}};
+  }
   send_json(call,
             {{"seconds",
               std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count()},
@@ -82,6 +89,7 @@ void engine_state(ServeContext& server, Call& call) {
                {"prefix_pages", engine.prefix_pages},
                {"page_tokens", KvCache::kPageRows},
                {"sequences", std::move(sequences)}}},
+             {"cost", std::move(cost)},
              {"memory", {{"resident", memory.now}, {"peak", memory.peak}}}});
 }
 

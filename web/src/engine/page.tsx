@@ -93,6 +93,12 @@ export function EnginePage() {
                 <dd>{number(value)}</dd>
               </div>
             ))}
+            {view.cost && (
+              <div>
+                <dt>{t.cost}</dt>
+                <dd>{t.costs(number(view.cost.money, { most: 6 }), view.cost.currency, number(view.cost.joules, { most: 0 }))}</dd>
+              </div>
+            )}
           </dl>
         </>
       )}

@@ -265,5 +265,7 @@ export const de: Words = {
     answered: "Erzeugte Tokens",
     asked: "Prompt-Tokens",
     idle: "Keine aktiven Anfragen.",
+    cost: "Kosten",
+    costs: (money, currency, joules) => `${money} ${currency}, ${joules} J`,
   },
 };

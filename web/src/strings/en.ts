@@ -264,6 +264,8 @@ export const en = {
     answered: "Generated tokens",
     asked: "Prompt tokens",
     idle: "No active requests.",
+    cost: "Cost",
+    costs: (money: string, currency: string, joules: string) => `${money} ${currency}, ${joules} J`,
   },
 };
 export type Words = typeof en;
