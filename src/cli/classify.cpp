@@ -9,7 +9,10 @@
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/train_run.h"
+#include "data/find_tokenizer.h"
 #include "train/image.h"
+#include "train/shapes.h"
+#include "train/token_roles.h"
 
 namespace makar {
 namespace {
@@ -19,6 +22,9 @@ struct Classify {
   std::string base_model, config, teacher, method;
   int64_t max_length = 128, stride = 64, freeze_layers = 0;
   bool freeze_body = false, regression = false;
+  ShapeOptions shape;  // of a new model; its type is empty without --model-type
+  std::string tokenizer;
+  int64_t vocab_size = 8192;
 };
 
 void declare(Options& o, Classify& c) {
@@ -32,6 +38,17 @@ void declare(Options& o, Classify& c) {
   o.add("--method", &c.method,
         "without a model: naive-bayes, logistic, svm, or hmm for tags; --method svm --help lists the options",
         "NAME");
+  o.group("New model");
+  o.add("--model-type", &c.shape.type, "type of a new model, instead of --model: rnn, lstm or gru", "NAME");
+  o.add("--layers --num-hidden-layers", &c.shape.layers, "number of layers", "N");
+  o.add("--width --hidden-size", &c.shape.width, "hidden size; half of it for each direction", "N");
+  o.add("--bidirectional", &c.shape.bidirectional, "read texts in both directions");
+  o.add("--dropout", &c.shape.dropout, "dropout after each layer", "X");
+  o.add("--tokenizer", &c.tokenizer,
+        "tokenizer file or folder, or the kind to train on the data: char, bpe, wordpiece or unigram; bpe if "
+        "not set",
+        "PATH");
+  o.add("--vocab-size", &c.vocab_size, "vocabulary size of a tokenizer trained here", "N");
   o.group("Objective");
   o.add("--regression", &c.regression, "labels are numbers to predict");
   o.add("--max-length --sequence-len", &c.max_length,
@@ -39,36 +56,80 @@ void declare(Options& o, Classify& c) {
   o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");
 }
 
+// The tokenizer of the base model, or that of a new model.
+Result<FoundTokenizer> text_tokenizer(const Classify& c, ThreadPool& pool) {
+  if (c.shape.type.empty()) {
+    if (c.base_model.empty())
+      return error_at("base_model", "a model folder to fine-tune is needed, or --model-type for a new model");
+    MAKAR_TRY(Tokenizer own, Tokenizer::load(c.base_model));
+    return FoundTokenizer{std::move(own), c.base_model};
+  }
+  const std::string kind = c.tokenizer.empty() ? "bpe" : c.tokenizer;
+  return find_tokenizer(
+      is_there(c.tokenizer) ? c.tokenizer : "", c.common.datasets,
+      {kind, c.vocab_size, control_tokens(c.shape.type, kind), c.common.loop.output_dir + "/data/tokenizer"},
+      pool);
+}
+
+// The base model, or a new one, with a new head.
+Result<LoadedModel> text_model(Classify& c, const Tokenizer& tokenizer, const TokenRoles& roles,
+                               const LabelledData& data) {
+  const char* head = data.kind == LabelKind::kTags     ? "ForTokenClassification"
+                     : data.kind == LabelKind::kAnswer ? "ForQuestionAnswering"
+                                                       : "ForSequenceClassification";
+  const auto seed = static_cast<uint64_t>(c.common.loop.seed);
+  const bool number = data.kind == LabelKind::kNumber;
+  if (c.shape.type.empty()) return with_head(c.base_model, head, data.names, number, seed);
+  c.shape.vocab = static_cast<int64_t>(tokenizer.vocab_size());
+  MAKAR_TRY(Json config, shape_config(c.shape));
+  set_special_ids(config, roles, tokenizer);
+  MAKAR_TRY(const LoadedModel body, make_model(Config(config, "config.json")));
+  return with_head(*body.model, config, "", head, data.names, number, seed);
+}
+
+Status check_new_model(const Classify& c) {
+  if (c.shape.type.empty()) return Done{};
+  if (!c.base_model.empty()) return error_at("model_type", "is for a new model; remove it or --model");
+  if (!is_recurrent(c.shape.type))
+    return error_at("model_type", "expected rnn, lstm or gru, got '{}'; other models start from --model",
+                    c.shape.type);
+  return Done{};
+}
+
 int train_texts(Classify& c, const std::string& command) {
-  if (const Status ok = check_f32(c.common, "classify"); !ok.ok()) return report(ok.error());
-  const auto compute = open_compute(c.common.device, c.common.threads);
+  for (const Status& s : {check_f32(c.common, "classify"), check_new_model(c)})
+    if (!s.ok()) return report(s.error()), 2;
+  ThreadPool pool(static_cast<int>(c.common.threads));
+  const auto compute = open_compute(c.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  if (c.base_model.empty()) return report(error_at("base_model", "a model folder to fine-tune is needed")), 2;
-  const auto tokenizer = Tokenizer::load(c.base_model);
-  if (!tokenizer.ok()) return report(tokenizer.error());
+  if (const Status s = make_folder(c.common.loop.output_dir); !s.ok()) return report(s.error());
+  const auto found = text_tokenizer(c, pool);
+  if (!found.ok()) return report(found.error());
+  const Tokenizer& tokenizer = found->tokenizer;
+  const TokenRoles roles = TokenRoles::of(tokenizer, found->folder);
   Json identity = {{"base_model", c.base_model},
                    {"max_length", c.max_length},
                    {"freeze_layers", c.freeze_layers},
                    {"freeze_body", c.freeze_body}};
   const auto data =
-      open_labelled(dataset_options(c.common), *tokenizer, {c.max_length, c.stride, c.regression}, identity);
+      open_labelled(dataset_options(c.common), tokenizer, {c.max_length, c.stride, c.regression}, identity);
   if (!data.ok()) return report(data.error());
-  const char* head = data->kind == LabelKind::kTags     ? "ForTokenClassification"
-                     : data->kind == LabelKind::kAnswer ? "ForQuestionAnswering"
-                                                        : "ForSequenceClassification";
-  const auto seed = static_cast<uint64_t>(c.common.loop.seed);
-  const auto loaded = with_head(c.base_model, head, data->names, data->kind == LabelKind::kNumber, seed);
+  const auto loaded = text_model(c, tokenizer, roles, *data);
   if (!loaded.ok()) return report(loaded.error());
+  if (!c.shape.type.empty()) identity["config"] = loaded->model->spec().config;
   const int64_t most = loaded->model->spec().max_positions;
   if (most > 0 && c.max_length > most)
     return report(error_at("max_length", "the model has {} positions, got {}", most, c.max_length)), 2;
   if (c.freeze_body || c.freeze_layers > 0) freeze_body(*loaded->model, c.freeze_body ? -1 : c.freeze_layers);
   say_trained_parameters(c.common, *loaded->model);
-  ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size, seed,
+  ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size,
+                    static_cast<uint64_t>(c.common.loop.seed),
                     static_cast<float>(c.common.loop.label_smoothing));
-  return run_job(
-      {c.common, *loaded, task, device, nullptr, &*tokenizer, c.base_model, "fine-tuned", command, identity});
+  TrainJob job{c.common,   *loaded,       task,         device,  nullptr,
+               &tokenizer, found->folder, "fine-tuned", command, identity};
+  if (!c.shape.type.empty()) job.kind = "trained", job.tokenizer_config = roles.to_json();
+  return run_job(job);
 }
 
 Result<LoadedModel> image_model(const Classify& c) {
@@ -107,6 +168,7 @@ int train_images(Classify& c, const std::string& command) {
 int run_train(const std::vector<std::string>& arguments) {
   if (is_lexical_training(arguments)) return run_classify_lexical(arguments);
   Classify c;
+  c.shape.type.clear(), c.shape.layers = 1;
   c.common.loop.output_dir = "runs/classify";
   c.common.loop.learning_rate = 5e-5, c.common.loop.num_epochs = 3, c.common.loop.lr_scheduler = "linear";
   c.common.loop.micro_batch_size = 32, c.common.loop.weight_decay = 0.01;

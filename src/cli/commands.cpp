@@ -34,6 +34,7 @@ int run_inspect(const std::vector<std::string>&);
 int run_list(const std::vector<std::string>&);
 int run_merge(const std::vector<std::string>&);
 int run_metrics(const std::vector<std::string>&);
+int run_net(const std::vector<std::string>&);
 int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
 int run_ppo(const std::vector<std::string>&);
@@ -73,6 +74,7 @@ constexpr Command kCommands[] = {
     {"ppo", "train with rewards of sampled answers and a value model", run_ppo, kTrain},
     {"distill", "train a smaller model on the predictions of a larger one", run_distill, kTrain},
     {"classify", "train and run classifiers of texts, tokens and images", run_classify, kTrain},
+    {"net", "train networks on tables and images: classifiers, autoencoders, GANs", run_net, kTrain},
     {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"vectors", "train and query word vectors", run_vectors, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},

@@ -30,7 +30,8 @@ void declare(Options& o, Pretrain& p) {
   o.group("Model");
   o.add("-m --base-model --model", &p.base_model, "model folder to continue from; a new model if not set",
         "MODEL");
-  o.add("--model-type", &p.shape.type, "type of the new model: gpt2, llama, bert, t5 or bart", "NAME");
+  o.add("--model-type", &p.shape.type, "type of the new model: gpt2, llama, bert, t5, bart, rnn, lstm or gru",
+        "NAME");
   o.add("--config", &p.config, "config.json of the new model, or a folder that has one", "FILE");
   o.add("--depth", &p.depth,
         "size of the new model as one number: sets layers, width and heads, and 20 tokens per parameter",
@@ -43,6 +44,13 @@ void declare(Options& o, Pretrain& p) {
   o.add("--ffn --intermediate-size", &p.shape.ffn, "feed-forward size; 0 for the family's usual one", "N");
   o.add("--dropout", &p.shape.dropout, "dropout, where the family has it", "X");
   o.add("--tie-word-embeddings", &p.shape.tied, "share the input and output embeddings");
+  o.add("--attention", &p.shape.attention,
+        "rnn, lstm, gru as encoder-decoder: scores of the attention: general, dot, concat, location, "
+        "additive, or "
+        "none",
+        "NAME");
+  o.add("--local-attention", &p.shape.local_attention,
+        "the same: attend to a window of the source: monotonic, predictive, or none", "NAME");
   o.add("--tokenizer", &p.tokenizer,
         "tokenizer file or folder, or the kind to train on the data: char, bpe, wordpiece or unigram; if not "
         "set the model's own, or bpe (bert: wordpiece)",
@@ -61,11 +69,15 @@ void declare(Options& o, Pretrain& p) {
 // The tokenizer given, that of the base model or of the prepared data, or one trained on the data.
 Result<FoundTokenizer> open_tokenizer(const Pretrain& p, ThreadPool& pool) {
   const std::string kind = p.tokenizer.empty() ? default_tokenizer(p.model_type()) : p.tokenizer;
-  MAKAR_TRY(FoundTokenizer found,
-            find_tokenizer(is_there(p.tokenizer) ? p.tokenizer : p.base_model, p.common.datasets,
-                           {kind, p.vocab_size, control_tokens(p.model_type(), kind),
-                            p.common.loop.output_dir + "/data/tokenizer"},
-                           pool));
+  const std::vector<std::string> control = control_tokens(p.model_type(), kind);
+  // Sources end with the end token in training, so they must in translation too.
+  std::string end;
+  for (const std::string& token : control)
+    if (p.objective == "seq2seq" && (token == "</s>" || token == "<|endoftext|>")) end = token;
+  MAKAR_TRY(
+      FoundTokenizer found,
+      find_tokenizer(is_there(p.tokenizer) ? p.tokenizer : p.base_model, p.common.datasets,
+                     {kind, p.vocab_size, control, p.common.loop.output_dir + "/data/tokenizer", end}, pool));
   if (found.trained) say(p.common, fmt::format("tokenizer: {}, trained on the data", kind));
   return found;
 }
@@ -79,6 +91,7 @@ Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, const To
       set_depth(p.shape, p.depth);
     }
     p.shape.context = p.sequence_len;
+    p.shape.encoder_decoder = p.objective == "seq2seq";
     p.shape.vocab = static_cast<int64_t>(tokenizer.vocab_size());
     MAKAR_TRY(json, shape_config(p.shape));
   }

@@ -1,6 +1,8 @@
 // makar translate and makar summarize: sequence-to-sequence models, by beam search.
 #include <fmt/format.h>
 
+#include "base/file.h"
+#include "cli/alignment_picture.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
@@ -13,7 +15,7 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   GenerationFlags flags;
   flags.generation.beams = 4;
   std::vector<std::string> words, files;
-  std::string prefix;
+  std::string prefix, alignment;
   bool lines = false;
   model.declare(options);
   declare_device(options, model.device);
@@ -22,6 +24,11 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   options.add("-f --file", &files, "read the text from a file", "FILE");
   options.add("--lines", &lines, "read one text per line and print one answer per line");
   options.add("--prefix", &prefix, "text to put before each input, such as 'summarize: ' for T5", "TEXT");
+  options.group("Output");
+  options.add(
+      "--alignment", &alignment,
+      "draw the attention of the answer to the source as an SVG image; the last answer, if there are several",
+      "FILE");
   flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = flags.check(options); !status.ok()) return report(status.error()), 2;
@@ -45,9 +52,15 @@ int run_rewrite(Options& options, const std::vector<std::string>& arguments) {
   flags.generation.fit = true;
   const auto answer = [&](const std::string& text) -> Status {
     MAKAR_TRY(auto prompt, language->encode(prefix + text));
+    const std::vector<int64_t> source = alignment.empty() ? std::vector<int64_t>() : prompt;
     MAKAR_TRY(const TextGenerationResult result,
               generate_text(engine, *language, std::move(prompt), flags.generation));
     for (const GeneratedText& one : result.answers) print_out(one.text + "\n");
+    if (!alignment.empty() && !result.answers.empty()) {
+      MAKAR_TRY(const std::string picture,
+                alignment_picture(*language, device, source, result.answers.back().ids()));
+      return write_file(alignment, picture);
+    }
     return Done{};
   };
   Status status = Done{};

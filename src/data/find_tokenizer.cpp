@@ -4,6 +4,24 @@
 #include "data/datasets.h"
 
 namespace makar {
+namespace {
+
+// A post-processor that puts the token after a text, and after each text of a pair.
+Result<Json> ending_with(const std::string& token, const Json& tokenizer) {
+  Json id;
+  for (const Json& added : tokenizer.value("added_tokens", Json::array()))
+    if (added.value("content", "") == token) id = added.value("id", Json());
+  if (id.is_null()) return error_at("tokenizer", "has no control token '{}'", token);
+  const auto text = [](const char* name) { return Json{{"Sequence", {{"id", name}, {"type_id", 0}}}}; };
+  const Json end = {{"SpecialToken", {{"id", token}, {"type_id", 0}}}};
+  return Json{{"type", "TemplateProcessing"},
+              {"single", {text("A"), end}},
+              {"pair", {text("A"), end, text("B"), end}},
+              {"special_tokens",
+               {{token, {{"id", token}, {"ids", Json::array({id})}, {"tokens", Json::array({token})}}}}}};
+}
+
+}  // namespace
 
 Result<FoundTokenizer> find_tokenizer(const std::string& path, const std::vector<std::string>& datasets,
                                       const NewTokenizer& wanted, ThreadPool& pool) {
@@ -24,12 +42,16 @@ Result<FoundTokenizer> find_tokenizer(const std::string& path, const std::vector
   const Json settings = {{"kind", wanted.kind},
                          {"special", wanted.special},
                          {"vocab_size", wanted.vocab_size},
+                         {"end_token", wanted.end_token},
                          {"files", files}};
   const std::string file = wanted.scratch + "/tokenizer.json", note = wanted.scratch + "/trained_from.json";
   const auto before = read_json(note);
   const bool kept = before.ok() && *before == settings && is_file(file);
   if (!kept) {
-    MAKAR_TRY(const Json trained, train_tokenizer_on(paths, wanted, pool));
+    MAKAR_TRY(Json trained, train_tokenizer_on(paths, wanted, pool));
+    if (!wanted.end_token.empty()) {
+      MAKAR_TRY(trained["post_processor"], ending_with(wanted.end_token, trained));
+    }
     MAKAR_CHECK_OK(write_file(file, trained.dump() + "\n"));
     MAKAR_CHECK_OK(write_file(note, settings.dump() + "\n"));
   }

@@ -15,6 +15,8 @@ struct NewTokenizer {
   std::vector<std::string> special;
   // Folder for the extracted texts during training; find_tokenizer() keeps its result there.
   std::string scratch;
+  // Not empty: find_tokenizer() adds a post-processor that puts this token after every text.
+  std::string end_token = "";
 };
 
 Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTokenizer& wanted,

@@ -49,8 +49,19 @@ double latent_weights(double width, const AttentionSpec& a) {
          rank * (q - heads * rotary + values) + values * width;
 }
 
+double recurrent_weights(const StackSpec& s, const BlockSpec& b) {
+  const auto w = static_cast<double>(s.width);
+  if (!b.recurrent) return (b.alignment->score == AlignmentSpec::Score::kDot ? 2 : 3) * w * w;
+  const RecurrentSpec& r = *b.recurrent;
+  const auto h = static_cast<double>(r.hidden);
+  const double gates = r.cell == CellKind::kRnn ? 1 : r.cell == CellKind::kLstm ? 4 : 3;
+  const double input = (r.separate ? w / 2 : w) + (r.reads_source ? w : 0);
+  return (r.bidirectional ? 2 : 1) * gates * h * (input + h);
+}
+
 // Weights in the matrices of a layer that one token is multiplied with.
 double layer_weights(const StackSpec& s, const BlockSpec& b) {
+  if (b.recurrent || b.alignment) return recurrent_weights(s, b);
   const AttentionSpec& a = b.attention;
   const FeedForwardSpec& f = b.feed_forward;
   const auto w = static_cast<double>(s.width);
@@ -109,6 +120,7 @@ double head_weights(const ModelSpec& spec) {
 double attention_work(const StackSpec& s, int64_t context) {
   double work = 0;
   for (const BlockSpec& b : s.blocks) {
+    if (b.recurrent) continue;
     const AttentionSpec& a = b.attention;
     const int64_t keys = a.window > 0 ? std::min(a.window, context) : context;
     work += 4.0 * static_cast<double>(a.heads * a.head_dim) * static_cast<double>(keys);

@@ -102,6 +102,18 @@ Status save_model(const std::string& folder, const Model& model, const Family& f
   return write_file(folder + "/config.json", config.dump(2) + "\n");
 }
 
+namespace {
+
+// The forget gates of an LSTM start open: a bias of 1 (Jozefowicz et al., 2015).
+void open_forget_gates(const ModelSpec& spec, Parameter& bias) {
+  const auto& layer = spec.main().first().recurrent;
+  if (!layer || layer->cell != CellKind::kLstm) return;
+  const int64_t hidden = bias.shape[0] / 4;
+  std::fill_n(bias.value.f32() + hidden, hidden, 1.0f);
+}
+
+}  // namespace
+
 void initialize(Model& model, uint64_t seed) {
   const ModelSpec& spec = model.spec();
   uint64_t stream = 0;
@@ -115,6 +127,7 @@ void initialize(Model& model, uint64_t seed) {
         std::fill_n(p->value.f32(), p->value.count(), 1.0f);
       continue;
     }
+    if (p->name.ends_with(".ih.bias")) open_forget_gates(spec, *p);
     if (p->name.ends_with(".bias") || p->buffer) continue;
     // Projections into the residual stream are scaled down with depth (Radford et al., 2019).
     const bool residual = p->name.ends_with(".o.weight") || p->name.ends_with(".down.weight");

@@ -115,6 +115,18 @@ Tensor rows_at(Context& ctx, const Tensor& hidden, const Batch& batch, int64_t o
   return ops::gather_rows(ctx, hidden, index);
 }
 
+// The mean of the rows of each sequence. [sequences, width]
+Tensor mean_rows(Context& ctx, const Tensor& hidden, const Batch& batch) {
+  std::vector<int64_t> starts = {0};
+  std::vector<float> shares;
+  for (const Sequence& s : batch.sequences) {
+    starts.push_back(s.start + s.length);
+    shares.push_back(1.0f / static_cast<float>(std::max<int64_t>(1, s.length)));
+  }
+  const Tensor share = Tensor::from({static_cast<int64_t>(shares.size())}, std::span<const float>(shares));
+  return ops::scale_rows(ctx, ops::segment_sum(ctx, hidden, starts), share.to(ctx.device.memory()));
+}
+
 }  // namespace
 
 Tensor Model::pooled(Context& ctx, const Tensor& hidden, const Batch& batch) const {
@@ -143,6 +155,7 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
               {"seq_relationship_logits", next_sentence_logits(ctx, hidden, batch)}};
     case HeadKind::kSequenceClass: {
       Tensor x = h.pool == PoolKind::kPooler ? pooled(ctx, hidden, batch)
+                 : h.pool == PoolKind::kMean ? mean_rows(ctx, hidden, batch)
                                              : rows_at(ctx, hidden, batch, 0, h.pool == PoolKind::kLast);
       if (classifier_dense_.defined())
         x = ops::activate(ctx, classifier_dense_(ctx, x), h.classifier_activation);
@@ -195,6 +208,8 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
       };
       for (auto& e : b.feed_forward.experts) expert(e);
       expert(b.feed_forward.shared);
+      for (Linear* l : b.recurrent.linears()) one(*l);
+      for (Linear* l : b.alignment.linears()) one(*l);
     }
   }
   for (Linear* l : {&lm_, &transform_, &pooler_, &classifier_dense_, &classifier_, &second_}) one(*l);

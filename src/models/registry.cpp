@@ -13,7 +13,7 @@ const std::vector<const Family*>& families() {
       &kMpt,     &kXglm,       &kNeox,       &kFalcon,   &kBloom,      &kOpt,        &kBert,     &kRoberta,
       &kElectra, &kXlmRoberta, &kCamembert,  &kAlbert,   &kDistilBert, &kMpnet,      &kRoFormer, &kModernBert,
       &kT5,      &kMt5,        &kUmt5,       &kBart,     &kMbart,      &kM2m100,     &kPegasus,  &kMarian,
-      &kVit,     &kDeit,
+      &kVit,     &kDeit,       &kRnn,        &kLstm,     &kGru,
   };
   return table;
 }

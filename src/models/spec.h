@@ -23,7 +23,7 @@ enum class HeadKind {
 };
 
 // How a classifier gets one vector from a sequence.
-enum class PoolKind { kFirst, kPooler, kLast };
+enum class PoolKind { kFirst, kPooler, kLast, kMean };
 
 struct HeadSpec {
   HeadKind kind = HeadKind::kNone;

@@ -4,7 +4,16 @@ namespace makar {
 
 Block::Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec,
              const NormSpec& norm)
-    : attention(set, name + ".attn", width, spec.attention, norm), spec_(spec) {
+    : spec_(spec) {
+  if (spec.recurrent) {
+    recurrent = RecurrentLayer(set, name, width, spec);
+    return;
+  }
+  if (spec.alignment) {
+    alignment = SourceAttention(set, name + ".align", width, spec);
+    return;
+  }
+  attention = Attention(set, name + ".attn", width, spec.attention, norm);
   const bool before = spec.place != NormPlace::kAfter;
   if (before && spec.attention_norm) norm1_ = Norm(set, name + ".norm1", width, norm);
   if (spec.cross) {
@@ -33,8 +42,24 @@ Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, con
   return ops::add(ctx, spec_.residual_after_norm ? normed : x, ops::dropout(ctx, y, spec_.dropout));
 }
 
+void Block::remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const {
+  if (spec_.recurrent || spec_.alignment)
+    write_source(f, encoded, spec_.attention, slot, layer);
+  else
+    cross.remember(f, encoded, slot, layer);
+}
+
 Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
+  if (spec_.recurrent || spec_.alignment) {
+    // Only attention to a source has weights to record.
+    if (f.record && f.record->attention) {
+      f.record->attentions.emplace_back();
+      if (spec_.cross) f.record->cross_attentions.emplace_back();
+    }
+    const Tensor y = spec_.recurrent ? recurrent(f, x, in, layer) : alignment(f, x, in, layer);
+    return ops::dropout(ctx, y, spec_.dropout);
+  }
   const auto attend = [&](const Tensor& t) { return attention.self(f, t, in, layer); };
   if (spec_.parallel) {
     const Tensor normed = norm1_(ctx, x);

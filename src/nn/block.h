@@ -1,9 +1,11 @@
-// One transformer block, run from its spec.
+// One layer of a stack, run from its spec: a transformer block, a recurrent layer, or attention after
+// recurrent layers.
 #pragma once
 #include <string>
 
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
+#include "nn/recurrent.h"
 
 namespace makar {
 
@@ -13,8 +15,13 @@ class Block {
         const NormSpec& norm);
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
+  // Writes what the block needs of an encoded sequence into the cache.
+  void remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
+
   Attention attention, cross;
   FeedForward feed_forward;
+  RecurrentLayer recurrent;
+  SourceAttention alignment;
 
  private:
   template <class F>

@@ -17,10 +17,12 @@ KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheT
     if (const auto& cross = block.cross)
       check(cross->kv_heads == heads && cross->head_dim == dim,
             "self- and cross-attention share their pages");
-    const int64_t k_head = kernels::key_tile_bytes(types.k, dim),
-                  v_head = kernels::value_tile_bytes(types.v, dim);
+    // States of recurrent layers are not rounded: a rounded one would depend on where a prompt is split.
+    const CacheTypes own = block.recurrent || block.alignment ? CacheTypes{} : types;
+    const int64_t k_head = kernels::key_tile_bytes(own.k, dim),
+                  v_head = kernels::value_tile_bytes(own.v, dim);
     const int64_t values = page_bytes_ + heads * k_head;
-    layers_.push_back({page_bytes_, k_head, values, v_head, types.k, types.v});
+    layers_.push_back({page_bytes_, k_head, values, v_head, own.k, own.v});
     page_bytes_ = values + heads * v_head;
   }
   for (size_t i = 0; i < slots; ++i) add();

@@ -1,7 +1,11 @@
 #include "nn/recurrent.h"
 
+#include <algorithm>
+#include <numeric>
+
+#include "nn/gathered_adapters.h"
+#include "ops/bf16.h"
 #include "ops/elementwise.h"
-#include "ops/linear.h"
 #include "ops/shape.h"
 
 namespace makar {
@@ -11,21 +15,46 @@ using ops::Activation;
 
 int64_t gates_of(CellKind kind) { return kind == CellKind::kRnn ? 1 : (kind == CellKind::kLstm ? 4 : 3); }
 
-// Reorders rows from [outer * inner] to [inner * outer].
-Tensor swap_order(Context& ctx, const Tensor& x, int64_t outer, int64_t inner) {
-  std::vector<int64_t> index;
-  for (int64_t i = 0; i < inner; ++i)
-    for (int64_t o = 0; o < outer; ++o) index.push_back(o * inner + i);
-  return ops::gather_rows(ctx, x, index);
+// The rows of a ragged batch, step by step: those of step t are the t-th tokens of all sequences that have
+// one, the longest sequence first.
+struct Steps {
+  std::vector<int64_t> sequences;  // by length
+  std::vector<int64_t> sizes;      // sequences in each step
+  std::vector<int64_t> rows;       // of the batch, in the order of steps
+  std::vector<int64_t> places;     // the inverse of `rows`
+
+  Steps(const std::vector<ops::SequenceRows>& batch, int64_t count, bool reverse)
+      : sequences(batch.size()), places(static_cast<size_t>(count), -1) {
+    std::iota(sequences.begin(), sequences.end(), 0);
+    const auto at = [&](int64_t s) -> const ops::SequenceRows& { return batch[static_cast<size_t>(s)]; };
+    std::stable_sort(sequences.begin(), sequences.end(),
+                     [&](int64_t a, int64_t b) { return at(a).q_rows > at(b).q_rows; });
+    const int64_t longest = batch.empty() ? 0 : at(sequences[0]).q_rows;
+    for (int64_t t = 0; t < longest; ++t) {
+      int64_t size = 0;
+      for (const int64_t s : sequences) {
+        if (at(s).q_rows <= t) break;
+        const int64_t row = at(s).q_start + (reverse ? at(s).q_rows - 1 - t : t);
+        places[static_cast<size_t>(row)] = static_cast<int64_t>(rows.size());
+        rows.push_back(row), ++size;
+      }
+      sizes.push_back(size);
+    }
+    check(rows.size() == places.size(), "the sequences of a batch must cover its rows");
+  }
+};
+
+Tensor first_rows(Context& ctx, const Tensor& x, int64_t rows) {
+  if (!x.defined() || x.dim(0) == rows) return x;
+  return ops::split(ctx, x, {rows, x.dim(0) - rows}, 0)[0];
 }
 
 }  // namespace
 
-CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const CellState& state,
-                    const Tensor& w_hh, const Tensor& b_hh) {
+CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const Tensor& from_state,
+                    const CellState& state) {
   using namespace ops;
   const int64_t hidden = state.h.dim(-1);
-  const Tensor from_state = linear(ctx, state.h, w_hh, b_hh);
   const auto apply = [&](const Tensor& x, Activation f) { return activate(ctx, x, f); };
   if (kind == CellKind::kRnn) return {apply(add(ctx, from_input, from_state), Activation::kTanh), {}};
   if (kind == CellKind::kLstm) {
@@ -42,59 +71,155 @@ CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const
   return {add(ctx, multiply(ctx, subtract(ctx, state.h, fresh), g[1]), fresh), {}};
 }
 
-Recurrent::Recurrent(ParameterSet& parameters, const std::string& prefix, const RecurrentOptions& o)
-    : options_(o) {
-  const int64_t ways = o.bidirectional ? 2 : 1, rows = gates_of(o.kind) * o.hidden;
-  for (int64_t layer = 0; layer < o.layers; ++layer)
-    for (int64_t way = 0; way < ways; ++way) {
-      const std::string end = "_l" + std::to_string(layer) + (way ? "_reverse" : "");
-      const int64_t width = layer == 0 ? o.input : ways * o.hidden;
-      directions_.push_back({parameters.add(prefix + "weight_ih" + end, {rows, width}),
-                             parameters.add(prefix + "weight_hh" + end, {rows, o.hidden}),
-                             parameters.add(prefix + "bias_ih" + end, {rows}),
-                             parameters.add(prefix + "bias_hh" + end, {rows})});
-    }
+RecurrentLayer::RecurrentLayer(ParameterSet& set, const std::string& name, int64_t width,
+                               const BlockSpec& spec)
+    : spec_(*spec.recurrent), stored_(spec.attention), has_source_(spec.cross.has_value()), width_(width) {
+  const int64_t rows = gates_of(spec_.cell) * spec_.hidden;
+  const int64_t in = spec_.separate ? width / 2 : width;
+  for (const char* way : {"forward", "backward"}) {
+    if (directions_.size() == 1 && !spec_.bidirectional) break;
+    const std::string prefix = name + "." + way;
+    Direction& d = directions_.emplace_back();
+    d.ih = Linear(set, prefix + ".ih", in, rows, true);
+    d.hh = Linear(set, prefix + ".hh", spec_.hidden, rows, true);
+    if (spec_.reads_source) d.context = Linear(set, prefix + ".context", width, rows, false);
+  }
+  if (!has_source_) return;
+  bridge_h_ = Linear(set, name + ".bridge_h", width, spec_.hidden, true);
+  if (states() == 2) bridge_c_ = Linear(set, name + ".bridge_c", width, spec_.hidden, true);
+  if (spec_.reads_source) attention_ = SourceAttention(set, name + ".align", width, spec);
 }
 
-Tensor Recurrent::run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse,
-                      CellState& state) const {
-  const int64_t batch = x.dim(0) / time;
-  // The input projection of all steps is one product; the recurrent part depends on the previous step.
-  const auto steps = ops::split(ctx, ops::linear(ctx, x, d.w_ih->value, d.b_ih->value),
-                                std::vector<int64_t>(static_cast<size_t>(time), batch), 0);
-  std::vector<Tensor> outputs(static_cast<size_t>(time));
-  for (int64_t i = 0; i < time; ++i) {
-    const size_t t = static_cast<size_t>(reverse ? time - 1 - i : i);
-    state = cell_step(ctx, options_.kind, steps[t], state, d.w_hh->value, d.b_hh->value);
-    outputs[t] = state.h;
-  }
-  return ops::concat(ctx, outputs, 0);
-}
-
-Recurrent::Output Recurrent::forward(Context& ctx, const Tensor& x,
-                                     const std::vector<CellState>& first) const {
-  check(x.rank() == 3 && x.dim(1) > 0 && x.dim(2) == options_.input,
-        "recurrent layers take [batch, time, input]");
-  check(first.empty() || first.size() == directions_.size(), "one state per layer and direction");
-  const int64_t batch = x.dim(0), time = x.dim(1);
-  const size_t ways = options_.bidirectional ? 2 : 1;
-  Output out;
-  Tensor h =
-      swap_order(ctx, ops::reshape(ctx, x, {batch * time, x.dim(2)}), batch, time);  // [time * batch, width]
-  for (size_t at = 0; at < directions_.size(); at += ways) {
-    if (at > 0) h = ops::dropout(ctx, h, options_.dropout);
-    std::vector<Tensor> parts;
-    for (size_t way = 0; way < ways; ++way) {
-      CellState state{ctx.zeros({batch, options_.hidden}), ctx.zeros({batch, options_.hidden})};
-      if (!first.empty()) state = first[at + way];
-      parts.push_back(run(ctx, directions_[at + way], h, time, way == 1, state));
-      out.last.push_back(state);
-    }
-    h = ways == 1 ? parts[0] : ops::concat(ctx, parts, -1);
-  }
-  h = swap_order(ctx, h, time, batch);
-  out.sequence = ops::reshape(ctx, h, {batch, time, h.dim(1)});
+std::vector<Linear*> RecurrentLayer::linears() {
+  std::vector<Linear*> out = {&bridge_h_, &bridge_c_};
+  for (Direction& d : directions_)
+    for (Linear* l : {&d.ih, &d.hh, &d.context}) out.push_back(l);
+  for (Linear* l : attention_.linears()) out.push_back(l);
   return out;
+}
+
+Tensor RecurrentLayer::bridged(Context& ctx, const Source& source) const {
+  std::vector<int64_t> starts = {0};
+  std::vector<float> shares;
+  for (const int64_t length : source.lengths) {
+    starts.push_back(starts.back() + length);
+    shares.push_back(1.0f / static_cast<float>(std::max<int64_t>(1, length)));
+  }
+  const Tensor share = Tensor::from({static_cast<int64_t>(shares.size())}, std::span<const float>(shares));
+  const Tensor mean =
+      ops::scale_rows(ctx, ops::segment_sum(ctx, source.rows, starts), share.to(ctx.device.memory()));
+  const Tensor h = ops::activate(ctx, ops::widened(ctx, bridge_h_(ctx, mean)), Activation::kTanh);
+  if (states() == 1) return h;
+  return ops::concat(ctx, {h, ops::activate(ctx, ops::widened(ctx, bridge_c_(ctx, mean)), Activation::kTanh)},
+                     -1);
+}
+
+Tensor RecurrentLayer::first_state(ForwardContext& f, const AttentionInputs& in, int64_t layer,
+                                   const Source* source) const {
+  Context& ctx = f.ops;
+  std::vector<ops::SequenceRows> last;  // the last cached token of each sequence that has one
+  bool starts = false;
+  for (const ops::SequenceRows& s : in.self.rows) {
+    starts = starts || s.past == 0;
+    if (s.past > 0)
+      last.push_back({static_cast<int64_t>(last.size()), 1, 0, s.past, s.past - 1, s.first_page});
+  }
+  std::vector<Tensor> parts;
+  if (starts && source) {
+    const GatheredAdapters mine(ctx, sequence_adapters(ctx, in.self));
+    parts.push_back(bridged(ctx, *source));
+  }
+  const int64_t bridged_rows = parts.empty() ? 0 : parts[0].dim(0);
+  if (!last.empty()) {
+    const Tensor read = read_rows(f, std::move(last), in.self.pages, stored_, layer);
+    const int64_t used = states() * spec_.hidden;
+    parts.push_back(read.dim(1) == used ? read : ops::split(ctx, read, {used, read.dim(1) - used}, -1)[0]);
+  }
+  if (parts.empty()) return {};
+  std::vector<int64_t> index;
+  int64_t next = bridged_rows;
+  for (const ops::SequenceRows& s : in.self.rows)
+    index.push_back(s.past > 0 ? next++ : (source ? static_cast<int64_t>(index.size()) : -1));
+  return ops::gather_rows(ctx, parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, 0), index);
+}
+
+RecurrentLayer::Outputs RecurrentLayer::run(ForwardContext& f, const Direction& d, const Tensor& x,
+                                            const AttentionInputs& in, bool reverse, const Tensor& first,
+                                            const Source* source) const {
+  Context& ctx = f.ops;
+  const Steps steps(in.self.rows, x.dim(0), reverse);
+  // The input projection of all steps is one product; the recurrent part depends on the previous step.
+  const auto inputs =
+      ops::split(ctx, ops::gather_rows(ctx, ops::widened(ctx, d.ih(ctx, x)), steps.rows), steps.sizes, 0);
+  CellState state;
+  if (first.defined()) {
+    const Tensor ordered = ops::gather_rows(ctx, first, steps.sequences);
+    if (states() == 1) state.h = ordered;
+    if (states() == 2) {
+      const auto both = ops::split(ctx, ordered, {spec_.hidden, spec_.hidden}, -1);
+      state = {both[0], both[1]};
+    }
+  } else {
+    const auto count = static_cast<int64_t>(steps.sequences.size());
+    state.h = ctx.zeros({count, spec_.hidden});
+    if (states() == 2) state.c = ctx.zeros({count, spec_.hidden});
+  }
+  // Adapters in the order of the steps' sequences.
+  const std::vector<int32_t> by_sequence = sequence_adapters(ctx, in.self);
+  std::vector<int32_t> adapters;
+  for (size_t i = 0; i < by_sequence.size(); ++i)
+    adapters.push_back(by_sequence[static_cast<size_t>(steps.sequences[i])]);
+  std::vector<Tensor> h, c;
+  AlignmentRecord record(f);
+  for (size_t t = 0; t < inputs.size(); ++t) {
+    state = {first_rows(ctx, state.h, steps.sizes[t]), first_rows(ctx, state.c, steps.sizes[t])};
+    const auto size = static_cast<std::ptrdiff_t>(adapters.empty() ? 0 : steps.sizes[t]);
+    const GatheredAdapters mine(ctx, {adapters.begin(), adapters.begin() + size});
+    Tensor input = inputs[t];
+    if (spec_.reads_source) {
+      const std::span<const int64_t> active(steps.sequences.data(), static_cast<size_t>(steps.sizes[t]));
+      const Tensor seen = attention_.step(ctx, state.h, *source, active, record);
+      input = ops::add(ctx, input, ops::widened(ctx, d.context(ctx, seen)));
+    }
+    state = cell_step(ctx, spec_.cell, input, ops::widened(ctx, d.hh(ctx, state.h)), state);
+    h.push_back(state.h);
+    if (states() == 2) c.push_back(state.c);
+  }
+  record.finish();
+  const auto in_order = [&](const std::vector<Tensor>& all) {
+    return ops::gather_rows(ctx, all.size() == 1 ? all[0] : ops::concat(ctx, all, 0), steps.places);
+  };
+  Outputs out{in_order(h), {}};
+  if (f.cache && states() == 2) out.c = in_order(c);
+  return out;
+}
+
+Tensor RecurrentLayer::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in,
+                                  int64_t layer) const {
+  Context& ctx = f.ops;
+  check(!f.cache || directions_.size() == 1, "a layer that reads both directions has no cache");
+  std::optional<Source> source;
+  if (has_source_) source = source_of(f, in, stored_, width_, layer);
+  if (spec_.reads_source) {
+    const GatheredAdapters mine(ctx, source_adapters(ctx, in.self, source->lengths));
+    attention_.prepare(ctx, *source);
+  }
+  const Source* from = source ? &*source : nullptr;
+  const Tensor first = first_state(f, in, layer, from);
+  const Tensor rows = ops::widened(ctx, x);
+  if (directions_.size() == 1) {
+    const Outputs out = run(f, directions_[0], rows, in, false, first, from);
+    if (f.cache) {
+      const Tensor state = out.c.defined() ? ops::concat(ctx, {out.h, out.c}, -1) : out.h;
+      write_rows(f, state, in.self, stored_, layer);
+    }
+    return out.h;
+  }
+  std::vector<Tensor> halves = {rows, rows};
+  if (spec_.separate) halves = ops::split(ctx, rows, {width_ / 2, width_ / 2}, -1);
+  const Tensor there = run(f, directions_[0], halves[0], in, false, {}, nullptr).h;
+  const Tensor back = run(f, directions_[1], halves[1], in, true, {}, nullptr).h;
+  return ops::concat(ctx, {there, back}, -1);
 }
 
 }  // namespace makar

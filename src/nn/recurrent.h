@@ -1,55 +1,57 @@
-// Recurrent layers as PyTorch computes and names them: RNN (tanh), LSTM, GRU; several layers, both
-// directions.
+// Recurrent layers on ragged batches, with PyTorch's formulas: RNN (tanh), LSTM, GRU, in one or both
+// directions. In a decoder, the first state comes from the encoder.
 #pragma once
 #include <string>
 #include <vector>
 
-#include "nn/parameter.h"
-#include "ops/context.h"
+#include "nn/source_attention.h"
 
 namespace makar {
 
-enum class CellKind { kRnn, kLstm, kGru };
-
-struct RecurrentOptions {
-  CellKind kind = CellKind::kLstm;
-  int64_t input = 0, hidden = 0, layers = 1;
-  bool bidirectional = false;
-  float dropout = 0.0f;  // between layers, in training
-};
-
 // State carried from step to step; c only for LSTM.
 struct CellState {
-  Tensor h, c;  // [batch, hidden]
+  Tensor h, c;  // [sequences, hidden]
 };
 
-// One step. `from_input` is W_ih x + b_ih, [batch, gates * hidden]; the other weights act on the state. Gates
+// One step. `from_input` is W_ih x + b_ih and `from_state` W_hh h + b_hh, [sequences, gates * hidden]. Gates
 // are in PyTorch's order: LSTM input, forget, cell, output; GRU reset, update, new.
-CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const CellState& state,
-                    const Tensor& w_hh, const Tensor& b_hh);
+CellState cell_step(Context& ctx, CellKind kind, const Tensor& from_input, const Tensor& from_state,
+                    const CellState& state);
 
-class Recurrent {
+class RecurrentLayer {
  public:
-  // Declares weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, ... (and *_reverse) below `prefix`.
-  Recurrent(ParameterSet& parameters, const std::string& prefix, const RecurrentOptions& options);
+  RecurrentLayer() = default;
+  // Declares NAME.forward.ih, NAME.forward.hh (and NAME.backward.*); with an encoder NAME.bridge_h and
+  // bridge_c.
+  RecurrentLayer(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec);
 
-  struct Output {
-    Tensor sequence;              // [batch, time, directions * hidden]
-    std::vector<CellState> last;  // per layer and direction; the directions of a layer are adjacent
-  };
-  // x [batch, time, input]; `first`: `last` of an earlier call, or empty for zeros.
-  Output forward(Context& ctx, const Tensor& x, const std::vector<CellState>& first = {}) const;
+  // x [N, width] -> [N, directions * hidden]. With a cache, sequences continue after their cached tokens.
+  Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
+  std::vector<Linear*> linears();
 
  private:
   struct Direction {
-    Parameter *w_ih, *w_hh, *b_ih, *b_hh;
+    Linear ih, hh;
+    Linear context;  // additive attention: the part of the input that comes from the source
   };
-  // x [time * batch, width], time-major -> [time * batch, hidden].
-  Tensor run(Context& ctx, const Direction& d, const Tensor& x, int64_t time, bool reverse,
-             CellState& state) const;
+  struct Outputs {
+    Tensor h, c;  // [N, hidden]
+  };
+  // `first` [sequences, states * hidden]: the state before the first row; undefined for zeros.
+  Outputs run(ForwardContext& f, const Direction& d, const Tensor& x, const AttentionInputs& in, bool reverse,
+              const Tensor& first, const Source* source) const;
+  Tensor first_state(ForwardContext& f, const AttentionInputs& in, int64_t layer, const Source* source) const;
+  // tanh of a projection of the mean encoder output (Sennrich et al., 2017). [sequences, states * hidden]
+  Tensor bridged(Context& ctx, const Source& source) const;
+  int64_t states() const { return spec_.cell == CellKind::kLstm ? 2 : 1; }
 
-  RecurrentOptions options_;
+  RecurrentSpec spec_;
+  AttentionSpec stored_;  // how the cache holds the states
+  bool has_source_ = false;
+  int64_t width_ = 0;
   std::vector<Direction> directions_;
+  Linear bridge_h_, bridge_c_;
+  SourceAttention attention_;
 };
 
 }  // namespace makar

@@ -1,5 +1,5 @@
-// The explicit description of a transformer: everything that distinguishes model families. Each family fills
-// these structs from its config.json; one stack implementation runs all of them.
+// The explicit description of a stack of layers: everything that distinguishes model families. Each family
+// fills these structs from its config.json; one stack implementation runs all of them.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -85,6 +85,27 @@ struct FeedForwardSpec {
   bool shared_gate = false;                         // times a sigmoid of the input (Qwen 2)
 };
 
+enum class CellKind { kRnn, kLstm, kGru };
+
+// A recurrent layer. The cache holds its state after every token as the values of `BlockSpec::attention`,
+// which is as wide as the state.
+struct RecurrentSpec {
+  CellKind cell = CellKind::kLstm;
+  int64_t hidden = 0;          // per direction
+  bool bidirectional = false;  // the outputs of both directions are concatenated
+  bool separate = false;       // each direction reads its own half of the input (ELMo)
+  bool reads_source =
+      false;  // additive attention to an encoder is an input of the cell (Bahdanau et al., 2015)
+};
+
+// Attention of a recurrent decoder to the outputs of its encoder (Luong et al., 2015).
+struct AlignmentSpec {
+  enum class Score { kDot, kGeneral, kConcat, kLocation, kAdditive } score = Score::kGeneral;
+  enum class Range { kGlobal, kMonotonic, kPredictive } range = Range::kGlobal;
+  int64_t reach = 10;     // local: source positions on each side of the centre
+  int64_t positions = 0;  // location: longest source
+};
+
 // One layer. The layers of a stack may differ in every field.
 struct BlockSpec {
   NormPlace place = NormPlace::kPre;
@@ -96,6 +117,9 @@ struct BlockSpec {
   AttentionSpec attention;
   std::optional<AttentionSpec> cross;  // cross-attention to an encoder
   FeedForwardSpec feed_forward;
+  std::optional<RecurrentSpec> recurrent;  // instead of attention and feed-forward
+  std::optional<AlignmentSpec>
+      alignment;  // instead of attention and feed-forward, or as an input of `recurrent`
   float dropout = 0.0f;
 };
 

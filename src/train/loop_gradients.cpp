@@ -22,8 +22,9 @@ double training_flops(const Model& model, const MicroBatch& batch) {
   if (spec.encoder && spec.decoder) work /= 2;  // each token passes through one of the two stacks
   double attention = 0;
   for (const BlockSpec& b : spec.main().blocks)
-    attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) * batch.pairs *
-                 (b.attention.causal ? 0.5 : 1.0);
+    if (!b.recurrent && !b.alignment)
+      attention += 12.0 * static_cast<double>(b.attention.heads * b.attention.head_dim) * batch.pairs *
+                   (b.attention.causal ? 0.5 : 1.0);
   return work * static_cast<double>(batch.tokens) + attention;
 }
 

@@ -103,14 +103,39 @@ Json bart(const ShapeOptions& o) {
           {"tie_word_embeddings", true}};
 }
 
+// "LstmForCausalLM" and so on; the encoder of an encoder-decoder reads both directions.
+Json recurrent(const ShapeOptions& o) {
+  std::string model = o.type;
+  model[0] = static_cast<char>(model[0] - 'a' + 'A');
+  const bool pair = o.encoder_decoder;
+  Json config = {{"architectures",
+                  {model + (pair              ? "ForConditionalGeneration"
+                            : o.bidirectional ? "Model"
+                                              : "ForCausalLM")}},
+                 {"model_type", o.type},
+                 {"vocab_size", o.vocab},
+                 {"hidden_size", o.width},
+                 {"num_hidden_layers", o.layers},
+                 {"bidirectional", pair || o.bidirectional},
+                 {"is_encoder_decoder", pair},
+                 {"dropout", o.dropout},
+                 {"tie_word_embeddings", o.tied}};
+  if (pair) config["attention"] = o.attention, config["local_attention"] = o.local_attention;
+  if (pair && o.attention == "location") config["max_position_embeddings"] = o.context;
+  return config;
+}
+
 }  // namespace
+
+bool is_recurrent(const std::string& type) { return type == "rnn" || type == "lstm" || type == "gru"; }
 
 Result<Json> shape_config(const ShapeOptions& o) {
   struct Entry {
     const char* type;
     Json (*make)(const ShapeOptions&);
   };
-  constexpr Entry kTypes[] = {{"gpt2", gpt2}, {"llama", llama}, {"bert", bert}, {"t5", t5}, {"bart", bart}};
+  constexpr Entry kTypes[] = {{"gpt2", gpt2}, {"llama", llama},   {"bert", bert},      {"t5", t5},
+                              {"bart", bart}, {"rnn", recurrent}, {"lstm", recurrent}, {"gru", recurrent}};
   if (o.layers < 1 || o.width < 1 || o.heads < 1 || o.context < 1 || o.vocab < 1)
     return error_at("model", "layers, width, heads, context and vocabulary must be at least 1");
   if (o.width % o.heads != 0)

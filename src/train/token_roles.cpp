@@ -106,7 +106,9 @@ void set_special_ids(Json& config, const TokenRoles& roles, const Tokenizer& tok
   config["pad_token_id"] = id_or_null("pad_token");
   const std::string type = config.value("model_type", "");
   if (is_one_of(type, {"t5", "marian"})) config["decoder_start_token_id"] = id_or_null("pad_token");
-  if (type == "bart") config["decoder_start_token_id"] = id_or_null("eos_token");
+  const bool pair = config.value("is_encoder_decoder", Json()) == Json(true);
+  if (type == "bart" || (pair && is_one_of(type, {"rnn", "lstm", "gru"})))
+    config["decoder_start_token_id"] = id_or_null("eos_token");
   for (const char* key : {"forced_bos_token_id", "forced_eos_token_id"}) config.erase(key);
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar ngram, vectors, classify --method and data curate as a person types them.
+"""makar ngram, vectors, classify --method, data curate and data augment as a person types them.
 
 usage: lexical.py MAKAR
 """
@@ -122,8 +122,67 @@ def curation(folder):
     expect("languages", [l.split("\t")[0] for l in out.splitlines()] == ["en", "de"], out)
 
 
+def augmentation(folder):
+    data = folder / "small.tsv"
+    data.write_text("text\tlabel\nThe cat sat on the mat.\tcalm\nA dog ran to John in Paris, and it barked.\tloud\n")
+    out = folder / "more.jsonl"
+    steps = [part for kind in ("swap:0.2", "deletion", "noise:0.05", "entities") for part in ("-a", kind)]
+    made = json.loads(ok("data", "augment", data, *steps, "--copies", 3, "-o", out, "--json"))
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    expect("originals and copies", made["written"] == len(lines) == 8 and made["records"] == 2, made)
+    expect("labels stay", [l["label"] for l in lines] == ["calm"] * 4 + ["loud"] * 4, lines)
+    expect("kinds are named", "augmented" not in lines[0] and lines[1]["augmented"].startswith("swap"), lines[1])
+    first = out.read_bytes()
+    ok("data", "augment", data, *steps, "--copies", 3, "-o", out, "-q")
+    expect("the same seed", out.read_bytes() == first)
+    ok("data", "augment", data, *steps, "--copies", 3, "-o", out, "--seed", 2, "--choose", "--only-new")
+    expect("another seed, without originals", len(out.read_text().splitlines()) == 6)
+    ok("classify", "train", "--method", "naive-bayes", "-d", data, "-o", folder / "nb.json")
+    ok("data", "augment", data, "-a", "adversarial:1", "--classifier", folder / "nb.json", "-o", out)
+    code, _, err = run("data", "augment", data, "-a", "swop", "-o", out)
+    expect("an unknown kind", code == 2 and "did you mean 'swap'" in err, err)
+    code, _, err = run("data", "augment", data, "-a", "paraphrase", "-o", out)
+    expect("a missing model", code == 1 and "--paraphraser" in err, err)
+
+
+def networks(folder):
+    table = folder / "points.csv"
+    table.write_text("x,y,side\n" + "".join(f"{x / 10},{y / 10},{'in' if x * x + y * y < 60 else 'out'}\n"
+                                            for x in range(-10, 11, 2) for y in range(-10, 11, 2)))
+    net = folder / "net"
+    made = json.loads(ok("net", "tabular", table, "--target", "side", "--hidden", "16", "--epochs", 60, "--lr", "2e-2", "--batch-size", 16, "-o", net, "--json"))
+    expect("a network", made["accuracy"] > 0.8 and made["rows"] == 97, made)
+    expect("pictures", (net / "boundary.svg").is_file() and (net / "loss.svg").is_file())
+    answers = [json.loads(line) for line in ok("net", "run", net, table).splitlines()]
+    expect("predictions", len(answers) == 121 and {a["prediction"] for a in answers} == {"in", "out"}, answers[:2])
+    curve = folder / "curve.csv"
+    curve.write_text("x,y\n" + "".join(f"{i / 10},{(i / 10) ** 2}\n" for i in range(-20, 21)))
+    made = json.loads(ok("net", "tabular", curve, "--target", "y", "--loss", "huber", "--epochs", 60, "--lr", "2e-2", "--batch-size", 8, "-o", net, "--json"))
+    expect("a curve", made["rmse"] < 1 and (net / "fit.svg").is_file(), made)
+    bags = folder / "bags.txt"
+    bags.write_text("the cat and the dog\nred and blue\n" * 20)
+    made = json.loads(ok("net", "autoencoder", bags, "--hidden", "8", "--code", 2, "--epochs", 30, "--lr", "1e-2", "-o", net, "--json"))
+    expect("bags of words", made["reconstruction"] < 3, made)
+    images = folder / "images-idx3-ubyte"
+    images.write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 64, 0, 0, 0, 4, 0, 0, 0, 4]) + bytes([250, 250, 0, 0] * 4 + [0, 0, 250, 250] * 4) * 32)
+    (folder / "labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 64]) + bytes([0, 1] * 32))
+    vae = folder / "vae"
+    ok("net", "autoencoder", images, "--kind", "variational", "--hidden", "8", "--code", 2, "--epochs", 5, "-o", vae)
+    for picture in ("reconstructions.png", "interpolation.png", "samples.png"):
+        expect(picture, (vae / picture).read_bytes()[1:4] == b"PNG")
+    ok("net", "gan", images, "--generator", "8", "--discriminator", "8", "--code", 4, "--batch-size", 16, "--epochs", 3, "-o", folder / "gan")
+    expect("samples", (folder / "gan/samples.png").read_bytes()[1:4] == b"PNG")
+    code, _, err = run("net", "tabular", table, "--target", "colour", "-o", net)
+    expect("an unknown column", code == 1 and "colour" in err, err)
+    code, _, err = run("net", "tabular", table, "--target", "side", "--loss", "msee", "-o", net)
+    expect("an unknown loss", code == 1 and "cross-entropy" in err, err)
+    (net / "net.json").write_text("{}")
+    code, _, err = run("net", "run", net, table)
+    expect("a broken model", code == 1 and "net.json" in err, err)
+
+
 with tempfile.TemporaryDirectory() as name:
-    for test in (ngrams, vectors, classifiers, curation):
+    for test in (ngrams, vectors, classifiers, curation, augmentation, networks):
         test(pathlib.Path(name))
 for failure in failures:
     print("FAIL", failure)

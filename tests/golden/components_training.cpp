@@ -13,38 +13,62 @@
 namespace makar::golden {
 namespace {
 
-// The layer that the fixture's weights describe: layers and directions are read off their names, sizes off
-// shapes.
-RecurrentOptions recurrent_options(const Fixture& f, const std::string& name, CellKind kind) {
-  RecurrentOptions o;
-  o.kind = kind, o.layers = 0;
-  const Tensor w = f.get(name + ".weight_ih_l0");
-  o.input = w.dim(1), o.hidden = f.get(name + ".weight_hh_l0").dim(1);
-  while (f.has(name + ".weight_ih_l" + std::to_string(o.layers))) ++o.layers;
-  o.bidirectional = f.has(name + ".weight_ih_l0_reverse");
-  return o;
-}
+// The layers that the fixture's weights describe: layers and directions are read off their names, sizes off
+// shapes. The fixture's batch is ragged here: sequences of equal length.
+class RecurrentStack {
+ public:
+  RecurrentStack(const Fixture& f, Device& device, const std::string& name, CellKind kind) {
+    const bool two = f.has(name + ".weight_ih_l0_reverse");
+    for (int64_t i = 0; f.has(name + ".weight_ih_l" + std::to_string(i)); ++i) {
+      BlockSpec b;
+      b.recurrent = RecurrentSpec{kind, f.get(name + ".weight_hh_l0").dim(1), two};
+      const std::string end = "_l" + std::to_string(i);
+      layers_.emplace_back(parameters, end, f.get(name + ".weight_ih" + end).dim(1), b);
+    }
+    for (const auto& p : parameters.all()) p->value = f.on(device, name + "." + theirs(*p));
+  }
+  // "_l0.backward.ih.weight" is "weight_ih_l0_reverse".
+  static std::string theirs(const Parameter& p) {
+    const size_t first = p.name.find('.'), last = p.name.rfind('.');
+    const std::string middle = p.name.substr(first + 1, last - first - 1);
+    const bool reverse = middle.starts_with("backward.");
+    return p.name.substr(last + 1) + "_" + middle.substr(middle.find('.') + 1) + p.name.substr(0, first) +
+           (reverse ? "_reverse" : "");
+  }
+  Tensor operator()(Context& ctx, const Tensor& x) const {  // [batch, time, width]
+    AttentionInputs in;
+    for (int64_t i = 0; i < x.dim(0); ++i)
+      in.self.rows.push_back({i * x.dim(1), x.dim(1), i * x.dim(1), x.dim(1), 0, 0});
+    ForwardContext f{ctx};
+    Tensor h = ops::reshape(ctx, x, {x.dim(0) * x.dim(1), x.dim(2)});
+    for (const RecurrentLayer& layer : layers_) h = layer(f, h, in, 0);
+    return ops::reshape(ctx, h, {x.dim(0), x.dim(1), h.dim(1)});
+  }
+  ParameterSet parameters;
+
+ private:
+  std::vector<RecurrentLayer> layers_;
+};
 
 // Output and the norms of all gradients of `loss` = sum of the outputs' squares.
 double recurrent_error(const Fixture& f, Device& device, const std::string& name, CellKind kind,
                        bool gradients) {
-  ParameterSet parameters;
-  const Recurrent layer(parameters, "", recurrent_options(f, name, kind));
-  for (const auto& p : parameters.all()) p->value = f.on(device, name + "." + p->name);
+  const RecurrentStack stack(f, device, name, kind);
   Tape tape(device);
   Context ctx{device, &tape};
-  parameters.watch(tape);
-  const Tensor out = layer.forward(ctx, f.on(device, "x")).sequence;
+  stack.parameters.watch(tape);
+  const Tensor out = stack(ctx, f.on(device, "x"));
   if (!gradients) return relative_error(out, f.get(name + ".out"));
   tape.backward(ops::sum(ctx, ops::activate(ctx, out, ops::Activation::kSquare)));
-  parameters.collect(tape);
+  stack.parameters.collect(tape);
   double worst = 0;
   const Json& want = f.json().at(name + ".grads");
-  for (const auto& p : parameters.all()) {
+  for (const auto& p : stack.parameters.all()) {
     double norm = 0;
     const Tensor gradient = p->grad.host();
     for (const float g : gradient.span()) norm += static_cast<double>(g) * g;
-    worst = std::max(worst, relative_error(std::sqrt(norm), want.at(p->name).get<double>()));
+    worst =
+        std::max(worst, relative_error(std::sqrt(norm), want.at(RecurrentStack::theirs(*p)).get<double>()));
   }
   return worst;
 }

@@ -151,7 +151,13 @@ const std::vector<std::string> kBoth = {"golden/t5-relu-tied",
                                         "golden/bart",
                                         "golden/marian-sinusoidal",
                                         "small/t5",
-                                        "small/bart"};
+                                        "small/bart",
+                                        "small/rnn-none",
+                                        "small/lstm-general",
+                                        "small/gru-dot-monotonic",
+                                        "small/lstm-concat-predictive",
+                                        "small/gru-location",
+                                        "small/lstm-additive"};
 
 class EncoderBits : public testing::TestWithParam<std::string> {
  protected:

@@ -75,8 +75,8 @@ void expect_same(const Gradients& got, const Gradients& want, const std::string&
 
 std::vector<std::string> trained() {
   auto all = decoders();
-  for (const char* more :
-       {"golden/bert-pretraining", "golden/albert-mlm", "small/bert", "small/t5", "small/bart"})
+  for (const char* more : {"golden/bert-pretraining", "golden/albert-mlm", "small/bert", "small/t5",
+                           "small/bart", "small/lstm-general", "small/gru-additive"})
     all.push_back(more);
   return all;
 }
@@ -144,8 +144,13 @@ TEST_P(TrainingBits, SameRunTwiceAndAtOtherThreadCounts) {
 
 // Gradients whose sum over tokens is not one chain from the first token to the last: the output matrix adds a
 // whole batch to the previous sum; a tied embedding alternates between head and lookup; the T5 bias table,
-// attention sinks and weights shared by layers are summed layer by layer.
+// attention sinks and weights shared by layers are summed layer by layer; the weights of a recurrent layer's
+// state are summed step by step, those of its attention sequence by sequence.
 bool regroups(const ModelSpec& spec, const std::string& name) {
+  if (spec.main().first().recurrent &&
+      (name.find(".hh.") != std::string::npos || name.find(".align.") != std::string::npos ||
+       name.find(".context.") != std::string::npos || name.find(".bridge_") != std::string::npos))
+    return true;
   return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") ||
          name.ends_with("attn.sinks") ||
          (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||

@@ -58,6 +58,27 @@ inline Json small_config(const std::string& family) {
     }
     return c;
   }
+  if (family == "rnn" || family == "lstm" || family == "gru") {
+    Json c = Json::parse(R"({"hidden_size": 40, "num_hidden_layers": 2, "vocab_size": 60, "bos_token_id": 1,
+      "eos_token_id": 2, "pad_token_id": 0})");
+    c["model_type"] = family;
+    std::string name = family;
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+    c["architectures"] = {name + "ForCausalLM"};
+    return c;
+  }
+  // "lstm-general", "gru-dot-monotonic": an encoder-decoder with this attention.
+  if (const size_t dash = family.find('-'); dash == 3 || dash == 4) {
+    Json c = small_config(family.substr(0, dash));
+    std::string name = family.substr(0, dash), attention = family.substr(dash + 1);
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+    c["architectures"] = {name + "ForConditionalGeneration"};
+    c["is_encoder_decoder"] = c["bidirectional"] = true, c["decoder_start_token_id"] = 2;
+    if (const size_t next = attention.find('-'); next != std::string::npos)
+      c["local_attention"] = attention.substr(next + 1), attention.resize(next);
+    c["attention"] = attention, c["local_window"] = 3;
+    return c;
+  }
   if (family == "bloom")
     return Json::parse(
         R"({"model_type": "bloom", "architectures": ["BloomForCausalLM"], "hidden_size": 32, "n_layer": 2,

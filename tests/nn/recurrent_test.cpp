@@ -1,5 +1,5 @@
-// Recurrent layers: gradients by differences, state carried between calls, threads. Values against PyTorch
-// are in the golden components.
+// Recurrent layers and attention to a source: gradients by differences, ragged batches, closed forms. Values
+// against PyTorch are in the golden components; caches are in tests/models/bits_test.cpp.
 #include "nn/recurrent.h"
 
 #include <gtest/gtest.h>
@@ -21,93 +21,236 @@ Tensor random(const Shape& shape, uint64_t salt, float by = 0.5f) {
   return t;
 }
 
-struct Layer {
-  ParameterSet parameters;
-  Recurrent recurrent;
-  explicit Layer(const RecurrentOptions& o) : recurrent(parameters, "rnn.", o) {
-    uint64_t salt = 100;
-    for (const auto& p : parameters.all()) p->value = random(p->shape, ++salt);
+void fill(ParameterSet& parameters, float by = 0.5f) {
+  uint64_t salt = 100;
+  for (const auto& p : parameters.all()) p->value = random(p->shape, ++salt, by);
+}
+
+AttentionInputs sequences(const std::vector<int64_t>& lengths) {
+  AttentionInputs in;
+  int64_t at = 0;
+  for (const int64_t n : lengths) in.self.rows.push_back({at, n, at, n, 0, 0}), at += n;
+  return in;
+}
+
+// The derivative of sum(weights * run()) along random directions, by central differences in f32.
+void expect_gradients(Device& device, const std::vector<std::pair<std::string, Tensor>>& leaves,
+                      const std::function<Tensor(Context&)>& run, double most = 2e-3) {
+  Tape tape(device);
+  Context ctx{device, &tape};
+  for (const auto& [name, leaf] : leaves) tape.watch(leaf);
+  const Tensor y = run(ctx);
+  const Tensor weights = random(y.shape(), 2, 1.0f);
+  const auto value = [&] {
+    Context plain{device};
+    const Tensor now = run(plain);
+    double total = 0;
+    for (int64_t i = 0; i < now.count(); ++i) total += static_cast<double>(now.f32()[i]) * weights.f32()[i];
+    return total;
+  };
+  tape.backward(y, weights);
+  for (const auto& [name, leaf] : leaves) {
+    const Tensor grad = tape.gradient(leaf);
+    ASSERT_TRUE(grad.defined()) << name;
+    double norm = 0, difference = 0;
+    for (const float g : grad.span()) norm += static_cast<double>(g) * g;
+    const Tensor kept = leaf.clone();
+    Tensor changed = leaf;
+    for (uint64_t n = 0; n < 6; ++n) {
+      const Tensor d = random(leaf.shape(), 1000 + n, 1.0f);
+      double along = 0, ends[2];
+      for (int64_t i = 0; i < d.count(); ++i) along += static_cast<double>(d.f32()[i]) * grad.f32()[i];
+      for (const int side : {0, 1}) {
+        for (int64_t i = 0; i < d.count(); ++i)
+          changed.f32()[i] = kept.f32()[i] + (side ? 2e-3f : -2e-3f) * d.f32()[i];
+        ends[side] = value();
+      }
+      difference += std::pow(along - (ends[1] - ends[0]) / 4e-3, 2) / 6;
+    }
+    std::copy_n(kept.f32(), kept.count(), changed.f32());
+    EXPECT_LT(std::sqrt(difference / norm), most) << name;
   }
-};
+}
 
 constexpr CellKind kKinds[] = {CellKind::kRnn, CellKind::kLstm, CellKind::kGru};
 
-TEST(Recurrent, NamesAndShapesAreTorchs) {
-  Layer layer({CellKind::kLstm, 5, 3, 2, true});
-  EXPECT_EQ(layer.parameters.all().size(), 16u);
-  EXPECT_TRUE((layer.parameters.find("rnn.weight_ih_l1_reverse")->shape == Shape{12, 6}));
-  EXPECT_TRUE((layer.parameters.find("rnn.weight_hh_l0")->shape == Shape{12, 3}));
+BlockSpec layer_spec(CellKind kind, int64_t hidden, bool two, bool separate = false) {
+  BlockSpec b;
+  b.recurrent = RecurrentSpec{kind, hidden, two, separate};
+  return b;
 }
 
-// The whole gradient along random directions, by central differences in f32 with a large step.
 TEST(Recurrent, GradientsEqualDifferences) {
+  CpuDevice device(1);
+  for (const CellKind kind : kKinds)
+    for (const bool separate : {false, true}) {
+      ParameterSet set;
+      const RecurrentLayer layer(set, "l", 4, layer_spec(kind, 3, true, separate));
+      fill(set);
+      const Tensor x = random({9, 4}, 1);
+      const AttentionInputs in = sequences({2, 4, 3});
+      std::vector<std::pair<std::string, Tensor>> leaves = {{"x", x}};
+      for (const auto& p : set.all()) leaves.emplace_back(p->name, p->value);
+      expect_gradients(device, leaves, [&](Context& ctx) {
+        ForwardContext f{ctx};
+        return layer(f, x, in, 0);
+      });
+    }
+}
+
+TEST(Recurrent, ASequenceIsTheSameAloneAndInARaggedBatch) {
+  CpuDevice device(2);
+  Context ctx{device};
+  ForwardContext f{ctx};
   for (const CellKind kind : kKinds) {
-    Layer layer({kind, 4, 3, 2, true});
-    const Tensor x = random({2, 5, 4}, 1);
-    CpuDevice device(1);
-    const Tensor weights = random({2, 5, 6}, 2, 1.0f);
-    const auto loss = [&](Context& ctx) {
-      const Tensor y = layer.recurrent.forward(ctx, x).sequence;
-      double total = 0;
-      for (int64_t i = 0; i < y.count(); ++i) total += static_cast<double>(y.f32()[i]) * weights.f32()[i];
-      return std::pair<Tensor, double>(y, total);
-    };
-    Tape tape(device);
-    Context ctx{device, &tape};
-    layer.parameters.watch(tape), tape.watch(x);
-    tape.backward(loss(ctx).first, weights);
-    layer.parameters.collect(tape);
-    const auto compare = [&](const Tensor& value, const Tensor& grad, const std::string& name) {
-      ASSERT_TRUE(grad.defined()) << name;
-      double norm = 0, difference = 0;
-      for (const float g : grad.span()) norm += static_cast<double>(g) * g;
-      const Tensor kept = value.clone();
-      Context plain{device};
-      for (uint64_t n = 0; n < 6; ++n) {
-        const Tensor d = random(value.shape(), 1000 + n, 1.0f);
-        double along = 0, ends[2];
-        for (int64_t i = 0; i < d.count(); ++i) along += static_cast<double>(d.f32()[i]) * grad.f32()[i];
-        for (const int side : {0, 1}) {
-          for (int64_t i = 0; i < d.count(); ++i)
-            value.f32()[i] = kept.f32()[i] + (side ? 2e-3f : -2e-3f) * d.f32()[i];
-          ends[side] = loss(plain).second;
+    ParameterSet set;
+    const RecurrentLayer layer(set, "l", 4, layer_spec(kind, 3, true));
+    fill(set);
+    const Tensor x = random({12, 4}, 1);
+    const Tensor all = layer(f, x, sequences({3, 7, 2}), 0),
+                 alone = layer(f, x.slice(3, 10), sequences({7}), 0);
+    EXPECT_EQ(std::memcmp(all.slice(3, 10).raw(), alone.raw(), alone.bytes()), 0);
+  }
+}
+
+// With separate directions, the first half of a row depends on earlier rows only and the second half on later
+// ones.
+TEST(Recurrent, SeparateDirectionsDoNotSeeEachOther) {
+  CpuDevice device(1);
+  Context ctx{device};
+  ForwardContext f{ctx};
+  ParameterSet set;
+  const RecurrentLayer one(set, "a", 6, layer_spec(CellKind::kLstm, 3, true, true)),
+      two(set, "b", 6, layer_spec(CellKind::kLstm, 3, true, true));
+  fill(set);
+  const AttentionInputs in = sequences({5});
+  const auto run = [&](const Tensor& x) { return two(f, one(f, x, in, 0), in, 1); };
+  Tensor x = random({5, 6}, 1);
+  const Tensor before = run(x).clone();
+  for (int64_t i = 0; i < 6; ++i) x.f32()[2 * 6 + i] += 1.0f;  // row 2
+  const Tensor after = run(x);
+  for (int64_t row = 0; row < 5; ++row)
+    for (int64_t i = 0; i < 6; ++i) {
+      const bool reached = i < 3 ? row >= 2 : row <= 2;
+      EXPECT_EQ(before.f32()[row * 6 + i] != after.f32()[row * 6 + i], reached) << row << " " << i;
+    }
+}
+
+struct Aligned {
+  ParameterSet set;
+  SourceAttention attention;
+  Tensor x = random({5, 4}, 1), encoded = random({7, 4}, 3);
+  AttentionInputs in = sequences({2, 3});
+  explicit Aligned(AlignmentSpec::Score score, AlignmentSpec::Range range) {
+    BlockSpec b;
+    b.cross.emplace();
+    b.alignment = AlignmentSpec{score, range, 2, 8};
+    attention = SourceAttention(set, "a", 4, b);
+    fill(set);
+    in.encoded = encoded;
+    in.cross.rows = {{0, 2, 0, 3, 0, 0}, {2, 3, 3, 4, 0, 0}};
+  }
+  Tensor run(Context& ctx, Record* record = nullptr) const {
+    ForwardContext f{ctx, nullptr, record};
+    if (record) record->attention = true, record->cross_attentions.emplace_back();
+    return attention(f, x, in, 0);
+  }
+};
+
+using Score = AlignmentSpec::Score;
+using Range = AlignmentSpec::Range;
+constexpr Score kScores[] = {Score::kDot, Score::kGeneral, Score::kConcat, Score::kLocation,
+                             Score::kAdditive};
+
+TEST(SourceAttention, GradientsEqualDifferences) {
+  CpuDevice device(1);
+  for (const Score score : kScores)
+    for (const Range range : {Range::kGlobal, Range::kMonotonic, Range::kPredictive}) {
+      const Aligned a(score, range);
+      std::vector<std::pair<std::string, Tensor>> leaves = {{"x", a.x}, {"encoded", a.encoded}};
+      for (const auto& p : a.set.all()) leaves.emplace_back(p->name, p->value);
+      expect_gradients(device, leaves, [&](Context& ctx) { return a.run(ctx); });
+    }
+}
+
+// The weights of the second sequence from the formulas of the papers, in double precision.
+TEST(SourceAttention, WeightsAreThoseOfThePapers) {
+  CpuDevice device(1);
+  for (const Score score : kScores)
+    for (const Range range : {Range::kGlobal, Range::kMonotonic, Range::kPredictive}) {
+      const Aligned a(score, range);
+      Context ctx{device};
+      Record record;
+      a.run(ctx, &record);
+      const Tensor got = record.cross_attentions.at(0).at(1);
+      ASSERT_TRUE((got.shape() == Shape{1, 3, 4}));
+      const auto weight = [&](const char* name, int64_t row, int64_t column, int64_t columns) {
+        return static_cast<double>(
+            a.set.find(std::string("a.") + name + ".weight")->value.f32()[row * columns + column]);
+      };
+      const auto product = [&](const char* name, const float* v, int64_t row) {
+        double sum = 0;
+        for (int64_t i = 0; i < 4; ++i) sum += weight(name, row, i, 4) * v[i];
+        return sum;
+      };
+      for (int64_t t = 0; t < 3; ++t) {
+        const float* h = a.x.f32() + (2 + t) * 4;
+        double scores[4], total = 0, centre = static_cast<double>(t);
+        if (range == Range::kPredictive) {
+          double inner = 0;
+          for (int64_t i = 0; i < 4; ++i)
+            inner += weight("centre_score", 0, i, 4) * std::tanh(product("centre", h, i));
+          centre = 3.0 / (1.0 + std::exp(-inner));
         }
-        difference += std::pow(along - (ends[1] - ends[0]) / 4e-3, 2) / 6;
+        for (int64_t s = 0; s < 4; ++s) {
+          const float* e = a.encoded.f32() + (3 + s) * 4;
+          scores[s] = 0;
+          for (int64_t i = 0; i < 4; ++i) {
+            if (score == Score::kDot) scores[s] += static_cast<double>(h[i]) * e[i];
+            if (score == Score::kGeneral) scores[s] += product("query", h, i) * e[i];
+            if (score == Score::kConcat || score == Score::kAdditive)
+              scores[s] +=
+                  weight("score", 0, i, 4) * std::tanh(product("query", h, i) + product("key", e, i));
+          }
+          if (score == Score::kLocation) scores[s] = product("query", h, s);
+          const bool seen = range == Range::kGlobal || std::fabs(static_cast<double>(s) - centre) <= 2;
+          scores[s] = seen ? std::exp(scores[s]) : 0;
+          total += scores[s];
+        }
+        for (int64_t s = 0; s < 4; ++s) {
+          const double away = static_cast<double>(s) - centre;
+          const double curve =
+              range == Range::kPredictive ? std::exp(-away * away / 2) : 1;  // deviation 2 / 2
+          EXPECT_NEAR(got.f32()[t * 4 + s], scores[s] / total * curve, 1e-5);
+        }
       }
-      std::copy_n(kept.f32(), kept.count(), value.f32());
-      EXPECT_LT(std::sqrt(difference / norm), 1e-3) << name;
-    };
-    compare(x, tape.gradient(x), "x");
-    for (const auto& p : layer.parameters.all()) compare(p->value, p->grad, p->name);
-  }
+    }
 }
 
-TEST(Recurrent, TwoHalvesWithTheStateBetweenEqualTheWhole) {
-  CpuDevice device(2);
-  Context ctx{device};
+// Additive attention as an input of the cell, and the first state from the encoder.
+TEST(Recurrent, DecoderGradientsEqualDifferences) {
+  CpuDevice device(1);
   for (const CellKind kind : kKinds) {
-    Layer layer({kind, 4, 3, 2, false});
-    const Tensor x = random({1, 9, 4}, 1);
-    const auto whole = layer.recurrent.forward(ctx, x);
-    const Tensor rows = x.reshape({9, 4});
-    const auto first = layer.recurrent.forward(ctx, rows.slice(0, 4).reshape({1, 4, 4}));
-    const auto second = layer.recurrent.forward(ctx, rows.slice(4, 9).reshape({1, 5, 4}), first.last);
-    const float* at = whole.sequence.f32();
-    EXPECT_EQ(std::memcmp(at, first.sequence.raw(), first.sequence.bytes()), 0);
-    EXPECT_EQ(std::memcmp(at + 12, second.sequence.raw(), second.sequence.bytes()), 0);
-    EXPECT_EQ(std::memcmp(whole.last[1].h.raw(), second.last[1].h.raw(), whole.last[1].h.bytes()), 0);
-  }
-}
-
-TEST(Recurrent, ASequenceIsTheSameAloneAndInABatch) {
-  CpuDevice device(2);
-  Context ctx{device};
-  for (const CellKind kind : kKinds) {
-    Layer layer({kind, 4, 3, 2, true});
-    const Tensor x = random({7, 6, 4}, 1);
-    const Tensor all = layer.recurrent.forward(ctx, x).sequence,
-                 alone = layer.recurrent.forward(ctx, x.slice(3, 4)).sequence;
-    EXPECT_EQ(std::memcmp(all.slice(3, 4).raw(), alone.raw(), alone.bytes()), 0);
+    BlockSpec b = layer_spec(kind, 4, false);
+    b.recurrent->reads_source = true;
+    b.alignment = AlignmentSpec{Score::kAdditive};
+    b.cross.emplace();
+    ParameterSet set;
+    const RecurrentLayer layer(set, "l", 4, b);
+    fill(set);
+    const Tensor x = random({5, 4}, 1), encoded = random({7, 4}, 3);
+    AttentionInputs in = sequences({2, 3});
+    in.cross.rows = {{0, 2, 0, 3, 0, 0}, {2, 3, 3, 4, 0, 0}};
+    in.encoded = encoded;
+    std::vector<std::pair<std::string, Tensor>> leaves = {{"x", x}, {"encoded", encoded}};
+    for (const auto& p : set.all()) leaves.emplace_back(p->name, p->value);
+    expect_gradients(
+        device, leaves,
+        [&](Context& ctx) {
+          ForwardContext f{ctx};
+          return layer(f, x, in, 0);
+        },
+        1e-2);  // the gradient of the attention is small
   }
 }
 

@@ -14,6 +14,7 @@ extern const Family kGptBigCode, kMpt, kXglm, kNeox, kFalcon, kBloom, kOpt;
 extern const Family kBert, kRoberta, kXlmRoberta, kCamembert, kDistilBert, kAlbert, kElectra, kMpnet;
 extern const Family kModernBert, kRoFormer, kDeepseekV2, kDeepseekV3;
 extern const Family kT5, kMt5, kUmt5, kBart, kMbart, kM2m100, kPegasus, kMarian, kVit, kDeit;
+extern const Family kRnn, kLstm, kGru;
 
 // The sequence classifier of a decoder: a bias-free score of the last token.
 inline void last_token_classifier(Reader& r, ModelSpec& m) {

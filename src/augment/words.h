@@ -1,0 +1,31 @@
+// A text as words and what stands between them, so that words change and the rest stays.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace makar {
+
+struct WordsOfText {
+  std::vector<std::string> words;
+  std::vector<std::string> between;  // before each word, and after the last: one more than words
+
+  // Words are letters, digits, apostrophes and hyphens between letters, and bytes above 127.
+  static WordsOfText split(std::string_view text);
+  std::string join() const;
+  // A blank separates an inserted word; the words around a removed one are separated by what stood before it.
+  void insert(size_t at, std::string word);
+  void remove(size_t at);
+};
+
+bool is_capitalized(std::string_view word);  // A first letter in upper case, then lower case.
+std::string capitalized(std::string word);
+std::string lowered(std::string word);
+// `word` in the case of `like`: Cat for The, CAT for THE.
+std::string in_case_of(std::string word, std::string_view like);
+
+// Sentences with their final punctuation; a sentence begins after ". ", "! " or "? " with an upper-case
+// letter, a digit or a quotation mark.
+std::vector<std::string> sentences_of(std::string_view text);
+
+}  // namespace makar

@@ -1,0 +1,19 @@
+// A heat map of the attention of an answer to its source.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "llm/language_model.h"
+
+namespace makar {
+
+// Rows from the top, columns from the left; darker is larger.
+std::string svg_heat_map(const std::string& title, const std::vector<std::string>& rows,
+                         const std::vector<std::string>& columns, const std::vector<double>& values);
+
+// Weights of the last layer that attends to the source, averaged over its heads: a row for each token of
+// `answer`.
+Result<std::string> alignment_picture(const LanguageModel& language, Device& device,
+                                      const std::vector<int64_t>& source, const std::vector<int64_t>& answer);
+
+}  // namespace makar

@@ -1,0 +1,156 @@
+// Recurrent networks: RNN (Elman, 1990), LSTM (Hochreiter and Schmidhuber, 1997) and GRU (Cho et al., 2014),
+// as language models, classifiers (in both directions if "bidirectional") and encoder-decoders with attention
+// (Luong et al., 2015; Bahdanau et al., 2015). The weights of a layer have the names of torch.nn.LSTM.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+// The cache of a layer: a state per token as values, in heads of at most 128.
+AttentionSpec recurrent_cache(int64_t width) {
+  AttentionSpec a;
+  a.head_dim = std::min<int64_t>(width, 128);
+  while (width % a.head_dim != 0) --a.head_dim;
+  a.heads = a.kv_heads = width / a.head_dim;
+  // A state depends on the one before; rejected drafts of speculative decoding go back further.
+  a.window = 128;
+  return a;
+}
+
+template <class T>
+T recurrent_choice(Reader& r, const char* key, const char* fallback,
+                   const std::vector<std::pair<std::string, T>>& known) {
+  const std::string text = r.text_or(key, fallback);
+  std::string all;
+  for (const auto& [name, value] : known) {
+    if (name == text) return value;
+    all += (all.empty() ? "" : ", ") + name;
+  }
+  r.require(false, key, fmt::format("is '{}'; there are: {}", text, all));
+  return known[0].second;
+}
+
+StackSpec read_recurrent_stack(Reader& r, CellKind cell, const std::string& name, bool bidirectional) {
+  StackSpec s;
+  s.name = name;
+  s.width = r.width("hidden_size");
+  s.final_norm = false;
+  r.require(!bidirectional || s.width % 2 == 0, "hidden_size", "must be even for two directions");
+  BlockSpec b;
+  b.recurrent = RecurrentSpec{};
+  b.recurrent->cell = cell;
+  b.recurrent->bidirectional = bidirectional;
+  b.recurrent->hidden = bidirectional ? s.width / 2 : s.width;
+  b.attention = recurrent_cache(cell == CellKind::kLstm ? 2 * s.width : s.width);
+  b.attention.causal = name == "decoder";
+  b.dropout = s.embedding.dropout = r.dropout_or("dropout", 0.0);
+  s.embedding.vocab = r.vocab("vocab_size");
+  s.embedding.width = s.width;
+  s.blocks.assign(static_cast<size_t>(r.layers("num_hidden_layers")), b);
+  return s;
+}
+
+// Every layer of the decoder reads the encoder: for its first state, and one of them for attention.
+void attend_to_source(Reader& r, ModelSpec& m) {
+  using Score = AlignmentSpec::Score;
+  using Range = AlignmentSpec::Range;
+  AlignmentSpec a;
+  const std::string kind = r.text_or("attention", "general");
+  a.score = recurrent_choice<Score>(r, "attention", "general",
+                                    {{"general", Score::kGeneral},
+                                     {"dot", Score::kDot},
+                                     {"concat", Score::kConcat},
+                                     {"location", Score::kLocation},
+                                     {"additive", Score::kAdditive},
+                                     {"none", Score::kGeneral}});
+  a.range = recurrent_choice<Range>(
+      r, "local_attention", "none",
+      {{"none", Range::kGlobal}, {"monotonic", Range::kMonotonic}, {"predictive", Range::kPredictive}});
+  a.reach = r.integer_or("local_window", 10, 1, 4096);
+  const bool additive = a.score == Score::kAdditive;
+  r.unsupported(additive && a.range != Range::kGlobal, "local_attention",
+                "is not supported with additive attention");
+  if (a.score == Score::kLocation)
+    a.positions = r.positions_or("max_position_embeddings", 256), m.max_positions = a.positions;
+  StackSpec& s = *m.decoder;
+  for (BlockSpec& b : s.blocks) {
+    b.attention.window = 0;
+    b.cross = b.attention;
+    b.cross->causal = false;
+  }
+  if (kind == "none") return;
+  if (additive) {
+    s.blocks[0].recurrent->reads_source = true;
+    s.blocks[0].alignment = a;
+    return;
+  }
+  BlockSpec last = s.blocks[0];
+  last.recurrent.reset();
+  last.alignment = a;
+  s.blocks.push_back(last);
+}
+
+Result<ModelSpec> read_recurrent(const Config& config, CellKind cell, const char* family, const char* model) {
+  Reader r(config);
+  ModelSpec m;
+  m.family = family;
+  const bool two = r.flag_or("bidirectional", false), pair = r.flag_or("is_encoder_decoder", false);
+  if (pair || two) m.encoder = read_recurrent_stack(r, cell, "encoder", two);
+  if (pair || !two) m.decoder = read_recurrent_stack(r, cell, "decoder", false);
+  if (pair) attend_to_source(r, m);
+  m.vocab = m.main().embedding.vocab;
+  m.head.kind = r.head(model, m);
+  m.head.tied = r.flag_or("tie_word_embeddings", true);
+  m.head.lm_bias = true;
+  const bool lm = m.head.kind == HeadKind::kCausalLm;
+  const bool labels = m.head.kind == HeadKind::kSequenceClass || m.head.kind == HeadKind::kTokenClass;
+  r.unsupported(!lm && !labels && m.head.kind != HeadKind::kNone, "architectures",
+                "has a head that is not supported");
+  r.require(!lm || m.decoder.has_value(), "bidirectional", "must be false for a language model");
+  r.require(lm || !pair, "architectures", "must be a language model for an encoder-decoder");
+  if (!lm) m.head.lm_bias = false;
+  if (labels) m.head.labels = r.labels();
+  m.head.pool = PoolKind::kMean;
+  r.special_tokens(m, -1, -1, -1);
+  if (pair && m.decoder_start < 0 && !m.eos.empty()) m.decoder_start = m.eos[0];
+  // The variance of torch.nn.LSTM's initial weights.
+  if (!r.has("initializer_range"))
+    m.initializer_range = 1.0f / std::sqrt(3.0f * static_cast<float>(m.main().width));
+  return r.finish(m);
+}
+
+std::vector<NameRule> recurrent_names(const ModelSpec& spec) {
+  std::vector<NameRule> rules = {{"head.lm.weight", "lm_head.weight"},
+                                 {"head.lm.bias", "lm_head.bias"},
+                                 {"head.classifier", "classifier"}};
+  const bool pair = spec.encoder && spec.decoder;
+  for (const std::string stack : {"encoder", "decoder"}) {
+    const std::string theirs = "model." + (pair ? stack + "." : ""), ours = stack + ".layers.{}.";
+    if (stack == "encoder" ? spec.encoder.has_value() : !pair)
+      rules.emplace_back(stack + ".embed.tokens", pair ? "model.embedding" : theirs + "embedding");
+    for (const std::string way : {"forward", "backward"})
+      for (const std::string part : {"ih", "hh"})
+        for (const std::string kind : {"weight", "bias"})
+          rules.emplace_back(ours + way + "." + part + "." + kind, theirs + spec.family + "." + kind + "_" +
+                                                                       part + "_l{}" +
+                                                                       (way == "backward" ? "_reverse" : ""));
+    rules.emplace_back(ours + "forward.context", theirs + "context_l{}");
+    for (const std::string state : {"h", "c"})
+      rules.emplace_back(ours + "bridge_" + state, theirs + "bridge_" + state + "_l{}");
+    for (const std::string part : {"query", "key", "score", "combine", "centre", "centre_score"})
+      rules.emplace_back(ours + "align." + part, theirs + "attention." + part);
+  }
+  return rules;
+}
+
+Result<ModelSpec> read_rnn(const Config& c) { return read_recurrent(c, CellKind::kRnn, "rnn", "Rnn"); }
+Result<ModelSpec> read_lstm(const Config& c) { return read_recurrent(c, CellKind::kLstm, "lstm", "Lstm"); }
+Result<ModelSpec> read_gru(const Config& c) { return read_recurrent(c, CellKind::kGru, "gru", "Gru"); }
+
+}  // namespace
+
+const Family kRnn = {.type = "rnn", .prefix = "model.", .read = read_rnn, .names = recurrent_names};
+const Family kLstm = {.type = "lstm", .prefix = "model.", .read = read_lstm, .names = recurrent_names};
+const Family kGru = {.type = "gru", .prefix = "model.", .read = read_gru, .names = recurrent_names};
+
+}  // namespace makar

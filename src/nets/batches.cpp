@@ -1,0 +1,77 @@
+#include "nets/batches.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "data/permutation.h"
+#include "optim/gradient_norm.h"
+
+namespace makar {
+
+Status check(const NetTraining& o) {
+  if (o.epochs < 1 || o.epochs > 1'000'000)
+    return error_at("--epochs", "must be 1 to 1000000, got {}", o.epochs);
+  if (o.batch < 1 || o.batch > 65536) return error_at("--batch-size", "must be 1 to 65536, got {}", o.batch);
+  if (!(o.learning_rate > 0 && std::isfinite(o.learning_rate)))
+    return error_at("--learning-rate", "must be above 0, got {}", o.learning_rate);
+  if (!(o.weight_decay >= 0)) return error_at("--weight-decay", "must be 0 or more, got {}", o.weight_decay);
+  MAKAR_TRY(const ScheduleKind kind, schedule_kind(o.lr_scheduler));
+  (void)kind;
+  ParameterSet none;
+  OptimizerOptions named;
+  named.name = o.optimizer;
+  MAKAR_TRY(const Optimizer optimizer, Optimizer::make(none, named));
+  (void)optimizer;
+  return Done{};
+}
+
+Result<double> step_on(ParameterSet& set, Optimizer& optimizer, Context ctx, double lr, double max_norm,
+                       const std::function<Tensor(Context&)>& loss) {
+  Tape tape(ctx.device);
+  ctx.tape = &tape, ctx.training = true;
+  set.clear_gradients();
+  set.watch(tape);
+  const Tensor value = loss(ctx);
+  tape.backward(value);
+  set.collect(tape);
+  const double now = value.host().f32()[0];
+  if (!std::isfinite(now))
+    return error_at("training", "the loss is not finite at step {}; lower --learning-rate", ctx.step + 1);
+  const double factor = max_norm > 0 ? clip_factor(gradient_norm(ctx.device, set), max_norm) : 1.0;
+  optimizer.step(ctx.device, lr, factor);
+  return now;
+}
+
+Status train_net(ParameterSet& set, Device& device, const NetTraining& o, size_t examples,
+                 const std::function<Tensor(Context&, std::span<const size_t>)>& loss,
+                 const std::function<Result<bool>(const EpochResult&)>& each) {
+  check(examples > 0, "training needs examples");
+  const auto batch = static_cast<size_t>(o.batch);
+  const size_t steps = (examples + batch - 1) / batch;
+  Schedule schedule;
+  MAKAR_TRY(schedule.kind, schedule_kind(o.lr_scheduler));
+  schedule.peak = o.learning_rate, schedule.total = o.epochs * static_cast<int64_t>(steps);
+  OptimizerOptions named;
+  named.name = o.optimizer, named.weight_decay = o.weight_decay;
+  if (o.beta1 >= 0) named.beta1 = o.beta1;
+  MAKAR_TRY(Optimizer optimizer, Optimizer::make(set, named));
+  const auto seed = static_cast<uint64_t>(o.seed);
+  uint64_t step = 0;
+  for (int64_t epoch = 0; epoch < o.epochs; ++epoch) {
+    const Permutation order(examples, seed, static_cast<uint64_t>(epoch));
+    EpochResult result{epoch + 1, 0};
+    for (size_t first = 0; first < examples; first += batch, ++step) {
+      std::vector<size_t> which;
+      for (size_t i = first; i < std::min(first + batch, examples); ++i) which.push_back(order(i));
+      Context ctx{device, nullptr, true, seed, step};
+      MAKAR_TRY(const double now, step_on(set, optimizer, ctx, schedule.at(static_cast<int64_t>(step)),
+                                          o.max_grad_norm, [&](Context& c) { return loss(c, which); }));
+      result.loss += now * static_cast<double>(which.size()) / static_cast<double>(examples);
+    }
+    MAKAR_TRY(const bool more, each(result));
+    if (!more) break;
+  }
+  return Done{};
+}
+
+}  // namespace makar

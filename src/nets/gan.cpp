@@ -1,0 +1,152 @@
+#include "nets/gan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rng.h"
+#include "data/permutation.h"
+#include "ops/elementwise.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+using ops::Activation;
+
+Tensor normals(Device& device, const Shape& shape, const Rng& rng, float deviation) {
+  Tensor t = Tensor::empty(shape);
+  for (int64_t i = 0; i < t.count(); ++i) t.f32()[i] = deviation * rng.normal(static_cast<uint64_t>(i));
+  return t.to(device.memory());
+}
+
+Tensor filled(Device& device, const Shape& shape, float value) {
+  Tensor t = Tensor::empty(shape);
+  std::fill_n(t.f32(), t.count(), value);
+  return t.to(device.memory());
+}
+
+double mean_probability(const Tensor& logits) {
+  const Tensor host = logits.host();
+  double sum = 0;
+  for (const float x : host.span()) sum += 1.0 / (1.0 + std::exp(-static_cast<double>(x)));
+  return sum / static_cast<double>(host.count());
+}
+
+Status check_gan(const GanOptions& o) {
+  MAKAR_CHECK_OK(check(o.training));
+  if (o.code < 1 || o.code > 4096) return error_at("--code", "must be 1 to 4096, got {}", o.code);
+  if (!(o.smoothing >= 0 && o.smoothing < 0.5))
+    return error_at("--label-smoothing", "must be 0 to below 0.5");
+  if (!(o.noise >= 0 && o.noise <= 10)) return error_at("--noise", "must be 0 to 10");
+  if (!(o.average >= 0 && o.average < 1)) return error_at("--ema", "must be 0 to below 1");
+  return Done{};
+}
+
+}  // namespace
+
+Tensor Gan::made(Context& ctx, size_t rows, uint64_t draw) {
+  const Tensor code =
+      normals(ctx.device, {static_cast<int64_t>(rows), code_}, Rng(seed_, Purpose::kSample, draw), 1.0f);
+  return ops::activate(ctx, generator_(ctx, code), Activation::kSigmoid);
+}
+
+Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
+                       const std::function<void(const GanEpoch&)>& each) {
+  MAKAR_CHECK_OK(check_gan(o));
+  const auto batch = static_cast<size_t>(o.training.batch);
+  if (data.count < batch) return error_at("--batch-size", "is larger than the {} examples", data.count);
+  Gan gan;
+  gan.code_ = o.code, gan.seed_ = static_cast<uint64_t>(o.training.seed);
+  MlpSpec g, d;
+  MAKAR_TRY(g.widths, parse_widths(o.generator, "--generator"));
+  MAKAR_TRY(d.widths, parse_widths(o.discriminator, "--discriminator"));
+  g.widths.insert(g.widths.begin(), o.code), g.widths.push_back(static_cast<int64_t>(data.width));
+  d.widths.insert(d.widths.begin(), static_cast<int64_t>(data.width)), d.widths.push_back(1);
+  g.batch_norm = true, d.unit = UnitKind::kLeakyRelu, d.dropout = static_cast<float>(o.dropout);
+  MAKAR_CHECK_OK(check(g, "--generator"));
+  MAKAR_CHECK_OK(check(d, "--discriminator"));
+  gan.generator_ = Mlp(gan.generator_set_, "generator", g);
+  gan.discriminator_ = Mlp(gan.discriminator_set_, "discriminator", d);
+  initialize(gan.generator_set_, g.unit, gan.seed_);
+  initialize(gan.discriminator_set_, d.unit, gan.seed_ + 1);
+  gan.generator_set_.to(device.memory()), gan.discriminator_set_.to(device.memory());
+  OptimizerOptions named;
+  named.name = o.training.optimizer, named.beta1 = o.training.beta1 >= 0 ? o.training.beta1 : 0.5;
+  MAKAR_TRY(Optimizer for_generator, Optimizer::make(gan.generator_set_, named));
+  MAKAR_TRY(Optimizer for_discriminator, Optimizer::make(gan.discriminator_set_, named));
+  std::vector<Tensor> averages;
+  for (const auto& p : gan.generator_set_.all()) averages.push_back(p->value.clone());
+
+  const size_t steps = data.count / batch;
+  const double total = static_cast<double>(steps) * static_cast<double>(o.training.epochs);
+  const double lr = o.training.learning_rate, norm = o.training.max_grad_norm;
+  const auto rows = static_cast<int64_t>(batch);
+  uint64_t step = 0;
+  for (int64_t epoch = 0; epoch < o.training.epochs; ++epoch) {
+    const Permutation order(data.count, gan.seed_, static_cast<uint64_t>(epoch));
+    GanEpoch result{epoch + 1};
+    for (size_t first = 0; first + batch <= steps * batch; first += batch, ++step) {
+      std::vector<size_t> which;
+      for (size_t i = first; i < first + batch; ++i) which.push_back(order(i));
+      const auto fade = static_cast<float>(o.noise * (1.0 - static_cast<double>(step) / total));
+      const auto noisy = [&](Context& ctx, const Tensor& x, uint64_t draw) {
+        if (fade <= 0) return x;
+        return ops::add(ctx, x,
+                        normals(device, x.shape(), Rng(gan.seed_, Purpose::kMask, 4 * step + draw), fade));
+      };
+      Context plain{device};
+      plain.training = true;  // batch norm by the batch, as in the generator's step
+      const Tensor fake = gan.made(plain, batch, 2 * step);
+      Tensor on_real, on_fake;
+      Context ctx{device, nullptr, true, gan.seed_, 2 * step};
+      MAKAR_TRY(const double of_d,
+                step_on(gan.discriminator_set_, for_discriminator, ctx, lr, norm, [&](Context& c) {
+                  on_real = gan.discriminator_(c, noisy(c, data.rows(device, which), 0));
+                  on_fake = gan.discriminator_(c, noisy(c, fake, 1));
+                  const auto smooth = static_cast<float>(1.0 - o.smoothing);
+                  return ops::add(c, ops::bce_loss(c, on_real, filled(device, {rows, 1}, smooth)),
+                                  ops::bce_loss(c, on_fake, filled(device, {rows, 1}, 0.0f)));
+                }));
+      Context next{device, nullptr, true, gan.seed_, 2 * step + 1};
+      MAKAR_TRY(const double of_g,
+                step_on(gan.generator_set_, for_generator, next, lr, norm, [&](Context& c) {
+                  const Tensor images = gan.made(c, batch, 2 * step + 1);
+                  return ops::bce_loss(c, gan.discriminator_(c, noisy(c, images, 2)),
+                                       filled(device, {rows, 1}, 1.0f));
+                }));
+      for (size_t i = 0; i < averages.size() && o.average > 0; ++i) {
+        const Parameter& p = *gan.generator_set_.all()[i];
+        device.blend({f32_on(device, p.value), f32_on(device, averages[i]), p.value.count(),
+                      static_cast<float>(1.0 - o.average)});
+      }
+      const double share = 1.0 / static_cast<double>(steps);
+      result.discriminator_loss += of_d * share, result.generator_loss += of_g * share;
+      result.real += mean_probability(on_real) * share, result.made += mean_probability(on_fake) * share;
+    }
+    gan.epochs_.push_back(result);
+    each(result);
+  }
+  if (o.average > 0)
+    for (size_t i = 0; i < averages.size(); ++i) gan.generator_set_.all()[i]->value = averages[i];
+  return gan;
+}
+
+std::vector<float> Gan::sample(size_t count, uint64_t seed, Device& device) {
+  Context ctx{device};
+  const Tensor code =
+      normals(device, {static_cast<int64_t>(count), code_}, Rng(seed, Purpose::kSynthetic, 0), 1.0f);
+  const Tensor images = ops::activate(ctx, generator_(ctx, code), Activation::kSigmoid).host();
+  return {images.f32(), images.f32() + images.count()};
+}
+
+Status Gan::save(const std::string& folder, const Numbers& data) const {
+  return save_net(folder,
+                  {{"kind", "gan"},
+                   {"generator", to_json(generator_.spec())},
+                   {"height", data.height},
+                   {"width", data.columns}},
+                  generator_set_);
+}
+
+}  // namespace makar

@@ -1,0 +1,47 @@
+// A generative adversarial network (Goodfellow et al., 2014) of two multi-layer perceptrons, with the usual
+// stabilisers: the non-saturating loss, one-sided label smoothing, dropout and leaky units in the
+// discriminator, batch norm in the generator, a small beta1, noise on the inputs that fades, and an average
+// of the generator's weights.
+#pragma once
+#include "nets/batches.h"
+#include "nets/mlp.h"
+#include "nets/numbers.h"
+
+namespace makar {
+
+struct GanOptions {
+  std::string generator = "256,512", discriminator = "512,256";
+  int64_t code = 64;
+  double smoothing = 0.1;  // real images have the target 1 - smoothing
+  double noise = 0.1;      // deviation of the noise on the discriminator's inputs; 0 at the end
+  double dropout = 0.3;    // of the discriminator
+  double average = 0.995;  // decay of the averaged generator; 0: none
+  NetTraining training;
+};
+
+struct GanEpoch {
+  int64_t epoch = 0;
+  double discriminator_loss = 0, generator_loss = 0;
+  double real = 0, made = 0;  // mean probability of being real that the discriminator gives to each
+};
+
+class Gan {
+ public:
+  Gan() = default;
+  static Result<Gan> train(const Numbers& data, const GanOptions& options, Device& device,
+                           const std::function<void(const GanEpoch&)>& each);
+  // Images of random codes, [count * width], from 0 to 1, by the averaged generator.
+  std::vector<float> sample(size_t count, uint64_t seed, Device& device);
+  const std::vector<GanEpoch>& epochs() const { return epochs_; }
+  Status save(const std::string& folder, const Numbers& data) const;
+
+ private:
+  Tensor made(Context& ctx, size_t rows, uint64_t draw);
+  int64_t code_ = 0;
+  uint64_t seed_ = 0;
+  ParameterSet generator_set_, discriminator_set_;
+  Mlp generator_, discriminator_;
+  std::vector<GanEpoch> epochs_;
+};
+
+}  // namespace makar

@@ -1,0 +1,138 @@
+#include "nets/neural_lm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/rng.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+// Every word of every sentence and its end, with the words before it.
+struct Windows {
+  std::vector<int64_t> contexts, targets;
+  void add(const std::vector<int64_t>& ids, int64_t context) {
+    for (size_t i = 0; i <= ids.size(); ++i) {
+      for (int64_t back = context; back >= 1; --back) {
+        const int64_t at = static_cast<int64_t>(i) - back;
+        contexts.push_back(at < 0 ? WordNumbers::kPad : ids[static_cast<size_t>(at)]);
+      }
+      targets.push_back(i < ids.size() ? ids[i] : WordNumbers::kPad);
+    }
+  }
+};
+
+}  // namespace
+
+void NeuralLm::declare() {
+  table_ = set_.add("words.weight", {vocabulary_.size(), width_});
+  hidden_layer_ = Linear(set_, "hidden", context_ * width_, hidden_, true);
+  output_ = Linear(set_, "output", hidden_, vocabulary_.size(), true);
+}
+
+Tensor NeuralLm::hidden_rows(Context& ctx, const std::vector<int64_t>& contexts) {
+  const int64_t rows = static_cast<int64_t>(contexts.size()) / context_;
+  const Tensor x = ops::reshape(ctx, ops::embedding(ctx, table_->value, contexts), {rows, context_ * width_});
+  return ops::activate(ctx, hidden_layer_(ctx, x), ops::Activation::kTanh);
+}
+
+Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, const NeuralLmOptions& o,
+                                 Device& device, const std::function<void(const EpochResult&)>& each) {
+  MAKAR_CHECK_OK(check(o.training));
+  if (o.context < 1 || o.context > 64) return error_at("--context", "must be 1 to 64, got {}", o.context);
+  if (o.width < 1 || o.width > 4096 || o.hidden < 1 || o.hidden > 65536)
+    return error_at("--width", "must be 1 to 4096, and --hidden 1 to 65536");
+  NeuralLm net;
+  net.context_ = o.context, net.width_ = o.width, net.hidden_ = o.hidden;
+  net.vocabulary_ = WordNumbers::count(sentences, o.min_count, static_cast<size_t>(o.most_words));
+  net.declare();
+  initialize(net.set_, UnitKind::kTanh, static_cast<uint64_t>(o.training.seed));
+  net.set_.to(device.memory());
+  Windows all;
+  for (const std::string& s : sentences) all.add(net.vocabulary_.ids(s), o.context);
+  if (all.targets.empty()) return error_at("data", "has no sentences");
+  const auto context = static_cast<size_t>(o.context);
+  MAKAR_CHECK_OK(train_net(
+      net.set_, device, o.training, all.targets.size(),
+      [&](Context& ctx, std::span<const size_t> which) {
+        std::vector<int64_t> contexts, targets;
+        for (const size_t w : which) {
+          contexts.insert(contexts.end(), all.contexts.begin() + static_cast<std::ptrdiff_t>(w * context),
+                          all.contexts.begin() + static_cast<std::ptrdiff_t>((w + 1) * context));
+          targets.push_back(all.targets[w]);
+        }
+        return ops::linear_cross_entropy(ctx, net.hidden_rows(ctx, contexts), net.output_.weight()->value,
+                                         net.output_.bias()->value, targets);
+      },
+      [&](const EpochResult& r) -> Result<bool> {
+        each(r);
+        return true;
+      }));
+  return net;
+}
+
+LmScore NeuralLm::score(const std::vector<std::string>& sentences, Device& device) {
+  constexpr size_t kBlock = 512;
+  LmScore out;
+  double total = 0;
+  Windows all;
+  const auto flush = [&] {
+    if (all.targets.empty()) return;
+    Context ctx{device};
+    ops::CrossEntropyOptions o;
+    o.reduction = ops::Reduction::kSum;
+    total += ops::linear_cross_entropy(ctx, hidden_rows(ctx, all.contexts), output_.weight()->value,
+                                       output_.bias()->value, all.targets, o)
+                 .host()
+                 .f32()[0];
+    out.words += static_cast<int64_t>(all.targets.size());
+    all = {};
+  };
+  for (const std::string& s : sentences) {
+    const auto ids = vocabulary_.ids(s);
+    out.unknown += std::count(ids.begin(), ids.end(), WordNumbers::kUnknown);
+    all.add(ids, context_);
+    if (all.targets.size() >= kBlock) flush();
+  }
+  flush();
+  out.perplexity = out.words > 0 ? std::exp(total / static_cast<double>(out.words)) : 0;
+  return out;
+}
+
+std::string NeuralLm::generate(uint64_t seed, uint64_t number, int64_t most, Device& device) {
+  const Rng rng(seed, Purpose::kSample, number);
+  std::vector<int64_t> context(static_cast<size_t>(context_), WordNumbers::kPad);
+  std::string out;
+  for (int64_t i = 0; i < most; ++i) {
+    Context ctx{device};
+    const Tensor p = ops::softmax(ctx, output_(ctx, hidden_rows(ctx, context))).host();
+    double left = rng.uniform_double(static_cast<uint64_t>(i)) * (1.0 - p.f32()[WordNumbers::kUnknown]);
+    int64_t word = WordNumbers::kPad;
+    for (int64_t w = 0; w < p.dim(1); ++w) {
+      if (w == WordNumbers::kUnknown) continue;
+      word = w, left -= p.f32()[w];
+      if (left < 0) break;
+    }
+    if (word == WordNumbers::kPad) break;
+    out += (out.empty() ? "" : " ") + vocabulary_.word(word);
+    context.erase(context.begin());
+    context.push_back(word);
+  }
+  return out;
+}
+
+Status NeuralLm::save(const std::string& folder) const {
+  return save_net(folder,
+                  {{"kind", "neural-lm"},
+                   {"context", context_},
+                   {"width", width_},
+                   {"hidden", hidden_},
+                   {"words", vocabulary_.json()}},
+                  set_);
+}
+
+}  // namespace makar

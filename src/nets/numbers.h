@@ -1,0 +1,28 @@
+// Examples as rows of numbers: images of IDX files, bags of words of texts.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "data/record_reader.h"
+#include "tensor/tensor.h"
+
+namespace makar {
+
+struct Numbers {
+  size_t count = 0, width = 0;
+  int64_t height = 0, columns = 0;  // of images; 0 for others
+  std::vector<float> values;        // [count, width], from 0 to 1
+  std::vector<std::string> labels;  // one per example, or none
+  std::vector<std::string> words;   // of a bag of words: one per number
+  // Rows of these examples on the device. [which, width]
+  Tensor rows(Device& device, std::span<const size_t> which) const;
+};
+
+// Images from 0 (black) to 1; at most `limit` of them, 0 for all.
+Result<Numbers> read_images(const std::string& path, size_t limit);
+// Whether each of the `most` most frequent words (in lower case) occurs in a text; ties in alphabetical
+// order. With `words`, these words instead.
+Result<Numbers> read_bags(const std::vector<DataPath>& paths, size_t most, size_t limit,
+                          const std::vector<std::string>& words = {});
+
+}  // namespace makar

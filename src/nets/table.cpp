@@ -1,0 +1,216 @@
+#include "nets/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/quote.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostValues = 64;  // of a column that is not a number
+constexpr size_t kMostRows = size_t{1} << 24;
+constexpr size_t kMostClasses = 4096;
+
+bool is_missing(const std::string& text) {
+  return text.empty() || text == "NA" || text == "nan" || text == "NaN" || text == "?" || text == "null";
+}
+
+// Mean and deviation; a constant has deviation 1.
+std::pair<double, double> moments(const std::vector<double>& values) {
+  double mean = 0, square = 0;
+  for (const double v : values) mean += v / static_cast<double>(values.size());
+  for (const double v : values) square += (v - mean) * (v - mean) / static_cast<double>(values.size());
+  return {mean, square > 0 ? std::sqrt(square) : 1};
+}
+
+}  // namespace
+
+std::optional<double> number_in(const std::string& text) {
+  if (text.empty() || std::isspace(static_cast<unsigned char>(text[0]))) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (*end != '\0' || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+Result<std::vector<TableRow>> read_table(const std::string& path, const std::string& target, bool needed,
+                                         BadRecords& bad) {
+  MAKAR_TRY(auto reader, RecordReader::open({DataPath(path, {{"target", target}})}));
+  std::vector<TableRow> out;
+  for (DataRecord record;;) {
+    const auto found = reader.next(record);
+    if (!found.ok() && out.empty())
+      return error_at(found.error().place, "{}; the target is {}: is it in the header?",
+                      found.error().message, quote(target));
+    if (!found.ok()) return found.error();
+    if (!*found) break;
+    if (out.size() >= kMostRows)
+      return error_of(Error::Kind::kLimit, record.place(), "more than {} rows", kMostRows);
+    TableRow row;
+    for (const auto& [name, value] : record.value.items()) {
+      const std::string text = value.is_string() ? value.get<std::string>()
+                               : value.is_null() ? ""
+                                                 : value.dump();
+      if (name == "target")
+        row.target = text;
+      else
+        row.fields[name] = text;
+    }
+    if (needed && is_missing(row.target)) {
+      reader.bad().add_once(record.place(), "has no " + quote(target));
+      continue;
+    }
+    out.push_back(std::move(row));
+  }
+  bad = reader.bad();
+  if (out.empty())
+    return error_at(path, "has no row with a column {}{}", quote(target),
+                    bad.reported.empty() ? "" : "; " + bad.reported[0]);
+  return out;
+}
+
+Result<TableEncoder> TableEncoder::fit(const std::vector<TableRow>& rows, bool classes) {
+  TableEncoder out;
+  std::set<std::string> names;
+  for (const TableRow& row : rows)
+    for (const auto& field : row.fields) names.insert(field.first);
+  for (const std::string& name : names) {
+    Column column{name, 0, 1, {}};
+    std::vector<double> numbers;
+    std::set<std::string> values;
+    bool numeric = true;
+    for (const TableRow& row : rows) {
+      const auto it = row.fields.find(name);
+      if (it == row.fields.end() || is_missing(it->second)) continue;
+      const auto number = number_in(it->second);
+      numeric = numeric && number;
+      if (number) numbers.push_back(*number);
+      if (values.size() <= kMostValues) values.insert(it->second);
+    }
+    if (numeric && !numbers.empty())
+      std::tie(column.mean, column.deviation) = moments(numbers);
+    else if (values.size() > kMostValues)
+      return error_at(name, "the column has more than {} values that are not all numbers; remove it",
+                      kMostValues);
+    else
+      column.values.assign(values.begin(), values.end());
+    if (numeric || !values.empty()) out.columns_.push_back(std::move(column));
+  }
+  if (out.width() == 0) return error_at("table", "has no column besides the target");
+  std::set<std::string> labels;
+  std::vector<double> numbers;
+  for (const TableRow& row : rows) {
+    if (const auto number = number_in(row.target)) numbers.push_back(*number);
+    if (labels.size() <= kMostClasses) labels.insert(row.target);
+  }
+  if (classes || numbers.size() < rows.size()) {
+    if (labels.size() > kMostClasses || labels.size() < 2)
+      return error_at("target", "expected 2 to {} classes, found {}", kMostClasses,
+                      labels.size() > kMostClasses ? "more" : std::to_string(labels.size()));
+    out.classes_.assign(labels.begin(), labels.end());
+  } else {
+    std::tie(out.mean_, out.deviation_) = moments(numbers);
+  }
+  return out;
+}
+
+size_t TableEncoder::width() const {
+  size_t width = 0;
+  for (const Column& c : columns_) width += std::max<size_t>(1, c.values.size());
+  return width;
+}
+
+std::vector<std::string> TableEncoder::numeric_columns() const {
+  std::vector<std::string> out;
+  for (const Column& c : columns_) {
+    if (!c.values.empty()) return {};
+    out.push_back(c.name);
+  }
+  return out;
+}
+
+Result<std::vector<float>> TableEncoder::encode(const TableRow& row, const std::string& place) const {
+  std::vector<float> out;
+  for (const Column& c : columns_) {
+    const auto it = row.fields.find(c.name);
+    const bool missing = it == row.fields.end() || is_missing(it->second);
+    if (!c.values.empty()) {
+      for (const std::string& value : c.values) out.push_back(!missing && it->second == value ? 1.0f : 0.0f);
+      continue;
+    }
+    if (missing) {
+      out.push_back(0.0f);
+      continue;
+    }
+    const auto number = number_in(it->second);
+    if (!number)
+      return error_at(place, "column {} must be a number, got {}", quote(c.name), quote(it->second));
+    out.push_back(static_cast<float>((*number - c.mean) / c.deviation));
+  }
+  return out;
+}
+
+Result<float> TableEncoder::target(const TableRow& row, const std::string& place) const {
+  if (is_classes()) {
+    const auto it = std::lower_bound(classes_.begin(), classes_.end(), row.target);
+    if (it == classes_.end() || *it != row.target)
+      return error_at(place, "the class {} does not occur in the training data", quote(row.target));
+    return static_cast<float>(it - classes_.begin());
+  }
+  const auto number = number_in(row.target);
+  if (!number) return error_at(place, "the target must be a number, got {}", quote(row.target));
+  return static_cast<float>((*number - mean_) / deviation_);
+}
+
+Json TableEncoder::json() const {
+  Json columns = Json::array();
+  for (const Column& c : columns_)
+    columns.push_back(c.values.empty() ? Json{{"name", c.name}, {"mean", c.mean}, {"deviation", c.deviation}}
+                                       : Json{{"name", c.name}, {"values", c.values}});
+  return {{"columns", columns}, {"classes", classes_}, {"mean", mean_}, {"deviation", deviation_}};
+}
+
+Result<TableEncoder> TableEncoder::from_json(const Json& json, const std::string& place) {
+  const auto wrong = [&](const std::string& what) {
+    return error_at(place, "the table's {} is not valid", what);
+  };
+  const auto number = [](const Json& j, const char* key, double& out) {
+    if (!j.contains(key) || !j[key].is_number()) return false;
+    out = j[key].get<double>();
+    return std::isfinite(out);
+  };
+  const auto texts = [](const Json& j, std::vector<std::string>& out) {
+    if (!j.is_array() || j.size() > kMostClasses) return false;
+    for (const Json& t : j) {
+      if (!t.is_string()) return false;
+      out.push_back(t.get<std::string>());
+    }
+    return true;
+  };
+  TableEncoder out;
+  if (!json.is_object() || !json.contains("columns") || !json["columns"].is_array() ||
+      json["columns"].size() > 4096)
+    return wrong("columns");
+  for (const Json& c : json["columns"]) {
+    Column column;
+    if (!c.is_object() || !c.contains("name") || !c["name"].is_string()) return wrong("column");
+    column.name = c["name"].get<std::string>();
+    const bool listed = c.contains("values");
+    if (listed ? !texts(c["values"], column.values) || column.values.empty()
+               : !number(c, "mean", column.mean) || !number(c, "deviation", column.deviation) ||
+                     column.deviation <= 0)
+      return wrong("column " + quote(column.name));
+    out.columns_.push_back(std::move(column));
+  }
+  if (out.columns_.empty()) return wrong("columns");
+  if (!json.contains("classes") || !texts(json["classes"], out.classes_) ||
+      !std::is_sorted(out.classes_.begin(), out.classes_.end()) || out.classes_.size() == 1)
+    return wrong("classes");
+  if (!number(json, "mean", out.mean_) || !number(json, "deviation", out.deviation_) || out.deviation_ <= 0)
+    return wrong("target");
+  return out;
+}
+
+}  // namespace makar

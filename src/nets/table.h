@@ -1,0 +1,55 @@
+// Columns of a CSV file as numbers for a network. A column of numbers is standardised, missing values become
+// the mean; any other column becomes one number per value. The target is a number or a class.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "data/record_reader.h"
+
+namespace makar {
+
+struct TableRow {
+  std::map<std::string, std::string> fields;
+  std::string target;
+};
+// Rows with the column `target`, which is removed from the fields. A number selects a column of a file
+// without a header. `needed`: rows without a target are bad.
+Result<std::vector<TableRow>> read_table(const std::string& path, const std::string& target, bool needed,
+                                         BadRecords& bad);
+
+class TableEncoder {
+ public:
+  // `classes`: the target is a class even if all its values are numbers.
+  static Result<TableEncoder> fit(const std::vector<TableRow>& rows, bool classes);
+  size_t width() const;
+  bool is_classes() const { return !classes_.empty(); }
+  const std::vector<std::string>& classes() const { return classes_; }
+  // The numbers of a row; a value that was not there when it was fitted is all zeros.
+  Result<std::vector<float>> encode(const TableRow& row, const std::string& place) const;
+  // The target of a row: a class number, or a standardised number.
+  Result<float> target(const TableRow& row, const std::string& place) const;
+  double number(float standardised) const { return mean_ + deviation_ * standardised; }
+  double deviation() const { return deviation_; }
+  // Names of the columns that are numbers, in order, if all columns are.
+  std::vector<std::string> numeric_columns() const;
+
+  Json json() const;
+  static Result<TableEncoder> from_json(const Json& json, const std::string& place);
+
+ private:
+  struct Column {
+    std::string name;
+    double mean = 0, deviation = 1;
+    std::vector<std::string> values;  // not empty: one number per value
+  };
+  std::vector<Column> columns_;
+  std::vector<std::string> classes_;
+  double mean_ = 0, deviation_ = 1;  // of a target that is a number
+};
+
+// The number in a text; nullopt if it is none, or not finite.
+std::optional<double> number_in(const std::string& text);
+
+}  // namespace makar

@@ -1,0 +1,200 @@
+#include "nets/text_cnn.h"
+
+#include <algorithm>
+#include <set>
+
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/shape.h"
+#include "ops/softmax.h"
+
+namespace makar {
+namespace {
+
+// The maximum of each group of consecutive rows, by halving the groups. [groups, width]
+Tensor segment_max(Context& ctx, Tensor x, std::vector<int64_t> lengths) {
+  while (std::any_of(lengths.begin(), lengths.end(), [](int64_t n) { return n > 1; })) {
+    std::vector<int64_t> left, right;
+    int64_t start = 0;
+    for (int64_t& n : lengths) {
+      const int64_t half = (n + 1) / 2;
+      for (int64_t i = 0; i < half; ++i) {
+        left.push_back(start + 2 * i);
+        right.push_back(start + std::min(2 * i + 1, n - 1));
+      }
+      start += n, n = half;
+    }
+    x = ops::maximum(ctx, ops::gather_rows(ctx, x, left), ops::gather_rows(ctx, x, right));
+  }
+  return x;
+}
+
+}  // namespace
+
+void TextCnn::declare() {
+  table_ = set_.add("words.weight", {words_.size(), width_});
+  for (const int64_t size : windows_)
+    filters_of_.emplace_back(set_, fmt::format("filters.{}", size), size * width_, filters_, true);
+  classifier_ = Linear(set_, "classifier", filters_ * static_cast<int64_t>(windows_.size()),
+                       static_cast<int64_t>(labels_.size()), true);
+}
+
+std::vector<int64_t> TextCnn::ids_of(const std::string& text) const {
+  std::vector<int64_t> ids = words_.ids(text);
+  if (static_cast<int64_t>(ids.size()) > longest_) ids.resize(static_cast<size_t>(longest_));
+  // At least one window of each size.
+  const auto least = static_cast<size_t>(*std::max_element(windows_.begin(), windows_.end()));
+  while (ids.size() < least) ids.push_back(WordNumbers::kPad);
+  return ids;
+}
+
+Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& texts) {
+  std::vector<int64_t> all;
+  for (const auto& t : texts) all.insert(all.end(), t.begin(), t.end());
+  const Tensor rows = ops::embedding(ctx, table_->value, all, WordNumbers::kPad);
+  std::vector<Tensor> features;
+  for (size_t w = 0; w < windows_.size(); ++w) {
+    const int64_t size = windows_[w];
+    std::vector<Tensor> parts;
+    std::vector<int64_t> lengths;
+    for (int64_t offset = 0; offset < size; ++offset) {
+      std::vector<int64_t> index;
+      int64_t start = 0;
+      for (const auto& t : texts) {
+        const int64_t windows = static_cast<int64_t>(t.size()) - size + 1;
+        for (int64_t i = 0; i < windows; ++i) index.push_back(start + i + offset);
+        if (offset == 0) lengths.push_back(windows);
+        start += static_cast<int64_t>(t.size());
+      }
+      parts.push_back(ops::gather_rows(ctx, rows, index));
+    }
+    const Tensor joined = parts.size() == 1 ? parts[0] : ops::concat(ctx, parts, -1);
+    const Tensor on = ops::activate(ctx, filters_of_[w](ctx, joined), ops::Activation::kRelu);
+    features.push_back(segment_max(ctx, on, lengths));
+  }
+  const Tensor joined = features.size() == 1 ? features[0] : ops::concat(ctx, features, -1);
+  return classifier_(ctx, ops::dropout(ctx, joined, dropout_));
+}
+
+Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions& o, Device& device,
+                               const std::function<void(const EpochResult&)>& each) {
+  MAKAR_CHECK_OK(check(o.training));
+  if (o.width < 1 || o.width > 4096 || o.filters < 1 || o.filters > 4096 || o.windows.empty())
+    return error_at("cnn", "widths and filters must be 1 to 4096, with at least one window");
+  TextCnn net;
+  const std::set<std::string> labels(data.labels.begin(), data.labels.end());
+  if (labels.size() < 2)
+    return error_at("data", "has {} labels; a classifier needs 2 or more", labels.size());
+  net.labels_.assign(labels.begin(), labels.end());
+  net.words_ = WordNumbers::count(data.texts, o.min_count, static_cast<size_t>(o.most_words));
+  net.width_ = o.vectors ? static_cast<int64_t>(o.vectors->width) : o.width;
+  net.filters_ = o.filters, net.windows_ = o.windows, net.longest_ = o.longest;
+  net.dropout_ = static_cast<float>(o.dropout);
+  net.declare();
+  initialize(net.set_, UnitKind::kRelu, static_cast<uint64_t>(o.training.seed));
+  for (int64_t i = 0; i < net.table_->value.count(); ++i)  // word vectors: uniform in [-.25, .25]
+    net.table_->value.f32()[i] =
+        0.5f *
+            Rng(static_cast<uint64_t>(o.training.seed), Purpose::kInit, 0).uniform(static_cast<uint64_t>(i)) -
+        0.25f;
+  for (int64_t id = WordNumbers::kFirst; o.vectors && id < net.words_.size(); ++id)
+    if (const auto row = o.vectors->words.find(net.words_.word(id)))
+      std::copy_n(o.vectors->rows.row(*row), net.width_, net.table_->value.f32() + id * net.width_);
+  std::fill_n(net.table_->value.f32(), net.width_, 0.0f);  // padding
+  net.set_.to(device.memory());
+  std::vector<std::vector<int64_t>> texts;
+  std::vector<int64_t> targets;
+  for (size_t i = 0; i < data.texts.size(); ++i) {
+    texts.push_back(net.ids_of(data.texts[i]));
+    targets.push_back(std::lower_bound(net.labels_.begin(), net.labels_.end(), data.labels[i]) -
+                      net.labels_.begin());
+  }
+  MAKAR_CHECK_OK(train_net(
+      net.set_, device, o.training, texts.size(),
+      [&](Context& ctx, std::span<const size_t> which) {
+        std::vector<std::vector<int64_t>> batch;
+        std::vector<int64_t> wanted;
+        for (const size_t w : which) batch.push_back(texts[w]), wanted.push_back(targets[w]);
+        return ops::cross_entropy(ctx, net.forward(ctx, batch), wanted);
+      },
+      [&](const EpochResult& r) -> Result<bool> {
+        each(r);
+        return true;
+      }));
+  return net;
+}
+
+std::vector<std::vector<double>> TextCnn::classify(const std::vector<std::string>& texts, Device& device) {
+  constexpr size_t kBlock = 64;
+  std::vector<std::vector<double>> out;
+  for (size_t first = 0; first < texts.size(); first += kBlock) {
+    std::vector<std::vector<int64_t>> batch;
+    for (size_t i = first; i < std::min(first + kBlock, texts.size()); ++i) batch.push_back(ids_of(texts[i]));
+    Context ctx{device};
+    const Tensor p = ops::softmax(ctx, forward(ctx, batch)).host();
+    for (size_t i = 0; i < batch.size(); ++i) {
+      const float* row = p.f32() + static_cast<int64_t>(i) * p.dim(1);
+      out.emplace_back(row, row + p.dim(1));
+    }
+  }
+  return out;
+}
+
+double TextCnn::accuracy(const TextsWithLabels& data, Device& device) {
+  const auto answers = classify(data.texts, device);
+  size_t right = 0;
+  for (size_t i = 0; i < answers.size(); ++i) {
+    const auto best =
+        static_cast<size_t>(std::max_element(answers[i].begin(), answers[i].end()) - answers[i].begin());
+    right += labels_[best] == data.labels[i];
+  }
+  return static_cast<double>(right) / static_cast<double>(std::max<size_t>(1, answers.size()));
+}
+
+Status TextCnn::save(const std::string& folder) const {
+  return save_net(folder,
+                  {{"kind", "text-cnn"},
+                   {"width", width_},
+                   {"filters", filters_},
+                   {"windows", windows_},
+                   {"longest", longest_},
+                   {"labels", labels_},
+                   {"words", words_.json()}},
+                  set_);
+}
+
+Result<TextCnn> TextCnn::load(const std::string& folder) {
+  MAKAR_TRY(const Json json, read_net(folder));
+  const std::string place = folder + "/net.json";
+  TextCnn net;
+  const auto number = [&](const Json& value, int64_t most) -> Result<int64_t> {
+    if (!value.is_number_integer() || value.get<int64_t>() < 1 || value.get<int64_t>() > most)
+      return error_at(place, "expected a number from 1 to {}, found {}", most, value.dump());
+    return value.get<int64_t>();
+  };
+  const auto list = [&](const char* key, size_t most) -> Result<Json> {
+    const Json value = json.value(key, Json());
+    if (!value.is_array() || value.empty() || value.size() > most)
+      return error_at(place, "'{}' must be a list of 1 to {} entries", key, most);
+    return value;
+  };
+  if (json["kind"] != "text-cnn") return error_at(place, "is not a classifier of texts");
+  MAKAR_TRY(net.width_, number(json.value("width", Json()), 4096));
+  MAKAR_TRY(net.filters_, number(json.value("filters", Json()), 4096));
+  MAKAR_TRY(net.longest_, number(json.value("longest", Json()), 1 << 20));
+  MAKAR_TRY(const Json windows, list("windows", 16));
+  for (const Json& w : windows) {
+    MAKAR_TRY(net.windows_.emplace_back(), number(w, 64));
+  }
+  MAKAR_TRY(const Json labels, list("labels", 65536));
+  for (const Json& l : labels) {
+    if (!l.is_string()) return error_at(place, "labels must be texts");
+    net.labels_.push_back(l.get<std::string>());
+  }
+  MAKAR_TRY(net.words_, WordNumbers::from_json(json.value("words", Json()), place));
+  net.declare();
+  MAKAR_CHECK_OK(load_weights(folder, net.set_));
+  return net;
+}
+
+}  // namespace makar

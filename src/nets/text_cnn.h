@@ -1,0 +1,52 @@
+// A convolutional network on words (Kim, 2014): filters over windows of words, the maximum of each over the
+// text, a linear classifier.
+#pragma once
+#include "lexical/text_classifier.h"
+#include "lexical/word_vectors.h"
+#include "nets/batches.h"
+#include "nets/mlp.h"
+#include "nets/word_numbers.h"
+
+namespace makar {
+
+struct TextCnnOptions {
+  int64_t width = 64, filters = 64;  // of a word's vector; per window size
+  std::vector<int64_t> windows = {3, 4, 5};
+  double dropout = 0.5;
+  int64_t min_count = 1, most_words = 100'000, longest = 400;  // words of a text
+  const WordVectors* vectors = nullptr;                        // initial vectors of the words that it has
+  NetTraining training = {.epochs = 5, .batch = 50, .learning_rate = 1e-3};
+};
+
+class TextCnn {
+ public:
+  TextCnn() = default;
+  static Result<TextCnn> train(const TextsWithLabels& data, const TextCnnOptions& options, Device& device,
+                               const std::function<void(const EpochResult&)>& each);
+  // Probabilities of the labels, per text.
+  std::vector<std::vector<double>> classify(const std::vector<std::string>& texts, Device& device);
+  const std::vector<std::string>& labels() const { return labels_; }
+  int64_t parameters() const { return set_.count(); }
+  double accuracy(const TextsWithLabels& data, Device& device);
+
+  Status save(const std::string& folder) const;
+  static Result<TextCnn> load(const std::string& folder);
+
+ private:
+  void declare();
+  // Logits [texts, labels] of texts as ids.
+  Tensor forward(Context& ctx, const std::vector<std::vector<int64_t>>& texts);
+  std::vector<int64_t> ids_of(const std::string& text) const;
+
+  WordNumbers words_;
+  std::vector<std::string> labels_;
+  std::vector<int64_t> windows_;
+  int64_t width_ = 0, filters_ = 0, longest_ = 400;
+  float dropout_ = 0;
+  ParameterSet set_;
+  Parameter* table_ = nullptr;
+  std::vector<Linear> filters_of_;
+  Linear classifier_;
+};
+
+}  // namespace makar

@@ -1,0 +1,49 @@
+#include "nets/word_numbers.h"
+
+#include <algorithm>
+#include <map>
+
+namespace makar {
+
+WordNumbers WordNumbers::count(const std::vector<std::string>& texts, int64_t min_count, size_t most) {
+  std::map<std::string, int64_t> counts;
+  WordSplitter splitter({"words", true});
+  for (const std::string& text : texts)
+    for (const std::string_view word : splitter.split(text)) ++counts[std::string(word)];
+  std::vector<std::pair<std::string, int64_t>> order(counts.begin(), counts.end());
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  WordNumbers out;
+  for (const auto& [word, n] : order) {
+    if (n < min_count || out.words_.size() >= most) break;
+    out.number_.emplace(word, out.size());
+    out.words_.push_back(word);
+  }
+  return out;
+}
+
+Result<WordNumbers> WordNumbers::from_json(const Json& json, const std::string& place) {
+  constexpr size_t kMost = size_t{1} << 22;
+  WordNumbers out;
+  if (!json.is_array() || json.size() > kMost)
+    return error_at(place, "expected a list of at most {} words", kMost);
+  for (const Json& word : json) {
+    if (!word.is_string()) return error_at(place, "expected a list of words");
+    if (!out.number_.emplace(word.get<std::string>(), out.size()).second)
+      return error_at(place, "the word '{}' occurs twice", word.get<std::string>());
+    out.words_.push_back(word.get<std::string>());
+  }
+  return out;
+}
+
+std::vector<int64_t> WordNumbers::ids(std::string_view text) const {
+  WordSplitter splitter({"words", true});
+  std::vector<int64_t> out;
+  for (const std::string_view word : splitter.split(text)) {
+    const auto it = number_.find(std::string(word));
+    out.push_back(it == number_.end() ? kUnknown : it->second);
+  }
+  return out;
+}
+
+}  // namespace makar

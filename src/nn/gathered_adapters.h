@@ -1,0 +1,38 @@
+// Adapters of rows that are not those of the batch: the steps of a recurrent layer, the rows of one sequence,
+// the rows of a source. All rows of a sequence have one adapter.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "nn/linear.h"
+#include "ops/attention.h"
+
+namespace makar {
+
+// The adapter of each sequence of a batch; empty without adapters.
+std::vector<int32_t> sequence_adapters(const Context& ctx, const ops::AttentionBatch& batch);
+// The adapter of each source row; `lengths` has the rows of each sequence.
+std::vector<int32_t> source_adapters(const Context& ctx, const ops::AttentionBatch& batch,
+                                     const std::vector<int64_t>& lengths);
+
+// Sets ctx.row_adapters for as long as it lives.
+class GatheredAdapters {
+ public:
+  GatheredAdapters(Context& ctx, std::vector<int32_t> adapters)
+      : ctx_(ctx), kept_(ctx.row_adapters), own_(std::move(adapters)) {
+    ctx_.row_adapters = own_;
+  }
+  ~GatheredAdapters() { ctx_.row_adapters = kept_; }
+  GatheredAdapters(const GatheredAdapters&) = delete;
+  GatheredAdapters& operator=(const GatheredAdapters&) = delete;
+
+ private:
+  Context& ctx_;
+  std::span<const int32_t> kept_;
+  std::vector<int32_t> own_;
+};
+
+// linear(x) in f32, where all rows of x have the first of ctx.row_adapters.
+Tensor linear_of_sequence(Context& ctx, const Linear& linear, const Tensor& x);
+
+}  // namespace makar

@@ -1,0 +1,241 @@
+// Networks on numbers: losses by closed forms and differences, tables, fits that are known to exist,
+// autoencoders and the adversarial network on images that are easy to learn; threads.
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/rng.h"
+#include "kernels/cpu_device.h"
+#include "nets/autoencoder.h"
+#include "nets/gan.h"
+#include "nets/losses.h"
+#include "nets/pictures.h"
+#include "nets/tabular.h"
+#include "scratch_folder.h"
+
+using namespace makar;
+
+namespace {
+
+Tensor of(const Shape& shape, const std::vector<float>& values) {
+  return Tensor::from(shape, std::span<const float>(values));
+}
+
+double loss_value(const std::string& name, const std::vector<float>& x, const std::vector<float>& want) {
+  CpuDevice device(1);
+  Context ctx{device};
+  return number_loss(ctx, name, of({static_cast<int64_t>(x.size()), 1}, x), want).f32()[0];
+}
+
+double class_value(const std::string& name, const std::vector<float>& x, int64_t want) {
+  CpuDevice device(1);
+  Context ctx{device};
+  return class_loss(ctx, name, of({1, static_cast<int64_t>(x.size())}, x), {want}).f32()[0];
+}
+
+TEST(Losses, ClosedForms) {
+  EXPECT_NEAR(loss_value("mse", {1, 3}, {0, 1}), 2.5, 1e-6);
+  EXPECT_NEAR(loss_value("mae", {1, -3}, {0, 1}), 2.5, 1e-6);
+  EXPECT_NEAR(loss_value("huber", {0.5f, -3}, {0, 0}), (0.125 + 2.5) / 2, 1e-6);
+  EXPECT_NEAR(loss_value("log-cosh", {2}, {0}), std::log(std::cosh(2.0)), 1e-6);
+  EXPECT_NEAR(loss_value("poisson", {0.5f}, {3}), std::exp(0.5) - 1.5, 1e-6);
+  EXPECT_NEAR(class_value("cross-entropy", {0, std::log(19.0f)}, 1), 0.051293, 1e-5);  // probability .95
+  EXPECT_NEAR(class_value("hinge", {2, 1.5f, -1}, 0), 0.5, 1e-6);
+  EXPECT_NEAR(class_value("squared-hinge", {2, 1.5f, 2}, 0), 0.25 + 1, 1e-6);
+  EXPECT_NEAR(class_value("brier", {0, 0}, 1), 0.5, 1e-6);
+  EXPECT_NEAR(class_value("binary-cross-entropy", {0, 0}, 1), std::log(2.0), 1e-6);
+}
+
+TEST(Losses, GradientsEqualDifferences) {
+  CpuDevice device(1);
+  for (const LossKind& kind : loss_kinds()) {
+    Tensor x =
+        kind.classes ? of({2, 3}, {0.3f, -1.2f, 0.8f, 1.1f, 0.2f, -0.4f}) : of({3, 1}, {0.4f, -2.3f, 1.7f});
+    const auto value = [&](Context& ctx) {
+      return kind.classes ? class_loss(ctx, kind.name, x, {2, 0})
+                          : number_loss(ctx, kind.name, x, {0.1f, 1, 2});
+    };
+    Tape tape(device);
+    Context ctx{device, &tape};
+    tape.watch(x);
+    tape.backward(value(ctx));
+    const Tensor gradient = tape.gradient(x);
+    for (int64_t i = 0; i < x.count(); ++i) {
+      const float kept = x.f32()[i];
+      Context plain{device};
+      x.f32()[i] = kept + 1e-2f;
+      const double high = value(plain).f32()[0];
+      x.f32()[i] = kept - 1e-2f;
+      const double low = value(plain).f32()[0];
+      x.f32()[i] = kept;
+      EXPECT_NEAR(gradient.f32()[i], (high - low) / 2e-2, 2e-3) << kind.name << " " << i;
+    }
+  }
+}
+
+TEST(Table, NumbersValuesAndMissing) {
+  ScratchFolder folder;
+  const std::string path = folder.path() + "/t.csv";
+  ASSERT_TRUE(write_file(path, "size,colour,price\n1,red,10\n3,blue,30\n,red,20\n5,,\n").ok());
+  BadRecords bad;
+  const auto rows = read_table(path, "price", true, bad).value();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(bad.count, 1u);
+  const TableEncoder e = TableEncoder::fit(rows, false).value();
+  EXPECT_EQ(e.width(), 3u);  // blue, red, size
+  EXPECT_EQ(e.encode(rows[0], "").value(), (std::vector<float>{0, 1, -1}));
+  EXPECT_EQ(e.encode(rows[2], "").value(), (std::vector<float>{0, 1, 0}));
+  EXPECT_NEAR(e.number(e.target(rows[1], "").value()), 30, 1e-5);
+  EXPECT_EQ(TableEncoder::fit(rows, true)->classes(), (std::vector<std::string>{"10", "20", "30"}));
+  const TableEncoder again = TableEncoder::from_json(e.json(), "").value();
+  EXPECT_EQ(again.json(), e.json());
+  TableRow odd;
+  odd.fields = {{"size", "big"}, {"colour", "green"}};
+  EXPECT_FALSE(e.encode(odd, "row 9").ok());
+  EXPECT_FALSE(read_table(path, "weight", true, bad).ok());
+}
+
+// Points in two rings: no line separates them.
+std::vector<TableRow> rings(size_t count) {
+  std::vector<TableRow> rows;
+  const Rng rng(5, Purpose::kSynthetic);
+  for (size_t i = 0; i < count; ++i) {
+    const double angle = 6.283185 * rng.uniform_double(2 * i),
+                 radius = (i % 2 ? 1.0 : 2.0) + 0.2 * rng.uniform_double(2 * i + 1);
+    TableRow row;
+    row.fields = {{"x", std::to_string(radius * std::cos(angle))},
+                  {"y", std::to_string(radius * std::sin(angle))}};
+    row.target = i % 2 ? "inner" : "outer";
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+TabularOptions quick() {
+  TabularOptions o;
+  o.target = "t", o.hidden = "16,16", o.training.epochs = 40, o.training.batch = 32;
+  o.training.learning_rate = 1e-2;
+  return o;
+}
+
+TEST(Tabular, ANetworkSeparatesRingsAndALineDoesNot) {
+  CpuDevice device(2);
+  const auto rows = rings(400);
+  TabularOptions o = quick();
+  const auto net = TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {});
+  ASSERT_TRUE(net.ok());
+  EXPECT_GE(net->best().score, 0.97);
+  EXPECT_EQ(net->training_rows(), 320u);
+  o.hidden = "";
+  EXPECT_LT(TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {})->best().score, 0.75);
+}
+
+TEST(Tabular, RegressionSavingAndThreads) {
+  std::vector<TableRow> rows;
+  for (int i = 0; i < 200; ++i) {
+    TableRow row;
+    row.fields = {{"x", std::to_string(i * 0.03 - 3)}};
+    row.target = std::to_string(100 + 50 * std::sin(i * 0.03 - 3));
+    rows.push_back(row);
+  }
+  TabularOptions o = quick();
+  o.activation = "tanh", o.training.batch = 8;
+  for (const char* loss : {"mse", "mae", "huber", "log-cosh"}) {
+    o.loss = loss;
+    CpuDevice device(2);
+    EXPECT_LT(TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {})->best().score, 8) << loss;
+  }
+  ScratchFolder folder;
+  std::vector<std::vector<std::vector<double>>> answers;
+  for (const int threads : {1, 3}) {
+    CpuDevice device(threads);
+    o.batch_norm = true, o.dropout = 0.1, o.training.epochs = 5;
+    TabularNet net = std::move(*TabularNet::train(rows, {}, o, device, [](const TabularEpoch&) {}));
+    answers.push_back(net.predict(rows, device).value());
+    ASSERT_TRUE(net.save(folder.path()).ok());
+    TabularNet again = std::move(*TabularNet::load(folder.path()));
+    EXPECT_EQ(again.predict(rows, device).value(), answers.back());
+  }
+  EXPECT_EQ(answers[0], answers[1]);
+}
+
+// Images of 6 x 6: a bright row or a bright column.
+Numbers bars(size_t count) {
+  Numbers out;
+  out.count = count, out.width = 36, out.height = out.columns = 6;
+  out.values.assign(count * 36, 0.05f);
+  const Rng rng(9, Purpose::kSynthetic);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = rng.bits(i)[0] % 12;
+    for (size_t j = 0; j < 6; ++j) out.values[i * 36 + (at < 6 ? at * 6 + j : j * 6 + at - 6)] = 0.95f;
+  }
+  return out;
+}
+
+TEST(Autoencoder, EveryKindLearnsBars) {
+  CpuDevice device(2);
+  const Numbers data = bars(600), test = bars(100);
+  double dense = 0;
+  for (const char* kind : {"undercomplete", "sparse-l1", "sparse-kl", "denoising", "variational"}) {
+    AutoencoderOptions o;
+    o.kind = kind, o.hidden = "48", o.code = 12, o.training.epochs = 30, o.training.learning_rate = 5e-3;
+    auto net = Autoencoder::train(data, test, o, device, [](const CodeEpoch&) {});
+    ASSERT_TRUE(net.ok()) << kind;
+    // The entropy of the pixels is 7.1 nats per image, and a model without an input cannot be below 15.
+    EXPECT_LT(net->epochs().back().reconstruction, 11) << kind;
+    EXPECT_GT(net->epochs().back().reconstruction, 7.1) << kind;
+    const double active = net->activity(test, device);
+    if (std::string(kind) == "undercomplete") dense = active;
+    if (std::string(kind).starts_with("sparse")) EXPECT_LT(active, 0.7 * dense) << kind;
+  }
+}
+
+TEST(Autoencoder, TheSameForAnyNumberOfThreads) {
+  std::vector<std::string> files;
+  for (const int threads : {1, 3}) {
+    CpuDevice device(threads);
+    AutoencoderOptions o;
+    o.kind = "variational", o.hidden = "16", o.code = 4, o.training.epochs = 2;
+    auto net = std::move(*Autoencoder::train(bars(100), bars(20), o, device, [](const CodeEpoch&) {}));
+    ScratchFolder folder;
+    ASSERT_TRUE(net.save(folder.path(), bars(1)).ok());
+    files.push_back(read_file(folder.path() + "/model.safetensors").value());
+  }
+  EXPECT_EQ(files[0], files[1]);
+}
+
+TEST(Gan, SamplesResembleTheData) {
+  CpuDevice device(2);
+  const Numbers data = bars(512);
+  GanOptions o;
+  o.generator = "32,48", o.discriminator = "48,32", o.code = 8;
+  o.training.epochs = 40, o.training.batch = 32, o.training.learning_rate = 2e-3;
+  auto gan = Gan::train(data, o, device, [](const GanEpoch&) {});
+  ASSERT_TRUE(gan.ok());
+  const std::vector<float> made = gan->sample(64, 3, device);
+  // A bar image has 6 bright pixels; noise has 18.
+  double bright = 0;
+  for (const float v : made) bright += v > 0.5f;
+  EXPECT_GT(bright / 64, 2);
+  EXPECT_LT(bright / 64, 12);
+  EXPECT_NE(gan->sample(1, 1, device), gan->sample(1, 2, device));
+}
+
+TEST(Pictures, PngHoldsThePixels) {
+  const std::string png = png_bytes({0, 50, 100, 150, 200, 250}, 3, 2);
+  EXPECT_EQ(png.substr(1, 3), "PNG");
+  const size_t at = png.find("IDAT");
+  std::string rows(8, '\0');
+  uLongf size = 8;
+  ASSERT_EQ(uncompress(reinterpret_cast<Bytef*>(rows.data()), &size,
+                       reinterpret_cast<const Bytef*>(png.data()) + at + 4,
+                       static_cast<uLong>(png.size() - at - 4)),
+            Z_OK);
+  EXPECT_EQ(rows, std::string("\0\0\x32\x64\0\x96\xC8\xFA", 8));
+  EXPECT_GT(image_grid(std::vector<float>(3 * 4, 0.5f), 3, 2, 2, 2).size(), 50u);
+}
+
+}  // namespace
