@@ -44,14 +44,17 @@ std::string instructions(const std::vector<Tool>& tools, AgentFormat format, boo
   if (may_ask)
     out += fmt::format("- {}: asks a person, if you cannot or must not go on alone\n  input: {}\n",
                        kAskPerson, dump(text_parameters("question", "for the person")));
-  out += "\nReply with ";
   if (format == AgentFormat::kJson)
     return out +
-           R"(one JSON object: {"thought": "...", "tool": "NAME", "input": {...}} to call a tool, or )" +
-           R"({"thought": "...", "answer": "..."} to answer.)";
+           "\nReply with one JSON object with the keys thought, tool and input to call a tool, or thought "
+           "and answer "
+           "to answer. A call:\n" +
+           R"({"thought": "I need the sum.", "tool": "calculator", "input": {"expression": "12 + 30"}})" +
+           "\nAn answer:\n" + R"({"thought": "The sum is known.", "answer": "It is 42."})";
   return out +
-         "these lines to call a tool:\nThought: why\nAction: NAME\nAction Input: {...}\n\nor with these to "
-         "answer:\nThought: why\nFinal Answer: the answer";
+         "\nReply with these lines to call a tool:\nThought: why\nAction: NAME\nAction Input: {...}\n\nor "
+         "with these "
+         "to answer:\nThought: why\nFinal Answer: the answer";
 }
 
 class Run {

@@ -3,6 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <optional>
+
+#include "base/price_table.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
@@ -29,7 +33,7 @@ std::string vector_line(const float* row, int64_t width, bool json) {
 int run_embed(const std::vector<std::string>& arguments) {
   ModelOptions model;
   std::vector<std::string> texts, files;
-  std::string pooling;
+  std::string pooling, price_file;
   bool raw = false, json = false;
   Options options("embed", "Embed texts: one vector per line, for search and comparison.",
                   "makar embed -m MODEL \"hello world\"");
@@ -43,8 +47,18 @@ int run_embed(const std::vector<std::string>& arguments) {
   options.add("--pooling", &pooling, "mean, cls or last; the setting of the model's folder if not set",
               "KIND");
   options.add("--no-normalize", &raw, "do not scale the vectors to unit length");
+  options.add(
+      "--prices", &price_file,
+      "price table (JSON: currency, input, hour, watts, kwh): print tokens and cost to standard error",
+      "FILE");
   options.add("--json --jsonl", &json, "print one {\"embedding\"} object per line");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  std::optional<PriceTable> prices;
+  if (!price_file.empty()) {
+    const auto read = read_price_table(price_file);
+    if (!read.ok()) return report(read.error()), 2;
+    prices = *read;
+  }
   const auto compute = model.open_device();
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
@@ -61,8 +75,14 @@ int run_embed(const std::vector<std::string>& arguments) {
   }
   o->normalize = !raw;
   Engine engine(language->model(), device, Embedder::engine_options());
+  int64_t tokens = 0;
+  const auto began = std::chrono::steady_clock::now();
   const auto print = [&](const std::vector<std::string>& batch) -> Status {
     MAKAR_TRY(const Tensor vectors, embed(engine, *language, batch, *o));
+    for (size_t i = 0; prices && i < batch.size(); ++i) {
+      MAKAR_TRY(const auto ids, embed_tokens(*language, batch[i], *o));
+      tokens += static_cast<int64_t>(ids.size());
+    }
     for (int64_t i = 0; i < vectors.dim(0); ++i)
       if (!print_out(vector_line(vectors.f32() + i * vectors.dim(1), vectors.dim(1), json))) break;
     return Done{};
@@ -78,7 +98,13 @@ int run_embed(const std::vector<std::string>& arguments) {
     });
     if (status.ok()) status = inner;
   }
-  return status.ok() ? 0 : report(status.error());
+  if (!status.ok()) return report(status.error());
+  if (prices) {
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    fmt::print(stderr, "{} tokens, {:.2f} s: {}\n", tokens, seconds,
+               cost_text(*prices, cost_of(*prices, tokens, 0, seconds)));
+  }
+  return 0;
 }
 
 }  // namespace makar

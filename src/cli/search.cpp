@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/file.h"
 #include "base/file_writer.h"
@@ -17,7 +18,8 @@ namespace makar {
 namespace {
 
 struct SearchCommand {
-  std::string index, collection = kDefaultCollection, device = "cpu", eval, split = "test", trec, rerank;
+  std::string index, collection = kDefaultCollection, device = "cpu", eval, split = "test", trec, rerank,
+                     negatives;
   std::vector<std::string> words, files;
   SearchFlags search;
   int64_t threads = 0, depth = 1000;
@@ -89,6 +91,50 @@ Result<RankedNames> find_documents(const SearchCommand& c, Searcher& searcher, R
   return out;
 }
 
+// Triplets for training a retriever (Karpukhin et al., 2020): a query, the best chunk of each relevant
+// document that is found, and the best chunks of other documents, one each, as hard negatives.
+int mine_negatives(const SearchCommand& c, Searcher& searcher) {
+  const auto test = read_test_collection(c.eval, c.split);
+  if (!test.ok()) return report(test.error());
+  std::string lines;
+  int64_t triplets = 0, without = 0;
+  {
+    Progress progress;
+    size_t done = 0;
+    for (const auto& [id, text] : test->queries) {
+      progress.show("queries", done++, test->queries.size());
+      const auto judged = std::find_if(test->judgements.begin(), test->judgements.end(),
+                                       [&query = id](const auto& one) { return one.first == query; });
+      if (judged == test->judgements.end()) continue;
+      const auto hits = searcher.search(text, static_cast<size_t>(c.depth));
+      if (!hits.ok()) return report(hits.error());
+      std::vector<const SearchHit*> positives, negatives;
+      std::set<std::string> seen;
+      for (const SearchHit& hit : *hits) {
+        if (!seen.insert(hit.chunk.name).second) continue;
+        const auto found = judged->second.find(hit.chunk.name);
+        const bool relevant = found != judged->second.end() && found->second > 0;
+        (relevant ? positives : negatives).push_back(&hit);
+      }
+      if (negatives.empty()) without += static_cast<int64_t>(positives.size());
+      for (size_t i = 0; i < positives.size() && !negatives.empty(); ++i) {
+        lines += dump({{"anchor", text},
+                       {"positive", positives[i]->chunk.text},
+                       {"negative", negatives[i % negatives.size()]->chunk.text}}) +
+                 "\n";
+        ++triplets;
+      }
+    }
+    progress.show("queries", done, done);
+  }
+  if (triplets == 0)
+    return report(error_at(c.eval, "gives no triplets: no relevant document was found, or no other one"));
+  if (const Status written = write_file(c.negatives, lines); !written.ok()) return report(written.error());
+  if (c.json)
+    return print_out(Json{{"triplets", triplets}, {"without_negative", without}}.dump() + "\n") ? 0 : 1;
+  return print_out(fmt::format("{}: {} triplets\n", c.negatives, triplets)) ? 0 : 1;
+}
+
 int evaluate(const SearchCommand& c, Searcher& searcher, Reranker* reranker) {
   auto test = read_test_collection(c.eval, c.split);
   if (!test.ok()) return report(test.error());
@@ -147,6 +193,11 @@ int run_search(const std::vector<std::string>& arguments) {
   options.add("--binary", &c.binary, "count every judgement above 0 as 1");
   options.add("--depth", &c.depth, "documents per query that are evaluated", "N");
   options.add("--trec", &c.trec, "write the run for makar metrics", "FILE");
+  options.add(
+      "--negatives", &c.negatives,
+      "instead of measuring, write triplets for training a retriever: anchor, positive, and a hard negative "
+      "that this search ranks high",
+      "FILE");
   options.group("Output");
   options.add("--json --jsonl", &c.json, "print one JSON object per query");
   declare_threads(options, c.threads);
@@ -157,6 +208,7 @@ int run_search(const std::vector<std::string>& arguments) {
     return report(error_at("--depth", "must be from 1 to 100000, got {}", c.depth)), 2;
   if (!c.eval.empty() && !c.words.empty())
     return report(error_at("--eval", "takes its queries from the test collection; give no query")), 2;
+  if (c.eval.empty() && !c.negatives.empty()) return report(error_at("--negatives", "needs --eval")), 2;
   if (c.eval.empty() && !c.trec.empty()) return report(error_at("--trec", "needs --eval")), 2;
   auto searcher = c.search.open(c.index, c.collection, c.device, c.threads);
   if (!searcher.ok()) return report(searcher.error());
@@ -170,6 +222,7 @@ int run_search(const std::vector<std::string>& arguments) {
     if (!opened.ok()) return report(opened.error());
     reranker = std::move(*opened);
   }
+  if (!c.negatives.empty()) return mine_negatives(c, **searcher);
   if (!c.eval.empty()) return evaluate(c, **searcher, reranker.get());
   const auto answer = [&](const std::string& query) -> Status {
     MAKAR_TRY(auto hits, find(c, **searcher, reranker.get(), query));
