@@ -16,6 +16,7 @@
 namespace makar {
 
 int run_data_curate(const std::vector<std::string>&);
+int run_data_feedback(const std::vector<std::string>&);
 int run_data_language(const std::vector<std::string>&);
 int run_data_world(const std::vector<std::string>&);
 
@@ -218,6 +219,7 @@ int run_data(const std::vector<std::string>& arguments) {
       {"prepare", "tokenize datasets into shards for training", run_prepare},
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
       {"curate", "clean and filter datasets, and report every drop", run_data_curate},
+      {"feedback", "turn feedback on answers into training data", run_data_feedback},
       {"language", "train and run a classifier of languages", run_data_language},
       {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };
