@@ -7,6 +7,7 @@
 #include "serve/model_registry.h"
 #include "serve/page/look.h"
 #include "serve/page/page.h"
+#include "serve/tuning/tuning_jobs.h"
 #include "serve/workers.h"
 
 namespace makar {
@@ -24,6 +25,7 @@ struct ServeOptions {
   int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
   FileStore* files = nullptr;  // null: file and batch routes are disabled; `no_files` is the reason
   std::string no_files;
+  TuningOptions tuning;  // without a command: fine-tuning is disabled
 };
 
 class ResponseStore;
@@ -47,6 +49,7 @@ struct ServeContext {
   Workers workers;  // stopped first, after batches and looks
   LookRunner looks;
   std::unique_ptr<BatchRunner> batch_runner;
+  std::unique_ptr<TuningJobs> tuning;  // null: fine-tuning is disabled
 };
 
 }  // namespace makar
