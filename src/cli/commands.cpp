@@ -40,6 +40,7 @@ int run_perplexity(const std::vector<std::string>&);
 int run_ppo(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_prompt_command(const std::vector<std::string>&);
+int run_prune(const std::vector<std::string>&);
 int run_pull(const std::vector<std::string>&);
 int run_quantize(const std::vector<std::string>&);
 int run_reward(const std::vector<std::string>&);
@@ -80,6 +81,7 @@ constexpr Command kCommands[] = {
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},
+    {"prune", "remove weights, heads, channels or layers of a model", run_prune, kCompress},
     {"generate", "continue a prompt", run_generate, kUse},
     {"chat", "talk with a model in the terminal", run_chat, kUse},
     {"serve", "serve models over HTTP (OpenAI, Anthropic and Ollama APIs)", run_serve, kUse},

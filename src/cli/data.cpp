@@ -17,6 +17,7 @@ namespace makar {
 
 int run_data_augment(const std::vector<std::string>&);
 int run_data_curate(const std::vector<std::string>&);
+int run_data_feedback(const std::vector<std::string>&);
 int run_data_language(const std::vector<std::string>&);
 int run_data_world(const std::vector<std::string>&);
 
@@ -220,6 +221,7 @@ int run_data(const std::vector<std::string>& arguments) {
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
       {"curate", "clean and filter datasets, and report every drop", run_data_curate},
       {"augment", "change texts in thirteen ways, for small training sets", run_data_augment},
+      {"feedback", "turn feedback on answers into training data", run_data_feedback},
       {"language", "train and run a classifier of languages", run_data_language},
       {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };

@@ -59,6 +59,8 @@ Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, Po
                                                             ConversationOptions{context, false, true}));
 }
 
+}  // namespace
+
 Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
   for (const std::string& text : s.rewards) {
     MAKAR_TRY(const RewardTermSpec spec, parse_reward_term(text));
@@ -75,8 +77,6 @@ Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
   }
   return Done{};
 }
-
-}  // namespace
 
 void declare_policy(Options& o, PolicyRun& s) {
   o.add("--ref-model", &s.ref_model, "the frozen reference; by default the model as it is before training",

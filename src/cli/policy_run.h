@@ -30,6 +30,8 @@ struct PolicyParts {
   std::optional<PolicyPrompts> prompts;
   Json identity;
 };
+// Opens the rewards named by s.rewards into `parts`.
+Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device);
 Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, ThreadPool& pool);
 
 // Runs the loop and saves the policy.

@@ -11,6 +11,7 @@
 namespace makar {
 
 int run_reward_score(const std::vector<std::string>& arguments);  // reward_score.cpp
+int run_reward_best(const std::vector<std::string>& arguments);   // reward_best.cpp
 
 namespace {
 
@@ -99,6 +100,8 @@ int train(Reward& s, const std::string& command) {
 int run_reward(const std::vector<std::string>& arguments) {
   if (!arguments.empty() && arguments[0] == "score")
     return run_reward_score({arguments.begin() + 1, arguments.end()});
+  if (!arguments.empty() && arguments[0] == "best")
+    return run_reward_best({arguments.begin() + 1, arguments.end()});
   Reward s;
   s.common.loop.output_dir = "runs/reward", s.common.loop.learning_rate = 1e-5;
   s.common.loop.micro_batch_size = 4;
@@ -108,6 +111,7 @@ int run_reward(const std::vector<std::string>& arguments) {
       "rejected) or rankings (prompt, answers, ranks). A RECIPE.yaml and key=value words set options too.",
       "makar reward -m DIR -d ranked.jsonl -o runs/mine");
   options.subcommand("score", "score answers with a reward model");
+  options.subcommand("best", "sample answers and keep the best");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   if (const Status ok = check_f32(s.common, "reward"); !ok.ok()) return report(ok.error());

@@ -6,8 +6,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 
 #include "base/lost_pages.h"
+#include "base/quote.h"
 #include "cli/run.h"
 #include "cli/serve_models.h"
 #include "kernels/cpu_device.h"
@@ -28,6 +30,8 @@ struct ServeCommand {
   bool log = false;
   std::string files;
   double max_file_size = 100;  // MB
+  bool fine_tuning = false;
+  int64_t tuning_threads = 0, tuning_memory = 8192;  // 0: half of the cores; MB
 };
 
 Status check_command(const ServeCommand& c) {
@@ -51,6 +55,8 @@ Status check_command(const ServeCommand& c) {
   if (c.keys.empty() && c.key_file.empty() && !is_loopback(c.http.host))
     return error_at("--host", "{} is reachable from other machines; set --api-key, or use 127.0.0.1",
                     c.http.host);
+  MAKAR_CHECK_OK(within("--fine-tuning-threads", c.tuning_threads, 0, 256));
+  MAKAR_CHECK_OK(within("--fine-tuning-memory", c.tuning_memory, 64, int64_t{1} << 30));
   if (!(c.max_file_size > 0 && c.max_file_size <= 200))
     return error_at("--max-file-size", "must be above 0 and at most 200, got {}", c.max_file_size);
   return check_sampler(c.sampler);
@@ -84,6 +90,63 @@ Result<std::unique_ptr<FileStore>> open_files(const ServeCommand& c, std::string
   if (store.ok() || !c.files.empty()) return store;
   why = "the server stores no files: " + store.error().message;
   return std::unique_ptr<FileStore>();
+}
+
+// Jobs are runs of this program: makar sft or makar dpo with an adapter on one of the served models.
+TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
+  TuningOptions out;
+  if (!c.fine_tuning) return out;
+  out.memory = c.tuning_memory << 20;
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  const int64_t threads = c.tuning_threads > 0 ? c.tuning_threads : std::max<int64_t>(1, cores / 2);
+  const auto base_of = [&registry](const Json& job) -> Result<std::string> {
+    const std::string name = job["model"].get<std::string>();
+    for (const ModelState& state : registry.list())
+      if ((name.empty() || state.entry->name == name) && state.entry->generates &&
+          state.entry->adapter_folder.empty())
+        return state.entry->path;
+    return error_of(Error::Kind::kNotFound, "model", "{} is no generating model of this server", quote(name));
+  };
+  out.command = [base_of, threads](const Json& job,
+                                   const TuningFiles& files) -> Result<std::vector<std::string>> {
+    MAKAR_TRY(const std::string base, base_of(job));
+    const Json& settings = job["hyperparameters"];
+    const bool pairs = job["method"]["type"] == "dpo";
+    const double rate = (pairs ? 1e-5 : 2e-4) * settings["learning_rate_multiplier"].get<double>();
+    std::vector<std::string> words = {"/proc/self/exe",
+                                      pairs ? "dpo" : "sft",
+                                      "-m",
+                                      base,
+                                      "-d",
+                                      files.training,
+                                      "--adapter",
+                                      "lora",
+                                      "-o",
+                                      files.folder,
+                                      "--num-epochs",
+                                      settings["n_epochs"].dump(),
+                                      "--micro-batch-size",
+                                      settings["batch_size"].dump(),
+                                      "--learning-rate",
+                                      fmt::format("{}", rate),
+                                      "--seed",
+                                      job["seed"].dump(),
+                                      "--save-steps",
+                                      "20",
+                                      "-t",
+                                      std::to_string(threads)};
+    if (files.validation.empty())
+      words.insert(words.end(), {"--val-set-size", "0"});
+    else
+      words.insert(words.end(), {"--val-datasets", files.validation});
+    if (pairs) words.insert(words.end(), {"--beta", settings["beta"].dump()});
+    return words;
+  };
+  out.publish = [base_of, &registry](const Json& job, const std::string& adapter) {
+    if (const auto base = base_of(job); base.ok() && job["fine_tuned_model"].is_string())
+      registry.add({job["fine_tuned_model"].get<std::string>(), *base, {}, adapter});
+  };
+  return out;
 }
 
 // Route and body of an example request for this kind of model.
@@ -145,6 +208,11 @@ int run_serve(const std::vector<std::string>& arguments) {
               "folder",
               "FILE");
   options.add("--runs", &c.runs, "folder of training runs that the page shows", "FOLDER");
+  options.add(
+      "--fine-tuning", &c.fine_tuning,
+      "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time beside serving");
+  options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
+  options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
   options.group("Access");
   options.add("--api-key", &c.keys, "require this key of clients; a,b or repeat for several", "KEY");
   options.add("--api-key-file", &c.key_file,
@@ -181,7 +249,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   const auto budget = c.models.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const std::string name = entries->front().name;
-  const bool alone = entries->size() == 1;
+  const bool alone = entries->size() == 1 && !c.fine_tuning;
   // Destroyed in reverse order: requests in flight are released before the server.
   LogWriter log(STDERR_FILENO);
   std::unique_ptr<HttpServer> server;
@@ -209,6 +277,11 @@ int run_serve(const std::vector<std::string>& arguments) {
   auto files = open_files(c, serve.no_files);
   if (!files.ok()) return report(files.error());
   serve.files = files->get();
+  if (c.fine_tuning && !serve.files) return report(error_at("--fine-tuning", "{}", serve.no_files));
+  if (serve.files)
+    if (const Status ready = c.fine_tuning ? serve.files->prepare() : Status(Done{}); !ready.ok())
+      return report(ready.error());
+  serve.tuning = tuning_options(c, registry);
   c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
   c.http.header_time = c.http.write_time = std::chrono::seconds(c.client);
   c.http.body_time = 2 * c.http.header_time;

@@ -170,6 +170,7 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
                                         int64_t reserved) -> Result<std::shared_ptr<ActiveModel>> {
     ModelOptions own = model;
     if (entry.path != resolve_model(model.model)) own.adapters.clear(), own.chat_template.clear();
+    if (!entry.adapter_folder.empty()) own.adapters.push_back(entry.adapter_folder);
     own.model = entry.path;
     for (size_t i = 0; i < entry.adapters.size(); ++i)
       own.offered.push_back(modules[i].substr(modules[i].find('=') + 1));
@@ -182,7 +183,7 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     if (!language.has_tokenizer())
       return error_of(Error::Kind::kNotFound, entry.path, "has no tokenizer, which serving needs");
     SpeculationOptions drafts;
-    if (entry.path == resolve_model(model.model)) {
+    if (entry.path == resolve_model(model.model) && entry.adapter_folder.empty()) {
       drafts = speculation;
       MAKAR_CHECK_OK(drafts.open(language, device, budget));
     }

@@ -22,9 +22,12 @@ struct Mean {
 
 class InputCollector : public LinearObserver {
  public:
-  InputCollector(Device& device, bool gram) : device_(device), gram_(gram) {}
+  // Sees the inputs of these tensors; of all if there are none.
+  InputCollector(Device& device, bool gram, std::set<uint64_t> only = {})
+      : device_(device), gram_(gram), only_(std::move(only)) {}
 
   void see(const Tensor& w, const Tensor& x) override {
+    if (!only_.empty() && !only_.contains(w.id())) return;
     // Query, key and value (or gate and up) share one input: it is counted once.
     const uint64_t id = x.id();
     if (id == last_input_) {
@@ -56,6 +59,7 @@ class InputCollector : public LinearObserver {
 
   Device& device_;
   bool gram_;
+  std::set<uint64_t> only_;
   uint64_t last_input_ = 0, last_weight_ = 0;
   std::map<uint64_t, InputStats> stats_;
   std::map<uint64_t, uint64_t> same_input_;
@@ -95,7 +99,37 @@ void run_window(const Model& model, const std::vector<int64_t>& ids, Device& dev
   if (model.spec().head.kind == HeadKind::kCausalLm) model.lm_logits(ctx, h);
 }
 
+void run_text(const Model& model, const std::vector<int64_t>& ids, int64_t window, Device& device,
+              InputCollector& collector) {
+  if (model.spec().max_positions > 0) window = std::min(window, model.spec().max_positions);
+  const auto size = static_cast<int64_t>(ids.size());
+  for (int64_t at = 0; at < size; at += window)
+    run_window(model, {ids.begin() + at, ids.begin() + std::min(at + window, size)}, device, collector);
+}
+
 }  // namespace
+
+Result<Calibration> calibrate_parameters(const Model& model, const std::vector<int64_t>& ids, Device& device,
+                                         const CalibrateOptions& options,
+                                         const std::vector<Parameter*>& wanted) {
+  if (ids.empty()) return error_at("calibrate", "the sample text has no tokens");
+  model.parameters().to(device.memory());
+  std::set<uint64_t> only;
+  for (const Parameter* p : wanted) only.insert(p->value.id());
+  InputCollector collector(device, options.gram, std::move(only));
+  run_text(model, ids, options.window, device, collector);
+  Calibration out;
+  out.tokens = static_cast<int64_t>(ids.size());
+  for (const auto& p : model.parameters().all()) {
+    NamedSlice slice;
+    slice.ours = {p.get()};
+    const Mean mean = mean_of(slice, collector);
+    if (mean.rows == 0) continue;
+    out.importance[p->name].assign(mean.squares.begin(), mean.squares.end());
+    if (mean.gram.defined()) out.gram.emplace(p->name, mean.gram);
+  }
+  return out;
+}
 
 Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64_t>& ids, Device& device,
                               const CalibrateOptions& options) {
@@ -106,14 +140,9 @@ Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64
                     model.spec().family);
   loaded.model->parameters().to(device.memory());
   InputCollector collector(device, options.gram);
-  int64_t window = options.window;
-  if (model.spec().max_positions > 0) window = std::min(window, model.spec().max_positions);
-  const auto size = static_cast<int64_t>(ids.size());
-  for (int64_t at = 0; at < size; at += window)
-    run_window(model, {ids.begin() + at, ids.begin() + std::min(at + window, size)}, device, collector);
-
+  run_text(model, ids, options.window, device, collector);
   Calibration out;
-  out.tokens = size;
+  out.tokens = static_cast<int64_t>(ids.size());
   for (const NamedSlice& slice : expand(section->names(model.spec()), model.parameters())) {
     Mean mean = mean_of(slice, collector);
     if (mean.rows == 0) continue;

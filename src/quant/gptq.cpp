@@ -40,7 +40,7 @@ void round_row(DType type, int64_t n, const float* w, const float* weights, cons
 
 }  // namespace
 
-Tensor feedback_of(ThreadPool& pool, const Tensor& h) {
+Tensor feedback_of(ThreadPool& pool, const Tensor& h, std::vector<double>* pivots) {
   const int64_t n = h.dim(0);
   std::vector<double> m(static_cast<size_t>(n * n));
   double mean = 0;
@@ -58,6 +58,10 @@ Tensor feedback_of(ThreadPool& pool, const Tensor& h) {
         mi[k] = (h.f32()[i * n + k] - dot(mi + k + 1, mk + k + 1, right)) / root;
       }
     });
+  }
+  if (pivots) {
+    pivots->clear();
+    for (int64_t k = 0; k < n; ++k) pivots->push_back(m[static_cast<size_t>(k * n + k)]);
   }
   Tensor out = Tensor::zeros({n, n});
   for (int64_t i = 0; i < n; ++i)

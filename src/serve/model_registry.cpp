@@ -8,7 +8,7 @@
 namespace makar {
 
 ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64_t most)
-    : open_(std::move(open)), most_(most), loader_(1) {
+    : first_(entries.empty() ? "" : entries.front().name), open_(std::move(open)), most_(most), loader_(1) {
   check(!entries.empty() && most > 0, "a registry has at least one model");
   for (ModelEntry& entry : entries) entries_.push_back({std::move(entry), nullptr});
 }
@@ -23,6 +23,7 @@ void ModelRegistry::close() {
 std::optional<ModelRegistry::Place> ModelRegistry::find(const std::string& name) const {
   const std::string tag = ":latest";
   const std::string plain = name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
+  const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < entries_.size(); ++i) {
     const ModelEntry& entry = entries_[i].entry;
     if (name.empty() || entry.name == name || entry.name == plain) return Place{i, -1, entry.name};
@@ -33,7 +34,15 @@ std::optional<ModelRegistry::Place> ModelRegistry::find(const std::string& name)
   return std::nullopt;
 }
 
+bool ModelRegistry::add(ModelEntry entry) {
+  if (find(entry.name)) return false;
+  const std::lock_guard lock(mutex_);
+  entries_.push_back({std::move(entry), nullptr});
+  return true;
+}
+
 std::string ModelRegistry::classifier() const {
+  const std::lock_guard lock(mutex_);
   for (const int64_t least : {2, 1})
     for (const Entry& entry : entries_)
       if (entry.entry.labels >= least) return entry.entry.name;
@@ -64,9 +73,10 @@ void ModelRegistry::acquire(const std::string& name, const Then& then) {
   const auto place = find(name);
   if (!place) {
     std::string known;
-    for (const Entry& entry : entries_) known += (known.empty() ? "" : ", ") + quote(entry.entry.name);
+    const auto all = list();
+    for (const ModelState& state : all) known += (known.empty() ? "" : ", ") + quote(state.entry->name);
     return then(error_of(Error::Kind::kNotFound, "model", "{} is not served here; {} {}", quote(name), known,
-                         entries_.size() == 1 ? "is" : "are"));
+                         all.size() == 1 ? "is" : "are"));
   }
   if (const auto lost = drop_lost(*place)) return then(*lost);
   if (auto lease = loaded(*place)) return then(std::move(*lease));
@@ -123,7 +133,7 @@ bool ModelRegistry::wait_and_unload_one() {
 
 // Called on the loader thread, or before any request.
 Result<ModelLease> ModelRegistry::load(const Place& place) {
-  const ModelEntry& entry = entries_[place.entry].entry;
+  const ModelEntry& entry = *list()[place.entry].entry;
   const auto busy = [&] {
     return error_of(Error::Kind::kLimit, "memory",
                     "the models in use leave no room for {}; try again when they are free",

@@ -1,5 +1,6 @@
 // The models of a server: loaded on demand, unloaded when others need their memory.
 #pragma once
+#include <deque>
 #include <functional>
 
 #include "serve/active_model.h"
@@ -10,6 +11,7 @@ namespace makar {
 struct ModelEntry {
   std::string name, path;
   std::vector<std::string> adapters;  // adapter names, usable as model names in requests
+  std::string adapter_folder = "";    // an adapter that all requests of this entry use
   int64_t labels = 0;                 // number of classes; 0: not a classifier
   bool generates = true;              // false for encoders and classifiers
 };
@@ -37,8 +39,10 @@ class ModelRegistry {
   // Loads the first model.
   Status open_first();
 
+  // Adds a model that is loaded when a request names it; false: the name is taken.
+  bool add(ModelEntry entry);
   std::vector<ModelState> list() const;
-  const std::string& first() const { return entries_.front().entry.name; }
+  const std::string& first() const { return first_; }
   // The default model for classification; empty if there is none. Models with several labels come first: a
   // single label usually means a reranker.
   std::string classifier() const;
@@ -69,7 +73,8 @@ class ModelRegistry {
   int64_t reserved() const;
 
   mutable std::mutex mutex_;
-  std::vector<Entry> entries_;
+  std::deque<Entry> entries_;  // only grows: references stay valid
+  const std::string first_;
   Opener open_;
   const int64_t most_;
   uint64_t clock_ = 0;

@@ -33,10 +33,12 @@ ServeContext::ServeContext(ModelRegistry& models, ServeOptions o)
         dispatch_batch_line(*this, record, body, std::move(reply));
       },
       std::clamp<int64_t>(options.parallel / kBatchShare, 1, kMostBatchLines));
+  if (options.tuning.command) tuning = std::make_unique<TuningJobs>(*options.files, options.tuning);
 }
 
 // Requests in flight update the metrics and the gate when they end: stop them before members are destroyed.
 ServeContext::~ServeContext() {
+  if (tuning) tuning->stop();
   if (batch_runner) batch_runner->stop();
   looks.stop();
   workers.stop();

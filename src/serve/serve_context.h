@@ -8,6 +8,7 @@
 #include "serve/model_registry.h"
 #include "serve/page/look.h"
 #include "serve/page/page.h"
+#include "serve/tuning/tuning_jobs.h"
 #include "serve/workers.h"
 
 namespace makar {
@@ -28,6 +29,7 @@ struct ServeOptions {
   std::function<double()> work_seconds;  // of all engines so far; required with prices; takes no lock
   FileStore* files = nullptr;  // null: file and batch routes are disabled; `no_files` is the reason
   std::string no_files;
+  TuningOptions tuning;  // without a command: fine-tuning is disabled
 };
 
 class ResponseStore;
@@ -51,6 +53,7 @@ struct ServeContext {
   Workers workers;  // stopped first, after batches and looks
   LookRunner looks;
   std::unique_ptr<BatchRunner> batch_runner;
+  std::unique_ptr<TuningJobs> tuning;  // null: fine-tuning is disabled
 };
 
 }  // namespace makar

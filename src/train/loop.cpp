@@ -25,6 +25,7 @@ class Trainer {
     if (s_.ema > 0)
       l_.models.each_parameter(
           [&](const std::string& name, const Parameter& p) { averages_[name] = p.value.clone(); });
+    if (s_.keep_zeros) find_zeros();
     state_.settings = to_json(s_);
     state_.settings["identity"] = l_.identity;
     state_.settings["total_steps"] = total;
@@ -135,10 +136,31 @@ class Trainer {
     info.lr = schedule_.at(state_.step);
     if (info.applied) {
       optimizers_.step(l_.device, info.lr, clip_factor(info.norm, s_.max_grad_norm));
+      restore_zeros();
       average();
     }
     info.step = ++state_.step, info.total = total_;
     return info;
+  }
+
+  // The masks come from the weights before training and before a checkpoint is loaded, so a resumed run has
+  // the same ones.
+  void find_zeros() {
+    l_.models.each_parameter([&](const std::string& name, Parameter& p) {
+      if (p.shape.rank() != 2 || name.find(".layers.") == std::string::npos) return;
+      const Tensor host = p.value.host();
+      Tensor mask = Tensor::full(p.shape, 1.0f);
+      bool any = false;
+      for (int64_t i = 0; i < host.count(); ++i)
+        if (host.f32()[i] == 0.0f) mask.f32()[i] = 0.0f, any = true;
+      if (any) zeros_.emplace_back(&p, mask.to(l_.device.memory()));
+    });
+  }
+
+  void restore_zeros() {
+    for (const auto& [p, mask] : zeros_)
+      l_.device.multiply({f32_on(l_.device, p->value), f32_on(l_.device, mask), f32_on(l_.device, p->value),
+                          1, mask.count(), false});
   }
 
   void average() {
@@ -250,6 +272,7 @@ class Trainer {
   RunLog log_;
   RunState state_;
   Averages averages_;
+  std::vector<std::pair<Parameter*, Tensor>> zeros_;  // with masks: 0 where the weight stays 0, else 1
   BackgroundSave saving_;
   LoopResult result_;
   int bad_in_a_row_ = 0, roll_backs_ = 0;

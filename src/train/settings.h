@@ -31,7 +31,8 @@ struct LoopSettings {
   bool bf16 = false;  // mixed precision
   bool no_dropout = false;
   double label_smoothing = 0;
-  double ema = 0;  // decay of the averaged weights; 0: no averaging
+  bool keep_zeros = false;  // weights of matrices that are 0 before training stay 0
+  double ema = 0;           // decay of the averaged weights; 0: no averaging
   int64_t eval_steps = 0, save_steps = 0, save_total_limit = 2, logging_steps = 10, sample_steps = 0;
   bool save_in_background = false;
   int64_t early_stopping_patience = 0;

@@ -28,7 +28,7 @@ HOST_FILES = {
     "values made on the host": """
         models/adapter.cpp models/adapter_set.cpp nn/linear.cpp ops/embedding.cpp train/distill.cpp train/image.cpp train/preference.cpp""",
     "weights encoded on the host": """
-        quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/reduce.cpp quant/report.cpp""",
+        quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/choose_parts.cpp quant/prune.cpp quant/reduce.cpp quant/report.cpp""",
     "results read through host()": """
         cli/classify_run.cpp cli/embed.cpp cli/index_options.cpp cli/reward_score.cpp infer/engine.cpp infer/model_drafter.cpp
         llm/bayes_risk.cpp llm/classify.cpp llm/embed.cpp llm/fill.cpp llm/token_vectors.cpp nn/feed_forward.cpp

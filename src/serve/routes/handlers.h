@@ -55,6 +55,10 @@ void files(ServeContext& server, Call& call);
 void create_batch(ServeContext& server, Call& call);
 void batches(ServeContext& server, Call& call);
 
+// fine_tuning.cpp
+void create_tuning_job(ServeContext& server, Call& call);
+void tuning_jobs(ServeContext& server, Call& call);
+
 // page.cpp
 void page_asset(ServeContext& server, Call& call);
 void page_data(ServeContext& server, Call& call);

@@ -1,0 +1,34 @@
+// Any JSON as feedback on answers: a prompt with answers that begin with the assistant, or a bounded message;
+// what is written in every form can be read again.
+#include "data/feedback.h"
+#include "data/ranked_record.h"
+#include "target.h"
+
+using namespace makar;
+
+FUZZ_TARGET(data_feedback) {
+  const auto record = parse_json({reinterpret_cast<const char*>(data), size}, "fuzz");
+  if (!record.ok()) return 0;
+  auto read = read_feedback(*record);
+  if (!read.ok()) {
+    check(read.error().text().size() < 4000, "a bounded message");
+    return 0;
+  }
+  check(!read->prompt.empty() && !read->answers.empty() && read->answers.size() == read->ranks.size(),
+        "a prompt and ranked answers");
+  for (const Json& answer : read->answers)
+    check(answer.is_array() && !answer.empty() && answer.front().value("role", "") == "assistant",
+          "an answer begins with the assistant");
+  if (!read->critique.empty()) {
+    check(revision_request(*read).size() > read->prompt.size(), "the request extends the conversation");
+    add_revision(*read, "Better.");
+  }
+  for (const std::string& form : feedback_form_names())
+    for (const Json& out : feedback_records(*read, *feedback_form_named(form))) {
+      check(out.is_object(), "records are objects");
+      if (form == "pairs") check(to_preference(out).ok(), "a pair is read again");
+      if (form == "ranked") check(to_ranking(out).ok(), "a ranking is read again");
+      if (form == "rated") check(to_rating(out).ok(), "a rating is read again");
+    }
+  return 0;
+}

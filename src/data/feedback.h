@@ -1,0 +1,51 @@
+// Feedback of people on answers, as training data: preferences, rankings, demonstrations, corrections,
+// critiques and thumbs, each in the forms that it can take.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace makar {
+
+enum class FeedbackKind {
+  kPreference,     // {"prompt", "chosen", "rejected"}
+  kRanking,        // {"prompt", "answers", "ranks"}
+  kCorrection,     // {"prompt", "completion", "correction"}: what the answer should have been
+  kCritique,       // {"prompt", "completion", "critique", "revision"}; the revision may be missing
+  kThumb,          // {"prompt", "completion", "label" or "thumb"}: true, false, 1, 0, "up", "down"
+  kDemonstration,  // {"prompt", "completion"}, {"messages"}: a good answer
+};
+std::string name(FeedbackKind kind);
+
+enum class FeedbackForm {
+  kSft,     // {"messages"}: good answers
+  kPairs,   // {"prompt", "chosen", "rejected"}
+  kRated,   // {"prompt", "completion", "label"}
+  kRanked,  // {"prompt", "answers", "ranks"}
+};
+std::optional<FeedbackForm> feedback_form_named(const std::string& name);
+std::vector<std::string> feedback_form_names();
+
+// Lists of {"role", "content"}; no answer is empty.
+struct Feedback {
+  FeedbackKind kind;
+  Json prompt;
+  std::vector<Json> answers;  // the best first
+  std::vector<int64_t> ranks;
+  std::string critique;  // of a critique without a revision: the only answer is the criticised one
+  bool good = true;      // kThumb
+};
+Result<Feedback> read_feedback(const Json& record);
+
+// What a person would ask for to get the revision of a criticised answer: the conversation, the critique, and
+// a request to rewrite.
+Json revision_request(const Feedback& feedback);
+// The feedback with the revision as its better answer.
+void add_revision(Feedback& feedback, const std::string& revision);
+
+// The records of this form; none if the feedback does not say enough (a thumb is no pair).
+std::vector<Json> feedback_records(const Feedback& feedback, FeedbackForm form);
+
+}  // namespace makar

@@ -1,0 +1,339 @@
+#include "serve/tuning/tuning_jobs.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "base/quote.h"
+#include "serve/tuning/job.h"
+
+namespace makar {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr size_t kMostOpenJobs = 16, kMostEvents = 1000, kMostLogBytes = size_t{64} << 20;
+constexpr auto kJobPoll = std::chrono::milliseconds(300);
+constexpr auto kJobPatience = std::chrono::seconds(20);  // for a checkpoint after SIGTERM
+
+bool is_job(const Json& job) {
+  if (!job.is_object()) return false;
+  for (const char* key : {"id", "status", "model", "training_file"})
+    if (!job.contains(key) || !job[key].is_string()) return false;
+  return job.contains("created_at") && job["created_at"].is_number_integer() &&
+         job.contains("hyperparameters");
+}
+
+// The last lines of a text file as JSON objects, oldest first; unreadable ones are left out.
+std::vector<Json> json_lines(const std::string& path, size_t most) {
+  std::vector<Json> out;
+  const auto text = read_file(path, kMostLogBytes);
+  if (!text.ok()) return out;
+  for (size_t at = 0; at < text->size();) {
+    const size_t end = std::min(text->find('\n', at), text->size());
+    if (auto json = parse_json(std::string_view(*text).substr(at, end - at), "line");
+        json.ok() && json->is_object())
+      out.push_back(std::move(*json));
+    at = end + 1;
+  }
+  if (out.size() > most) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(most));
+  return out;
+}
+
+// The last line of a process's output, for the error of a failed job.
+std::string last_line(const std::string& path) {
+  const auto text = read_file(path, kMostLogBytes);
+  if (!text.ok()) return "";
+  const size_t end = text->find_last_not_of("\r\n");
+  if (end == text->npos) return "";
+  const size_t begin = text->find_last_of("\r\n", end);
+  return text->substr(begin == text->npos ? 0 : begin + 1,
+                      std::min<size_t>(500, end - (begin == text->npos ? 0 : begin)));
+}
+
+bool finished(const std::string& folder) {
+  const auto run = read_json(folder + "/run/run.json");
+  return run.ok() && run->is_object() && run->value("finished", Json(false)) == Json(true);
+}
+
+}  // namespace
+
+TuningJobs::TuningJobs(FileStore& files, TuningOptions options) : files_(files), o_(std::move(options)) {
+  load();
+  for (const auto& [id, entry] : jobs_)
+    if (entry.job["status"] == "succeeded" && o_.publish) o_.publish(entry.job, folder(id) + "/run");
+  thread_ = std::thread([this] { run(); });
+}
+
+void TuningJobs::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TuningJobs::load() {
+  std::error_code failed;
+  for (fs::directory_iterator it(files_.folder(), failed), end; !failed && it != end; it.increment(failed)) {
+    const std::string id = it->path().stem().string();
+    if (!id.starts_with("ftjob-") || it->path().extension() != ".json") continue;
+    const auto json = read_json(it->path().string(), {1 << 20, 16});
+    if (!json.ok() || !json->is_object() || !json->contains("job") || !is_job((*json)["job"])) continue;
+    const Json owner = json->value("owner", Json());
+    if ((*json)["job"]["id"] == Json(id) && owner.is_string())
+      jobs_[id] = {(*json)["job"], owner.get<std::string>(),
+                   json->value("cancelling", Json(false)) == Json(true)};
+  }
+}
+
+Status TuningJobs::save(const Entry& entry) const {
+  return write_file(files_.folder() + "/" + entry.job["id"].get<std::string>() + ".json",
+                    dump({{"job", entry.job}, {"owner", entry.owner}, {"cancelling", entry.cancelling}}));
+}
+
+Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
+  MAKAR_TRY(const Json job, new_tuning_job(body));
+  for (const char* key : {"training_file", "validation_file"}) {
+    if (job[key].is_null()) continue;
+    const auto facts = files_.find(owner, job[key].get<std::string>());
+    if (!facts.ok()) return Error{facts.error().kind, key, facts.error().message};
+    if ((*facts)["purpose"] != "fine-tune")
+      return error_at(key, "is a file for {}; upload one with the purpose fine-tune",
+                      quote((*facts)["purpose"].get<std::string>()));
+  }
+  const std::string id = job["id"].get<std::string>();
+  MAKAR_CHECK_OK(make_folder(folder(id)));
+  // An unknown model is refused now; the files are linked, so a client may delete them.
+  if (const auto command = prepare(job, owner); !command.ok()) {
+    std::error_code ignored;
+    fs::remove_all(folder(id), ignored);
+    return command.error();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    const auto open = std::count_if(jobs_.begin(), jobs_.end(), [&](const auto& one) {
+      return one.second.owner == owner && !tuning_is_over(one.second.job);
+    });
+    if (static_cast<size_t>(open) >= kMostOpenJobs)
+      return error_of(Error::Kind::kLimit, "memory", "{} jobs are waiting; try again later", open);
+    const Entry entry{job, owner, false};
+    MAKAR_CHECK_OK(save(entry));
+    jobs_[id] = entry;
+  }
+  note(id, tuning_event("info", "Created fine-tuning job: " + id));
+  wake_.notify_all();
+  return job;
+}
+
+Result<Json> TuningJobs::find(const std::string& owner, const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = jobs_.find(id);
+  if (it == jobs_.end() || it->second.owner != owner)
+    return error_of(Error::Kind::kNotFound, "fine_tuning_job_id", "there is no fine-tuning job {}",
+                    quote(id));
+  return it->second.job;
+}
+
+Result<Json> TuningJobs::cancel(const std::string& owner, const std::string& id) {
+  MAKAR_TRY(const Json job, find(owner, id));
+  if (tuning_is_over(job))
+    return error_at("fine_tuning_job_id", "the job has {} already", job["status"].get<std::string>());
+  {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = jobs_.at(id);
+    entry.cancelling = true;
+    if (entry.job["status"] == "queued")
+      entry.job["status"] = "cancelled", entry.job["finished_at"] = std::time(nullptr);
+    MAKAR_CHECK_OK(save(entry));
+  }
+  note(id, tuning_event("info", "The job is cancelled"));
+  wake_.notify_all();
+  return find(owner, id);
+}
+
+std::vector<Json> TuningJobs::list(const std::string& owner) const {
+  std::vector<Json> out;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [id, entry] : jobs_)
+      if (entry.owner == owner) out.push_back(entry.job);
+  }
+  std::stable_sort(out.begin(), out.end(), [](const Json& a, const Json& b) {
+    return a["created_at"].get<int64_t>() > b["created_at"].get<int64_t>();
+  });
+  return out;
+}
+
+Result<std::vector<Json>> TuningJobs::events(const std::string& owner, const std::string& id) const {
+  MAKAR_CHECK_OK(find(owner, id));
+  std::vector<Json> out = json_lines(folder(id) + "/events.jsonl", kMostEvents);
+  std::reverse(out.begin(), out.end());
+  return out;
+}
+
+Result<std::vector<Json>> TuningJobs::checkpoints(const std::string& owner, const std::string& id) const {
+  MAKAR_TRY(const Json job, find(owner, id));
+  std::vector<Json> out;
+  std::error_code failed;
+  for (fs::directory_iterator it(folder(id) + "/run", failed), end; !failed && it != end;
+       it.increment(failed)) {
+    const std::string name = it->path().filename().string();
+    if (!name.starts_with("checkpoint-") || name.find_first_not_of("0123456789", 11) != name.npos) continue;
+    out.push_back({{"object", "fine_tuning.job.checkpoint"},
+                   {"id", "ftckpt-" + id.substr(6) + "-" + name.substr(11)},
+                   {"created_at", job["created_at"]},
+                   {"fine_tuned_model_checkpoint", nullptr},
+                   {"fine_tuning_job_id", id},
+                   {"step_number", std::strtoll(name.c_str() + 11, nullptr, 10)},
+                   {"metrics", Json::object()}});
+  }
+  std::sort(out.begin(), out.end(),
+            [](const Json& a, const Json& b) { return a["step_number"] > b["step_number"]; });
+  return out;
+}
+
+void TuningJobs::change(const std::string& id, const Json& fields) {
+  const std::lock_guard lock(mutex_);
+  Entry& entry = jobs_.at(id);
+  for (const auto& [key, value] : fields.items()) entry.job[key] = value;
+  (void)save(entry);  // a full disk: the job goes on, and is repeated by the next server
+}
+
+void TuningJobs::note(const std::string& id, const Json& event) const {
+  std::ofstream(folder(id) + "/events.jsonl", std::ios::app) << dump(event) << '\n';
+}
+
+bool TuningJobs::cancelled(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.at(id).cancelling;
+}
+
+void TuningJobs::run() {
+  for (;;) {
+    std::string next;
+    {
+      std::unique_lock lock(mutex_);
+      const auto waiting = [&] {
+        const Entry* oldest = nullptr;
+        for (const auto& [id, entry] : jobs_)
+          if (!tuning_is_over(entry.job) && (!oldest || entry.job["created_at"] < oldest->job["created_at"]))
+            oldest = &entry, next = id;
+        return oldest != nullptr;
+      };
+      wake_.wait(lock, [&] { return stopping_ || waiting(); });
+      if (stopping_) return;
+    }
+    work(next);
+  }
+}
+
+// Links the files to names that say their format, and builds the command.
+Result<std::vector<std::string>> TuningJobs::prepare(const Json& job, const std::string& owner) const {
+  const std::string at = folder(job["id"].get<std::string>());
+  TuningFiles names{at + "/training.jsonl", "", at + "/run"};
+  if (!job["validation_file"].is_null()) names.validation = at + "/validation.jsonl";
+  for (const auto& [key, path] :
+       {std::pair("training_file", names.training), {"validation_file", names.validation}}) {
+    if (path.empty() || is_file(path)) continue;
+    MAKAR_TRY(const std::string data, files_.path(owner, job[key].get<std::string>()));
+    std::error_code failed;
+    fs::create_hard_link(data, path, failed);
+    if (failed) fs::copy_file(data, path, failed);
+    if (failed) return error_of(Error::Kind::kIo, path, "cannot be made: {}", failed.message());
+  }
+  return o_.command(job, names);
+}
+
+void TuningJobs::work(const std::string& id) {
+  Json job;
+  std::string owner;
+  {
+    const std::lock_guard lock(mutex_);
+    job = jobs_.at(id).job, owner = jobs_.at(id).owner;
+  }
+  const auto end = [&](const char* status, const std::string& why) {
+    change(id,
+           {{"status", status},
+            {"finished_at", std::time(nullptr)},
+            {"error", why.empty() ? Json() : Json{{"code", status}, {"message", why}, {"param", nullptr}}}});
+    note(id, tuning_event(why.empty() ? "info" : "error",
+                          why.empty() ? "The job has " + std::string(status) : "The job failed: " + why));
+  };
+  if (cancelled(id)) return end("cancelled", "");
+  const auto command = prepare(job, owner);
+  const auto started = command.ok() ? start_limited(*command, folder(id) + "/output.txt", o_.memory)
+                                    : Result<int>(command.error());
+  if (!started.ok()) return end("failed", started.error().text());
+  change(id, {{"status", "running"}});
+  note(id, tuning_event("info", "Fine-tuning started"));
+  const bool by_itself = watch(id, *started);
+  if (finished(folder(id))) {
+    const std::string name = fmt::format("ft:{}:{}:{}", job["model"].get<std::string>(),
+                                         job["suffix"].get<std::string>(), id.substr(6, 8));
+    change(id, {{"fine_tuned_model", name}});
+    job["fine_tuned_model"] = name;
+    if (o_.publish) o_.publish(job, folder(id) + "/run");
+    note(id, tuning_event("info", "New fine-tuned model created: " + name));
+    return end("succeeded", "");
+  }
+  if (cancelled(id)) return end("cancelled", "");
+  if (by_itself) end("failed", last_line(folder(id) + "/output.txt"));
+}
+
+// Reads what was added to the run's log: steps become events. A resumed run cuts its log back to its
+// checkpoint; it is then read again, and repeated steps are not reported again.
+void TuningJobs::pass_log(const std::string& id, LogPlace& at, bool report) {
+  const std::string path = folder(id) + "/run/log.jsonl";
+  std::error_code failed;
+  const uint64_t size = fs::file_size(path, failed);
+  if (failed || size == at.bytes) return;
+  if (size < at.bytes) at.bytes = 0, at.tokens = 0;
+  std::ifstream in(path, std::ios::binary);
+  in.seekg(static_cast<std::streamoff>(at.bytes));
+  for (std::string text; std::getline(in, text) && !in.eof(); at.bytes += text.size() + 1) {
+    const auto line = parse_json(text, "line");
+    if (!line.ok() || !line->is_object()) continue;
+    const Json step = line->value("step", Json()), loss = line->value("loss", Json()),
+               tokens = line->value("tokens", Json());
+    if (tokens.is_number_integer()) at.tokens += tokens.get<int64_t>();
+    if (!step.is_number_integer() || !line->contains("lr") || step.get<int64_t>() <= at.step) continue;
+    at.step = step.get<int64_t>();
+    if (report)
+      note(id, tuning_event("info", fmt::format("Step {}: training loss={}", at.step, loss.dump()),
+                            {{"step", at.step}, {"train_loss", loss}}));
+  }
+  change(id, {{"trained_tokens", at.tokens}});
+}
+
+bool TuningJobs::watch(const std::string& id, int process) {
+  LogPlace at;
+  pass_log(id, at, false);                                     // what an earlier server has reported
+  std::optional<std::chrono::steady_clock::time_point> asked;  // to stop
+  bool by_itself = true;
+  for (;;) {
+    int status = 0;
+    const pid_t ended = waitpid(process, &status, WNOHANG);
+    pass_log(id, at, true);
+    if (ended == process || (ended < 0 && errno != EINTR)) return by_itself;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait_for(lock, kJobPoll, [&] { return (stopping_ || jobs_.at(id).cancelling) && !asked; });
+      if (!stopping_ && !jobs_.at(id).cancelling) continue;
+    }
+    by_itself = false;
+    const auto now = std::chrono::steady_clock::now();
+    if (!asked) kill(-process, SIGTERM), asked = now;
+    if (now - *asked > kJobPatience) kill(-process, SIGKILL);
+  }
+}
+
+}  // namespace makar

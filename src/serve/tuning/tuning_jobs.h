@@ -1,0 +1,81 @@
+// Fine-tuning jobs beside serving: records in the folder of the file store, and the thread that runs one job
+// at a time as a process of its own with fewer rights to the machine (threads, memory, priority). A job that
+// a server leaves unfinished is resumed by the next one from its last checkpoint.
+#pragma once
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "serve/files/file_store.h"
+
+namespace makar {
+
+// The files of a job for its process.
+struct TuningFiles {
+  std::string training, validation;  // JSONL; validation may be empty
+  std::string folder;                // of the run: checkpoints, log.jsonl, the adapter
+};
+
+struct TuningOptions {
+  // The command line of a job's process; an error refuses the job (an unknown model). Empty: no fine-tuning.
+  std::function<Result<std::vector<std::string>>(const Json& job, const TuningFiles& files)> command;
+  // Called when a job has succeeded, and for each such job of an earlier server.
+  std::function<void(const Json& job, const std::string& adapter)> publish;
+  int64_t memory = int64_t{8} << 30;  // bytes that the process may allocate
+};
+
+class TuningJobs {
+ public:
+  // The store must outlive this object.
+  TuningJobs(FileStore& files, TuningOptions options);
+  ~TuningJobs() { stop(); }
+  // Stops the running process after its checkpoint; the job goes on with the next server.
+  void stop();
+
+  Result<Json> create(const std::string& owner, const Json& body);
+  Result<Json> find(const std::string& owner, const std::string& id) const;
+  Result<Json> cancel(const std::string& owner, const std::string& id);
+  std::vector<Json> list(const std::string& owner) const;                                   // newest first
+  Result<std::vector<Json>> events(const std::string& owner, const std::string& id) const;  // newest first
+  Result<std::vector<Json>> checkpoints(const std::string& owner, const std::string& id) const;
+
+ private:
+  struct Entry {
+    Json job;
+    std::string owner;
+    bool cancelling = false;
+  };
+  void load();
+  Status save(const Entry& entry) const;
+  void run();
+  void work(const std::string& id);
+  Result<std::vector<std::string>> prepare(const Json& job, const std::string& owner) const;
+  // Waits for the process; passes its log on as events. Returns whether it ended by itself.
+  bool watch(const std::string& id, int process);
+  struct LogPlace {
+    uint64_t bytes = 0;  // read of the log
+    int64_t step = 0, tokens = 0;
+  };
+  void pass_log(const std::string& id, LogPlace& at, bool report);
+  void change(const std::string& id, const Json& fields);
+  void note(const std::string& id, const Json& event) const;
+  bool cancelled(const std::string& id) const;
+  std::string folder(const std::string& id) const { return files_.folder() + "/" + id; }
+
+  FileStore& files_;
+  const TuningOptions o_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::string, Entry> jobs_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+// Starts a program in its own process group, with lower priority, a limit on allocated memory, and its output
+// in `log`; it is ended when the calling thread's process dies. Returns the process id.
+Result<int> start_limited(const std::vector<std::string>& command, const std::string& log, int64_t memory);
+
+}  // namespace makar

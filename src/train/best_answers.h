@@ -1,0 +1,35 @@
+// Best-of-n: several sampled answers to a prompt and their rewards, as training data.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+
+namespace makar {
+
+struct RewardedAnswer {
+  std::string text;
+  double reward = 0;
+};
+
+enum class BestForm {
+  kBest,    // conversations with the best answers (rejection sampling; Touvron et al., 2023)
+  kPairs,   // the best and the worst answer as chosen and rejected
+  kRanked,  // all answers with ranks
+};
+std::optional<BestForm> best_form_named(const std::string& name);
+std::vector<std::string> best_form_names();
+
+struct BestOptions {
+  BestForm form = BestForm::kBest;
+  int64_t keep = 1;                  // kBest: answers per prompt
+  std::optional<double> min_reward;  // kBest: worse answers are dropped; kPairs: so is a pair whose best is
+};
+
+// The records of one prompt, in the forms that sft, dpo and reward read; equal texts count once. No record if
+// nothing qualifies (all rewards equal, all below the minimum).
+std::vector<Json> best_records(const Json& prompt, std::vector<RewardedAnswer> answers,
+                               const BestOptions& options);
+
+}  // namespace makar

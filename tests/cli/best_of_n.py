@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""makar reward best through the program: conversations, pairs and rankings from sampled answers, the same bytes for any number of
+threads, and data that the training commands read.
+
+usage: best_of_n.py MAKAR
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from checks import check, failures
+
+MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
+
+
+def run(*words):
+    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+def good(*words):
+    done = run(*words)
+    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
+    return done
+
+
+def refused(part, *words):
+    done = run(*words)
+    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
+          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        chats, prompts, base, chat = (folder / n for n in ("chats.jsonl", "prompts.jsonl", "base", "chat"))
+        chats.write_text(good("data", "world", "--form", "instructions", "-n", 200, "--events", 3).stdout)
+        prompts.write_text(good("data", "world", "--form", "rewards", "-n", 20, "--events", 3).stdout)
+        text = folder / "text.jsonl"
+        text.write_text(good("data", "world", "--form", "text", "-n", 150, "--events", 3).stdout)
+        good("pretrain", "-d", text, "--model-type", "llama", "--layers", 1, "--width", 32, "--heads", 2, "--vocab-size", 400, "--sequence-len", 256,
+             "--max-steps", 30, "--learning-rate", 3e-3, "-q", "-o", base)
+        good("sft", "-m", base, "-d", chats, "--max-steps", 30, "--learning-rate", 3e-3, "-q", "-o", chat)
+        words = ["reward", "best", "-m", chat, prompts, "--reward", "length=40", "-n", 4, "--max-completion-length", 24, "-q"]
+        got = json.loads(good(*words, "-o", folder / "best.jsonl", "--json").stdout or "{}")
+        best = lines(folder / "best.jsonl")
+        check(got.get("best_reward", -1) > got.get("reward", 0) and got.get("answers", 1) % 4 == 0, f"the best is better than the mean: {got}")
+        check(all(r["messages"][-1]["role"] == "assistant" and r["messages"][0]["role"] == "user" for r in best), f"{best[:1]}")
+        good(*words, "-o", folder / "again.jsonl", "-t", 1)
+        check((folder / "again.jsonl").read_bytes() == (folder / "best.jsonl").read_bytes(), "one thread gives the same bytes")
+        good(*words, "-o", folder / "pairs.jsonl", "--form", "pairs")
+        check(lines(folder / "pairs.jsonl") and all(r["rewards"][0] > r["rewards"][1] for r in lines(folder / "pairs.jsonl")), "chosen is better")
+        good(*words, "-o", folder / "ranked.jsonl", "--form", "ranked")
+        ranked = lines(folder / "ranked.jsonl")
+        check(ranked and all(r["ranks"] == sorted(r["ranks"]) and len(set(r["answers"])) == len(r["answers"]) for r in ranked), f"{ranked[:1]}")
+        good(*words, "-o", folder / "none.jsonl", "--min-reward", 5)
+        check(lines(folder / "none.jsonl") == [], "nothing reaches the minimum")
+        common = ["--max-steps", 1, "--micro-batch-size", 2, "--val-set-size", 0, "-q"]
+        good("sft", "-m", chat, "-d", folder / "best.jsonl", *common, "-o", folder / "s")
+        good("dpo", "-m", chat, "-d", folder / "pairs.jsonl", *common, "-o", folder / "d")
+        good("reward", "-m", chat, "-d", folder / "ranked.jsonl", *common, "-o", folder / "r")
+        check(good("reward", "best", "-m", chat, prompts, "--reward", f"model={folder / 'r'}", "-n", 2, "--max-completion-length", 24, "-q", "-o", folder / "m.jsonl").returncode == 0, "a reward model judges")
+        refused("did you mean 'best'", *words, "-o", folder / "x", "--form", "bst")
+        refused("would be the same", *words, "-o", folder / "x", "--temp", 0)
+        refused("has no effect", *words, "-o", folder / "x", "--form", "pairs", "--keep", 2)
+        refused("cannot be written", *words, "-o", folder / "no/such/folder.jsonl")
+        refused("--allow-programs", *words, "--reward", "program=true", "-o", folder / "x")
+    print("best of n: " + ("ok" if not failures else f"{len(failures)} failures"))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""makar prune through the program: zeros by every method, 2:4, smaller models that load, recovery training that keeps the
+zeros and resumes with the same bytes, refused options.
+
+usage: prune.py MAKAR
+"""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+from checks import check, failures
+
+MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
+GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
+
+
+def run(*words):
+    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
+
+
+def good(*words):
+    done = run(*words)
+    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
+    return done
+
+
+def refused(part, *words):
+    done = run(*words)
+    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
+          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
+
+
+def matrices(folder):
+    """The f32 matrices of the layers, by name."""
+    data = (folder / "model.safetensors").read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    out = {}
+    for name, entry in header.items():
+        if ".layers." in name and len(entry.get("shape", [])) == 2:
+            begin, end = entry["data_offsets"]
+            out[name] = struct.unpack(f"<{(end - begin) // 4}f", data[8 + size + begin:8 + size + end])
+    return out
+
+
+def main():
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        text, base, plain = folder / "text.jsonl", folder / "base", folder / "plain.txt"
+        text.write_text(good("data", "world", "--form", "text", "-n", 150, "--events", 3).stdout)
+        plain.write_text("\n".join(json.loads(line)["text"] for line in text.read_text().splitlines()))
+        good("pretrain", "-d", text, "--model-type", "llama", "--layers", 4, "--width", 64, "--heads", 4, "--kv-heads", 2, "--vocab-size", 400,
+             "--sequence-len", 128, "--max-steps", 60, "--learning-rate", 3e-3, "-q", "-o", base)
+        words = ["--calibrate", plain, "--calibrate-tokens", 1024, "--report", plain, "--report-tokens", 1024, "-c", 128, "--json"]
+        loss = {}
+        for method in ("magnitude", "wanda", "sparsegpt"):
+            got = json.loads(good("prune", base, folder / method, "--method", method, *words).stdout or "{}")
+            check(abs(got.get("sparsity", 0) - 0.5) < 0.01, f"{method}: half of the weights are zero: {got}")
+            loss[method] = got.get("perplexity", 0)
+        check(loss["sparsegpt"] < loss["magnitude"], f"compensation keeps more: {loss}")
+        again = folder / "again"
+        good("prune", base, again, "--method", "sparsegpt", *words, "-t", 1)
+        check((again / "model.safetensors").read_bytes() == (folder / "sparsegpt/model.safetensors").read_bytes(), "one thread gives the same bytes")
+        good("prune", base, folder / "24", "--pattern", "2:4", *words)
+        for matrix, values in matrices(folder / "24").items():
+            check(all(values[i:i + 4].count(0.0) == 2 for i in range(0, len(values), 4)), f"2:4 in {matrix}")
+
+        small = folder / "small"
+        got = json.loads(good("prune", base, small, "--layers", 3, "--kv-heads", 1, "--ffn", 64, *words).stdout or "{}")
+        config = json.loads((small / "config.json").read_text())
+        check((config["num_hidden_layers"], config["num_attention_heads"], config["num_key_value_heads"], config["intermediate_size"]) == (3, 2, 1, 64), f"{config}")
+        check(got.get("bytes", 1) < got.get("bytes_before", 0) * 0.8, f"the file is smaller: {got}")
+        check(good("generate", "-m", small, "-p", "Anna", "-n", 4, "--temp", 0).stdout, "the smaller model generates")
+        recovered = folder / "recovered"
+        before = json.loads(good("prune", small, folder / "same", "--layers", 3, *words).stdout or "{}").get("perplexity", 0)
+        good("pretrain", "-m", small, "-d", text, "--sequence-len", 128, "--max-steps", 20, "--learning-rate", 1e-3, "-q", "-o", recovered)
+        after = json.loads(good("prune", recovered, folder / "same2", "--layers", 3, *words).stdout or "{}").get("perplexity", 1e9)
+        check(after < before, f"training recovers: {before} {after}")
+
+        # Zeros stay zero, also when the run resumes.
+        common = ["pretrain", "-m", folder / "24", "-d", text, "--sequence-len", 128, "--learning-rate", 1e-3, "--keep-zeros", "-q", "--save-steps", 3,
+                  "--lr-scheduler", "constant", "--weight-decay", 0.1]
+        good(*common, "--max-steps", 6, "-o", folder / "kept")
+        for matrix, values in matrices(folder / "kept").items():
+            check(all(values[i:i + 4].count(0.0) == 2 for i in range(0, len(values), 4)), f"2:4 after training in {matrix}")
+        check(matrices(folder / "kept") != matrices(folder / "24"), "the other weights are trained")
+
+        refused("needs a sample text", "prune", base, folder / "no")
+        refused("did you mean 'wanda'", "prune", base, folder / "no", "--method", "wnda")
+        refused("such as 2:4", "prune", base, folder / "no", "--pattern", "4:4", *words)
+        refused("another run", "prune", base, folder / "no", "--layers", 2, "--pattern", "2:4")
+        refused("above 0 and below 1", "prune", base, folder / "no", "--sparsity", 1, *words)
+        refused("the model's 4", "prune", base, folder / "no", "--layers", 9)
+        refused("holds a model", "prune", base, small, "--layers", 2)
+        refused("share their weights", "prune", GOLDEN / "models/albert-mlm", folder / "no", "--layers", 1)
+    print("prune: " + ("ok" if not failures else f"{len(failures)} failures"))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,223 @@
+// Pruning: which weights become zero, the compensation of SparseGPT against exact least squares, and reduced
+// models against models computed with the removed parts switched off.
+#include "quant/prune.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/rng.h"
+#include "kernels/cpu_device.h"
+#include "quant/choose_parts.h"
+#include "quant/reduce.h"
+
+namespace makar {
+namespace {
+
+const std::string kModels = std::string(MAKAR_TEST_GOLDEN) + "/models/";
+
+Tensor numbers(const Shape& shape, uint64_t seed) {
+  Tensor out = Tensor::empty(shape);
+  const Rng rng(seed, Purpose::kInit);
+  for (int64_t i = 0; i < out.count(); ++i) out.f32()[i] = rng.normal(static_cast<uint64_t>(i));
+  return out;
+}
+
+int64_t zeros_in(const float* x, int64_t n) { return std::count(x, x + n, 0.0f); }
+
+TEST(Prune, Patterns) {
+  EXPECT_EQ(parse_pattern("2:4", "pattern")->zeros, 2);
+  for (const char* bad :
+       {"", "2", "2:", ":4", "0:4", "4:4", "5:4", "2:65", "2:4:8", "-1:4", "a:b", "2:99999999999999999999"})
+    EXPECT_FALSE(parse_pattern(bad, "pattern").ok()) << bad;
+}
+
+// Worked by hand: |w| is 4 1 3 2 and, times the inputs' sizes 1 10 1 1, 4 10 3 2.
+TEST(Prune, SmallestByMagnitudeAndByEffect) {
+  ThreadPool pool(1);
+  const std::vector<float> w = {4, -1, 3, -2}, wanda = {1, 10, 1, 1}, ones = {1, 1, 1, 1};
+  Tensor a = Tensor::from({1, 4}, std::span<const float>(w)), b = a.clone(), c = a.clone();
+  zero_smallest(pool, a, ones, {0.5}, false);
+  EXPECT_EQ(std::vector<float>(a.f32(), a.f32() + 4), (std::vector<float>{4, 0, 3, 0}));
+  zero_smallest(pool, b, wanda, {0.5}, true);
+  EXPECT_EQ(std::vector<float>(b.f32(), b.f32() + 4), (std::vector<float>{4, -1, 0, 0}));
+  zero_smallest(pool, c, ones, {0.5, 1, 2}, true);
+  EXPECT_EQ(std::vector<float>(c.f32(), c.f32() + 4), (std::vector<float>{4, 0, 3, 0}));
+}
+
+TEST(Prune, EveryGroupHasItsZeros) {
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    Tensor w = numbers({5, 32}, 1);
+    zero_smallest(pool, w, std::vector<float>(32, 1.0f), {0.5, 2, 4}, true);
+    for (int64_t at = 0; at < w.count(); at += 4) EXPECT_EQ(zeros_in(w.f32() + at, 4), 2);
+    Tensor v = numbers({5, 32}, 2), h = Tensor::zeros({32, 32});
+    for (int64_t i = 0; i < 32; ++i) h.f32()[i * 33] = 1;
+    prune_compensated(pool, v, h, {0.5, 2, 4});
+    for (int64_t at = 0; at < v.count(); at += 4) EXPECT_EQ(zeros_in(v.f32() + at, 4), 2);
+  }
+}
+
+// With independent inputs of equal size nothing can be compensated: the same as magnitude per row.
+TEST(Prune, IndependentInputsNeedNoCompensation) {
+  ThreadPool pool(2);
+  Tensor w = numbers({4, 16}, 3), v = w.clone(), h = Tensor::zeros({16, 16});
+  for (int64_t i = 0; i < 16; ++i) h.f32()[i * 17] = 2;
+  prune_compensated(pool, w, h, {0.5});
+  zero_smallest(pool, v, std::vector<float>(16, 1.0f), {0.5}, true);
+  for (int64_t i = 0; i < w.count(); ++i) EXPECT_NEAR(w.f32()[i], v.f32()[i], 1e-6);
+}
+
+double output_error(const Tensor& a, const Tensor& b, const Tensor& h) {
+  const int64_t n = a.dim(1);
+  double out = 0;
+  for (int64_t r = 0; r < a.dim(0); ++r)
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        out += (a.f32()[r * n + i] - b.f32()[r * n + i]) * static_cast<double>(h.f32()[i * n + j]) *
+               (a.f32()[r * n + j] - b.f32()[r * n + j]);
+  return out;
+}
+
+// Two columns, the first is removed: the least squares solution for the second is w2 + w1 h12 / h22.
+TEST(Prune, CompensationIsTheLeastSquaresSolution) {
+  ThreadPool pool(1);
+  const std::vector<float> gram = {1.0f, 0.8f, 0.8f, 2.0f}, start = {0.1f, 1.0f};
+  const Tensor h = Tensor::from({2, 2}, std::span<const float>(gram));
+  Tensor w = Tensor::from({1, 2}, std::span<const float>(start));
+  prune_compensated(pool, w, h, {0.5});
+  EXPECT_EQ(w.f32()[0], 0.0f);
+  const double damp = 0.01 * 1.5;  // the damping of x^T x
+  EXPECT_NEAR(w.f32()[1], 1.0 + 0.1 * 0.8 / (2.0 + damp), 1e-6);
+}
+
+TEST(Prune, CompensationReducesTheError) {
+  const int64_t n = 24;
+  const Tensor x = numbers({200, n}, 4), mix = numbers({n, n}, 5);
+  Tensor inputs = Tensor::zeros({200, n}), h = Tensor::zeros({n, n});
+  for (int64_t r = 0; r < 200; ++r)
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t k = 0; k < n; ++k) inputs.f32()[r * n + i] += x.f32()[r * n + k] * mix.f32()[k * n + i];
+  for (int64_t r = 0; r < 200; ++r)
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        h.f32()[i * n + j] += inputs.f32()[r * n + i] * inputs.f32()[r * n + j] / 200;
+  std::vector<float> sizes;
+  for (int64_t i = 0; i < n; ++i) sizes.push_back(std::sqrt(h.f32()[i * n + i]));
+  const Tensor w = numbers({8, n}, 6);
+  for (const SparsityPattern& pattern : {SparsityPattern{0.5}, SparsityPattern{0.5, 2, 4}}) {
+    ThreadPool one(1), two(2);
+    Tensor magnitude = w.clone(), wanda = w.clone(), compensated = w.clone(), again = w.clone();
+    zero_smallest(one, magnitude, std::vector<float>(static_cast<size_t>(n), 1.0f), pattern, true);
+    zero_smallest(one, wanda, sizes, pattern, true);
+    prune_compensated(one, compensated, h, pattern);
+    prune_compensated(two, again, h, pattern);
+    EXPECT_LT(output_error(w, compensated, h), 0.7 * output_error(w, wanda, h));
+    EXPECT_LT(output_error(w, compensated, h), 0.7 * output_error(w, magnitude, h));
+    EXPECT_EQ(0, std::memcmp(compensated.f32(), again.f32(), compensated.bytes()));
+  }
+}
+
+TEST(Prune, AllMethodsReachTheShare) {
+  for (const char* name : {"llama", "gpt2", "mixtral", "roberta-mlm"}) {
+    for (const PruneMethod method : {PruneMethod::kMagnitude, PruneMethod::kWanda, PruneMethod::kSparseGpt}) {
+      const LoadedModel model = *load_model(kModels + name, {true});
+      PruneOptions o;
+      o.method = method;
+      for (int64_t i = 0; i < 96; ++i) o.ids.push_back((i * 7 + i * i) % 90 + 5);
+      o.window = 32;
+      CpuDevice device(2);
+      ThreadPool pool(2);
+      ASSERT_TRUE(prune_model(model, o, device, pool).ok());
+      double zeros = 0, all = 0;
+      model.model->each_linear([&](const std::string& at, Linear& linear) {
+        if (at.find(".layers.") == std::string::npos || at.ends_with(".router")) return;
+        zeros += static_cast<double>(zeros_in(linear.weight()->value.f32(), linear.weight()->value.count()));
+        all += static_cast<double>(linear.weight()->value.count());
+      });
+      EXPECT_NEAR(zeros / all, 0.5, 0.01) << name;
+      EXPECT_GT(sparsity_of(*model.model), 0.3) << name;
+    }
+  }
+}
+
+Tensor hidden_of(const Model& model) {
+  CpuDevice device(1);
+  Context ctx{device};
+  ForwardContext f{ctx};
+  Inputs inputs;
+  inputs.source.add({5, 9, 17, 33, 2, 8});
+  return model.hidden(f, inputs);
+}
+
+TEST(Reduce, LayersAreSpread) {
+  EXPECT_EQ(spread_layers(12, 4), (std::vector<int64_t>{0, 4, 7, 11}));
+  EXPECT_EQ(spread_layers(6, 6), (std::vector<int64_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(spread_layers(5, 1), (std::vector<int64_t>{0}));
+}
+
+// Removed channels and heads give the same as zeros in their place.
+TEST(Reduce, RemovedPartsAreZeros) {
+  for (const char* name : {"llama", "qwen2"}) {
+    const LoadedModel whole = *load_model(kModels + name, {true});
+    const StackSpec& s = whole.model->spec().main();
+    const AttentionSpec& a = s.first().attention;
+    CpuDevice device(1);
+    const Reduction kept =
+        *choose_parts(whole, {0, a.kv_heads - 1, s.first().feed_forward.width / 2, {}, 32}, device, name);
+    const LoadedModel small = *reduce_model(whole, kept, name);
+    EXPECT_LT(small.model->parameters().count(), whole.model->parameters().count());
+    for (size_t l = 0; l < kept.layers.size(); ++l) {
+      const auto clear = [&](const char* matrix, const std::vector<int64_t>& keep, int64_t size) {
+        const Tensor w = whole.model->parameters()
+                             .find(fmt::format("decoder.layers.{}.{}.weight", kept.layers[l], matrix))
+                             ->value;
+        for (int64_t i = 0; i < w.count(); ++i)
+          if (!std::count(keep.begin(), keep.end(), i % w.dim(1) / size)) w.f32()[i] = 0;
+      };
+      clear("ffn.down", kept.channels[l], 1);
+      clear("attn.o", kept.groups[l], a.heads / a.kv_heads * a.head_dim);
+    }
+    const Tensor want = hidden_of(*whole.model), got = hidden_of(*small.model);
+    for (int64_t i = 0; i < want.count(); ++i) EXPECT_NEAR(got.f32()[i], want.f32()[i], 1e-5) << name;
+  }
+}
+
+TEST(Reduce, LayersOfManyFamilies) {
+  for (const char* name : {"llama", "gpt2", "qwen3", "gemma2-three-layers", "bloom-alibi", "opt-clean",
+                           "roberta-mlm", "gpt-neox", "mixtral"}) {
+    const LoadedModel whole = *load_model(kModels + name, {true});
+    const auto small = reduce_model(whole, {{0}, {}, {}}, name);
+    ASSERT_TRUE(small.ok()) << name << ": " << small.error().message;
+    EXPECT_EQ(small->model->spec().main().layers(), 1) << name;
+    hidden_of(*small->model);
+  }
+}
+
+// GPT-2's config has no size of a head, and ALBERT's layers share weights: refused, with the reason.
+TEST(Reduce, WhatAConfigCannotExpressIsRefused) {
+  const LoadedModel gpt2 = *load_model(kModels + "gpt2", {true}),
+                    albert = *load_model(kModels + "albert-mlm", {true});
+  const std::vector<std::vector<int64_t>> first(static_cast<size_t>(gpt2.model->spec().main().layers()), {0});
+  std::vector<int64_t> layers;
+  for (int64_t i = 0; i < gpt2.model->spec().main().layers(); ++i) layers.push_back(i);
+  EXPECT_FALSE(reduce_model(gpt2, {layers, first, {}}, "gpt2").ok());
+  EXPECT_TRUE(reduce_model(gpt2, {layers, {}, first}, "gpt2").ok());
+  EXPECT_FALSE(reduce_model(albert, {{0}, {}, {}}, "albert").ok());
+}
+
+// A layer that changes nothing is the first to go.
+TEST(Reduce, TheLeastUsefulLayerIsRemoved) {
+  const LoadedModel model = *load_model(kModels + "gemma2-three-layers", {true});
+  for (const char* matrix : {"attn.o", "ffn.down"}) {
+    const Tensor w = model.model->parameters().find(fmt::format("decoder.layers.1.{}.weight", matrix))->value;
+    std::fill_n(w.f32(), w.count(), 0.0f);
+  }
+  PartsWanted wanted;
+  wanted.layers = 2, wanted.ids = {3, 7, 4, 9, 20, 31, 2, 6};
+  CpuDevice device(1);
+  EXPECT_EQ(choose_parts(model, wanted, device, "gemma")->layers, (std::vector<int64_t>{0, 2}));
+}
+
+}  // namespace
+}  // namespace makar
