@@ -29,9 +29,11 @@ void declare(Options& o, Classify& c) {
   o.add("--teacher", &c.teacher, "DeiT: model folder of the teacher for the distillation token", "DIR");
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
-  o.add("--method", &c.method,
-        "without a model: naive-bayes, logistic, svm, or hmm for tags; --method svm --help lists the options",
-        "NAME");
+  o.add(
+      "--method", &c.method,
+      "without a model: naive-bayes, logistic, svm, or hmm for tags; --method svm --help lists the options, "
+      "such as --balanced",
+      "NAME");
   o.group("Objective");
   o.add("--regression", &c.regression, "labels are numbers to predict");
   o.add("--max-length --sequence-len", &c.max_length,

@@ -70,11 +70,12 @@ int run_eval(const std::vector<std::string>& given) {
   const std::vector<std::string> arguments(given.begin() + (!given.empty() && given[0] == "run"),
                                            given.end());
   EvalCommand c;
-  Options options("eval",
-                  "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does. `makar "
-                  "eval ls` lists the "
-                  "tasks, `makar eval compare` compares results.",
-                  "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
+  Options options(
+      "eval",
+      "Evaluates a model on tasks: accuracy, exact match, perplexity, as lm-eval does. `makar eval ls` lists "
+      "the tasks, `makar eval compare` compares results, `makar eval matrix` makes a table of scenarios and "
+      "metrics, `makar eval safety` reports on safety and fairness, `makar eval ab` tests two prompts.",
+      "makar eval -m MODEL --tasks mmlu,piqa --data DIR --limit 100");
   c.declare_tasks(options);
   options.add("--perturb", &c.eval.style.perturbation,
               "change every question: typos, lowercase, contractions, synonyms, gender or names", "KIND");

@@ -20,6 +20,7 @@ struct ServeOptions {
   TextGenerationOptions defaults;  // for fields absent from a request
   bool seed_given = false;
   PageOptions page;
+  std::shared_ptr<const OutputFilter> filter;  // of answers; null: none
   LogSink log;
   int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
   FileStore* files = nullptr;  // null: file and batch routes are disabled; `no_files` is the reason

@@ -62,7 +62,7 @@ class Checker:
             return
         path, text = [words[0]], self.help(words[0])
         if text and len(words) > 1 and re.fullmatch(r"[a-z][\w-]*", words[1]):
-            listed = re.search(rf"^  {re.escape(words[1])} |makar {words[0]} {re.escape(words[1])}\b", text, re.M)
+            listed = re.search(rf"^  {re.escape(words[1])} |makar\s+{words[0]}\s+{re.escape(words[1])}\b", text, re.M)
             if listed or re.search(r"^usage: .* SUBCOMMAND", text, re.M):
                 path.append(words[1])
                 text = self.help(*path) if listed else None
