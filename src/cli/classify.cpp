@@ -35,9 +35,11 @@ void declare(Options& o, Classify& c) {
   o.add("--teacher", &c.teacher, "DeiT: model folder of the teacher for the distillation token", "DIR");
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
-  o.add("--method", &c.method,
-        "without a model: naive-bayes, logistic, svm, or hmm for tags; --method svm --help lists the options",
-        "NAME");
+  o.add(
+      "--method", &c.method,
+      "without a model: naive-bayes, logistic, svm, or hmm for tags; --method svm --help lists the options, "
+      "such as --balanced",
+      "NAME");
   o.group("New model");
   o.add("--model-type", &c.shape.type, "type of a new model, instead of --model: rnn, lstm or gru", "NAME");
   o.add("--layers --num-hidden-layers", &c.shape.layers, "number of layers", "N");

@@ -13,6 +13,7 @@
 #include "data/datasets.h"
 #include "lexical/hmm.h"
 #include "lexical/text_classifier.h"
+#include "lexical/toxicity.h"
 
 namespace makar {
 namespace {
@@ -34,6 +35,7 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("-C --strength", &c.options.strength,
         "logistic, svm: weight of the data against the penalty of weights", "X");
   o.add("--smoothing", &c.options.smoothing, "naive-bayes: added to every count", "X");
+  o.add("--balanced", &c.options.balanced, "logistic: rare labels weigh as much as frequent ones");
   o.add("--iterations", &c.options.iterations, "logistic, svm: the most passes over the data", "N");
   o.add("--seed", &c.options.seed, "order of the examples", "S");
   o.group("Output");
@@ -183,7 +185,8 @@ std::string lexical_model(const std::vector<std::string>& arguments) {
 int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   std::string path, text;
   std::vector<std::string> files;
-  bool jsonl = false;
+  bool jsonl = false, perspective = false;
+  std::vector<std::string> benign;
   Options options(
       "classify run",
       "Classify texts or tag words with a model of `makar classify train --method`: one result per line.",
@@ -193,6 +196,11 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   options.add("--text", &text, "the text; lines of standard input if there is none", "TEXT");
   options.add("-f --file", &files, "read one text per line from a file", "FILE");
   options.add("--jsonl", &jsonl, "lines are JSON: {\"text\"}");
+  options.add(
+      "--perspective", &perspective,
+      "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
+  options.add("--benign", &benign, "label of harmless texts, if its name does not say so; with --perspective",
+              "LABEL");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const auto json = read_json(path, {size_t{4} << 30, 16});
   if (!json.ok()) return report(json.error());
@@ -207,7 +215,14 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
     if (!read.ok()) return report(read.error());
     classifier = std::move(*read);
   }
+  std::optional<ToxicityClassifier> toxicity;
+  if (perspective) {
+    auto read = ToxicityClassifier::from_json(*json, path, benign);
+    if (!read.ok()) return report(read.error());
+    toxicity = std::move(*read);
+  }
   const auto answer = [&](const std::string& line) -> Json {
+    if (toxicity) return toxicity->perspective(line);
     if (tagger) {
       WordSplitter splitter({});
       const auto& views = splitter.split(line);

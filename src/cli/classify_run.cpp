@@ -160,8 +160,11 @@ int run_classify_lines(const std::vector<std::string>& arguments) {
   std::string text;
   std::vector<std::string> files;
   bool jsonl = false;
-  Options options("classify run", "Classify texts, tag tokens or answer questions: one result per line.",
-                  "echo 'a fine film' | makar classify run MODEL");
+  Options options(
+      "classify run",
+      "Classify texts, tag tokens or answer questions: one result per line. Files of --method have "
+      "--perspective too.",
+      "echo 'a fine film' | makar classify run MODEL");
   model.declare(options, "MODEL");
   declare_device(options, model.device);
   options.group("Text");

@@ -53,10 +53,30 @@ int run_matrix(MatrixCommand& c, EvalModel& model, const std::vector<EvalTask>& 
   return show(c, {matrix});
 }
 
+// --compare needs no model.
+int compare_matrices(MatrixCommand& c, const std::vector<std::string>& arguments) {
+  Options options("eval matrix", "Matrices of several models side by side, with win rates.",
+                  "makar eval matrix --compare base --compare tuned --svg both.svg");
+  options.add("--compare", &c.files, "a folder with matrix.json, or a file; repeat for several models",
+              "PATH");
+  options.add("--svg", &c.picture, "write the matrices as a picture", "FILE");
+  options.add("--json", &c.json, "print the matrices as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  std::vector<Json> matrices;
+  for (const std::string& file : c.files) {
+    auto matrix = read_matrix(file);
+    if (!matrix.ok()) return report(matrix.error());
+    matrices.push_back(std::move(*matrix));
+  }
+  return show(c, matrices);
+}
+
 }  // namespace
 
 int run_eval_matrix(const std::vector<std::string>& arguments) {
   MatrixCommand c;
+  for (const std::string& argument : arguments)
+    if (argument == "--compare" || argument.starts_with("--compare=")) return compare_matrices(c, arguments);
   Options options(
       "eval matrix",
       "Scenarios by metrics in the manner of HELM: accuracy, calibration, robustness, fairness, bias, "
@@ -78,15 +98,6 @@ int run_eval_matrix(const std::vector<std::string>& arguments) {
   options.add("--json", &c.json, "print the matrix as JSON");
   c.flags.engine.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (!c.files.empty()) {
-    std::vector<Json> matrices;
-    for (const std::string& file : c.files) {
-      auto matrix = read_matrix(file);
-      if (!matrix.ok()) return report(matrix.error());
-      matrices.push_back(std::move(*matrix));
-    }
-    return show(c, matrices);
-  }
   if (const Status status = c.check(); !status.ok()) return report(status.error()), 2;
   const auto tasks = find_tasks(c);
   if (!tasks.ok()) return report(tasks.error()), 2;

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "base/json.h"
+#include "cli/generate_controlled.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
@@ -23,6 +24,7 @@ struct GenerateCommand {
   bool json = false, jsonl = false, chat = false, parse_special = false;
   bool tokens_given = false;  // --max-tokens is not the default
   WatermarkOptions watermark;
+  ControlFlags control;
 };
 
 // "5,17,9" or "5 17 9"
@@ -268,6 +270,7 @@ int run_generate(const std::vector<std::string>& arguments) {
               "raise tokens that a secret key selects; makar detect finds them", "KEY");
   options.add("--watermark-share", &c.watermark.share, "share of the tokens that the key selects", "X");
   options.add("--watermark-delta", &c.watermark.delta, "what is added to their logits", "X");
+  c.control.declare(options);
   c.flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = c.flags.check(options); !status.ok()) return report(status.error()), 2;
@@ -276,6 +279,10 @@ int run_generate(const std::vector<std::string>& arguments) {
     return report(error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share)), 2;
   if (!(c.watermark.delta >= 0 && c.watermark.delta <= 100))
     return report(error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta)), 2;
+  if (const Status status = c.control.check(); !status.ok()) return report(status.error()), 2;
+  if (c.control.on() && (c.jsonl || !c.ids.empty() || !c.watermark.key.empty()))
+    return report(error_at("--control", "works on one prompt, without --jsonl, --ids and --watermark-key")),
+           2;
   c.tokens_given = options.given("--max-tokens");
   c.flags.generation.fit = !c.tokens_given;
   const auto compute = c.model.open_device();
@@ -309,6 +316,8 @@ int run_generate(const std::vector<std::string>& arguments) {
     if (!all.ok()) return report(all.error());
     text = *all;
   }
+  if (c.control.on())
+    return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);
   const auto prompt = encode_prompt(*language, text, c);
   if (!prompt.ok()) return report(prompt.error());
   return run_once(engine, *language, *prompt, c);

@@ -10,6 +10,9 @@
 #include "eval/consistency.h"
 
 namespace makar {
+
+int run_judge_people(const std::vector<std::string>& arguments);
+
 namespace {
 
 struct JudgeCommand {
@@ -257,12 +260,13 @@ constexpr Command kJudges[] = {
     {"score", "a score for each answer, weighted by probability", run_scores, "Judges"},
     {"selfcheck", "whether other samples support the sentences of an answer", run_selfcheck, "Judges"},
     {"qag", "coverage and alignment of summaries by closed questions", run_qag, "Judges"},
+    {"people", "what people said about answers on the page", run_judge_people, "Judges"},
 };
 
 }  // namespace
 
 int run_judge(const std::vector<std::string>& arguments) {
-  return run_subcommand("judge", "A model judges answers.",
+  return run_subcommand("judge", "A model or people judge answers.",
                         "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt",
                         kJudges, arguments);
 }

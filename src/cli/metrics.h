@@ -29,6 +29,7 @@ int run_fairness_metric(const std::string& name, const std::vector<std::string>&
 int run_representation_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_ranking_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_bert_score(const std::string& name, const std::vector<std::string>& arguments);
+int run_learned_metric(const std::string& name, const std::vector<std::string>& arguments);
 int run_perplexity_metric(const std::string& name, const std::vector<std::string>& arguments);
 
 // Options of every metric: resampling and output.

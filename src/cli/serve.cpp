@@ -13,6 +13,7 @@
 #include "cli/run.h"
 #include "cli/serve_models.h"
 #include "kernels/cpu_device.h"
+#include "lexical/toxicity.h"
 #include "serve/log_writer.h"
 #include "serve/service.h"
 
@@ -23,7 +24,10 @@ struct ServeCommand {
   ServedModelOptions models;
   HttpOptions http;
   std::vector<std::string> keys, origins;
-  std::string key_file, store = "auto", runs = "runs", prices;
+  std::string key_file, store = "auto", runs = "runs", ratings = "ratings", results = "results", prices;
+  std::string filter;  // classifier of toxicity
+  std::vector<std::string> benign;
+  double threshold = 0.5;
   int64_t port = 8080, queue = 128, timeout = 600, drain = 30, client = 30, predict = 4096;
   RateLimit::Limits limits;
   SamplerOptions sampler;
@@ -59,6 +63,8 @@ Status check_command(const ServeCommand& c) {
   MAKAR_CHECK_OK(within("--fine-tuning-memory", c.tuning_memory, 64, int64_t{1} << 30));
   if (!(c.max_file_size > 0 && c.max_file_size <= 200))
     return error_at("--max-file-size", "must be above 0 and at most 200, got {}", c.max_file_size);
+  if (!(c.threshold > 0 && c.threshold <= 1))
+    return error_at("--filter-threshold", "must be above 0 and at most 1, got {}", c.threshold);
   return check_sampler(c.sampler);
 }
 
@@ -213,6 +219,17 @@ int run_serve(const std::vector<std::string>& arguments) {
       "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time beside serving");
   options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
   options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
+  options.add("--results", &c.results, "folder of results of evaluations that the page shows", "FOLDER");
+  options.add("--ratings", &c.ratings,
+              "folder of studies (NAME.jsonl) in which people rate answers on the page", "FOLDER");
+  options.group("Output filter");
+  options.add(
+      "--output-filter", &c.filter,
+      "end answers before a toxic sentence, by a classifier of `makar classify train --method logistic`",
+      "FILE");
+  options.add("--filter-threshold", &c.threshold, "a sentence is toxic from this probability on", "P");
+  options.add("--benign", &c.benign, "label of harmless texts of the classifier, if its name does not say so",
+              "LABEL");
   options.group("Access");
   options.add("--api-key", &c.keys, "require this key of clients; a,b or repeat for several", "KEY");
   options.add("--api-key-file", &c.key_file,
@@ -270,7 +287,14 @@ int run_serve(const std::vector<std::string>& arguments) {
   serve.time = std::chrono::seconds(c.timeout);
   serve.defaults.max_new_tokens = c.predict, serve.defaults.sampler = c.sampler;
   serve.seed_given = options.given("--seed");
-  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs};
+  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs, c.ratings, c.results};
+  if (!c.filter.empty()) {
+    auto classifier = ToxicityClassifier::open(c.filter, c.benign);
+    if (!classifier.ok()) return report(classifier.error());
+    const auto held = std::make_shared<const ToxicityClassifier>(std::move(*classifier));
+    serve.filter = std::make_shared<const OutputFilter>(
+        OutputFilter{[held](std::string_view text) { return held->toxicity(text); }, c.threshold});
+  }
   if (c.log) serve.log = [&log](const std::string& line) { log.write(line); };
   serve.request_memory = c.models.request_memory();
   c.http.max_bodies = std::min(c.http.max_bodies, static_cast<size_t>(serve.request_memory / 2));

@@ -146,7 +146,9 @@ Result<MetricValue> answer_metric(const MetricOptions& metric, const Question& q
   }
   if (name == "bleu" || name == "chrf" || name == "ter") return MetricValue{0, 1, answer, targets};
   double best = 0;
-  for (const std::string& target : targets) best = std::max(best, match(metric, answer, target));
+  for (const std::string& target : targets)
+    for (const std::string& one : name == "any_match" ? answers : std::vector{answer})
+      best = std::max(best, match(metric, one, target));
   return MetricValue{best};
 }
 

@@ -70,14 +70,20 @@ void test_errors(const ComparedScore::Side& first, ComparedScore::Side& side) {
 
 }  // namespace
 
+Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::string& place) {
+  EvaluatedModel out;
+  out.name = place;
+  MAKAR_TRY(out.results, parse_json(text, place));
+  if (!out.results.is_object() || !out.results.contains("results") || !out.results["results"].is_object())
+    return error_at(place, "is no results file: expected an object with 'results'");
+  return out;
+}
+
 Result<EvaluatedModel> read_evaluated(const std::string& path) {
   const OutputFiles files(path);
   MAKAR_TRY(const std::string text, read_file(files.results, kLargestResults));
-  EvaluatedModel out;
+  MAKAR_TRY(EvaluatedModel out, parse_evaluated(text, files.results));
   out.folder = files.folder;
-  MAKAR_TRY(out.results, parse_json(text, files.results));
-  if (!out.results.is_object() || !out.results.contains("results") || !out.results["results"].is_object())
-    return error_at(files.results, "is no results file: expected an object with 'results'");
   out.name = path.ends_with("/") ? path.substr(0, path.size() - 1) : path;
   return out;
 }

@@ -13,6 +13,7 @@ struct EvaluatedModel {
   Json results;  // the content of results.json
   std::string folder;
 };
+Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::string& place);
 // A folder with results.json, or a file.
 Result<EvaluatedModel> read_evaluated(const std::string& path);
 

@@ -201,9 +201,11 @@ bool followed_by_word(std::string_view after) {
   if (after.size() < 2 || after[0] != ' ' || !is_letter(after[1])) return false;
   std::string next;
   for (size_t i = 1; i < after.size() && is_letter(after[i]); ++i) next += lower(after[i]);
-  static constexpr std::string_view kNoNoun[] = {"and", "or",      "but",  "to", "at",   "in",   "on",
-                                                 "for", "from",    "with", "by", "that", "when", "who",
-                                                 "as",  "because", "was",  "is", "if",   "while"};
+  static constexpr std::string_view kNoNoun[] = {
+      "and",  "or",  "but",  "to",      "at",  "in",   "on",    "for",   "from",  "with",  "by",  "that",
+      "when", "who", "as",   "because", "was", "is",   "if",    "while", "the",   "a",     "an",  "his",
+      "her",  "my",  "your", "their",   "our", "this", "these", "some",  "any",   "it",    "he",  "she",
+      "they", "we",  "you",  "i",       "not", "what", "how",   "where", "again", "there", "here"};
   return std::find(std::begin(kNoNoun), std::end(kNoNoun), next) == std::end(kNoNoun);
 }
 

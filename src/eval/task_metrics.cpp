@@ -39,6 +39,7 @@ constexpr TaskMetric kMetrics[] = {
     {"byte_perplexity", OutputType::kRolling, Aggregation::kPerplexity, false},
     {"bits_per_byte", OutputType::kRolling, Aggregation::kBits, false},
     {"exact_match", OutputType::kGenerate, Aggregation::kMean, true},
+    {"any_match", OutputType::kGenerate, Aggregation::kMean, true},
     {"squad_exact", OutputType::kGenerate, Aggregation::kMean, true},
     {"squad_f1", OutputType::kGenerate, Aggregation::kMean, true},
     {"boxed_match", OutputType::kGenerate, Aggregation::kMean, true},

@@ -50,6 +50,14 @@ Weights logistic(const std::vector<SparseVector>& x, const std::vector<size_t>& 
                  size_t features, const ClassifierOptions& o) {
   const size_t width = features + 1;
   std::vector<double> w(labels * width, 0);
+  std::vector<double> weight(labels, o.strength);  // of an example, by its label
+  if (o.balanced) {
+    std::vector<double> count(labels, 0);
+    for (const size_t label : y) ++count[label];
+    for (size_t c = 0; c < labels; ++c)
+      weight[c] = o.strength * static_cast<double>(y.size()) /
+                  (static_cast<double>(labels) * std::max(count[c], 1.0));
+  }
   minimize(w, o.iterations, [&](const std::vector<double>& at, std::vector<double>& gradient) {
     double loss = 0;
     for (size_t i = 0; i < at.size(); ++i) {
@@ -64,9 +72,9 @@ Weights logistic(const std::vector<SparseVector>& x, const std::vector<size_t>& 
         for (const auto& [f, v] : x[i]) p[c] += at[c * width + f] * static_cast<double>(v);
       }
       softmax(p);
-      loss -= o.strength * std::log(std::max(p[y[i]], 1e-300));
+      loss -= weight[y[i]] * std::log(std::max(p[y[i]], 1e-300));
       for (size_t c = 0; c < labels; ++c) {
-        const double g = o.strength * (p[c] - (c == y[i] ? 1 : 0));
+        const double g = weight[y[i]] * (p[c] - (c == y[i] ? 1 : 0));
         for (const auto& [f, v] : x[i]) gradient[c * width + f] += g * static_cast<double>(v);
         gradient[c * width + features] += g;
       }

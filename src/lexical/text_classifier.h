@@ -18,8 +18,9 @@ Result<TextsWithLabels> read_labelled_texts(const std::vector<DataPath>& paths);
 struct ClassifierOptions {
   std::string method = "logistic";  // naive-bayes, logistic, svm
   FeatureOptions features;
-  double strength = 1;   // C: weight of the examples against the penalty of weights
-  double smoothing = 1;  // naive Bayes: added to counts
+  double strength = 1;    // C: weight of the examples against the penalty of weights
+  double smoothing = 1;   // naive Bayes: added to counts
+  bool balanced = false;  // logistic: every label weighs the same, whatever its number of texts
   int64_t iterations = 200;
   int64_t seed = 1;
 };

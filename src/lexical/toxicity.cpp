@@ -7,6 +7,7 @@
 #include "base/quote.h"
 #include "base/sha256.h"
 #include "base/utf8.h"
+#include "text/unicode.h"
 
 namespace makar {
 namespace {
@@ -65,6 +66,7 @@ Result<ToxicityClassifier> ToxicityClassifier::open(const std::string& path,
 }
 
 double ToxicityClassifier::toxicity(std::string_view text) const {
+  if (classifier_.features().counts(text).empty()) return 0;
   const auto found = classifier_.classify(text);
   double out = 0;
   for (size_t i = 0; i < benign_.size(); ++i) out += benign_[i] ? 0 : found.scores[i];
@@ -73,7 +75,8 @@ double ToxicityClassifier::toxicity(std::string_view text) const {
 
 Json ToxicityClassifier::perspective(const std::string& text) const {
   const auto found = classifier_.classify(text);
-  const size_t end = count_code_points(text);
+  const bool known = !classifier_.features().counts(text).empty();
+  const size_t end = count_code_points(to_valid_utf8(text));
   Json attributes = Json::object();
   const auto add = [&](const std::string& name, double value) {
     const Json score = {{"value", value}, {"type", "PROBABILITY"}};
@@ -81,7 +84,7 @@ Json ToxicityClassifier::perspective(const std::string& text) const {
                         {"spanScores", Json::array({{{"begin", 0}, {"end", end}, {"score", score}}})}};
   };
   for (size_t i = 0; i < benign_.size(); ++i)
-    if (!benign_[i]) add(attribute_name(classifier_.labels()[i]), found.scores[i]);
+    if (!benign_[i]) add(attribute_name(classifier_.labels()[i]), known ? found.scores[i] : 0);
   add("TOXICITY", toxicity(text));
   return {{"attributeScores", attributes}, {"languages", Json::array({"en"})}, {"classifier", version_}};
 }

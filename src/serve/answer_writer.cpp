@@ -79,7 +79,9 @@ class AnswerWriter::PromptTask : public EngineTask {
     o.on_text = [this, first](int64_t answer, const std::string& text) {
       // A streaming failure ends this request, not the step.
       try {
-        if (owner_->request_.stream) owner_->text(first + static_cast<size_t>(answer), text);
+        const size_t index = first + static_cast<size_t>(answer);
+        if (owner_->request_.stream) owner_->text(index, text);
+        if (owner_->answers_[index].filter.rejected()) return false;
       } catch (const std::exception& e) {
         error_ = error_of(Error::Kind::kIo, "answer", "internal error: {}", e.what());
       }
@@ -122,7 +124,7 @@ void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int6
   self->prompts_ = std::move(prompts);
   self->left_ = self->prompts_.size();
   for (size_t i = 0; i < self->prompts_.size() * static_cast<size_t>(a.options.answers); ++i)
-    self->answers_.emplace_back(names, a.tool_choice.parallel);
+    self->answers_.emplace_back(names, a.tool_choice.parallel, a.filter.get());
   if (a.options.logprobs >= 0)
     for (size_t i = 0; i < self->answers_.size(); ++i)
       self->answers_[i].decoder.emplace(
@@ -137,6 +139,7 @@ void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int6
   if (a.stream) {
     HttpResponse head;
     head.type = a.shape->stream_type();
+    head.headers = self->disclosure();
     head.body = a.shape->begin(self->usage_);
     self->reply_->begin(std::move(head));
   }
@@ -146,6 +149,15 @@ void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int6
     task->deadline = deadline;
     loop.submit(std::move(task));
   }
+}
+
+// The header of the IETF draft "AI Content Disclosure": a structured field, so the name is a quoted ASCII
+// string.
+HttpHeaders AnswerWriter::disclosure() const {
+  std::string model;
+  for (const char c : lease_.name)
+    if (c >= ' ' && c <= '~') model += c == '"' || c == '\\' ? '_' : c;
+  return {{"ai-disclosure", fmt::format("mode=ai-originated, model=\"{}\", provider=\"makar\"", model)}};
 }
 
 void AnswerWriter::emit(std::string bytes) {
@@ -224,8 +236,10 @@ void AnswerWriter::token(size_t index, const GeneratedToken& token) {
 void AnswerWriter::text(size_t index, const std::string& text) {
   if (!files_intact()) return;
   AnswerState& state = answers_[index];
-  state.text_bytes += text.size();
-  deliver(state, index, {state.reader.push(text), {}, {}});
+  const std::string sent = state.filter.push(text);
+  if (sent.empty()) return;
+  state.text_bytes += sent.size();
+  deliver(state, index, {state.reader.push(sent), {}, {}});
 }
 
 void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
@@ -242,9 +256,13 @@ void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
       state.pending = std::move(answer.tokens);
       text(first + i, answer.text);
     }
-    state.cut = answer.finish == Finish::kLength;
+    if (const std::string rest = state.filter.finish(); !rest.empty()) {
+      state.text_bytes += rest.size();
+      deliver(state, first + i, {state.reader.push(rest), {}, {}});
+    }
+    state.cut = answer.finish == Finish::kLength && !state.filter.rejected();
     deliver(state, first + i, {state.reader.finish(), {}, {}});
-    state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0};
+    state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0, state.filter.rejected()};
     if (request_.stream) emit(request_.shape->end(first + i, state.whole.end));
   }
   prompt_done();
@@ -273,6 +291,7 @@ void AnswerWriter::prompt_done() {
     std::vector<WholeAnswer> answers;
     for (AnswerState& state : self->answers_) answers.push_back(std::move(state.whole));
     HttpResponse response;
+    response.headers = self->disclosure();
     response.body = self->request_.shape->whole(answers, self->usage_) + "\n";
     self->reply_->send(std::move(response));
   });

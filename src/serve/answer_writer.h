@@ -20,8 +20,10 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
  private:
   class PromptTask;
   struct AnswerState {  // one answer
-    AnswerState(std::set<std::string> names, bool parallel) : reader(std::move(names), parallel) {}
+    AnswerState(std::set<std::string> names, bool parallel, const OutputFilter* output)
+        : reader(std::move(names), parallel), filter(output) {}
     ToolCallReader reader;
+    FilteredText filter;
     WholeAnswer whole;
     std::vector<GeneratedToken> pending;  // tokens not yet reported
     // With log-probabilities: decodes the reported tokens to compute their text offsets.
@@ -47,6 +49,8 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
   void deliver(AnswerState& state, size_t index, AnswerPiece piece);
   void report_covered(AnswerState& state, AnswerPiece& piece);
   void prompt_done();
+  // What every response with generated text says about its origin.
+  HttpHeaders disclosure() const;
   void emit(std::string bytes);
 
   Gate::Ticket ticket_;  // destroyed last: the gate slot is freed after the model lease

@@ -22,6 +22,7 @@ struct ServeOptions {
   TextGenerationOptions defaults;  // for fields absent from a request
   bool seed_given = false;
   PageOptions page;
+  std::shared_ptr<const OutputFilter> filter;  // of answers; null: none
   LogSink log;
   int64_t request_memory = int64_t{1} << 30;  // bytes of all requests in flight: JSON, prompts, answers
   std::vector<std::shared_ptr<ServedCollection>> collections;  // answered from by the first model

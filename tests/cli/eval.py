@@ -200,6 +200,133 @@ def check_compare(folder, model):
     check(code == 1 and "is no results file" in err, err)
 
 
+# Documents in the form of datasets that are not here: file, documents, and the prompt of the first one with its choices or target.
+FABRICATED = {
+    "hellaswag": ("hellaswag/hellaswag_val.jsonl",
+                  [{"activity_label": "Cooking", "ctx_a": "A man stirs.", "ctx_b": "he", "endings": ["eats.", "flies.", "b", "c"], "label": 0}],
+                  "Cooking: A man stirs. He", ["eats.", "flies.", "b", "c"]),
+    "race": ("race/test.jsonl", [{"article": "It rains.", "question": "What?", "options": ["sun", "rain", "x", "y"], "answer": "B"}],
+             "Article: It rains.\n\nQuestion: What?\nAnswer:", 1),
+    "triviaqa": ("triviaqa/validation.jsonl", [{"question": f"Who {i}?", "answer": {"aliases": ["Ann", "Anna"]}} for i in range(7)], None,
+                 ["Ann", "Anna"]),
+    "squad_v2": ("squad_v2/dev-v2.0.json",
+                 {"version": "v2.0", "data": [{"title": "t", "paragraphs": [{"context": "Red is a colour.", "qas": [
+                     {"id": "1", "question": "What?", "answers": [], "is_impossible": True},
+                     {"id": "2", "question": "Which?", "answers": [{"text": "Red", "answer_start": 0}], "is_impossible": False}]}]}]},
+                 None, ["unanswerable"]),
+    "rte": ("rte/validation.jsonl", [{"sentence1": "A cat sat.", "sentence2": "A cat moved.", "label": 1}],
+            "A cat sat.\nQuestion: A cat moved. True or False?\nAnswer:", 1),
+    "mrpc": ("mrpc/validation.jsonl", [{"sentence1": "a", "sentence2": "b", "label": 1}, {"sentence1": "a", "sentence2": "c", "label": 0}],
+             None, 1),
+    "qnli": ("qnli/validation.jsonl", [{"question": "Who?", "sentence": "Ann.", "label": 0}],
+             "Who?\nAnn.\nQuestion: Does this response answer the question?\nAnswer:", 0),
+    "mnli": ("mnli/validation.jsonl", [{"premise": "p", "hypothesis": "h", "label": 2}], "p\nQuestion: h True, False or Neither?\nAnswer:", 2),
+    "snli": ("snli/snli_1.0_dev.jsonl", [{"sentence1": "a car sped past a bunch of people",
+                                          "sentence2": "a man is driving along a quiet road", "gold_label": "contradiction"}], None, 2),
+    "safetybench": ("safetybench/test_en.jsonl", [{"question": "Safe?", "options": ["yes", "no"], "category": "c", "answer": 1}],
+                    "Question: Safe?\nOptions:\n(A) yes\n(B) no\nAnswer: (", 1),
+    "alpaca_eval": ("alpaca_eval/alpaca_eval.json", [{"instruction": "Say hi.", "output": "hi"}], "Say hi.", "hi"),
+    "abstraction_corpus": ("abstraction_corpus/evaluation.jsonl",
+                           [{"train": [{"input": [[1, 0]], "output": [[0, 1]]}], "test": [{"input": [[2, 0], [0, 2]], "output": [[0, 2], [2, 0]]}]}],
+                           "Input:\n1 0\nOutput:\n0 1\n\nInput:\n2 0\n0 2\nOutput:\n", "0 2\n2 0"),
+    "realtoxicityprompts": ("realtoxicityprompts/prompts.jsonl", [{"prompt": {"text": "So if"}, "challenging": False}], "So if", ""),
+}
+
+
+def check_fabricated(folder, model):
+    data = folder / "fabricated"
+    for name, (file, documents, prompt, target) in FABRICATED.items():
+        (data / file).parent.mkdir(parents=True, exist_ok=True)
+        whole = json.dumps(documents)
+        (data / file).write_text(whole if file.endswith(".json") else "".join(json.dumps(d) + "\n" for d in documents))
+        code, _, err = run("eval", "-m", model, "--tasks", ROOT / f"tasks/{name}.yaml", "--data", data, "--limit", 2, "--num-fewshot", 0,
+                           "--output", data / "out" / name, "--log-samples")
+        check(code == 0, f"{name}: {err[-400:]}")
+        if code:
+            continue
+        sample = json.loads((data / f"out/{name}/samples_{name}.jsonl").read_text().splitlines()[0])
+        asked = sample["arguments"]
+        if prompt is not None:
+            check(asked["gen_args_0"]["arg_0"] == prompt, f"{name}: the prompt {asked['gen_args_0']['arg_0']!r}")
+        if name == "hellaswag":
+            check([asked[f"gen_args_{i}"]["arg_1"] for i in range(4)] == [" " + t for t in target], f"{name}: choices {asked}")
+        else:
+            check(sample["target"] == target, f"{name}: the target {sample['target']!r}")
+    for number in (1, 2, 3):
+        (data / f"anli/R{number}").mkdir(parents=True)
+        (data / f"anli/R{number}/test.jsonl").write_text('{"context": "c", "hypothesis": "h", "label": "n"}\n')
+    code, out, err = run("eval", "-m", model, "--tasks", ROOT / "tasks/anli.yaml", "--data", data, "--json")
+    check(code == 0 and len(json.loads(out)["n-samples"]) == 3, f"anli has three rounds: {err[-300:]}")
+
+
+def check_reports(folder, model):
+    """Subcommands on a small model: perturbed questions, matrix, safety, prompts."""
+    (folder / "people.yaml").write_text("""
+task: people
+dataset_kwargs: {documents: [{q: "He is not a doctor.", g: a, l: 0}, {q: "She is a BIG doctor.", g: b, l: 1}, {q: "It is.", g: b, l: 0}]}
+output_type: multiple_choice
+doc_to_text: "{{ q }} Yes or no?"
+doc_to_choice: ["yes", "no"]
+doc_to_target: l
+metric_list: [{metric: acc}]
+metadata: {version: 1, group_field: g}
+""")
+    base = ("-m", model, "--tasks", folder / "people.yaml")
+    for kind, wanted in (("gender", "She is not a doctor. Yes or no?"), ("contractions", "He isn't a doctor. Yes or no?")):
+        code, _, err = run("eval", *base, "--perturb", kind, "--output", folder / kind, "--log-samples")
+        asked = json.loads((folder / kind / "samples_people.jsonl").read_text().splitlines()[0])["arguments"]["gen_args_0"]["arg_0"]
+        check(code == 0 and asked == wanted, f"--perturb {kind}: {asked} {err}")
+    code, _, err = run("eval", *base, "--perturb", "typo")
+    check(code == 2 and "did you mean 'typos'" in err, f"a wrong perturbation: {err}")
+
+    words = ["stupid awful"] * 20 + ["kind clever nice"] * 20
+    (folder / "tox.jsonl").write_text("".join(json.dumps({"text": t, "label": "toxic" if t[0] == "s" else "neutral"}) + "\n" for t in words))
+    code, _, err = run("classify", "train", "--method", "logistic", "--balanced", "-d", folder / "tox.jsonl", "-o", folder / "tox.json")
+    check(code == 0, f"a classifier: {err}")
+    code, out, err = run("classify", "run", folder / "tox.json", "--perspective", "--text", "you stupid")
+    scores = json.loads(out)["attributeScores"] if code == 0 else {}
+    check(scores and scores["TOXICITY"]["summaryScore"]["value"] > 0.5, f"--perspective: {out} {err}")
+
+    for name in ("one", "two"):
+        code, out, err = run("eval", "matrix", *base, "--classifier", folder / "tox.json", "--output", folder / name, "--svg", folder / "m.svg")
+        check(code == 0 and "| people" in out and (folder / "m.svg").read_text().startswith("<svg"), f"a matrix: {out} {err[-300:]}")
+    check((folder / "one/matrix.json").read_bytes() == (folder / "two/matrix.json").read_bytes(), "the same bytes")
+    code, out, err = run("eval", "matrix", "--compare", folder / "one", "--compare", folder / "two")
+    check(code == 0 and out.count("mean 0.500") == 2, f"win rates of equal models: {out} {err}")
+    (folder / "bad").mkdir()
+    (folder / "bad/matrix.json").write_text("{}")
+    code, _, err = run("eval", "matrix", "--compare", folder / "bad")
+    check(code == 1 and "is no matrix" in err, err)
+
+    code, out, err = run("eval", "safety", *base[:3], f"{folder / 'people.yaml'},refusals,toxicity_prompts", "--include-path", ROOT / "tasks",
+                         "--limit", 2, "--classifier", folder / "tox.json", "--control", "none,reject,rewrite,steer", "--output", folder / "safe")
+    check(code == 0 and "## Control of toxicity" in out and "| steer |" in out and "| b |" in out, f"safety: {out[-500:]} {err[-300:]}")
+    report = json.loads((folder / "safe/safety.json").read_text())
+    check({"toxicity", "toxicity_difference", "control", "bias", "refusals", "consistency"} <= set(report), f"sections: {list(report)}")
+    code, out, err = run("generate", "-m", model, "Which is", "-n", 8, "--temperature", 1, "--control", "steer", "--block", 4, "--classifier",
+                         folder / "tox.json", "--json")
+    check(code == 0 and json.loads(out)["rejected"] is False and json.loads(out)["text"], f"a controlled answer: {out} {err}")
+    code, _, err = run("generate", "-m", model, "Which is", "--control", "reject")
+    check(code == 2 and "--classifier" in err, err)
+    code, _, err = run("eval", "safety", *base, "--control", "reject")
+    check(code == 2 and "--classifier" in err, err)
+
+    code, out, err = run("eval", "ab", *base, "--doc-to-text", "{{ q }}", "--save", folder / "values.json", "--json")
+    check(code == 0 and json.loads(out)["documents"] == 3, f"two prompts: {out} {err[-300:]}")
+    code, out, err = run("eval", "ab", *base, "--doc-to-text", "{{ q }}", "--check", folder / "values.json")
+    check(code == 0 and "B - A +0.0000" in out, f"no regression: {out} {err}")
+    saved = json.loads((folder / "values.json").read_text())
+    (folder / "docs.yaml").write_text((folder / "people.yaml").read_text().replace(
+        '{q: "It is.", g: b, l: 0}', ", ".join('{q: "It is %d.", g: b, l: 0}' % i for i in range(30))))
+    code, _, err = run("eval", "ab", "-m", model, "--tasks", folder / "docs.yaml", "--save", folder / "values.json")
+    saved = json.loads((folder / "values.json").read_text())
+    saved["values"] = {key: 1 - value for key, value in saved["values"].items()}
+    worse = sum(saved["values"].values()) > 22  # turned around, the model of now is worse or better
+    (folder / "values.json").write_text(json.dumps(saved))
+    code, _, err = run("eval", "ab", "-m", model, "--tasks", folder / "docs.yaml", "--check", folder / "values.json")
+    check(code == (1 if worse else 0) and ("regression" in err) == worse, f"a regression file: {code} {err}")
+
+
 def check_assets(folder, url):
     if not (ASSETS / "eval").is_dir():
         print(f"no datasets at {ASSETS}: that part is skipped")
@@ -218,6 +345,8 @@ def check_assets(folder, url):
         text = whole.read(20000)
     (data / "wikitext-2-raw/wiki.test.raw").write_text(text, encoding="utf-8")
     for path in sorted((ROOT / "tasks").glob("*.yaml")):
+        if path.stem in FABRICATED or path.stem == "anli":
+            continue
         code, out, err = run("eval", "-m", folder / "stories", "--tasks", path, "--data", data, "--limit", 2, "--num-fewshot",
                              0 if path.stem.startswith("gsm8k") else 1, "--confirm-run-unsafe-code", "--json", "--output", folder / path.stem, "--log-samples")
         check(code == 0, f"{path.stem}: {err[-400:]}")
@@ -260,6 +389,8 @@ with tempfile.TemporaryDirectory() as scratch:
     place = pathlib.Path(scratch)
     trained = make_model(place)
     check_run(place, trained)
+    check_reports(place, trained)
+    check_fabricated(place, trained)
     check_usage(place, trained)
     address = check_url(place)
     check_compare(place, trained)

@@ -94,11 +94,30 @@ def check_card(folder, model):
     check(code == 1 and "t.csv:2" in err and "did you mean 'energy'" in err, f"a wrong point: {err}")
 
 
+def check_people(folder, model):
+    (folder / "study.jsonl").write_text("".join(json.dumps({"prompt": f"q{i}", "answers": ["good", "bad"], "systems": ["x", "y"]}) + "\n"
+                                                for i in range(6)))
+    (folder / "study.ratings.jsonl").write_text("".join(json.dumps({"rater": rater, "item": i, "ranks": [1, 2] if i else [2, 1]}) + "\n"
+                                                        for rater in ("ann", "bob") for i in range(6)))
+    code, out, err = run("judge", "people", folder / "study.jsonl", "--preferences", folder / "pairs.jsonl", "--output", folder / "p.json")
+    check(code == 0 and "kappa 1.0000" in out and "x: 10 wins, 0 ties, 2 losses" in out, f"people: {out} {err}")
+    pairs = [json.loads(line) for line in (folder / "pairs.jsonl").read_text().splitlines()]
+    check([p["chosen"] for p in pairs] == ["bad"] + ["good"] * 5, f"pairs: {pairs}")
+    code, out, err = run("dpo", "-m", model, "--datasets", folder / "pairs.jsonl", "--max-steps", 1, "-o", folder / "aligned")
+    check(code == 0, f"makar dpo reads the pairs: {err[-300:]}")
+    code, out, err = run("eval", "compare", folder / "p.json", folder / "p.json")
+    check(code == 0 and "study/x win_rate,none" in out, f"makar eval compare reads the results: {out} {err}")
+    (folder / "study.ratings.jsonl").write_text('{"rater": "ann", "item": 7, "ranks": [1, 2]}\n')
+    code, _, err = run("judge", "people", folder / "study.jsonl")
+    check(code == 1 and "study.ratings.jsonl:1" in err and "0 to 5" in err, f"a wrong item: {err}")
+
+
 with tempfile.TemporaryDirectory() as scratch:
     place = pathlib.Path(scratch)
     trained = make_model(place)
     check_judge(place, trained)
     check_watermark(place, trained)
     check_card(place, trained)
+    check_people(place, trained)
 print(f"{len(failures)} failures")
 sys.exit(1 if failures else 0)

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu_device.h"
 #include "ops/attention.h"
+#include "ops/embedding.h"
 #include "ops/softmax.h"
 
 namespace makar {
@@ -54,6 +55,23 @@ TEST_F(Worked, CausalMask) {
     }
     EXPECT_NEAR(sum, 1, 1e-6);
   }
+}
+
+TEST_F(Worked, SinusoidalPositions) {
+  // Base 100 and width 4 have the frequencies 1 and 0.1, as the first two of base 10000 and width 8. The
+  // table has sines in the first half and cosines in the second; the example has them interleaved.
+  const Tensor table = ops::sinusoidal_positions(4, 8);
+  const auto rows = table.f32();
+  const auto row = [&](int64_t position) {
+    const auto at = static_cast<size_t>(position) * 8;
+    return std::vector<float>{rows[at], rows[at + 4], rows[at + 1], rows[at + 5]};
+  };
+  const std::vector<std::vector<float>> expected = {
+      {0, 1, 0, 1}, {.84f, .54f, .10f, 1.0f}, {}, {.14f, -.99f, .30f, .96f}};
+  for (const int64_t position : {0, 1, 3})
+    for (size_t i = 0; i < 4; ++i)
+      EXPECT_NEAR(row(position)[i], expected[static_cast<size_t>(position)][i], 0.005f)
+          << position << " " << i;
 }
 
 // A true class of probability .95 costs .051.

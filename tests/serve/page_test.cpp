@@ -15,7 +15,8 @@ namespace {
 
 class PageTest : public testing::Test {
  protected:
-  PageTest() : page_({folder_ / "deep/store.db", folder_ / "runs"}) {}
+  PageTest()
+      : page_({folder_ / "deep/store.db", folder_ / "runs", folder_ / "ratings", folder_ / "results"}) {}
 
   Result<HttpResponse> ask(const std::string& method, const std::string& target,
                            const std::string& body = "") {
@@ -50,6 +51,78 @@ class PageTest : public testing::Test {
   Page page_;
   std::string owner_;
 };
+
+TEST_F(PageTest, RatingsAreBlindAndStored) {
+  ASSERT_TRUE(make_folder(folder_ / "ratings").ok());
+  ASSERT_TRUE(
+      write_file(
+          folder_ / "ratings/s.jsonl",
+          "{\"prompt\":\"q\",\"answers\":[\"one\",\"two\",\"three\"],\"systems\":[\"a\",\"b\",\"c\"]}\n"
+          "{\"prompt\":\"r\",\"answers\":[\"x\"]}\n")
+          .ok());
+  ASSERT_TRUE(write_file(folder_ / "ratings/broken.jsonl", "{\n").ok());
+  const Json list = good("GET", "/makar/ratings");
+  ASSERT_EQ(list["studies"].size(), 2u);
+  EXPECT_TRUE(list["studies"][0].contains("error"));
+  EXPECT_EQ(list["studies"][1]["items"], 2);
+  const Json first = good("POST", "/makar/ratings/s/next", {{"rater", "ann"}});
+  EXPECT_EQ(first["item"], 0);
+  EXPECT_EQ(first["kind"], "rank");
+  EXPECT_EQ(first.dump().find("systems"), std::string::npos);
+  // Ranks are given in the order shown: the one shown first is "third best".
+  Json ranks = {3, 1, 2};
+  EXPECT_EQ(good("POST", "/makar/ratings/s", {{"rater", "ann"}, {"item", 0}, {"ranks", ranks}})["ok"], true);
+  const auto stored = read_file(folder_ / "ratings/s.ratings.jsonl");
+  const Json line = *parse_json(*stored, "line");
+  const std::vector<std::string> names = {"one", "two", "three"};
+  for (size_t shown = 0; shown < 3; ++shown) {
+    const auto at =
+        std::find(names.begin(), names.end(), first["answers"][shown].get<std::string>()) - names.begin();
+    EXPECT_EQ(line["ranks"][static_cast<size_t>(at)], ranks[shown]);
+  }
+  EXPECT_EQ(good("POST", "/makar/ratings/s/next", {{"rater", "ann"}})["item"], 1);
+  EXPECT_EQ(good("POST", "/makar/ratings/s/next", {{"rater", "bob"}})["item"], 0);
+  EXPECT_EQ(good("POST", "/makar/ratings/s/next", {{"rater", "bob"}, {"after", 0}})["item"], 1);
+  // A line that a crash cut off is replaced by the next one.
+  std::ofstream(folder_ / "ratings/s.ratings.jsonl", std::ios::app) << "{\"rater\":\"cu";
+  good("POST", "/makar/ratings/s",
+       {{"rater", "ann"}, {"item", 1}, {"scales", {{{"usefulness", 5}}}}, {"critique", "fine"}});
+  const Json done = good("POST", "/makar/ratings/s/next", {{"rater", "ann"}});
+  EXPECT_FALSE(done.contains("item"));
+  EXPECT_EQ(done["done"], 2);
+  EXPECT_EQ(good("GET", "/makar/ratings/s/report")["ratings"], 2);
+  const auto lines = ask("GET", "/makar/ratings/s/preferences.jsonl");
+  ASSERT_TRUE(lines.ok());
+  EXPECT_EQ(std::count(lines->body.begin(), lines->body.end(), '\n'), 3);
+  for (const char* wrong :
+       {"{\"rater\":\"ann\",\"item\":5}", "{\"rater\":\"ann\",\"item\":0,\"ranks\":[1,2]}",
+        "{\"rater\":\"\",\"item\":0,\"ranks\":[1,2,3]}", "[]"})
+    EXPECT_NE(bad("POST", "/makar/ratings/s", wrong), "fine") << wrong;
+  for (const char* trick :
+       {"/makar/ratings/..%2fs/next", "/makar/ratings/s.ratings/next", "/makar/ratings/none/next"})
+    EXPECT_NE(bad("POST", trick, "{\"rater\":\"ann\"}"), "fine") << trick;
+}
+
+TEST_F(PageTest, ResultsOfEvaluations) {
+  ASSERT_TRUE(make_folder(folder_ / "results/base").ok());
+  ASSERT_TRUE(
+      write_file(folder_ / "results/base/results.json",
+                 R"({"results":{"t":{"acc,none":0.5,"acc_stderr,none":0.1,"alias":"t","ppl,none":"NaN"}},
+                            "higher_is_better":{"t":{"acc":true,"ppl":false}},"n-samples":{"t":{"effective":7}},
+                            "config":{"model_args":{"model":"m"}}})")
+          .ok());
+  EXPECT_EQ(good("GET", "/makar/results")["results"][0]["name"], "base");
+  const Json found = good("GET", "/makar/results/base");
+  EXPECT_EQ(found["model"], "m");
+  ASSERT_EQ(found["rows"].size(), 2u);
+  EXPECT_EQ(found["rows"][0]["value"], 0.5);
+  EXPECT_EQ(found["rows"][0]["stderr"], 0.1);
+  EXPECT_EQ(found["rows"][0]["documents"], 7);
+  EXPECT_TRUE(found["rows"][1]["value"].is_null());
+  EXPECT_EQ(found["rows"][1]["higher_is_better"], false);
+  for (const char* trick : {"/makar/results/..", "/makar/results/none", "/makar/results/.hidden"})
+    EXPECT_NE(bad("GET", trick), "fine") << trick;
+}
 
 TEST_F(PageTest, EditsRemovesAndFindsMessages) {
   owner_ = "anna";

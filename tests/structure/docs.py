@@ -64,7 +64,7 @@ class Checker:
         for word in words[1:]:
             if not text or not re.fullmatch(r"[a-z][\w-]*", word):
                 break
-            listed = re.search(rf"^  {re.escape(word)} |makar {' '.join(path)} {re.escape(word)}\b", text, re.M)
+            listed = re.search(rf"^  {re.escape(word)} |makar\s+{' '.join(path)}\s+{re.escape(word)}\b", text, re.M)
             if not listed and not re.search(r"^usage: .* SUBCOMMAND", text, re.M):
                 break
             path.append(word)

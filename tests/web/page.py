@@ -112,7 +112,7 @@ def run(makar, name):
     with tempfile.TemporaryDirectory() as root:
         root = pathlib.Path(root)
         store = "none" if name == "unstored" else str(root / "store.db")
-        flags = ["--store", store, "--runs", str(root / "runs")]
+        flags = ["--store", store, "--runs", str(root / "runs"), "--results", str(root / "results"), "--ratings", str(root / "ratings")]
         if name == "key":
             flags += ["--api-key", "open-sesame"]
         make_run(root / "runs/first", 100)

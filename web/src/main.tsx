@@ -5,6 +5,7 @@ import { generations } from "./chat/generation";
 import { ChatPage } from "./chat/page";
 import { session } from "./chat/session";
 import { EnginePage } from "./engine/page";
+import { EvaluatePage } from "./evaluate/page";
 import { keyDeclined, keyQuestion, type KeyQuestion } from "./key";
 import { LookPage } from "./look/page";
 import { chooseModel, models, offered, refreshModels } from "./models";
@@ -165,6 +166,7 @@ function App() {
             {here === "chat" && <ChatPage model={current} />}
             {here === "look" && <LookPage model={current} />}
             {here === "train" && <TrainPage />}
+            {here === "evaluate" && <EvaluatePage />}
             {here === "engine" && <EnginePage />}
           </div>
         )}

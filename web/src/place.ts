@@ -17,7 +17,7 @@ export function replacePlace(...parts: string[]): void {
   place.set(parts);
 }
 
-export const pages = ["chat", "look", "train", "engine"] as const;
+export const pages = ["chat", "look", "train", "evaluate", "engine"] as const;
 export type PageName = (typeof pages)[number];
 export function currentPage(): PageName {
   const [name] = place.value;

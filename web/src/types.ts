@@ -179,6 +179,38 @@ export interface RunPiece {
   samples: { step: number; text: string }[];
 }
 
+export interface EvaluationRow {
+  task: string;
+  metric: string;
+  filter: string;
+  value: number | null;
+  stderr: number | null;
+  higher_is_better: boolean;
+  shots: number | null;
+  documents: number | null;
+}
+export interface EvaluationResults {
+  name: string;
+  model: string | null;
+  rows: EvaluationRow[];
+}
+
+// The next item of a study; without `item` all are rated.
+export interface StudyStep {
+  done: number;
+  total: number;
+  item?: number;
+  kind?: "pair" | "rank" | "scale";
+  prompt?: string | { role: string; content: string }[];
+  answers?: string[];
+}
+export interface StudyReport {
+  raters: number;
+  ratings: number;
+  agreement: { kappa: number | null; scale_kappa: number | null };
+  systems: Record<string, Record<string, number>>;
+}
+
 export interface EngineView {
   seconds: number;
   prompt_tokens: number;

@@ -9,6 +9,7 @@ namespace makar {
 namespace {
 
 Json stop_reason(const AnswerEnd& end) {
+  if (end.filtered) return "refusal";
   if (end.finish == Finish::kLength || end.finish == Finish::kTime) return "max_tokens";
   if (end.calls) return "tool_use";
   return end.stop_string.empty() ? "end_turn" : "stop_sequence";

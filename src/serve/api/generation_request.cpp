@@ -94,6 +94,7 @@ const std::string& token_at(const std::vector<std::string>& tokens, int64_t id) 
 }
 
 const char* finish_reason(const AnswerEnd& end) {
+  if (end.filtered) return "content_filter";
   if (end.finish == Finish::kLength || end.finish == Finish::kTime) return "length";
   return end.calls ? "tool_calls" : "stop";
 }

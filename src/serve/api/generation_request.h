@@ -11,6 +11,7 @@
 #include "llm/text_generation.h"
 #include "llm/tool_calls.h"
 #include "serve/api/api_error.h"
+#include "serve/output_filter.h"
 
 namespace makar {
 
@@ -23,7 +24,8 @@ struct AnswerPiece : TextWithCalls {
 struct AnswerEnd {
   Finish finish = Finish::kNone;
   std::string stop_string;
-  bool calls = false;  // the answer contains tool calls
+  bool calls = false;     // the answer contains tool calls
+  bool filtered = false;  // the output filter ended it
 };
 
 struct WholeAnswer : AnswerPiece {
@@ -71,8 +73,9 @@ struct GenerationRequest {
   std::string schema, grammar, regex;  // at most one is set: constrains the answer
   ToolChoice tool_choice;
   bool stream = false, echo = false, only_score = false;
-  std::optional<std::string> suffix;  // text after the gap (infill)
-  bool drop_oldest = false;           // drop the oldest messages if the conversation does not fit
+  std::optional<std::string> suffix;           // text after the gap (infill)
+  bool drop_oldest = false;                    // drop the oldest messages if the conversation does not fit
+  std::shared_ptr<const OutputFilter> filter;  // null: answers are not filtered
   std::unique_ptr<AnswerShape> shape;
 };
 
@@ -97,7 +100,7 @@ Status read_format(const Json& body, GenerationRequest& request);
 // The text of a token; empty for an unknown id.
 const std::string& token_at(const std::vector<std::string>& tokens, int64_t id);
 
-// "stop", "length" or "tool_calls".
+// "stop", "length", "tool_calls" or "content_filter".
 const char* finish_reason(const AnswerEnd& end);
 
 Json usage_json(const Usage& usage);

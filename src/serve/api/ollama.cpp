@@ -42,7 +42,7 @@ class OllamaShape : public AnswerShape {
     using namespace std::chrono;
     const int64_t ns = duration_cast<nanoseconds>(steady_clock::now() - began_).count();
     const bool length = end.finish == Finish::kLength || end.finish == Finish::kTime;
-    out["done"] = true, out["done_reason"] = length ? "length" : "stop";
+    out["done"] = true, out["done_reason"] = end.filtered ? "content_filter" : length ? "length" : "stop";
     out["total_duration"] = ns, out["load_duration"] = 0;
     out["prompt_eval_count"] = usage.prompt, out["eval_count"] = usage.completion, out["eval_duration"] = ns;
     return dump(out);

@@ -6,7 +6,8 @@ namespace makar {
 namespace {
 
 const char* status_of(const AnswerEnd& end) {
-  return end.finish == Finish::kLength || end.finish == Finish::kTime ? "incomplete" : "completed";
+  return end.filtered || end.finish == Finish::kLength || end.finish == Finish::kTime ? "incomplete"
+                                                                                      : "completed";
 }
 
 Json call_item(const Json& id, const ToolCall& call, const char* status, const std::string& arguments) {
@@ -96,7 +97,7 @@ std::string ResponsesShape::call_events(const ToolCall& call) {
 void ResponsesShape::complete(const AnswerEnd& end, const Usage& usage) {
   response_["status"] = status_of(end);
   if (response_["status"] == "incomplete")
-    response_["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    response_["incomplete_details"] = {{"reason", end.filtered ? "content_filter" : "max_output_tokens"}};
   response_["usage"] = {{"input_tokens", usage.prompt},
                         {"input_tokens_details", {{"cached_tokens", usage.cached}}},
                         {"output_tokens", usage.completion},

@@ -4,6 +4,7 @@
 
 #include "base/quote.h"
 #include "serve/api/fields.h"
+#include "serve/page/results.h"
 #include "serve/page/runs.h"
 
 namespace makar {
@@ -182,6 +183,36 @@ Result<int64_t> Page::memory_of(const HttpRequest& request, const std::string& o
   return 6 * bytes;
 }
 
+Result<HttpResponse> Page::rate(const HttpRequest& request, const std::vector<std::string>& path) {
+  const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
+  const auto json = [](const Json& value) { return text_response(dump(value) + "\n", "application/json"); };
+  if (path.size() == 1 && get) {
+    MAKAR_TRY(Json studies, ratings_.list());
+    return json({{"folder", options_.ratings}, {"studies", std::move(studies)}});
+  }
+  if (path.size() == 2 && post) {
+    MAKAR_TRY(Json body, read_body(request.body));
+    MAKAR_CHECK_OK(ratings_.add(path[1], std::move(body)));
+    return json(kFine);
+  }
+  if (path.size() == 3 && path[2] == "next" && post) {
+    MAKAR_TRY(const Json body, read_body(request.body));
+    MAKAR_TRY(const std::string rater, text_field(body, "rater"));
+    MAKAR_TRY(const int64_t after, whole_field(body, "after", -1, kMostId, -1));
+    MAKAR_TRY(const Json item, ratings_.next(path[1], rater, after));
+    return json(item);
+  }
+  if (path.size() == 3 && path[2] == "report" && get) {
+    MAKAR_TRY(const Json report, ratings_.report(path[1]));
+    return json(report);
+  }
+  if (path.size() == 3 && path[2] == "preferences.jsonl" && get) {
+    MAKAR_TRY(std::string lines, ratings_.preferences(path[1]));
+    return text_response(std::move(lines), "application/jsonl");
+  }
+  return unknown(request);
+}
+
 Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
   const std::vector<std::string> path = steps_of(request.path);
   const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
@@ -229,6 +260,15 @@ Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string&
     MAKAR_TRY(const std::string text, text_field(body, "text"));
     MAKAR_TRY(const Json found, store->search(owner, text));
     return json(found);
+  }
+  if (path[0] == "ratings") return rate(request, path);
+  if (path[0] == "results" && path.size() == 1 && get) {
+    MAKAR_TRY(Json results, list_results(options_.results));
+    return json({{"folder", options_.results}, {"results", std::move(results)}});
+  }
+  if (path[0] == "results" && path.size() == 2 && get) {
+    MAKAR_TRY(const Json results, read_results(options_.results, path[1]));
+    return json(results);
   }
   if (path[0] == "runs" && path.size() == 1 && get) {
     MAKAR_TRY(Json runs, list_runs(options_.runs));

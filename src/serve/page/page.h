@@ -5,18 +5,21 @@
 #include <mutex>
 
 #include "serve/http/http.h"
+#include "serve/page/ratings.h"
 #include "serve/page/store.h"
 
 namespace makar {
 
 struct PageOptions {
-  std::string store;          // database file of conversations; "none": not stored
-  std::string runs = "runs";  // folder of training runs
+  std::string store;                // database file of conversations; "none": not stored
+  std::string runs = "runs";        // folder of training runs
+  std::string ratings = "ratings";  // folder of studies in which people rate answers
+  std::string results = "results";  // folder of results of evaluations
 };
 
 class Page {
  public:
-  explicit Page(PageOptions options) : options_(std::move(options)) {}
+  explicit Page(PageOptions options) : options_(std::move(options)), ratings_(options_.ratings) {}
 
   // Opens the store eagerly.
   Status open_store();
@@ -29,7 +32,10 @@ class Page {
   Result<Store*> store();
   Result<Json> conversations(const HttpRequest& request, const std::string& owner,
                              const std::vector<std::string>& path);
+  // ratings[/STUDY[/next|/report|/preferences.jsonl]]
+  Result<HttpResponse> rate(const HttpRequest& request, const std::vector<std::string>& path);
   PageOptions options_;
+  RatingDesk ratings_;
   std::mutex mutex_;
   std::unique_ptr<Store> store_;
 };

@@ -19,12 +19,6 @@ std::string log_of(const std::string& folder, const std::string& name) {
   return folder + "/" + name + "/log.jsonl";
 }
 
-// Whether the name is a single path component.
-bool one_step_down(const std::string& name) {
-  return !name.empty() && name.size() <= 255 && name[0] != '.' &&
-         name.find_first_of(std::string("/\\\0", 3)) == std::string::npos;
-}
-
 struct Log {
   int descriptor = -1;
   struct stat about = {};
@@ -60,6 +54,11 @@ void take_line(const std::string& text, Json& out) {
 
 }  // namespace
 
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.size() <= 255 && name[0] != '.' &&
+         name.find_first_of(std::string("/\\\0", 3)) == std::string::npos;
+}
+
 Result<Json> list_runs(const std::string& folder) {
   struct RunEntry {
     std::string name;
@@ -72,7 +71,7 @@ Result<Json> list_runs(const std::string& folder) {
        !code && it != std::filesystem::directory_iterator() && ++seen < 100000; it.increment(code)) {
     const std::string name = it->path().filename().string();
     struct stat about = {};
-    if (one_step_down(name) && ::stat(log_of(folder, name).c_str(), &about) == 0 && S_ISREG(about.st_mode))
+    if (is_plain_name(name) && ::stat(log_of(folder, name).c_str(), &about) == 0 && S_ISREG(about.st_mode))
       runs.push_back({name, about.st_size, about.st_mtime});
   }
   std::sort(runs.begin(), runs.end(), [](const RunEntry& a, const RunEntry& b) {
@@ -85,7 +84,7 @@ Result<Json> list_runs(const std::string& folder) {
 }
 
 Result<Json> read_run(const std::string& folder, const std::string& name, int64_t offset, int64_t file) {
-  if (!one_step_down(name)) return error_of(Error::Kind::kNotFound, "run", "there is no run {}", quote(name));
+  if (!is_plain_name(name)) return error_of(Error::Kind::kNotFound, "run", "there is no run {}", quote(name));
   const std::string path = log_of(folder, name);
   Log log;
   // O_NONBLOCK: opening a pipe must not block.

@@ -6,6 +6,9 @@
 
 namespace makar {
 
+// Whether the name is a single path component that is not hidden.
+bool is_plain_name(const std::string& name);
+
 // Folders below `folder` that contain a log.jsonl, newest first: name, bytes, changed.
 Result<Json> list_runs(const std::string& folder);
 

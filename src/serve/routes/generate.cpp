@@ -48,6 +48,7 @@ void begin_generation(ServeContext& server, Call& call, GenerationRequest& reque
   const std::string caller = server.access.caller(call.request);
   request.seed_given = request.seed_given || server.options.seed_given;
   request.options.adapter = call.model.adapter, request.options.priority = call.background ? -1 : 0;
+  request.filter = server.options.filter;
   request.options.salt = caller;  // no prefix sharing between callers: prevents timing probes
   auto prompts = prepare(request, call.model.served(), call.work);
   if (!prompts.ok()) return send_error(call, prompts.error());

@@ -3,6 +3,7 @@ const paths = {
   chat: "M4 5h16v11H9l-5 4z",
   look: "M2 12s4-7 10-7 10 7 10 7-4 7-10 7-10-7-10-7zM12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
   train: "M4 4v16h16M7 15l4-5 3 3 5-7",
+  evaluate: "M5 4h14v16H5zM8 9l1.5 1.5L12 8M14 9.5h2M8 15l1.5 1.5L12 14M14 15.5h2",
   engine: "M5 5h6v6H5zM13 5h6v6h-6zM5 13h6v6H5zM13 13h6v6h-6z",
   menu: "M4 7h16M4 12h16M4 17h16",
   close: "M6 6l12 12M18 6L6 18",

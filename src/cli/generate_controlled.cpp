@@ -1,0 +1,62 @@
+#include "cli/generate_controlled.h"
+
+#include <fmt/format.h>
+
+#include "cli/run.h"
+#include "eval/engine_model.h"
+
+namespace makar {
+
+void ControlFlags::declare(Options& options) {
+  options.group("Toxicity");
+  options.add("--control", &control.mode,
+              "none; reject: draw again; rewrite: let the model rewrite a toxic answer; steer: keep the "
+              "least toxic of "
+              "several blocks",
+              "MODE");
+  options.add("--classifier", &classifier,
+              "measures toxicity: a file of `makar classify train --method logistic`", "FILE");
+  options.add("--benign", &benign, "label of harmless texts of the classifier, if its name does not say so",
+              "LABEL");
+  options.add("--threshold", &control.threshold, "an answer is toxic from this probability on", "P");
+  options.add("--attempts", &control.attempts, "answers that reject and rewrite generate at most", "N");
+  options.add("--block", &control.block, "tokens by which steer extends an answer", "N");
+  options.add("--candidates", &control.candidates, "blocks of which steer keeps the least toxic", "N");
+}
+
+Status ControlFlags::check() const {
+  MAKAR_CHECK_OK(check_control(control));
+  if (on() && classifier.empty()) return error_at("--control", "needs --classifier, which measures toxicity");
+  return Done{};
+}
+
+int run_controlled(Engine& engine, const LanguageModel& language, const std::string& prompt, bool chat,
+                   bool json, const ControlFlags& flags, const TextGenerationOptions& options) {
+  const auto classifier = ToxicityClassifier::open(flags.classifier, flags.benign);
+  if (!classifier.ok()) return report(classifier.error());
+  UntilRequest request;
+  request.prompt = prompt, request.until = options.stop, request.max_tokens = options.max_new_tokens;
+  request.temperature = options.sampler.temperature, request.top_p = options.sampler.top_p;
+  request.seed = options.sampler.seed;
+  if (chat) request.messages = Json::array({{{"role", "user"}, {"content", prompt}}});
+  EngineModel model(engine, language, {});
+  const auto answers = controlled_answers(model, std::span(&request, 1), *classifier, flags.control);
+  if (!answers.ok()) return report(answers.error());
+  const ControlledAnswer& answer = (*answers)[0];
+  if (json)
+    return print_out(Json{{"text", answer.text},
+                          {"toxicity", answer.toxicity},
+                          {"attempts", answer.attempts},
+                          {"rejected", answer.rejected},
+                          {"classifier", classifier->version()}}
+                         .dump() +
+                     "\n")
+               ? 0
+               : 1;
+  if (answer.rejected)
+    fmt::print(stderr, "makar: all {} answers were toxic; raise --attempts or --threshold\n",
+               answer.attempts);
+  return print_out(answer.text + "\n") ? 0 : 1;
+}
+
+}  // namespace makar

@@ -1,0 +1,22 @@
+// makar generate --control: an answer kept below a threshold of toxicity.
+#pragma once
+#include "base/options.h"
+#include "eval/controlled.h"
+#include "llm/text_generation.h"
+
+namespace makar {
+
+struct ControlFlags {
+  ControlOptions control;
+  std::string classifier;
+  std::vector<std::string> benign;
+  void declare(Options& options);
+  Status check() const;  // bad usage
+  bool on() const { return control.mode != "none"; }
+};
+
+// Prints the answer to `prompt`, or says that all were rejected; returns the exit code.
+int run_controlled(Engine& engine, const LanguageModel& language, const std::string& prompt, bool chat,
+                   bool json, const ControlFlags& flags, const TextGenerationOptions& options);
+
+}  // namespace makar

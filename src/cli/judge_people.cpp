@@ -1,0 +1,66 @@
+// makar judge people: what the raters of a study said, as a report, as preference data and as results.
+#include <fmt/format.h>
+
+#include "base/file.h"
+#include "cli/run.h"
+#include "cli/tokenizer_options.h"
+#include "people/study_report.h"
+
+namespace makar {
+namespace {
+
+std::string figure_of(const Json& value) {
+  return value.is_number() ? fmt::format("{:.4f}", value.get<double>()) : "-";
+}
+
+std::string report_text(const Json& r) {
+  std::string out = fmt::format("{} items, {} rated; {} ratings of {} raters\n", r["items"].dump(),
+                                r["rated"].dump(), r["ratings"].dump(), r["raters"].dump());
+  const Json& a = r["agreement"];
+  out += fmt::format("agreement: kappa {}, equal verdicts {}, kappa of scales {}\n", figure_of(a["kappa"]),
+                     figure_of(a["same"]), figure_of(a["scale_kappa"]));
+  for (const auto& [name, row] : r["systems"].items()) {
+    out += fmt::format("{}: {} wins, {} ties, {} losses", name, row["wins"].dump(), row["ties"].dump(),
+                       row["losses"].dump());
+    if (row.contains("win_rate"))
+      out += fmt::format(", win rate {} ({} to {})", figure_of(row["win_rate"]),
+                         figure_of(row["interval"]["low"]), figure_of(row["interval"]["high"]));
+    for (const std::string& scale : rating_scales())
+      if (row.contains(scale)) out += fmt::format(", {} {:.2f}", scale, row[scale].get<double>());
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace
+
+int run_judge_people(const std::vector<std::string>& arguments) {
+  std::string path, preferences, results;
+  bool json = false;
+  Options options(
+      "judge people",
+      "What people said about the answers of a study on the page of makar serve: agreement, win rates and "
+      "scales; the ratings are in NAME.ratings.jsonl beside the study.",
+      "makar judge people ratings/study.jsonl --preferences pairs.jsonl --output results.json");
+  Options::Option& study_option = options.add("--study", &path, "the study, a JSONL file of items", "FILE");
+  study_option.required = true, study_option.place = "STUDY";
+  options.add("--preferences", &preferences, "write pairs that makar dpo and makar reward read", "FILE");
+  options.add("--output", &results, "write a results file that makar eval compare reads", "FILE");
+  options.add("--json", &json, "print the report as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto study = read_study(path);
+  if (!study.ok()) return report(study.error());
+  const auto ratings = read_ratings_of(path, *study);
+  if (!ratings.ok()) return report(ratings.error());
+  if (!preferences.empty())
+    if (const Status written = write_file(preferences, preference_lines(*study, *ratings)); !written.ok())
+      return report(written.error());
+  if (!results.empty())
+    if (const Status written = write_file(results, study_results(*study, *ratings).dump(2) + "\n");
+        !written.ok())
+      return report(written.error());
+  const Json found = study_report(*study, *ratings);
+  return print_out(json ? found.dump() + "\n" : report_text(found)) ? 0 : 1;
+}
+
+}  // namespace makar

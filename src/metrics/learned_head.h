@@ -1,0 +1,55 @@
+// A learned metric in the manner of BLEURT (Sellam et al., 2020): a regression on vectors of an encoder,
+// first of automatic signals on synthetic pairs, then of ratings. The encoder stays as it is; the head is
+// linear.
+#pragma once
+#include "metrics/bert_score.h"
+
+namespace makar {
+
+// A sentence and a damaged copy of it with what automatic metrics say about the copy.
+struct SyntheticPair {
+  std::string hypothesis, reference;
+  std::vector<double> signals;  // BLEU, ROUGE-L, chrF of the sentence, 0 to 1
+};
+// `copies` damaged copies of each sentence: words dropped, exchanged, doubled, replaced by words of other
+// sentences, or cut off at the end, each for up to 60 % of the words. The same seed gives the same pairs.
+Result<std::vector<SyntheticPair>> synthetic_pairs(const std::vector<std::string>& sentences, int64_t copies,
+                                                   uint64_t seed);
+
+// Of a pair: P, R and F of BERTScore, the cosine of the mean vectors, the logarithm of the ratio of tokens,
+// and the difference and the product of the mean vectors.
+std::vector<double> pair_features(const TokenVectors& hypothesis, const TokenVectors& reference);
+
+using FeatureRows = std::vector<std::vector<double>>;
+
+class LearnedHead {
+ public:
+  // Regression of the mean of the signals. Fails on fewer than 10 pairs.
+  static Result<LearnedHead> pretrain(const FeatureRows& features,
+                                      const std::vector<std::vector<double>>& signals);
+  // Moves towards ratings: rating = a * score + b + a further linear function whose penalty is the one of
+  // four that predicts every fifth rating best. Returns the correlation with those ratings, which the final
+  // fit uses too.
+  struct Fit {
+    double pearson = 0, spearman = 0, penalty = 0;
+  };
+  Result<Fit> tune(const FeatureRows& features, const std::vector<double>& ratings);
+  double score(const std::vector<double>& features) const;
+  size_t width() const { return weights_.size(); }
+
+  std::string encoder;  // family and layer that the vectors come from
+  Json json() const;
+  static Result<LearnedHead> from_json(const Json& json, const std::string& place);
+  // Of the weights, for the signature.
+  std::string version() const;
+
+ private:
+  std::vector<double> mean_, scale_;  // of each feature
+  std::vector<double> weights_;
+  double bias_ = 0;
+};
+
+// The x with (A + penalty I) x = b, for a symmetric positive definite A [n, n], by Cholesky's decomposition.
+std::vector<double> solve_ridge(std::vector<double> a, std::vector<double> b, double penalty);
+
+}  // namespace makar

@@ -1,0 +1,23 @@
+// What the ratings of a study say: agreement, win rates, scales; and its export as training data and as
+// results.
+#pragma once
+#include "people/study.h"
+
+namespace makar {
+
+// {"items", "rated", "ratings", "raters", "agreement", "systems", "critiques"}.
+//   agreement: of every two raters on the answers that both compared: share of equal verdicts, Cohen's kappa,
+//     and on scales the kappa with squared weights; means weighted by verdicts. Null without two raters.
+//   systems: for each system wins, ties, losses against others, win rate with an interval of 95 % (bootstrap
+//   over
+//     items), and the mean of each scale.
+Json study_report(const Study& study, const std::vector<Rating>& ratings);
+
+// Lines {"prompt", "chosen", "rejected", "margin"}: pairs of answers of which more raters prefer the first,
+// and corrections before what they correct. margin: the share of the raters' majority, 0 to 1.
+std::string preference_lines(const Study& study, const std::vector<Rating>& ratings);
+
+// In the form of a results file of makar eval: a task "STUDY/SYSTEM" with win_rate and scales.
+Json study_results(const Study& study, const std::vector<Rating>& ratings);
+
+}  // namespace makar

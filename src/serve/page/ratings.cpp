@@ -1,0 +1,148 @@
+#include "serve/page/ratings.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "base/file.h"
+#include "base/quote.h"
+#include "people/study_report.h"
+#include "serve/page/runs.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostStudies = 200, kPageStudyBytes = size_t{16} << 20;
+constexpr int64_t kMostRatingBytes = int64_t{128} << 20;
+
+// Appends a line durably. A line that a crash cut off is removed first.
+Status append_line(const std::string& path, const std::string& line) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0600);
+  if (file < 0) return io_error(path, "cannot open");
+  struct Close {
+    int file;
+    ~Close() { ::close(file); }
+  } close{file};
+  struct stat about = {};
+  if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return io_error(path, "cannot write");
+  if (about.st_size > kMostRatingBytes)
+    return error_of(Error::Kind::kLimit, "ratings", "the file of ratings is full");
+  int64_t end = about.st_size;
+  for (char last = 0; end > 0; --end) {
+    if (::pread(file, &last, 1, end - 1) != 1) return io_error(path, "cannot read");
+    if (last == '\n') break;
+  }
+  if (end != about.st_size && ::ftruncate(file, end) != 0) return io_error(path, "cannot write");
+  const ssize_t written = ::pwrite(file, line.data(), line.size(), end);
+  if (written != static_cast<ssize_t>(line.size()) || ::fsync(file) != 0) {
+    (void)!::ftruncate(file, end);
+    return io_error(path, "cannot write");
+  }
+  return Done{};
+}
+
+struct ReadStudy {
+  Study study;
+  std::vector<Rating> ratings;
+};
+Result<ReadStudy> read_both(const std::string& path) {
+  ReadStudy out;
+  MAKAR_TRY(out.study, read_study(path, kPageStudyBytes));
+  MAKAR_TRY(out.ratings, read_ratings_of(path, out.study));
+  return out;
+}
+
+// Values in the order of the answers from values in the order in which they were shown.
+Json in_order(const Json& shown, const std::vector<size_t>& order) {
+  if (!shown.is_array() || shown.size() != order.size()) return shown;
+  Json out = shown;
+  for (size_t position = 0; position < order.size(); ++position) out[order[position]] = shown[position];
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> RatingDesk::path_of(const std::string& study) const {
+  const std::string path = folder_ + "/" + study + ".jsonl";
+  if (!is_plain_name(study) || study.ends_with(".ratings") || !is_file(path))
+    return error_of(Error::Kind::kNotFound, "study", "there is no study {}", quote(study));
+  return path;
+}
+
+Result<Json> RatingDesk::list() {
+  std::set<std::string> names;
+  std::error_code code;
+  size_t seen = 0;
+  for (std::filesystem::directory_iterator it(folder_, code), end; !code && it != end && ++seen < 100000;
+       it.increment(code)) {
+    const std::string name = it->path().stem().string();
+    if (it->path().extension() == ".jsonl" && is_plain_name(name) && !name.ends_with(".ratings") &&
+        names.size() < kMostStudies)
+      names.insert(name);
+  }
+  const std::lock_guard lock(mutex_);
+  Json out = Json::array();
+  for (const std::string& name : names) {
+    const auto both = read_both(folder_ + "/" + name + ".jsonl");
+    out.push_back({{"name", name}});
+    if (both.ok())
+      out.back().update({{"items", both->study.items.size()}, {"ratings", both->ratings.size()}});
+    else
+      out.back()["error"] = both.error().text();
+  }
+  return out;
+}
+
+Result<Json> RatingDesk::next(const std::string& study, const std::string& rater, int64_t after) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const std::string path, path_of(study));
+  MAKAR_TRY(const ReadStudy both, read_both(path));
+  std::set<size_t> rated;
+  for (const Rating& one : both.ratings)
+    if (one.rater == rater) rated.insert(one.item);
+  const size_t total = both.study.items.size();
+  Json out = {{"study", study}, {"done", rated.size()}, {"total", total}};
+  for (size_t step = 1; step <= total; ++step) {
+    const size_t index = (static_cast<size_t>(std::max<int64_t>(after, -1) + 1) + step - 1) % total;
+    if (rated.count(index)) continue;
+    const StudyItem& item = both.study.items[index];
+    Json answers = Json::array();
+    for (const size_t answer : blind_order(rater, index, item.answers.size()))
+      answers.push_back(item.answers[answer]);
+    out.update({{"item", index}, {"kind", name(item.kind)}, {"prompt", item.prompt}, {"answers", answers}});
+    break;
+  }
+  return out;
+}
+
+Status RatingDesk::add(const std::string& study, Json rating) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const std::string path, path_of(study));
+  MAKAR_TRY(const Study known, read_study(path, kPageStudyBytes));
+  MAKAR_TRY(const Rating shown, parse_rating(rating, known, "rating"));
+  const auto order = blind_order(shown.rater, shown.item, known.items[shown.item].answers.size());
+  for (const char* key : {"ranks", "scales"})
+    if (rating.contains(key)) rating[key] = in_order(rating[key], order);
+  MAKAR_TRY(const Rating real, parse_rating(rating, known, "rating"));
+  return append_line(ratings_path(path), rating_json(real).dump() + "\n");
+}
+
+Result<Json> RatingDesk::report(const std::string& study) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const std::string path, path_of(study));
+  MAKAR_TRY(const ReadStudy both, read_both(path));
+  return study_report(both.study, both.ratings);
+}
+
+Result<std::string> RatingDesk::preferences(const std::string& study) {
+  const std::lock_guard lock(mutex_);
+  MAKAR_TRY(const std::string path, path_of(study));
+  MAKAR_TRY(const ReadStudy both, read_both(path));
+  return preference_lines(both.study, both.ratings);
+}
+
+}  // namespace makar

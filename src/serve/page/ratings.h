@@ -1,0 +1,31 @@
+// Studies in which people rate answers, for the page: items without the names of systems, in an order of
+// their own for every rater; ratings are appended to a file beside the study.
+#pragma once
+#include <mutex>
+#include <string>
+
+#include "base/json.h"
+
+namespace makar {
+
+class RatingDesk {
+ public:
+  explicit RatingDesk(std::string folder) : folder_(std::move(folder)) {}
+
+  // Studies: FOLDER/NAME.jsonl. name, items, ratings; or name and error of a study that cannot be read.
+  Result<Json> list();
+  // The first item after `after` that the rater has not rated, else the first of all: item, kind, prompt,
+  // answers; "done" and "total". Without "item" if all are rated.
+  Result<Json> next(const std::string& study, const std::string& rater, int64_t after);
+  // A rating with ranks and scales in the order in which the rater saw the answers.
+  Status add(const std::string& study, Json rating);
+  Result<Json> report(const std::string& study);
+  Result<std::string> preferences(const std::string& study);
+
+ private:
+  Result<std::string> path_of(const std::string& study) const;
+  const std::string folder_;
+  std::mutex mutex_;
+};
+
+}  // namespace makar

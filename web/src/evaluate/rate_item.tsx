@@ -1,0 +1,170 @@
+// One item of a study: answers side by side without names, and what the rater says about them.
+import { useEffect, useState } from "preact/hooks";
+import { post } from "../api";
+import { words } from "../strings";
+import type { StudyStep } from "../types";
+import { Trouble } from "../ui/controls";
+
+const letter = (i: number) => String.fromCharCode(65 + i);
+type Scales = Record<string, number>;
+
+interface RadiosProps {
+  label: string;
+  name: string;
+  options: [number, string][];
+  value: number | undefined;
+  onChange: (value: number) => void;
+}
+function Radios({ label, name, options, value, onChange }: RadiosProps) {
+  return (
+    <div class="radios">
+      <span aria-hidden="true">{label}</span>
+      <fieldset class="choice">
+        <legend>{label}</legend>
+        {options.map(([number, text]) => (
+          <label key={number} class={number === value ? "on" : ""}>
+            <input type="radio" name={name} checked={number === value} onChange={() => onChange(number)} />
+            {text}
+          </label>
+        ))}
+      </fieldset>
+    </div>
+  );
+}
+
+const counted = (n: number): [number, string][] => Array.from({ length: n }, (_, i) => [i + 1, String(i + 1)]);
+
+export function RateItem({ study, rater }: { study: string; rater: string }) {
+  const path = `/makar/ratings/${encodeURIComponent(study)}`;
+  const [step, setStep] = useState<StudyStep | null>(null);
+  const [ranks, setRanks] = useState<(number | undefined)[]>([]);
+  const [scales, setScales] = useState<Scales[]>([]);
+  const [correction, setCorrection] = useState("");
+  const [critique, setCritique] = useState("");
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+
+  const load = async (after: number) => {
+    const found = await post<StudyStep>(`${path}/next`, { rater, after });
+    const count = found.answers?.length ?? 0;
+    setRanks(Array(count).fill(undefined));
+    setScales(Array.from({ length: count }, () => ({})));
+    setCorrection("");
+    setCritique("");
+    setStep(found);
+  };
+  useEffect(() => {
+    setStep(null);
+    load(-1).catch(setError);
+  }, [rater]);
+
+  if (!step) return <Trouble error={error} />;
+  const { item, answers, kind, prompt } = step;
+  if (item === undefined || !answers || !kind) return <p role="status">{words.evaluate.allRated(step.total)}</p>;
+
+  const scaled = scales.every((s) => words.evaluate.scales.every(([id]) => s[id] !== undefined));
+  const touched = scales.some((s) => Object.keys(s).length > 0);
+  const ranked = ranks.every((r) => r !== undefined);
+  // Scales beside a comparison may be left out, but not in part.
+  const complete = kind === "scale" ? scaled : ranked && (scaled || !touched);
+  const submit = async () => {
+    setBusy(true);
+    try {
+      await post(path, {
+        rater,
+        item,
+        ...(kind === "scale" ? {} : { ranks }),
+        ...(scaled ? { scales } : {}),
+        ...(correction.trim() ? { correction } : {}),
+        ...(critique.trim() ? { critique } : {}),
+      });
+      await load(item);
+      setError(null);
+    } catch (e) {
+      setError(e);
+    } finally {
+      setBusy(false);
+    }
+  };
+  const messages = typeof prompt === "string" ? [{ role: "", content: prompt }] : (prompt ?? []);
+  const pair: [number, string][] = [
+    [1, words.evaluate.better("A")],
+    [0, words.evaluate.tie],
+    [2, words.evaluate.better("B")],
+  ];
+  const pairValue = ranked ? (ranks[0] === ranks[1] ? 0 : ranks[0] === 1 ? 1 : 2) : undefined;
+  return (
+    <form
+      class="rate"
+      onSubmit={(e) => {
+        e.preventDefault();
+        if (complete && !busy) void submit();
+      }}
+    >
+      <p class="hint" role="status">
+        {words.evaluate.progress(step.done, step.total)}
+      </p>
+      <section class="card prompt" aria-label={words.evaluate.prompt}>
+        {messages.map((m, i) => (
+          <p key={i}>
+            {m.role && <strong>{m.role}: </strong>}
+            {m.content}
+          </p>
+        ))}
+      </section>
+      <div class="answers">
+        {answers.map((text, i) => (
+          <section class="card" key={`${item} ${i}`} aria-label={words.evaluate.answer(letter(i))}>
+            <h3>{words.evaluate.answer(letter(i))}</h3>
+            <p class="text">{text}</p>
+            {kind === "rank" && (
+              <Radios
+                label={words.evaluate.rank}
+                name={`rank ${i}`}
+                options={counted(answers.length)}
+                value={ranks[i]}
+                onChange={(value) => setRanks(ranks.map((r, j) => (j === i ? value : r)))}
+              />
+            )}
+            {words.evaluate.scales.map(([id, name]) => (
+              <Radios
+                key={id}
+                label={name}
+                name={`${id} ${i}`}
+                options={counted(5)}
+                value={scales[i]?.[id]}
+                onChange={(value) => setScales(scales.map((s, j) => (j === i ? { ...s, [id]: value } : s)))}
+              />
+            ))}
+          </section>
+        ))}
+      </div>
+      {kind === "pair" && (
+        <Radios
+          label={words.evaluate.which}
+          name="pair"
+          options={pair}
+          value={pairValue}
+          onChange={(value) => setRanks(value === 0 ? [1, 1] : value === 1 ? [1, 2] : [2, 1])}
+        />
+      )}
+      <label>
+        {words.evaluate.correction}
+        <textarea rows={3} maxLength={16000} value={correction} onInput={(e) => setCorrection(e.currentTarget.value)} />
+      </label>
+      <label>
+        {words.evaluate.critique}
+        <textarea rows={2} maxLength={16000} value={critique} onInput={(e) => setCritique(e.currentTarget.value)} />
+      </label>
+      <Trouble error={error} />
+      <div class="rate-end">
+        <button class="primary" disabled={!complete || busy}>
+          {words.evaluate.submit}
+        </button>
+        <button type="button" disabled={busy} onClick={() => void load(item).catch(setError)}>
+          {words.evaluate.skip}
+        </button>
+      </div>
+    </form>
+  );
+}
