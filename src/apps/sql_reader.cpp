@@ -163,7 +163,9 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
   sqlite3* raw = nullptr;
   sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   SqlReader out(std::unique_ptr<sqlite3, Close>(raw), path);
-  const auto failed = [&] { return error_at(path, "cannot become a table: {}", sqlite3_errmsg(raw)); };
+  const auto failed = [&] {
+    return error_at(path, "cannot be imported as a table: {}", sqlite3_errmsg(raw));
+  };
   const std::string create = fmt::format("CREATE TABLE {} ({}); BEGIN", identifier(table), columns);
   if (sqlite3_exec(raw, create.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK) return failed();
   const std::string insert = fmt::format("INSERT INTO {} VALUES ({})", identifier(table), marks);

@@ -1,4 +1,4 @@
-// Statements from a model or a stranger, run on a SQLite database that they cannot change.
+// Runs untrusted SQL, written by a model or a user, on a SQLite database that it cannot change.
 #pragma once
 #include <memory>
 #include <set>
@@ -29,7 +29,7 @@ struct SqlTable {
   std::vector<std::vector<std::string>> sample;  // the first rows
 };
 
-// Safe by SQLite itself, not by looking at the text: the file is opened read-only, an authorizer allows
+// SQLite itself enforces this, not a check of the text: the file is opened read-only, an authorizer allows
 // reading tables and calling functions without side effects and denies everything else (writing, ATTACH,
 // PRAGMA, extensions), and work, time, rows and sizes are limited. One thread at a time.
 class SqlReader {

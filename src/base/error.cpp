@@ -22,4 +22,8 @@ void fail_check(const std::string& what, SourcePlace where) {
   throw ContractError(fmt::format("{}:{}: {}: {}", where.file, where.line, where.function, what));
 }
 
+void fail_value(const Error& error) {
+  fail_check("value() called on a failed Result: " + error.text(), SourcePlace::current());
+}
+
 }  // namespace makar

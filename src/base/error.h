@@ -2,10 +2,10 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
-#include <variant>
 
 namespace makar {
 
@@ -25,6 +25,8 @@ struct Error {
 };
 
 const char* name(Error::Kind kind);
+// value() was called on a failed Result.
+[[noreturn]] void fail_value(const Error& error);
 
 template <class... Args>
 Error error_at(std::string place, fmt::format_string<Args...> format, Args&&... args) {
@@ -62,18 +64,43 @@ inline void check(bool ok, const std::string& what, SourcePlace where = SourcePl
     fail_check(what, where);
 }
 
+// A value, or the Error why there is none. A plain union: std::variant would be 7 % of the code to compile.
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
-  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  Result(T value) : value_(std::move(value)), ok_(true) {}
+  Result(Error error) : error_(std::move(error)), ok_(false) {}
+  Result(const Result& other) : ok_(other.ok_) {
+    if (ok_)
+      new (&value_) T(other.value_);
+    else
+      new (&error_) Error(other.error_);
+  }
+  Result(Result&& other) noexcept : ok_(other.ok_) {
+    if (ok_)
+      new (&value_) T(std::move(other.value_));
+    else
+      new (&error_) Error(std::move(other.error_));
+  }
+  Result& operator=(const Result& other) { return *this = Result(other); }
+  Result& operator=(Result&& other) noexcept {
+    if (this == &other) return *this;
+    this->~Result();
+    return *new (this) Result(std::move(other));
+  }
+  ~Result() {
+    if (ok_)
+      value_.~T();
+    else
+      error_.~Error();
+  }
 
-  bool ok() const { return state_.index() == 0; }
-  explicit operator bool() const { return ok(); }
+  bool ok() const { return ok_; }
+  explicit operator bool() const { return ok_; }
 
-  T& value() & { return require(), std::get<0>(state_); }
-  const T& value() const& { return require(), std::get<0>(state_); }
-  T&& value() && { return require(), std::get<0>(std::move(state_)); }
+  T& value() & { return require(), value_; }
+  const T& value() const& { return require(), value_; }
+  T&& value() && { return require(), std::move(value_); }
   T& operator*() & { return value(); }
   const T& operator*() const& { return value(); }
   T&& operator*() && { return std::move(*this).value(); }
@@ -81,16 +108,20 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
 
   const Error& error() const {
-    check(!ok(), "error() called on a successful Result");
-    return std::get<1>(state_);
+    check(!ok_, "error() called on a successful Result");
+    return error_;
   }
 
  private:
   void require() const {
-    if (!ok()) [[unlikely]]
-      fail_check("value() called on a failed Result: " + std::get<1>(state_).text(), SourcePlace::current());
+    if (!ok_) [[unlikely]]
+      fail_value(error_);
   }
-  std::variant<T, Error> state_;
+  union {
+    T value_;
+    Error error_;
+  };
+  bool ok_;
 };
 
 struct Done {};

@@ -7,6 +7,16 @@
 #include "base/file.h"
 #include "base/quote.h"
 
+template <>
+std::string nlohmann::ordered_json::dump(int indent, char indent_char, bool ensure_ascii,
+                                         error_handler_t error_handler) const {
+  std::string text;
+  nlohmann::detail::serializer<nlohmann::ordered_json> serializer(
+      nlohmann::detail::output_adapter<char, std::string>(text), indent_char, error_handler);
+  serializer.dump(*this, indent >= 0, ensure_ascii, static_cast<unsigned int>(std::max(indent, 0)));
+  return text;
+}
+
 namespace makar {
 namespace {
 

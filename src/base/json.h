@@ -6,6 +6,11 @@
 
 #include "base/error.h"
 
+// Compiled once, in json.cpp: the serializer is large, and each file that writes JSON would instantiate it.
+template <>
+std::string nlohmann::ordered_json::dump(int indent, char indent_char, bool ensure_ascii,
+                                         error_handler_t error_handler) const;
+
 namespace makar {
 
 using Json =

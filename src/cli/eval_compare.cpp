@@ -20,7 +20,7 @@ int run_eval_compare(const std::vector<std::string>& arguments) {
   options.positional("RESULTS", &paths, "folders with results.json, or results files; two or more");
   options.add("--svg", &picture, "write a picture of the scores with their intervals", "FILE");
   options.add("--resamples", &resample.resamples, "resamples of the paired bootstrap", "N");
-  options.add("--seed", &seed, "of the bootstrap", "S");
+  options.add("--seed", &seed, "seed for the bootstrap", "S");
   options.add("--json", &json, "print the comparison as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (paths.size() < 2)

@@ -31,7 +31,7 @@ Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
 
 void EvalModelFlags::declare_url(Options& options) {
   options.group("Model at an address (-m http://HOST:PORT)");
-  options.add("--model-name", &url.model, "the model that the server is asked for", "NAME");
+  options.add("--model-name", &url.model, "name of the model on the server", "NAME");
   options.add("--api-key", &url.token, "key of the server", "KEY");
   options.add("--requests", &url.parallel, "requests in flight", "N");
 }

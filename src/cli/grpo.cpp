@@ -32,8 +32,8 @@ void declare(Options& o, Grpo& s) {
   o.add("--scale-rewards", &s.scale,
         "divide advantages by the deviation of the group, of the batch, or none (the default of dr_grpo)",
         "NAME");
-  o.add("--epsilon", &s.low, "how far a step may lower the ratio of a token's probabilities", "X");
-  o.add("--epsilon-high", &s.high, "how far it may raise it (DAPO: 0.28); epsilon if not set", "X");
+  o.add("--epsilon", &s.low, "lower clip range of the ratio of a token's probabilities", "X");
+  o.add("--epsilon-high", &s.high, "upper clip range (DAPO: 0.28); --epsilon if not set", "X");
   o.add("--beta", &s.beta, "weight of the divergence from the reference", "X");
   declare_adapter(o, s);
 }
@@ -60,14 +60,7 @@ Status check_options(Grpo& s) {
   return Done{};
 }
 
-int train(Grpo& s, const std::string& command) {
-  ThreadPool pool(static_cast<int>(s.common.threads));
-  const auto compute = open_compute(s.common.device, pool);
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto parts = open_policy(s, device, pool);
-  if (!parts.ok()) return report(parts.error());
-  PolicyParts& p = **parts;
+int train(Grpo& s, PolicyParts& p, Device& device, const std::string& command) {
   for (const auto& [key, value] : {std::pair("epsilon", s.low), {"epsilon_high", s.high}, {"beta", s.beta}})
     p.identity[key] = value;
   p.identity["loss_type"] = s.loss_type, p.identity["scale_rewards"] = s.scale;
@@ -96,12 +89,11 @@ int run_grpo(const std::vector<std::string>& arguments) {
       "how their rewards differ (GRPO, Dr. GRPO, DAPO). A RECIPE.yaml and key=value words set options too.",
       "makar grpo -m DIR -d prompts.jsonl --reward exact -o runs/mine");
   declare(options, s);
-  if (const auto code = parse_training(options, arguments, s.common)) return *code;
-  if (const Status ok = check_f32(s.common, "grpo"); !ok.ok()) return report(ok.error());
-  Status checked = check_options(s);
-  if (checked.ok()) checked = check_policy(s, options, kGrpoAdapterRate);
-  if (!checked.ok()) return report(checked.error()), 2;
-  return train(s, command_line("grpo", arguments));
+  const PolicyCommand command{"grpo", kGrpoAdapterRate, [&] { return check_options(s); },
+                              [&](PolicyParts& parts, Device& device, const std::string& line) {
+                                return train(s, parts, device, line);
+                              }};
+  return run_policy_command(command, s, options, arguments);
 }
 
 }  // namespace makar

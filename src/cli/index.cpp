@@ -37,7 +37,8 @@ void declare_add(Options& options, AddCommand& c) {
   options.add("--chunk", &c.chunk, "whole, characters, tokens, sentences or headings", "KIND");
   options.add("--chunk-size", &c.settings.chunk.size, "characters, or tokens, of a chunk at most", "N");
   options.add("--chunk-overlap", &c.settings.chunk.overlap, "what consecutive chunks share at most", "N");
-  options.add("--tokenizer", &c.settings.tokenizer, "of chunks of tokens: a tokenizer or a model", "PATH");
+  options.add("--tokenizer", &c.settings.tokenizer, "tokenizer or model for chunks measured in tokens",
+              "PATH");
   options.group("Terms (fixed when the collection is created)");
   options.add("--language", &c.settings.analyzer.language,
               "of stemmer and stop words, such as english; or none", "NAME");

@@ -5,8 +5,8 @@
 namespace makar {
 
 void declare_index(Options& options, std::string& index, std::string& collection) {
-  options.positional("INDEX", &index, "the index file").required = true;
   options.group("Index");
+  options.positional("INDEX", &index, "the index file").required = true;
   options.add("--collection", &collection, "the collection in the index", "NAME");
 }
 
@@ -37,20 +37,21 @@ EmbedTexts EmbeddingModel::function(std::function<void(size_t)> progress) {
 
 void SearchFlags::declare(Options& o, int64_t default_k, const char* model_flag) {
   k = default_k;
-  o.group("Search");
+  o.group("Retrieval");
   o.add("-k --k", &k, "how many chunks to return", "N");
   o.add("--mode", &mode, "sparse, dense or hybrid; hybrid if the index has vectors, else sparse", "NAME");
   o.add("--where", &where, "only documents whose metadata have this value; repeatable", "KEY=VALUE");
   o.add("--sparse", &sparse, "bm25 (Lucene's form), bm25-robertson, tfidf or count", "NAME");
-  o.add("--k1", &options.sparse.k1, "BM25: how soon repetitions of a term stop counting", "X");
-  o.add("--b", &options.sparse.b, "BM25: how much the length of a chunk counts, 0 to 1", "X");
-  o.add("--fusion", &fusion, "of hybrid: rrf (reciprocal ranks) or weighted (scores)", "NAME");
+  o.add("--k1", &options.sparse.k1, "BM25: saturation of the term frequency", "X");
+  o.add("--b", &options.sparse.b, "BM25: normalisation by the length of a chunk, 0 to 1", "X");
+  o.add("--fusion", &fusion,
+        "how hybrid search combines results: rrf (reciprocal ranks) or weighted (scores)", "NAME");
   o.add("--rrf-k", &options.rrf_k, "rrf: a chunk at a rank gets 1 / (X + rank)", "X");
   o.add("--weight", &options.weight, "weighted: the share of the dense score, 0 to 1", "X");
-  o.add("--candidates", &candidates, "chunks of each ranking that are fused or reranked", "N");
+  o.add("--candidates", &candidates, "number of chunks per ranking that are fused or reranked", "N");
   o.add("--ef", &options.ef, "candidates of a search in the HNSW graph", "N");
   o.add("--exact", &options.exact, "compare with every vector even if the index has a graph");
-  o.add(model_flag, &model, "embeds the queries; the model of the collection if not set", "PATH");
+  o.add(model_flag, &model, "model that embeds the queries; the collection's own if not set", "PATH");
 }
 
 Status SearchFlags::check() {

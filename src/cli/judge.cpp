@@ -31,13 +31,13 @@ struct JudgeCommand {
     options.group("Judge");
     options.add("--apply-chat-template --apply_chat_template", &judge.chat,
                 "put prompts through the judge's chat template");
-    options.add("--seed", &seed, "of explanations and drawn verdicts", "S");
+    options.add("--seed", &seed, "seed for explanations and sampled verdicts", "S");
     options.add("--json", &json, "print one JSON object, with every verdict");
   }
   void declare_verdicts(Options& options) {
     options.add("--prompts", &questions, "the questions", "FILE");
     options.add("--ref", &references, "correct answers, shown to the judge", "FILE");
-    options.add("--criteria", &judge.criteria, "what the judge looks at", "TEXT");
+    options.add("--criteria", &judge.criteria, "what the answers are judged by", "TEXT");
     options.add("--explain", &judge.explain, "tokens of an explanation before the verdict; 0: none", "N");
   }
   // An exit code if the command should end here.
@@ -75,14 +75,14 @@ struct JudgeCommand {
 
 int run_pairs(const std::vector<std::string>& arguments) {
   JudgeCommand c;
-  Options options("judge pairwise",
-                  "Which of two answers is better: each pair in both orders; orders that disagree are a tie. "
-                  "Every verdict parses: "
-                  "the judge chooses among A, B and tie by probability.",
-                  "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt");
+  Options options(
+      "judge pairwise",
+      "Judges which of two answers is better. Each pair is shown in both orders; if the verdicts disagree, "
+      "it is a tie. The judge chooses among A, B and tie by probability, so every verdict parses.",
+      "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt");
   c.declare(options, "answers of the first system, then --hyp again for the second");
   c.declare_verdicts(options);
-  options.add("--seeds", &c.judge.seeds, "1: the most probable verdict; more: that many draws by probability",
+  options.add("--seeds", &c.judge.seeds, "1: take the most probable verdict; more: sample that many verdicts",
               "N");
   if (const auto code = c.parse(options, arguments, 2)) return *code;
   if (c.judge.seeds < 1 || c.judge.seeds > 1000)

@@ -64,7 +64,7 @@ int run_ranking_metric(const std::string& name, const std::vector<std::string>& 
   options.group("Metric");
   options.add("-k --k", &k, "look at the first k documents; 0 for all", "N");
   options.add("--cutoffs", &cutoffs, "lengths of the list for the other metrics that are printed", "LIST");
-  options.add("--gain", &gain, "of nDCG: linear (the relevance) or exp (2^relevance - 1)", "NAME");
+  options.add("--gain", &gain, "gain of nDCG: linear (the relevance) or exp (2^relevance - 1)", "NAME");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (gain != "linear" && gain != "exp")
     return report(error_at("--gain", "expected linear or exp, got '{}'", gain)), 2;

@@ -92,8 +92,8 @@ void declare_policy(Options& o, PolicyRun& s) {
         "subtracted from the reward of answers cut at the longest length", "X");
   o.group("Rollouts");
   o.add("--num-generations", &s.policy.group, "answers per prompt", "N");
-  o.add("--max-completion-length --max-new-tokens", &s.policy.max_new_tokens, "tokens of the longest answer",
-        "N");
+  o.add("--max-completion-length --max-new-tokens", &s.policy.max_new_tokens,
+        "maximum number of tokens per answer", "N");
   o.add("--steps-per-generation", &s.policy.steps_per_generation,
         "steps that share the answers of one rollout", "N");
   o.add("--num-iterations", &s.policy.iterations, "how often the answers of a rollout are used", "N");
@@ -166,6 +166,21 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
   MAKAR_TRY(parts->prompts, open_policy_prompts(dataset_options(s.common), encoder,
                                                 context - s.policy.max_new_tokens, parts->identity));
   return parts;
+}
+
+int run_policy_command(const PolicyCommand& c, PolicyRun& s, Options& options,
+                       const std::vector<std::string>& arguments) {
+  if (const auto code = parse_training(options, arguments, s.common)) return *code;
+  if (const Status ok = check_f32(s.common, c.name); !ok.ok()) return report(ok.error());
+  Status checked = c.check();
+  if (checked.ok()) checked = check_policy(s, options, c.adapter_rate);
+  if (!checked.ok()) return report(checked.error()), 2;
+  ThreadPool pool(static_cast<int>(s.common.threads));
+  const auto compute = open_compute(s.common.device, pool);
+  if (!compute.ok()) return report(compute.error());
+  const auto parts = open_policy(s, **compute, pool);
+  if (!parts.ok()) return report(parts.error());
+  return c.train(**parts, **compute, command_line(c.name, arguments));
 }
 
 int run_policy(PolicyRun& s, PolicyParts& parts, Task& task, Device& device, const char* kind,

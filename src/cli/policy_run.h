@@ -1,6 +1,7 @@
 // Shared by the commands that train with rewards of sampled answers (grpo, ppo): options of rollouts and
 // rewards, the models besides the policy.
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -34,6 +35,16 @@ struct PolicyParts {
 Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device);
 Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, ThreadPool& pool);
 
+// A command: parses and checks its options, opens its models and data, and calls `train`, which ends in
+// run_policy().
+struct PolicyCommand {
+  const char* name;
+  double adapter_rate;  // learning rate if only an adapter is trained
+  std::function<Status()> check;
+  std::function<int(PolicyParts& parts, Device& device, const std::string& command)> train;
+};
+int run_policy_command(const PolicyCommand& c, PolicyRun& s, Options& options,
+                       const std::vector<std::string>& arguments);
 // Runs the loop and saves the policy.
 int run_policy(PolicyRun& s, PolicyParts& parts, Task& task, Device& device, const char* kind,
                const std::string& command, std::vector<TrainedModel> others = {});

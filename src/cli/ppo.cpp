@@ -29,11 +29,11 @@ void declare(Options& o, Ppo& s) {
   declare_policy(o, s);
   o.group("Objective");
   o.add("--kl-coef", &s.kl, "weight of the penalty per token for the divergence from the reference", "X");
-  o.add("--kl-target", &s.kl_target,
-        "adapt the weight so that the divergence per answer follows this; 0: fixed", "X");
+  o.add("--kl-target", &s.kl_target, "adapt the weight to keep the divergence per answer near this; 0: fixed",
+        "X");
   o.add("--kl-horizon", &s.kl_horizon, "answers over which the weight adapts", "N");
   o.add("--target-kl", &s.stop_kl,
-        "end the use of a rollout when a step is further than this from it, per token; 0: never", "X");
+        "stop using a rollout when the divergence per token from it exceeds this; 0: never", "X");
   o.add("--cliprange", &s.clip, "clip of the ratio of a token's probabilities", "X");
   o.add("--cliprange-value", &s.value_clip, "clip of the change of values", "X");
   o.add("--vf-coef", &s.value_weight, "weight of the value loss", "X");
@@ -89,14 +89,7 @@ Result<LoadedModel> open_value(const Ppo& s, const LanguageModel& policy, Device
   return with_reward_head(start.model(), place, static_cast<uint64_t>(s.common.loop.seed));
 }
 
-int train(Ppo& s, const std::string& command) {
-  ThreadPool pool(static_cast<int>(s.common.threads));
-  const auto compute = open_compute(s.common.device, pool);
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto parts = open_policy(s, device, pool);
-  if (!parts.ok()) return report(parts.error());
-  PolicyParts& p = **parts;
+int train(Ppo& s, PolicyParts& p, Device& device, const std::string& command) {
   const auto value = open_value(s, *p.language, device);
   if (!value.ok()) return report(value.error());
   for (const auto& [key, number] : {std::pair("kl_coef", s.kl),
@@ -142,12 +135,11 @@ int run_ppo(const std::vector<std::string>& arguments) {
                   "RECIPE.yaml and key=value words set options too.",
                   "makar ppo -m DIR -d prompts.jsonl --reward model=RM -o runs/mine");
   declare(options, s);
-  if (const auto code = parse_training(options, arguments, s.common)) return *code;
-  if (const Status ok = check_f32(s.common, "ppo"); !ok.ok()) return report(ok.error());
-  Status checked = check_options(s);
-  if (checked.ok()) checked = check_policy(s, options, kPpoAdapterRate);
-  if (!checked.ok()) return report(checked.error()), 2;
-  return train(s, command_line("ppo", arguments));
+  const PolicyCommand command{"ppo", kPpoAdapterRate, [&] { return check_options(s); },
+                              [&](PolicyParts& parts, Device& device, const std::string& line) {
+                                return train(s, parts, device, line);
+                              }};
+  return run_policy_command(command, s, options, arguments);
 }
 
 }  // namespace makar

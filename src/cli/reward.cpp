@@ -23,7 +23,7 @@ void declare(Options& o, Reward& s) {
   declare_common(o, s.common);
   declare_base(o, s);
   o.group("Objective");
-  o.add("--margin", &s.margin, "by how much the score of the better answer should be higher", "X");
+  o.add("--margin", &s.margin, "margin by which the score of the better answer should be higher", "X");
   o.add("--center-rewards-coefficient", &s.centring,
         "weight of the squared sum of the scores of a pair, which keeps scores around 0 (try 0.01)", "X");
   o.add("--sequence-len", &s.sequence_len, "tokens of prompt and answer; longer ones lose their beginning",

@@ -189,7 +189,7 @@ int run_search(const std::vector<std::string>& arguments) {
   options.add("--rerank", &c.rerank, "a cross-encoder or decoder that reorders the candidates", "PATH");
   options.group("Evaluation");
   options.add("--eval", &c.eval, "measure on the queries of a BEIR folder or of Cranfield", "DIR");
-  options.add("--split", &c.split, "of BEIR: the file qrels/NAME.tsv", "NAME");
+  options.add("--split", &c.split, "split of a BEIR dataset: the file qrels/NAME.tsv", "NAME");
   options.add("--binary", &c.binary, "count every judgement above 0 as 1");
   options.add("--depth", &c.depth, "documents per query that are evaluated", "N");
   options.add("--trec", &c.trec, "write the run for makar metrics", "FILE");

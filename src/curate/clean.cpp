@@ -32,7 +32,7 @@ size_t find_lower(std::string_view text, size_t at, std::string_view what) {
   return text.size();
 }
 
-// The entity at `at` ("&amp;"): its character, and its end; false if it is none.
+// The entity at `at` ("&amp;"): its character, and its end; false if there is none.
 bool entity(std::string_view text, size_t at, std::string& out, size_t& end) {
   static constexpr std::pair<const char*, const char*> kNamed[] = {
       {"amp", "&"},         {"lt", "<"},         {"gt", ">"},         {"quot", "\""},
@@ -167,7 +167,7 @@ std::string clean_wiki(std::string_view text) {
       const bool closed = end >= 2 && text.substr(end - 2, 2) == "]]";
       const std::string_view inside = text.substr(at + 2, end - at - 2 - (closed ? 2 : 0));
       const std::string head = lower_ascii(inside.substr(0, 12));
-      // Pictures and categories have no words of the text.
+      // Images and categories are not part of the text.
       if (!head.starts_with("file:") && !head.starts_with("image:") && !head.starts_with("category:") &&
           inside.find("[[") == inside.npos)
         out += inside.substr(inside.rfind('|') == inside.npos ? 0 : inside.rfind('|') + 1);
@@ -228,7 +228,7 @@ std::string clean_latex(std::string_view text) {
     } else if (c == '\\' && at + 1 < text.size() && !is_letter(text[at + 1])) {
       const char next = text[at + 1];
       if (next == '[' || next == '(') {
-        // After one formula that is not closed no other one is: the search runs once.
+        // If one formula is not closed, no later one is: search only once.
         bool& open = next == '[' ? open_display : open_inline;
         const size_t end = open ? text.npos : text.find(next == '[' ? "\\]" : "\\)", at);
         open |= end == text.npos;

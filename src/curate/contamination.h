@@ -10,8 +10,8 @@ namespace makar {
 
 class Contamination {
  public:
-  // Every n-gram of `words` words (lower case, without punctuation) of all strings of the records. Shorter
-  // texts count as a whole from 5 words on.
+  // Every n-gram of `words` words (lower case, without punctuation) of all strings of the records. A
+  // shorter text of at least 5 words is one n-gram.
   static Result<Contamination> read(const std::vector<DataPath>& paths, int64_t words);
   // The first shared n-gram, or "".
   std::string shared(std::string_view text) const;
@@ -21,7 +21,7 @@ class Contamination {
   explicit Contamination(size_t words) : words_(words) {}
   size_t words_;
   std::unordered_set<uint64_t> hashes_;
-  std::vector<size_t> shorter_;  // lengths of texts that are shorter
+  std::vector<size_t> shorter_;  // lengths of the n-grams that are shorter, in words
 };
 
 }  // namespace makar

@@ -15,7 +15,7 @@ Mixture::Mixture(const std::vector<double>& weights, uint64_t seed) : seed_(seed
   std::vector<std::pair<double, size_t>> rests;
   uint64_t used = 0;
   for (size_t s = 0; s < weights.size(); ++s) {
-    check(weights[s] > 0, "a weight above zero");
+    check(weights[s] > 0, "weights must be above zero");
     const double exact = weights[s] / total * static_cast<double>(kBlock);
     slots.push_back(std::max<uint64_t>(1, static_cast<uint64_t>(exact)));
     rests.emplace_back(static_cast<double>(slots.back()) - exact, s);

@@ -14,7 +14,7 @@ struct sqlite3_stmt;
 
 namespace makar {
 
-// Bytes that are no text.
+// A blob.
 struct SqlBlob {
   std::string bytes;
   bool operator==(const SqlBlob&) const = default;

@@ -5,7 +5,7 @@
 
 namespace makar {
 
-// What is inside of the last \boxed{...} or \fbox{...}, or after "\boxed " up to the next blank or $. nullopt
+// The content of the last \boxed{...} or \fbox{...}, or after "\boxed " up to the next blank or $. nullopt
 // if there is none, or if its braces do not close.
 std::optional<std::string> last_boxed(const std::string& text);
 

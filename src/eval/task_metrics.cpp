@@ -72,8 +72,8 @@ double words_in(const std::string& text) {
   return words;
 }
 
-// The expected calibration error (Guo et al., 2017) of confidences, with whether each choice was right: ten
-// bins, closed above.
+// The expected calibration error (Guo et al., 2017). value: a confidence; weight: 1 if the choice was right.
+// Ten bins, closed above.
 double calibration_error(std::span<const double> sums) {
   double out = 0, count = 0;
   for (size_t bin = 0; bin < 10; ++bin) {
@@ -90,7 +90,7 @@ Statistics calibration_statistics(const MetricValue& one) {
   return out;
 }
 
-// value: 1, -1 or 0; weight: right or wrong.
+// BBQ's bias score. value: 1 biased, -1 opposite, 0 unknown; weight: 1 if the choice was right.
 double bias_score(std::span<const double> sums, bool ambiguous) {
   const double biased = sums[0], opposite = sums[1], right = sums[2], all = sums[3];
   if (biased + opposite == 0) return 0;
@@ -135,7 +135,7 @@ Result<Evaluation> corpus_evaluation(const std::string& name, const std::vector<
       return bias_score(sums, ambiguous);
     });
   }
-  check(name.starts_with("pass@"), "a metric of a corpus");
+  check(name.starts_with("pass@"), "expected a corpus metric");
   int64_t k = 0;
   std::from_chars(name.data() + 5, name.data() + name.size(), k);
   std::vector<Attempts> problems;

@@ -1,15 +1,10 @@
 // The arguments of kernels on bf16 activations (mixed precision). Sums, norms, softmax and losses are
-// computed in f32; each result is rounded to bf16 once, to nearest even. Rules of kernel_args.h apply.
+// computed in f32; each result is rounded to bf16 once, to nearest even. Rules of kernel_args.h apply;
+// kernels that differ from their f32 counterpart only in the type are templates there.
 #pragma once
-#include <cstdint>
-
 #include "kernels/kernel_args.h"
 
 namespace makar::kernels {
-
-struct Bf16 {
-  uint16_t bits;
-};
 
 struct Convert {  // y (+)= factor[0] * x, in f32; x and y are f32 or bf16; y may be x if the types agree
   const void* x;
@@ -25,45 +20,6 @@ struct AddBf16 {  // y = a + b; y may be a
   const Bf16* b;
   float* y;
   int64_t n;
-};
-struct ColumnSumsBf16 {  // y[cols] (+)= sum over rows of x, in a fixed order
-  const Bf16* x;
-  float* y;
-  int64_t rows, cols;
-  bool accumulate;
-};
-struct ActivateBf16 {
-  Activation kind;
-  const Bf16* x;
-  Bf16* y;
-  int64_t n;
-};
-struct ActivateBackwardBf16 {  // dx (+)= f'(x) * dy
-  Activation kind;
-  const Bf16 *x, *dy;
-  Bf16* dx;
-  int64_t n;
-  bool accumulate;
-};
-struct GatedBf16 {  // y = f(gate) * up
-  Activation kind;
-  const Bf16 *gate, *up;
-  Bf16* y;
-  int64_t n;
-};
-struct GatedBackwardBf16 {
-  Activation kind;
-  const Bf16 *gate, *up, *dy;
-  Bf16 *dgate, *dup;
-  int64_t n;
-};
-struct RopeBf16 {  // as Rope
-  const Bf16* x;
-  const float *cos, *sin;
-  Bf16* y;
-  int64_t rows, heads, head_dim, rotary;
-  bool interleaved;
-  float sign;
 };
 struct NormBf16 {  // as Norm
   bool rms;

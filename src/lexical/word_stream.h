@@ -45,7 +45,7 @@ struct WordStream {
   NumberedWords words;           // by falling count, then in order of the first occurrence
   std::vector<uint64_t> counts;  // of each word
   MappedRecords ids;             // word numbers, and kLineEnd after each line
-  uint64_t size = 0;             // of the ids that count: rarer words are removed
+  uint64_t size = 0;             // ids in use, after rare words are removed
   uint64_t tokens = 0;           // without line ends
 
   std::span<const uint32_t> tokens_of_chunk(uint64_t chunk, uint64_t chunk_size) const {
@@ -54,7 +54,7 @@ struct WordStream {
   }
 };
 
-// Drops words that occur less than `least` times and, if `most` is not 0, all but the `most` most frequent
+// Drops words that occur fewer than `least` times and, if `most` is not 0, all but the `most` most frequent
 // ones.
 Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOptions& options, int64_t least,
                               int64_t most,

@@ -32,7 +32,7 @@ struct TextChunk {
 // - sentences: whole sentences, at most `size` characters; a longer sentence is split as characters are.
 // - headings: the sections of Markdown, split into sentences where they are longer.
 // - tokens: windows of `size` tokens of the tokenizer.
-// Every character that is no blank is in a chunk. The same text and options give the same chunks.
+// Every non-blank character is in a chunk. The same text and options give the same chunks.
 Result<std::vector<TextChunk>> split_chunks(std::string_view text, const ChunkOptions& options,
                                             const Tokenizer* tokenizer = nullptr);
 

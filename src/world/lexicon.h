@@ -44,7 +44,7 @@ const Words& relations_of_women();
 const Words& relations_of_men();
 const std::vector<Activity>& activities();
 
-// Keeps a made word for the life of the program; safe to call from any thread.
+// Stores a generated word for the life of the program; safe to call from any thread.
 Word keep(std::string made);
 // Splits a list at spaces; '_' stands for a space inside an entry.
 Words split_words(Word text);

@@ -22,6 +22,16 @@ TEST(Json, KeepsTheOrderOfKeysAndTheBitsOfNumbers) {
     EXPECT_EQ(parse_json(Json(value).dump(), "place")->get<double>(), value);
 }
 
+TEST(Json, IsWrittenWithIndentInAsciiAndWithBadBytes) {
+  const Json value = {{"a", {1, "\u00e9"}}, {"e", Json::object()}};
+  EXPECT_EQ(value.dump(), "{\"a\":[1,\"\u00e9\"],\"e\":{}}");
+  EXPECT_EQ(value.dump(-1, ' ', true), "{\"a\":[1,\"\\u00e9\"],\"e\":{}}");
+  EXPECT_EQ(value.dump(1, '\t'), "{\n\t\"a\": [\n\t\t1,\n\t\t\"\u00e9\"\n\t],\n\t\"e\": {}\n}");
+  EXPECT_EQ(Json::array({1}).dump(0), "[\n1\n]");
+  EXPECT_THROW((void)Json("\xff").dump(), Json::type_error);
+  EXPECT_EQ(dump(Json("a\xff")), "\"a\uFFFD\"");
+}
+
 TEST(Json, ErrorsNameThePlaceAndTheByte) {
   EXPECT_NE(error_of_text("{\"a\": 1,}").find("place: byte 9"), std::string::npos)
       << error_of_text("{\"a\": 1,}");

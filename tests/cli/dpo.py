@@ -6,38 +6,13 @@ usage: dpo.py MAKAR
 """
 import json
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 
 from checks import check, failures
+from program import GOLDEN, good, kill_after, refused, steps
 
-MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
 REWARDS = {"rewards/chosen", "rewards/rejected", "rewards/margins", "rewards/accuracies"}
-
-
-def run(*words):
-    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
-
-
-def good(*words):
-    done = run(*words)
-    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
-    return done
-
-
-def refused(part, *words):
-    done = run(*words)
-    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
-          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
-
-
-def steps(folder):
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [line for line in lines if "lr" in line]
 
 
 def result(done):
@@ -114,12 +89,7 @@ def resumes(folder, base, pairs, common):
     words = ["dpo", "-m", base, "-d", pairs, *common, "--val-set-size", 0, "--max-steps", 30, "--save-steps", 5]
     good(*words, "-o", folder / "whole")
     out = folder / "killed"
-    child = subprocess.Popen([MAKAR, *map(str, words), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    end = time.time() + 120
-    while time.time() < end and child.poll() is None and not (out / "checkpoint-5").is_dir():
-        time.sleep(0.02)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
+    kill_after("checkpoint-5", words, out)
     check(not (out / "model.safetensors").exists(), "the run was killed before its end")
     done = good(*words, "-o", out)
     check("resuming at step" in done.stderr, f"the run resumes: {done.stderr[-300:]}")

@@ -6,37 +6,11 @@ usage: policy.py MAKAR
 """
 import json
 import pathlib
-import signal
-import subprocess
 import sys
 import tempfile
-import time
 
 from checks import check, failures
-
-MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
-
-
-def run(*words):
-    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=600)
-
-
-def good(*words):
-    done = run(*words)
-    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
-    return done
-
-
-def refused(part, *words):
-    done = run(*words)
-    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
-          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
-
-
-def steps(folder):
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [line for line in lines if "lr" in line]
+from program import good, kill_after, refused, steps
 
 
 def mean(folder, name, part):
@@ -69,13 +43,7 @@ def resumes(folder, base, prompts, common):
         whole, out = folder / f"{command}-whole", folder / f"{command}-killed"
         good(*words, "-o", whole)
         for after, wait in ((3, 0.0), (6, 0.05), (9, 0.11)):
-            child = subprocess.Popen([MAKAR, *map(str, words), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            end = time.time() + 300
-            while time.time() < end and child.poll() is None and not (out / f"checkpoint-{after}").is_dir():
-                time.sleep(0.005)
-            time.sleep(wait)
-            child.send_signal(signal.SIGKILL)
-            child.wait()
+            kill_after(f"checkpoint-{after}", words, out, wait)
         good(*words, "-o", out)
         same = (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
         check(same, f"{command}: a resumed run has other bytes")

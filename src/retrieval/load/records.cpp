@@ -35,7 +35,7 @@ std::string scalar_text(const Json& value) {
   return value.is_null() ? "" : value.dump();
 }
 
-// The document of an object; a reason why there is none otherwise.
+// The document of an object, or why there is none.
 Result<SourceDocument> record_document(const Json& record, const std::string& place,
                                        const SourceOptions& options, bool join_all) {
   SourceDocument out;
@@ -57,7 +57,8 @@ Result<SourceDocument> record_document(const Json& record, const std::string& pl
   out.index_title = !out.title.empty() && !text.empty();
   for (const auto& [key, value] : record.items()) {
     if (key == text) {
-      if (!value.is_string()) return error_at(place, "field '{}' is no text but {}", key, value.type_name());
+      if (!value.is_string())
+        return error_at(place, "field '{}' must be a string, found {}", key, value.type_name());
       out.text = value.get<std::string>();
     } else if (text.empty() && key != id) {
       const std::string line = scalar_text(value);
@@ -83,7 +84,7 @@ Result<LineReader> lines_of(std::string bytes, const std::string& place) {
 Status load_table(std::string bytes, bool tabs, const std::string& place, const SourceOptions& options,
                   const DocumentSink& sink, BadRecords& bad) {
   MAKAR_TRY(auto stream, ByteStream::from_memory(std::move(bytes), place));
-  // Columns by number: every row is read alike, and the header is ours to interpret.
+  // Columns are named by number, because the header is interpreted here.
   TableReader reader(std::move(stream), tabs ? '\t' : ',', {{"text", "1"}});
   std::vector<std::string> columns;
   for (DataRecord row;;) {

@@ -84,7 +84,7 @@ Result<std::vector<std::string>> texts_field(const Json& object, const std::stri
   if (it == object.end() || it->is_null()) return out;
   if (it->is_string()) return out.push_back(it->get<std::string>()), out;
   if (!it->is_array()) return error_at(key, "expected a string or a list of strings, found {}", kind_of(*it));
-  if (it->size() > most) return error_at(key, "has {} entries; {} are the most", it->size(), most);
+  if (it->size() > most) return error_at(key, "has {} entries; the limit is {}", it->size(), most);
   for (size_t i = 0; i < it->size(); ++i) {
     if (!(*it)[i].is_string())
       return error_at(fmt::format("{}[{}]", key, i), "expected a string, found {}", kind_of((*it)[i]));

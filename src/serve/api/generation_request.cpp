@@ -54,7 +54,7 @@ Status read_generation_options(const Json& body, GenerationRequest& request) {
     if (stop.empty() || stop.size() > kLongestStop)
       return error_at("stop", "each text has 1 to {} bytes, got {}", kLongestStop, stop.size());
   if (o.logprobs > kMostAlternatives)
-    return error_at("logprobs", "{} alternatives are the most, got {}", kMostAlternatives, o.logprobs);
+    return error_at("logprobs", "expected at most {} alternatives, got {}", kMostAlternatives, o.logprobs);
   return check_generation(o);
 }
 

@@ -61,7 +61,7 @@ Result<Json> read_messages(const Json& body) {
     return error_at("messages", "expected a list of at least one message, found {}",
                     given.is_array() ? "an empty list" : kind_of(given));
   if (given.size() > kMostMessages)
-    return error_at("messages", "has {} messages; {} are the most", given.size(), kMostMessages);
+    return error_at("messages", "has {} messages; the limit is {}", given.size(), kMostMessages);
   Json out = Json::array();
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string where = fmt::format("messages[{}]", i);
@@ -94,7 +94,7 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
     const Json& given = body["tools"];
     if (!given.is_array()) return error_at("tools", "expected a list, found {}", kind_of(given));
     if (given.size() > kMostTools)
-      return error_at("tools", "has {}; {} are the most", given.size(), kMostTools);
+      return error_at("tools", "has {}; the limit is {}", given.size(), kMostTools);
     for (size_t i = 0; i < given.size(); ++i) {
       const std::string where = fmt::format("tools[{}]", i);
       if (!given[i].is_object() || !given[i].contains("function") || !given[i]["function"].is_object())

@@ -80,7 +80,7 @@ Result<std::vector<PromptInput>> read_prompts(const Json& body) {
     return out.emplace_back(std::move(ids)), out;
   }
   if (given.size() > kMostPrompts)
-    return error_at("prompt", "has {} entries; {} are the most", given.size(), kMostPrompts);
+    return error_at("prompt", "has {} entries; the limit is {}", given.size(), kMostPrompts);
   for (size_t i = 0; i < given.size(); ++i) {
     const std::string place = fmt::format("prompt[{}]", i);
     if (given[i].is_string()) {

@@ -30,7 +30,7 @@ Result<RerankRequest> read_rerank(const Json& body) {
     return error_at("documents", "expected a list of at least one text");
   const Json& given = body["documents"];
   if (given.size() > kMostTexts)
-    return error_at("documents", "has {} entries; {} are the most", given.size(), kMostTexts);
+    return error_at("documents", "has {} entries; the limit is {}", given.size(), kMostTexts);
   for (size_t i = 0; i < given.size(); ++i) {
     const bool object = given[i].is_object() && given[i].contains("text");
     const Json& text = object ? given[i]["text"] : given[i];

@@ -62,7 +62,7 @@ Result<Json> read_input(const Json& body) {
     return error_at("input", "expected a string or a list of items, found {}",
                     given.is_array() ? "an empty list" : kind_of(given));
   if (given.size() > kMostMessages)
-    return error_at("input", "has {} items; {} are the most", given.size(), kMostMessages);
+    return error_at("input", "has {} items; the limit is {}", given.size(), kMostMessages);
   return given;
 }
 

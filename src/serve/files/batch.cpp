@@ -66,7 +66,7 @@ Result<BatchInput> read_batch(const std::string& path, const std::string& endpoi
     } else if (!ids.insert(*id).second) {
       wrong(number, error_at("custom_id", "{} is given twice", quote(*id)));
     } else if (out.lines.size() == kMostLines) {
-      wrong(number, error_at("line", "a batch has {} lines at most", kMostLines));
+      wrong(number, error_at("line", "a batch may have at most {} lines", kMostLines));
       break;
     } else {
       out.lines.push_back({*id, begin, end});
@@ -106,7 +106,7 @@ Status recover_answers(const std::string& path, std::set<std::string>& custom_id
 
 Result<Json> new_batch(const Json& body) {
   MAKAR_TRY(const std::string input, text_field(body, "input_file_id"));
-  if (input.empty()) return error_at("input_file_id", "is missing: the id of a file of requests");
+  if (input.empty()) return error_at("input_file_id", "is required: the id of a file of requests");
   MAKAR_TRY(const std::string endpoint, text_field(body, "endpoint"));
   if (std::find(std::begin(kEndpoints), std::end(kEndpoints), endpoint) == std::end(kEndpoints))
     return error_at("endpoint", "expected {}, got {}", fmt::join(kEndpoints, ", "), quote(endpoint));
@@ -114,7 +114,7 @@ Result<Json> new_batch(const Json& body) {
   if (window != "24h") return error_at("completion_window", "expected 24h, got {}", quote(window));
   MAKAR_TRY(const Json metadata, object_field(body, "metadata"));
   if (metadata.size() > kMostMetadata)
-    return error_at("metadata", "has {} entries; {} are the most", metadata.size(), kMostMetadata);
+    return error_at("metadata", "has {} entries; the limit is {}", metadata.size(), kMostMetadata);
   const int64_t now = std::time(nullptr);
   return Json{{"id", "batch_" + random_id()},
               {"object", "batch"},

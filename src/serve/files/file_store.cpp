@@ -122,7 +122,7 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
                             std::string_view bytes) {
   MAKAR_TRY(const std::string name, plain_name(filename));
   if (bytes.size() > limits_.bytes)
-    return error_of(Error::Kind::kLimit, "file", "has {} bytes; {} are the most", bytes.size(),
+    return error_of(Error::Kind::kLimit, "file", "has {} bytes; the limit is {}", bytes.size(),
                     limits_.bytes);
   MAKAR_CHECK_OK(prepare());
   const std::string id = new_id();
@@ -133,9 +133,10 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
       if (facts["owner"] == Json(owner)) ++files, held += facts["bytes"].get<size_t>();
     const size_t share = limits_.share(owner);
     if (files >= limits_.files / share || held + bytes.size() > limits_.all / share)
-      return error_of(Error::Kind::kLimit, "file",
-                      "you keep {} files of {} bytes in all; {} files of {} bytes are the most: delete some",
-                      files, held, limits_.files / share, limits_.all / share);
+      return error_of(
+          Error::Kind::kLimit, "file",
+          "you keep {} files of {} bytes in all; the limits are {} files and {} bytes: delete some", files,
+          held, limits_.files / share, limits_.all / share);
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
       return error_of(Error::Kind::kLimit, "file",
                       "the server keeps {} files of {} bytes and accepts no more", files_.size(), bytes_);

@@ -31,7 +31,7 @@ Status read_what(const Json& body, LookRequest& request) {
 Result<std::string> bounded_text(const Json& body, const char* key) {
   MAKAR_TRY(std::string text, text_field(body, key));
   if (text.size() > kLongestText)
-    return error_of(Error::Kind::kLimit, key, "has {} bytes; {} are the most", text.size(), kLongestText);
+    return error_of(Error::Kind::kLimit, key, "has {} bytes; the limit is {}", text.size(), kLongestText);
   return text;
 }
 

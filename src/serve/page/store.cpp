@@ -46,7 +46,7 @@ int64_t now() { return static_cast<int64_t>(std::time(nullptr)); }
 
 Status within(const char* field, size_t bytes, size_t most) {
   if (bytes <= most) return Done{};
-  return error_of(Error::Kind::kLimit, field, "has {} bytes; {} are the most", bytes, most);
+  return error_of(Error::Kind::kLimit, field, "has {} bytes; the limit is {}", bytes, most);
 }
 
 Error missing(const char* what, int64_t id) {
@@ -235,7 +235,7 @@ Result<Json> Store::add(const std::string& owner, int64_t conversation, const Ne
     return error_of(Error::Kind::kLimit, "conversation", "has {} messages; begin a new one", count);
   MAKAR_CHECK_OK(within("conversation", static_cast<size_t>(bytes + more), kConversationBytes));
   if (of_owner + more > kOwnerBytes)
-    return error_of(Error::Kind::kLimit, "conversations", "have {} bytes; {} are the most: delete some",
+    return error_of(Error::Kind::kLimit, "conversations", "have {} bytes; the limit is {}: delete some",
                     of_owner, kOwnerBytes);
   MAKAR_CHECK_OK(
       database_.run("INSERT INTO messages(conversation, parent, role, content, meta, rating, created) "
