@@ -4,15 +4,20 @@ namespace makar {
 
 Block::Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec,
              const NormSpec& norm)
-    : attention(set, name + ".attn", width, spec.attention, norm), spec_(spec) {
+    : spec_(spec) {
+  if (spec.recurrent)
+    mixer = Mixer(set, name + ".mixer", width, *spec.recurrent);
+  else
+    attention = Attention(set, name + ".attn", width, spec.attention, norm);
   const bool before = spec.place != NormPlace::kAfter;
   if (before && spec.attention_norm) norm1_ = Norm(set, name + ".norm1", width, norm);
   if (spec.cross) {
     cross = Attention(set, name + ".cross", width, *spec.cross, norm);
     norm_cross_ = Norm(set, name + ".norm_cross", width, norm);
   }
-  feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
-  if (before && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
+  const bool feeds = spec.feed_forward.width > 0;
+  if (feeds) feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
+  if (before && feeds && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
   if (spec.place == NormPlace::kSandwich || !before) {
     norm1_after_ = Norm(set, name + ".norm1_after", width, norm);
     norm2_after_ = Norm(set, name + ".norm2_after", width, norm);
@@ -35,7 +40,9 @@ Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, con
 
 Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
-  const auto attend = [&](const Tensor& t) { return attention.self(f, t, in, layer); };
+  const auto attend = [&](const Tensor& t) {
+    return spec_.recurrent ? mixer(f, t, in, layer) : attention.self(f, t, in, layer);
+  };
   if (spec_.parallel) {
     const Tensor normed = norm1_(ctx, x);
     const Tensor a = ops::dropout(ctx, attend(normed), spec_.dropout);
@@ -46,6 +53,7 @@ Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInpu
   Tensor y = sublayer(f, x, norm1_, norm1_after_, attend);
   if (spec_.cross)
     y = sublayer(f, y, norm_cross_, Norm(), [&](const Tensor& t) { return cross.cross(f, t, in, layer); });
+  if (spec_.feed_forward.width == 0) return y;
   return sublayer(f, y, norm2_, norm2_after_, [&](const Tensor& t) { return feed_forward(f, t); });
 }
 

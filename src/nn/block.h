@@ -4,6 +4,7 @@
 
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
+#include "nn/mixer.h"
 
 namespace makar {
 
@@ -14,6 +15,7 @@ class Block {
   Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
   Attention attention, cross;
+  Mixer mixer;  // instead of attention
   FeedForward feed_forward;
 
  private:

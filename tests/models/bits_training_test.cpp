@@ -147,7 +147,7 @@ TEST_P(TrainingBits, SameRunTwiceAndAtOtherThreadCounts) {
 // attention sinks and weights shared by layers are summed layer by layer.
 bool regroups(const ModelSpec& spec, const std::string& name) {
   return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") ||
-         name.ends_with("attn.sinks") ||
+         name.ends_with("attn.sinks") || name.find(".mixer.conv.") != std::string::npos ||
          (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||
          (spec.main().groups > 0 && name.find(".layers.") != std::string::npos);
 }

@@ -17,6 +17,7 @@ void fill_quant(Table& table);
 void fill_quant_rows(Table& table);
 void fill_quant_eight(Table& table);
 void fill_limits(Table& table);
+void fill_scan(Table& table);
 
 const Table& table();
 

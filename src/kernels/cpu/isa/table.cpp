@@ -21,6 +21,7 @@ const Table& table() {
     fill_quant_rows(made);
     fill_quant_eight(made);
     fill_limits(made);
+    fill_scan(made);
     return made;
   }();
   return t;
