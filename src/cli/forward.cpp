@@ -36,7 +36,7 @@ int run_forward(const std::vector<std::string>& arguments) {
   const auto compute = open_compute(device_name, threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  const auto loaded = load_model(resolve_model(model));
+  const auto loaded = load_model(resolve_model(model), {.exact = true});
   if (!loaded.ok()) return report(loaded.error());
   const auto file = Safetensors::open(input);
   if (!file.ok()) return report(file.error());

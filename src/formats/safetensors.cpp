@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 std::string guess_content(std::string_view start) {
   if (start.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
   if (start.starts_with("PK") || start.starts_with("\x80\x02"))
-    return "; it is a PyTorch pickle: save it again with safetensors";
+    return "; it is a PyTorch pickle: rename it to pytorch_model.bin";
   if (start.starts_with("GGUF")) return "; it is a GGUF file";
   if (start.starts_with("<")) return "; it is a web page: the download failed";
   if (start.starts_with("{")) return "; it starts like plain JSON";

@@ -7,16 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "formats/safetensors_header.h"
-#include "tensor/tensor.h"
+#include "formats/tensor_file.h"
 
 namespace makar {
 
 // An open file obeys all rules of the format: names are unique, every tensor is inside the data, and together
 // they cover it without overlap or gap. Safe to read from several threads.
-class Safetensors {
+class Safetensors : public TensorFile {
  public:
-  using Entry = SafetensorsEntry;
   using File = std::shared_ptr<const Safetensors>;
   static constexpr size_t kMaxHeader = 100'000'000;  // the limit of the reference library
 
@@ -25,15 +23,15 @@ class Safetensors {
   static Result<File> parse(std::span<const std::byte> bytes, std::shared_ptr<const void> keeper,
                             std::string place);
 
-  const std::string& place() const { return place_; }
-  const std::vector<std::string>& names() const { return header_.names; }  // in header order
+  const std::string& place() const override { return place_; }
+  const std::vector<std::string>& names() const override { return header_.names; }  // in header order
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  size_t data_bytes() const { return data_.size(); }
+  size_t data_bytes() const override { return data_.size(); }
 
   bool has(const std::string& name) const { return entry(name) != nullptr; }
-  const Entry* entry(const std::string& name) const;  // nullptr when there is none
+  const Entry* entry(const std::string& name) const override;
   // A read-only view of the file; a copy only when the data is not aligned to its element size.
-  Result<Tensor> tensor(const std::string& name) const;
+  Result<Tensor> tensor(const std::string& name) const override;
 
  private:
   Safetensors() = default;

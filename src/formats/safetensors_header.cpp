@@ -15,14 +15,14 @@ struct DTypeName {
   DType type;
 };
 constexpr std::array kDTypes = {
-    DTypeName{"F64", DType::kF64},   DTypeName{"F32", DType::kF32}, DTypeName{"F16", DType::kF16},
-    DTypeName{"BF16", DType::kBF16}, DTypeName{"I64", DType::kI64}, DTypeName{"I32", DType::kI32},
-    DTypeName{"I16", DType::kI16},   DTypeName{"I8", DType::kI8},   DTypeName{"U8", DType::kU8},
-    DTypeName{"BOOL", DType::kBool},
+    DTypeName{"F64", DType::kF64},   DTypeName{"F32", DType::kF32},         DTypeName{"F16", DType::kF16},
+    DTypeName{"BF16", DType::kBF16}, DTypeName{"I64", DType::kI64},         DTypeName{"I32", DType::kI32},
+    DTypeName{"I16", DType::kI16},   DTypeName{"I8", DType::kI8},           DTypeName{"U8", DType::kU8},
+    DTypeName{"BOOL", DType::kBool}, DTypeName{"F8_E4M3", DType::kF8_E4M3},
 };
 // Dtypes of the format that are not supported here.
-constexpr std::array kOtherDTypes = {"F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3",
-                                     "F6_E3M2", "F4",      "U16",     "U32",         "U64",         "C64"};
+constexpr std::array kOtherDTypes = {"F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2",
+                                     "F4",      "U16",     "U32",         "U64",         "C64"};
 
 constexpr const char* kMetadataName = "__metadata__";
 enum Field { kNone = 0, kDType = 1, kShape = 2, kOffsets = 4 };

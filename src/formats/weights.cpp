@@ -7,25 +7,21 @@
 #include "base/json.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "formats/torch_file.h"
 
 namespace makar {
 namespace {
 
 constexpr const char* kSingle = "model.safetensors";
 constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kPickle = "pytorch_model.bin";
+constexpr const char* kPickleIndex = "pytorch_model.bin.index.json";
 constexpr JsonLimits kIndexLimits = {.bytes = size_t{64} << 20, .depth = 8};
 
 // What a folder without supported weights has instead, and the cure.
 Error nothing_found(const std::string& folder) {
   const auto has = [&](const std::string& file) { return is_file(folder + "/" + file); };
-  const auto expected = fmt::format("has neither {} nor {}", kSingle, kIndex);
-  for (const char* pickle : {"pytorch_model.bin", "pytorch_model.bin.index.json"})
-    if (has(pickle))
-      return error_of(
-          Error::Kind::kUnsupported, folder,
-          "{}; found {}, a pickle, which is refused because pickles can run code: load it in transformers "
-          "and call save_pretrained(folder, safe_serialization=True)",
-          expected, pickle);
+  const auto expected = fmt::format("has neither {} nor {}, nor {}", kSingle, kIndex, kPickle);
   for (const char* other : {"tf_model.h5", "flax_model.msgpack"})
     if (has(other))
       return error_of(Error::Kind::kUnsupported, folder,
@@ -48,8 +44,18 @@ Error nothing_found(const std::string& folder) {
                   "{}; check that this is a model folder and that its download is complete", expected);
 }
 
-// A shard must be a safetensors file inside the folder.
+Result<std::shared_ptr<const TensorFile>> open_file(const std::string& path) {
+  if (path.ends_with(".bin")) {
+    MAKAR_TRY(auto file, TorchFile::open(path));
+    return std::shared_ptr<const TensorFile>(std::move(file));
+  }
+  MAKAR_TRY(auto file, Safetensors::open(path));
+  return std::shared_ptr<const TensorFile>(std::move(file));
+}
+
+// A shard must be a file of the index's kind inside the folder.
 Status check_shard_name(const std::string& index, const std::string& tensor, const std::string& shard) {
+  const char* kind = index.ends_with(kPickleIndex) ? ".bin" : ".safetensors";
   const auto refuse = [&](const char* why) {
     return error_at(index, "weight_map: tensor {} is in the file {}, which {}", quote(tensor), quote(shard),
                     why);
@@ -58,9 +64,12 @@ Status check_shard_name(const std::string& index, const std::string& tensor, con
   if (shard.find('/') != shard.npos || shard.find('\\') != shard.npos || shard.find("..") != shard.npos)
     return refuse("is not a plain file name; shards must be in the folder of the index");
   if (shard.find('\0') != shard.npos || shard.size() > 255) return refuse("is not a valid file name");
-  if (!shard.ends_with(".safetensors")) return refuse("is not a .safetensors file");
+  if (!shard.ends_with(kind)) return refuse(fmt::format("is not a {} file", kind).c_str());
   return Done{};
 }
+
+// The name of a file without its folder.
+std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 using WeightMap = std::map<std::string, std::string>;  // tensor to shard
 
@@ -99,7 +108,9 @@ Status check_shards_exist(const std::string& folder, const std::string& index,
 }  // namespace
 
 bool WeightFiles::present(const std::string& folder) {
-  return is_there(folder + "/" + kSingle) || is_there(folder + "/" + kIndex);
+  for (const char* name : {kSingle, kIndex, kPickle, kPickleIndex})
+    if (is_there(folder + "/" + name)) return true;
+  return false;
 }
 
 Result<WeightFiles> WeightFiles::open(const std::string& folder) {
@@ -107,14 +118,16 @@ Result<WeightFiles> WeightFiles::open(const std::string& folder) {
     return error_at(folder, "is a file; expected a model folder with config.json and weights");
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such folder; check the path of the model");
-  if (const std::string single = folder + "/" + kSingle; is_there(single)) {
-    MAKAR_TRY(auto file, Safetensors::open(single));
-    WeightFiles weights;
-    weights.place_ = single;
-    weights.add(std::move(file));
-    return weights;
+  for (const auto& [single, index] : {std::pair(kSingle, kIndex), std::pair(kPickle, kPickleIndex)}) {
+    if (const std::string path = folder + "/" + single; is_there(path)) {
+      MAKAR_TRY(auto file, open_file(path));
+      WeightFiles weights;
+      weights.place_ = path;
+      weights.add(std::move(file));
+      return weights;
+    }
+    if (const std::string path = folder + "/" + index; is_there(path)) return open_sharded(folder, path);
   }
-  if (const std::string index = folder + "/" + kIndex; is_there(index)) return open_sharded(folder, index);
   return nothing_found(folder);
 }
 
@@ -127,19 +140,19 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
   WeightFiles weights;
   weights.place_ = index;
   for (const auto& shard : shards) {
-    MAKAR_TRY(auto file, Safetensors::open(folder + "/" + shard));
+    MAKAR_TRY(auto file, open_file(folder + "/" + shard));
     for (const auto& name : file->names()) {
       const auto mapped = map.find(name);
       if (mapped == map.end())
         return error_at(file->place(),
                         "has tensor {}, which is not in the weight_map of {}; index and shards come from "
                         "different saves",
-                        quote(name), kIndex);
+                        quote(name), name_of(index));
       // A missing tensor is found below; here a tensor can only be a second copy.
       if (mapped->second != shard)
         return error_at(file->place(),
                         "has tensor {}, which {} maps to {}; a tensor must be in one shard only", quote(name),
-                        kIndex, quote(mapped->second));
+                        name_of(index), quote(mapped->second));
     }
     weights.add(std::move(file));
   }
@@ -148,11 +161,11 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
       return error_of(Error::Kind::kNotFound, folder + "/" + shard,
                       "has no tensor {}, which {} maps to it; index and "
                       "shards come from different saves",
-                      quote(tensor), kIndex);
+                      quote(tensor), name_of(index));
   return weights;
 }
 
-void WeightFiles::add(Safetensors::File file) {
+void WeightFiles::add(std::shared_ptr<const TensorFile> file) {
   for (const auto& name : file->names()) {
     const bool added = where_.emplace(name, files_.size()).second;
     check(added, "a tensor is in two files");
@@ -173,13 +186,13 @@ WeightFiles WeightFiles::of(Gguf::File file) {
   return weights;
 }
 
-const Safetensors::Entry* WeightFiles::entry(const std::string& name) const {
+const TensorFile::Entry* WeightFiles::stored_entry(const std::string& name) const {
   const auto it = where_.find(name);
   if (it == where_.end()) return nullptr;
   return gguf_ ? &gguf_entries_[it->second] : files_[it->second]->entry(name);
 }
 
-Result<Tensor> WeightFiles::tensor(const std::string& name) const {
+Result<Tensor> WeightFiles::stored(const std::string& name) const {
   const auto it = where_.find(name);
   if (it != where_.end() && gguf_) return gguf_->view(*gguf_->find(name));
   if (it != where_.end()) return files_[it->second]->tensor(name);
@@ -187,7 +200,48 @@ Result<Tensor> WeightFiles::tensor(const std::string& name) const {
                   names_.size() <= 20'000 ? did_you_mean(name, names_) : "");
 }
 
+Status WeightFiles::unpack(const PackedScheme& scheme) {
+  MAKAR_TRY(packed_, find_packed(
+                         scheme, names_, [&](const std::string& n) { return stored_entry(n); }, place_));
+  scheme_ = scheme;
+  std::set<std::string> parts;
+  for (auto& [name, matrix] : packed_) {
+    if (const auto state = matrix.parts.find("state"); state != matrix.parts.end()) {
+      MAKAR_TRY(const Tensor text, stored(state->second));
+      MAKAR_TRY(matrix.shape, four_bit_shape(text, place_ + ": " + state->second));
+    }
+    packed_entries_[name] = {DType::kF32, matrix.shape, 0, 0};
+    for (const auto& [role, part] : matrix.parts) parts.insert(part);
+  }
+  std::erase_if(names_, [&](const std::string& n) { return parts.count(n) != 0; });
+  for (const auto& [name, matrix] : packed_) names_.push_back(name);
+  return Done{};
+}
+
+const TensorFile::Entry* WeightFiles::entry(const std::string& name) const {
+  const auto it = packed_entries_.find(name);
+  return it != packed_entries_.end() ? &it->second : stored_entry(name);
+}
+
+Result<Tensor> WeightFiles::tensor(const std::string& name) const {
+  const auto it = packed_.find(name);
+  if (it == packed_.end()) return stored(name);
+  std::map<std::string, Tensor> parts;
+  for (const auto& [role, part] : it->second.parts) {
+    MAKAR_TRY(Tensor t, stored(part));
+    parts[role] = std::move(t);
+  }
+  return decode_packed(*scheme_, it->second, parts, place_of(name));
+}
+
+std::string WeightFiles::type_of(const std::string& name) const {
+  const auto it = packed_.find(name);
+  return it == packed_.end() ? makar::name(stored_entry(name)->dtype) : it->second.type;
+}
+
 const std::string& WeightFiles::place_of(const std::string& name) const {
+  if (const auto packed = packed_.find(name); packed != packed_.end() && !where_.count(name))
+    return place_of(packed->second.parts.begin()->second);
   const auto it = where_.find(name);
   return it == where_.end() || gguf_ ? place_ : files_[it->second]->place();
 }

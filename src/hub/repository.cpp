@@ -134,29 +134,35 @@ Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubSo
   if (source.dataset) return files;
   const auto ends = [](const HubFile& f, const char* end) { return f.path.ends_with(end); };
   const auto at_root = [](const HubFile& f) { return f.path.find('/') == f.path.npos; };
-  bool safetensors = false;
+  bool safetensors = false, pickles = false;
+  const auto is_pickle = [&](const HubFile& f) {
+    return at_root(f) && f.path.starts_with("pytorch_model") && ends(f, ".bin");
+  };
   std::vector<std::string> ggufs, others;
   for (const HubFile& file : files) {
     safetensors = safetensors || (ends(file, ".safetensors") && at_root(file));
+    pickles = pickles || is_pickle(file);
     if (ends(file, ".gguf")) ggufs.push_back(file.path);
     for (const char* end : {".bin", ".pt", ".pth", ".h5", ".msgpack", ".onnx"})
       if (ends(file, end) && at_root(file)) others.push_back(file.path);
   }
   // Default as in llama.cpp: Q4_K_M if available.
   std::string variant = lower(source.variant);
-  const bool gguf = !variant.empty() || !safetensors;
+  pickles = pickles && !safetensors && ggufs.empty();
+  const bool gguf = !variant.empty() || !(safetensors || pickles);
   if (gguf && ggufs.empty())
     return error_of(Error::Kind::kUnsupported, source.repository, "has no safetensors or GGUF weights{}",
                     others.empty()
                         ? ""
-                        : fmt::format(" (found {}); makar reads neither pickles nor ONNX", others.front()));
+                        : fmt::format(" (found {}); makar reads safetensors, GGUF and pytorch_model.bin",
+                                      others.front()));
   if (gguf && variant.empty() && ggufs.size() > 1) variant = "q4_k_m";
   for (const HubFile& file : files) {
     if (ends(file, ".gguf")) {
       if (gguf && lower(file.path).find(variant) != std::string::npos) out.push_back(file);
       continue;
     }
-    const bool weights = ends(file, ".safetensors");
+    const bool weights = ends(file, ".safetensors") || (pickles && is_pickle(file));
     if (weights && (gguf || !at_root(file))) continue;
     constexpr const char* kText[] = {".json", ".jinja", ".txt", ".model", ".tiktoken"};
     const bool text =

@@ -27,7 +27,8 @@ int64_t row_floats(const StackSpec& stack) {
     const FeedForwardSpec& f = b.feed_forward;
     const int64_t times = std::max<int64_t>(f.experts_per_token, 1);
     const int64_t latent = a.latent ? 5 * a.heads * a.head_dim : 0;  // parts of heads before they are joined
-    most = std::max(most, latent + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
+    const int64_t recurrent = b.mixer ? 8 * b.mixer->conv_channels() : 0;
+    most = std::max(most, recurrent + latent + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
                               (f.gated ? 3 : 2) * f.width * times);
   }
   return 6 * stack.width + most;

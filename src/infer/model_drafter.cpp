@@ -16,12 +16,12 @@ std::vector<int64_t> ModelDrafter::guess(std::span<const int64_t> tokens, int64_
   if (most < 1 || tokens.empty()) return {};
   const auto alike = std::mismatch(known_.begin(), known_.end(), tokens.begin(), tokens.end()).first;
   const auto common = std::min<int64_t>(alike - known_.begin(), static_cast<int64_t>(tokens.size()) - 1);
-  cache_.truncate(slot_, common);
+  const int64_t kept = cache_.truncate(slot_, common);
   known_.assign(tokens.begin(), tokens.end());
   Context ctx{device_};
   ForwardContext f{ctx, &cache_};
   std::vector<int64_t> guesses;
-  int64_t past = common;
+  int64_t past = kept;
   while (true) {
     Batch batch;
     batch.add({known_.begin() + past, known_.end()}, past);

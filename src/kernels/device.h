@@ -69,6 +69,10 @@ namespace makar {
   X(attention_cached, AttentionCached)               \
   X(bias_from_table, BiasFromTable)                  \
   X(bias_from_table_backward, BiasFromTableBackward) \
+  X(short_conv, ShortConv)                           \
+  X(short_conv_backward, ShortConvBackward)          \
+  X(selective_scan, SelectiveScan)                   \
+  X(selective_scan_backward, SelectiveScanBackward)  \
   X(update, Update)                                  \
   X(adamw, AdamW)                                    \
   X(adafactor, Adafactor)                            \

@@ -8,5 +8,6 @@
 #include "kernels/args/norms.h"
 #include "kernels/args/optimizers.h"
 #include "kernels/args/products.h"
+#include "kernels/args/recurrent.h"
 #include "kernels/args/rows.h"
 #include "kernels/args/types.h"

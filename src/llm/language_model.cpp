@@ -85,6 +85,10 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
   LanguageModel out;
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   MAKAR_TRY(out.loaded_, load_model(source, {options.weights == WeightUse::kTrained}));
+  if (out.spec().encoder && out.spec().encoder->embedding.patches && out.spec().decoder)
+    return error_of(Error::Kind::kUnsupported, path,
+                    "a {} reads pictures, which only `makar forward` gives to a model so far",
+                    out.spec().architecture);
   AdapterSet offered(out.loaded_, device);
   for (const std::string& folder : options.offered) MAKAR_CHECK_OK(offered.load(folder));
   offered.offer();

@@ -34,6 +34,9 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
                      const Tensor* types, const std::string& id_name, const std::string& place) {
   Batch batch;
   const int64_t rows = ids.dim(0), time = ids.dim(1);
+  const auto& relative = stack.first().attention.relative;
+  const bool segments = relative && relative->kind == RelativeSpec::Kind::kXl;
+  const int64_t kinds = segments ? 65536 : stack.embedding.types;
   for (int64_t r = 0; r < rows; ++r) {
     const auto real = [&](int64_t t) { return !mask || mask->i64()[r * time + t] != 0; };
     int64_t begin = 0;
@@ -45,7 +48,10 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
         return bad(place, "attention_mask",
                    fmt::format("has a gap in row {}; padding must be at one end", r));
     if (begin == end) return bad(place, "attention_mask", fmt::format("masks all of row {}", r));
-    const int64_t last = spec.head.kind == HeadKind::kQuestion ? time : end;
+    // Rows of padding that transformers reads: all of them for answers, the last one for XLNet's classes.
+    const bool padded =
+        spec.head.kind == HeadKind::kQuestion || (segments && spec.head.kind == HeadKind::kSequenceClass);
+    const int64_t last = padded ? time : end;
     batch.sequences.push_back({batch.rows(), last - begin, 0, static_cast<size_t>(r), last - end});
     for (int64_t t = begin; t < last; ++t) {
       const int64_t id = ids.i64()[r * time + t];
@@ -61,11 +67,11 @@ Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor
         return bad(place, id_name,
                    fmt::format("is longer than the model's {} positions", spec.max_positions));
       batch.positions.push_back(position);
-      if (types && stack.embedding.types > 0) {
+      if (types && kinds > 0) {
         const int64_t type = types->i64()[r * time + t];
-        if (type < 0 || type >= stack.embedding.types)
+        if (type < 0 || type >= kinds)
           return bad(place, "token_type_ids",
-                     fmt::format("has type {}; the model has {} types", type, stack.embedding.types));
+                     fmt::format("has type {}; the model has {} types", type, kinds));
         batch.types.push_back(type);
       }
     }
@@ -113,12 +119,33 @@ int64_t padded_time(const Batch& batch, const Tensors& in, const std::string& id
   return ids ? ids->dim(1) : batch.sequences[0].length;
 }
 
+// The rows of the decoder that pictures fill.
+Status place_pictures(const PictureSpec& p, Inputs& inputs, const std::string& place) {
+  Batch& target = inputs.target;
+  for (size_t i = 0; i < target.tokens.size(); ++i)
+    if (target.tokens[i] == p.token) target.feature_rows.push_back(static_cast<int64_t>(i));
+  const auto pictures = static_cast<int64_t>(inputs.source.sequences.size());
+  const int64_t rows = inputs.source.rows() - (p.skip_class ? pictures : 0);
+  if (static_cast<int64_t>(target.feature_rows.size()) != rows)
+    return bad(place, "input_ids",
+               fmt::format("has {} image tokens (id {}); {} pictures need {}", target.feature_rows.size(),
+                           p.token, pictures, rows));
+  return Done{};
+}
+
 }  // namespace
 
 Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::string& place) {
   Inputs inputs;
   if (spec.encoder && spec.encoder->embedding.patches) {
     MAKAR_TRY(inputs.source, read_pixels(*spec.encoder, in, place));
+    if (!spec.decoder) return inputs;
+    const bool captions = spec.decoder->first().cross.has_value();
+    MAKAR_TRY(inputs.target, read_batch(*spec.decoder, spec, in, captions ? "decoder_input_ids" : "input_ids",
+                                        captions ? "decoder_attention_mask" : "attention_mask", place));
+    if (captions && inputs.target.sequences.size() != inputs.source.sequences.size())
+      return bad(place, "decoder_input_ids", "must have as many rows as there are pictures");
+    if (spec.pictures) MAKAR_CHECK_OK(place_pictures(*spec.pictures, inputs, place));
     return inputs;
   }
   const StackSpec& first = spec.encoder ? *spec.encoder : *spec.decoder;
@@ -177,12 +204,21 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
   record.hidden = encoder_record.hidden = true;
   record.attention = encoder_record.attention = options.attentions;
   ForwardContext f{ctx, nullptr, &record};
-  const bool both = spec.encoder && spec.decoder;
-  const Batch& batch = both ? inputs.target : inputs.source;
+  const bool two = spec.encoder && spec.decoder, both = two && spec.decoder->first().cross;
+  const Batch& batch = two ? inputs.target : inputs.source;
   const int64_t time = padded_time(batch, in, both ? "decoder_input_ids" : "input_ids");
   const int64_t source_time = padded_time(inputs.source, in, "input_ids");
   const Tensor hidden = model.hidden(f, inputs, &encoder_record);
   Tensors out;
+  if (spec.head.kind == HeadKind::kContrastive) {
+    ForwardContext plain{ctx};
+    const Tensor texts = model.text_vectors(ctx, hidden, batch),
+                 images = model.image_vectors(plain, inputs.source);
+    out["text_embeds"] = texts.host();
+    out["image_embeds"] = images.host();
+    out["logits_per_image"] = model.contrast(ctx, images, texts).host();
+    return out;
+  }
   for (auto& [name, value] : model.outputs(ctx, hidden, batch)) {
     const bool a_row_a_token = value.dim(0) == hidden.dim(0) && spec.head.kind != HeadKind::kSequenceClass &&
                                spec.head.kind != HeadKind::kImageClass && name != "seq_relationship_logits" &&

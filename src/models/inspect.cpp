@@ -65,8 +65,9 @@ double layer_weights(const StackSpec& s, const BlockSpec& b) {
   const AttentionSpec& a = b.attention;
   const FeedForwardSpec& f = b.feed_forward;
   const auto w = static_cast<double>(s.width);
-  double n = a.latent ? latent_weights(w, a)
-                      : w * static_cast<double>(2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim);
+  double n = b.mixer    ? w * static_cast<double>(3 * b.mixer->inner)
+             : a.latent ? latent_weights(w, a)
+                        : w * static_cast<double>(2 * a.heads * a.head_dim + 2 * a.kv_heads * a.head_dim);
   if (b.cross) n += w * static_cast<double>(2 * b.cross->heads * b.cross->head_dim);
   const double expert = w * static_cast<double>(f.width) * (f.gated ? 3 : 2);
   if (f.experts == 0) return n + expert;
@@ -120,7 +121,7 @@ double head_weights(const ModelSpec& spec) {
 double attention_work(const StackSpec& s, int64_t context) {
   double work = 0;
   for (const BlockSpec& b : s.blocks) {
-    if (b.recurrent) continue;
+    if (b.recurrent || b.mixer) continue;
     const AttentionSpec& a = b.attention;
     const int64_t keys = a.window > 0 ? std::min(a.window, context) : context;
     work += 4.0 * static_cast<double>(a.heads * a.head_dim) * static_cast<double>(keys);
@@ -146,7 +147,7 @@ void count_costs(const ModelSpec& spec, int64_t asked, Inspection& out) {
   }
   if (!spec.decoder) return;
   for (const BlockSpec& b : spec.decoder->blocks) {
-    out.cache_values += cache_values(b.attention);
+    if (!b.mixer) out.cache_values += cache_values(b.attention);
     if (b.cross) out.cross_cache_values += cache_values(*b.cross);
   }
 }
@@ -155,8 +156,7 @@ void read_files(const WeightFiles& files, Inspection& out) {
   out.place = files.place();
   out.files_bytes = static_cast<int64_t>(files.total_bytes());
   std::map<std::string, int64_t> counts;
-  for (const auto& name : files.names())
-    counts[makar::name(files.entry(name)->dtype)] += files.entry(name)->shape.count();
+  for (const auto& name : files.names()) counts[files.type_of(name)] += files.entry(name)->shape.count();
   out.dtypes.assign(counts.begin(), counts.end());
   std::stable_sort(out.dtypes.begin(), out.dtypes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -42,7 +42,8 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
   for (size_t i = 0; i < parts.size(); ++i) {
     Parameter& p = *slice.ours[i];
     Tensor t = parts[i];
-    const bool kept = !options.trainable && keeps_type(p, t.dtype());
+    const bool kept =
+        !options.trainable && keeps_type(p, t.dtype()) && !(options.exact && files.is_packed(matched.name));
     if (!kept) t = dequantized(t);
     if (kept && files.gguf() && uses_integer_products(t)) t = t.viewed_as(DType::kF16_64);
     // A trainable tensor must not be a view of the file.
@@ -95,6 +96,7 @@ Status save_model(const std::string& folder, const Model& model, const Family& f
   const auto tensors = named_tensors(model, family, false, [](const Parameter& p) { return p.value; });
   MAKAR_CHECK_OK(save_weights(folder, tensors, max_shard_bytes));
   Json config = model.spec().config;
+  config.erase("quantization_config");  // what it packed is saved as plain matrices
   config["dtype"] = "float32";
   for (const auto& p : model.parameters().all())
     if (p->value.dtype() != DType::kF32)
@@ -110,6 +112,21 @@ void open_forget_gates(const ModelSpec& spec, Parameter& bias) {
   if (!layer || layer->cell != CellKind::kLstm) return;
   const int64_t hidden = bias.shape[0] / 4;
   std::fill_n(bias.value.f32() + hidden, hidden, 1.0f);
+}
+
+// As in Gu and Dao (2023): rates 1, 2, 3, ... over the states (or heads), no decay of the direct path, and
+// steps of 0.001 to 0.1, evenly in their logarithm.
+void initialize_scan(Parameter& p) {
+  float* v = p.value.f32();
+  const int64_t columns = p.shape[-1];
+  for (int64_t i = 0; i < p.value.count(); ++i) {
+    const auto at = static_cast<double>(i % columns);
+    if (p.name.ends_with(".a_log")) v[i] = static_cast<float>(std::log(at + 1));
+    if (p.name.ends_with(".d")) v[i] = 1.0f;
+    if (!p.name.ends_with(".dt_bias")) continue;
+    const double step = 0.001 * std::pow(100.0, columns > 1 ? at / static_cast<double>(columns - 1) : 0.5);
+    v[i] = static_cast<float>(std::log(std::expm1(step)));  // the inverse of softplus
+  }
 }
 
 }  // namespace
@@ -129,8 +146,14 @@ void initialize(Model& model, uint64_t seed) {
     }
     if (p->name.ends_with(".ih.bias")) open_forget_gates(spec, *p);
     if (p->name.ends_with(".bias") || p->buffer) continue;
+    if (p->name.ends_with(".mixer.a_log") || p->name.ends_with(".mixer.d") ||
+        p->name.ends_with(".mixer.dt_bias")) {
+      initialize_scan(*p);
+      continue;
+    }
     // Projections into the residual stream are scaled down with depth (Radford et al., 2019).
-    const bool residual = p->name.ends_with(".o.weight") || p->name.ends_with(".down.weight");
+    const bool residual = p->name.ends_with(".o.weight") || p->name.ends_with(".mixer.out.weight") ||
+                          p->name.ends_with(".down.weight");
     float deviation = spec.initializer_range;
     if (residual) deviation /= std::sqrt(2.0f * static_cast<float>(spec.main().layers()));
     const Rng rng(seed, Purpose::kInit, stream);

@@ -11,6 +11,8 @@ namespace makar {
 struct LoadOptions {
   // Copies the weights to f32 for training; otherwise matrices stay mapped in the type of the file.
   bool trainable = false;
+  // Decodes packed matrices to f32 instead of an integer type, which rounds activations.
+  bool exact = false;
 };
 
 struct LoadedModel {

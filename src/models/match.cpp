@@ -92,6 +92,7 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   for (NamedSlice& slice : slices) {
     const std::string name = file_name(slice.theirs);
     if (slice.ours[0]->optional && !files.has(name)) continue;
+    if (files.is_packed(name)) slice.transpose = false;
     MAKAR_CHECK_OK(check_tensor(slice, name, files));
     used.insert(name);
     out.push_back({std::move(slice), name});

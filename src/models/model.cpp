@@ -1,8 +1,10 @@
 #include "models/model.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "ops/bf16.h"
+#include "ops/linear.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
 
@@ -35,6 +37,15 @@ void Model::make_heads() {
     if (h.lm_bias) bias = set_.add("head.lm.bias", {spec_.vocab});
     if (h.lm_offset) bias = set_.add("head.lm.bias", {1, spec_.vocab}), bias->buffer = true;
     lm_ = Linear(weight, bias);
+  }
+  if (const auto& p = spec_.pictures) {
+    project1_ = Linear(set_, "head.project1", spec_.encoder->width, width, p->bias);
+    project2_ = Linear(set_, "head.project2", width, width, p->bias);
+  }
+  if (h.kind == HeadKind::kContrastive) {
+    text_projection_ = Linear(set_, "head.text", width, h.projection, false);
+    image_projection_ = Linear(set_, "head.image", spec_.encoder->width, h.projection, false);
+    logit_scale_ = set_.add("head.scale", {});
   }
   if (h.pooler) pooler_ = Linear(set_, "head.pooler", width, width, true);
   switch (h.kind) {
@@ -77,9 +88,61 @@ void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) con
 Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record) const {
   if (!decoder_) return encode(f, inputs.source);
   if (!encoder_) return (*decoder_)(f, inputs.source);
+  if (spec_.head.kind == HeadKind::kContrastive) return (*decoder_)(f, inputs.target);
+  if (spec_.pictures) {
+    Batch target = inputs.target;
+    target.features = picture_rows(f, inputs.source);
+    return (*decoder_)(f, target);
+  }
   ForwardContext first{f.ops, nullptr, encoder_record, f.checkpoint};
   const Tensor encoded = encode(first, inputs.source);
   return decode(f, inputs.target, encoded, &inputs.source);
+}
+
+Tensor Model::picture_rows(ForwardContext& f, const Batch& pictures) const {
+  Context& ctx = f.ops;
+  Record record;
+  record.hidden = true;
+  ForwardContext first{ctx, nullptr, &record, f.checkpoint};
+  encode(first, pictures);
+  const PictureSpec& p = *spec_.pictures;
+  const Tensor& states = record.hidden_states.at(record.hidden_states.size() + static_cast<size_t>(p.layer));
+  std::vector<int64_t> kept;
+  for (const Sequence& s : pictures.sequences)
+    for (int64_t i = p.skip_class ? 1 : 0; i < s.length; ++i) kept.push_back(s.start + i);
+  const Tensor rows = project1_(ctx, ops::gather_rows(ctx, states, kept));
+  return ops::widened(ctx, project2_(ctx, ops::activate(ctx, rows, p.activation)));
+}
+
+namespace {
+
+Tensor unit_rows(Context& ctx, const Tensor& x) {
+  return ops::scale_rows(ctx, x, ops::row_lengths(ctx, x, true));
+}
+
+}  // namespace
+
+Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
+  // A text's row is that of its end token; older models have that as the largest id, whatever they call it.
+  std::vector<int64_t> ends;
+  const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
+  for (const Sequence& s : texts.sequences) {
+    const auto first = texts.tokens.begin() + s.start, last = first + s.length;
+    const auto end = eos == 2 ? std::max_element(first, last) : std::find(first, last, eos);
+    ends.push_back(s.start + (end == last ? 0 : end - first));
+  }
+  return unit_rows(ctx, text_projection_(ctx, ops::gather_rows(ctx, hidden, ends)));
+}
+
+Tensor Model::image_vectors(ForwardContext& f, const Batch& pictures) const {
+  const Tensor rows = encode(f, pictures);
+  std::vector<int64_t> classes;
+  for (const Sequence& s : pictures.sequences) classes.push_back(s.start);
+  return unit_rows(f.ops, image_projection_(f.ops, ops::gather_rows(f.ops, rows, classes)));
+}
+
+Tensor Model::contrast(Context& ctx, const Tensor& images, const Tensor& texts) const {
+  return ops::scale(ctx, ops::linear(ctx, images, texts), std::exp(logit_scale_->value.host().f32()[0]));
 }
 
 Tensor Model::lm_rows(Context& ctx, const Tensor& hidden) const {
@@ -181,6 +244,8 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
               {"distillation_logits", distillation},
               {"logits", ops::scale(ctx, ops::add(ctx, cls, distillation), 0.5f)}};
     }
+    case HeadKind::kContrastive:
+      return {{"text_embeds", text_vectors(ctx, hidden, batch)}};
     case HeadKind::kNone:
       break;
   }
@@ -200,8 +265,9 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
     for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
       for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.attention.q_latent,
-                        &b.attention.kv_latent, &b.attention.kv, &b.cross.q, &b.cross.k, &b.cross.v,
-                        &b.cross.o, &b.feed_forward.router, &b.feed_forward.shared_gate})
+                        &b.attention.kv_latent, &b.attention.kv, &b.attention.distance, &b.cross.q,
+                        &b.cross.k, &b.cross.v, &b.cross.o, &b.mixer.in, &b.mixer.x, &b.mixer.dt,
+                        &b.mixer.out, &b.feed_forward.router, &b.feed_forward.shared_gate})
         one(*l);
       const auto expert = [&](FeedForward::Expert& e) {
         for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);
@@ -212,7 +278,9 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
       for (Linear* l : b.alignment.linears()) one(*l);
     }
   }
-  for (Linear* l : {&lm_, &transform_, &pooler_, &classifier_dense_, &classifier_, &second_}) one(*l);
+  for (Linear* l : {&project1_, &project2_, &text_projection_, &image_projection_, &lm_, &transform_,
+                    &pooler_, &classifier_dense_, &classifier_, &second_})
+    one(*l);
 }
 
 std::vector<const Parameter*> Model::output_weights() const {

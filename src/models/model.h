@@ -50,6 +50,12 @@ class Model {
   // token or one row per sequence.
   std::map<std::string, Tensor> outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const;
 
+  // kContrastive: vectors of length 1.
+  Tensor text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const;
+  Tensor image_vectors(ForwardContext& f, const Batch& pictures) const;
+  // The scores of texts for pictures, before a softmax: [pictures, texts].
+  Tensor contrast(Context& ctx, const Tensor& images, const Tensor& texts) const;
+
   // Calls visit(name, linear) for every Linear; names as in parameters() without ".weight".
   void each_linear(const std::function<void(const std::string&, Linear&)>& visit);
   // Weights of the layers that compute the model's outputs: vocabulary (the token table when tied), labels.
@@ -64,6 +70,11 @@ class Model {
   ModelSpec spec_;
   ParameterSet set_;
   std::unique_ptr<Stack> encoder_, decoder_;
+  // PictureSpec: the encoder's rows of all pictures, as token embeddings of the decoder.
+  Tensor picture_rows(ForwardContext& f, const Batch& pictures) const;
+  Linear project1_, project2_;                 // PictureSpec
+  Linear text_projection_, image_projection_;  // kContrastive
+  Parameter* logit_scale_ = nullptr;
   Linear lm_, transform_, pooler_, classifier_, classifier_dense_, second_;
   Norm transform_norm_;
 };

@@ -28,8 +28,8 @@ NameRule with(const NameRule& rule, const std::string& mark, int64_t number) {
 constexpr const char* kSuffixes[] = {".weight", ".bias", ""};
 
 NamedSlice slice_of(const NameRule& rule, const char* suffix) {
-  return {rule.theirs + suffix, {},          rule.groups,      rule.transpose,
-          rule.paired_heads,    rule.offset, rule.skipped_rows};
+  return {rule.theirs + suffix, {},          rule.groups,       rule.transpose,
+          rule.paired_heads,    rule.offset, rule.skipped_rows, rule.split_heads};
 }
 
 // Adds the rule's tensors; false when the set has none of its parameters.
@@ -113,8 +113,9 @@ Shape NamedSlice::shape() const {
   }
   Shape s = ours[0]->shape;
   for (size_t i = 1; i < ours.size(); ++i) s[0] += ours[i]->shape[0];
-  s[0] -= skipped_rows;
+  if (skipped_rows > 0) s[0] -= skipped_rows;
   if (transpose) std::swap(s[0], s[1]);
+  if (split_heads > 0 && s.rank() == 2) return {s[0], split_heads, s[1] / split_heads};
   return s;
 }
 
@@ -192,7 +193,9 @@ std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
 
 }  // namespace
 
-std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice) {
+std::vector<Tensor> cut(const Tensor& given, const NamedSlice& slice) {
+  const bool split = slice.split_heads > 0 && given.rank() == 3;
+  const Tensor theirs = split ? given.reshape({given.dim(0), given.dim(1) * given.dim(2)}) : given;
   if (slice.experts > 0) {
     std::vector<Tensor> all;
     for (int64_t e = 0; e < slice.experts; ++e) {
@@ -236,7 +239,8 @@ Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
   if (slice.skipped_rows > 0) whole = whole.slice(slice.skipped_rows, whole.dim(0));
   if (slice.paired_heads > 0) whole = reorder_rotary_rows(whole, slice.paired_heads, true);
   if (slice.offset != 0) whole = plus(whole, slice.offset);
-  return slice.transpose ? transposed(whole) : whole;
+  if (slice.transpose) whole = transposed(whole);
+  return slice.split_heads > 0 ? whole.reshape(slice.shape()) : whole;
 }
 
 }  // namespace makar

@@ -25,6 +25,7 @@ struct NameRule {
   int64_t paired_heads = 0;
   float offset = 0;          // the file stores the parameter plus this value
   int64_t skipped_rows = 0;  // the file does not store the first rows
+  int64_t split_heads = 0;   // > 0: the file splits the last dimension of a matrix into heads
   NameRule(std::string o, std::string t, bool transposed = false)
       : ours{std::move(o)}, theirs(std::move(t)), transpose(transposed) {}
   NameRule(std::vector<std::string> o, std::string t, int64_t g, bool transposed = false)
@@ -35,6 +36,10 @@ struct NameRule {
   }
   NameRule plus(float value) && {
     offset = value;
+    return std::move(*this);
+  }
+  NameRule with_heads(int64_t count) && {
+    split_heads = count;
     return std::move(*this);
   }
   NameRule without_rows(int64_t count) && {
@@ -56,6 +61,7 @@ struct NamedSlice {
   int64_t paired_heads = 0;
   float offset = 0;
   int64_t skipped_rows = 0;
+  int64_t split_heads = 0;
   int64_t experts = 0;  // > 0: the tensor's first dimension; each expert has ours.size() / experts parameters
   Shape shape() const;  // of the tensor in the file
 };

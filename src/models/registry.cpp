@@ -6,14 +6,18 @@ namespace makar {
 
 const std::vector<const Family*>& families() {
   static const std::vector<const Family*> table = {
-      &kLlama,   &kMistral,    &kMixtral,    &kQwen2,    &kQwen3,      &kQwen2Moe,   &kQwen3Moe, &kGemma,
-      &kGemma2,  &kGemma3,     &kPhi,        &kPhi3,     &kGptOss,     &kOlmo2,      &kOlmoe,    &kSmolLm3,
-      &kGranite, &kCohere,     &kCohere2,    &kStableLm, &kGlm4,       &kStarcoder2, &kNemotron, &kErnie45,
-      &kExaone4, &kDeepseekV2, &kDeepseekV3, &kGpt2,     &kOpenAiGpt,  &kGptj,       &kGptNeo,   &kGptBigCode,
-      &kMpt,     &kXglm,       &kNeox,       &kFalcon,   &kBloom,      &kOpt,        &kBert,     &kRoberta,
-      &kElectra, &kXlmRoberta, &kCamembert,  &kAlbert,   &kDistilBert, &kMpnet,      &kRoFormer, &kModernBert,
-      &kT5,      &kMt5,        &kUmt5,       &kBart,     &kMbart,      &kM2m100,     &kPegasus,  &kMarian,
-      &kVit,     &kDeit,       &kRnn,        &kLstm,     &kGru,
+      &kLlama,     &kMistral,    &kMixtral,    &kQwen2,      &kQwen3,     &kQwen2Moe,
+      &kQwen3Moe,  &kGemma,      &kGemma2,     &kGemma3,     &kPhi,       &kPhi3,
+      &kGptOss,    &kOlmo2,      &kOlmoe,      &kSmolLm3,    &kGranite,   &kCohere,
+      &kCohere2,   &kStableLm,   &kGlm4,       &kStarcoder2, &kNemotron,  &kErnie45,
+      &kExaone4,   &kDeepseekV2, &kDeepseekV3, &kGpt2,       &kOpenAiGpt, &kGptj,
+      &kGptNeo,    &kGptBigCode, &kMpt,        &kXglm,       &kNeox,      &kFalcon,
+      &kBloom,     &kOpt,        &kBert,       &kRoberta,    &kElectra,   &kXlmRoberta,
+      &kCamembert, &kAlbert,     &kDistilBert, &kMpnet,      &kRoFormer,  &kModernBert,
+      &kT5,        &kMt5,        &kUmt5,       &kBart,       &kMbart,     &kM2m100,
+      &kPegasus,   &kMarian,     &kVit,        &kDeit,       &kMamba,     &kMamba2,
+      &kLfm2,      &kDebertaV2,  &kXlnet,      &kClip,       &kLlava,     &kVisionEncoderDecoder,
+      &kRnn,       &kLstm,       &kGru,
   };
   return table;
 }

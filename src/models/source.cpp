@@ -72,7 +72,10 @@ Result<ModelSource> ModelSource::of(Gguf::File file) {
 
 Result<WeightFiles> ModelSource::weights() const {
   if (gguf) return WeightFiles::of(gguf);
-  return WeightFiles::open(path);
+  MAKAR_TRY(WeightFiles files, WeightFiles::open(path));
+  MAKAR_TRY(const auto scheme, read_packed_scheme(config));
+  if (scheme) MAKAR_CHECK_OK(files.unpack(*scheme));
+  return files;
 }
 
 }  // namespace makar

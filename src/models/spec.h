@@ -20,6 +20,7 @@ enum class HeadKind {
   kQuestion,       // start and end logits
   kImageClass,
   kImageClassTeacher,  // class and distillation heads, averaged (DeiT)
+  kContrastive,        // one vector per picture and per text, compared (CLIP)
 };
 
 // How a classifier gets one vector from a sequence.
@@ -44,6 +45,16 @@ struct HeadSpec {
   bool classifier_dense = false;
   Activation classifier_activation = Activation::kTanh;
   bool classifier_bias = true;
+  int64_t projection = 0;  // kContrastive: the width of a vector
+};
+
+// A decoder that reads pictures: rows of the encoder, projected, in the place of a token (LLaVA).
+struct PictureSpec {
+  int64_t token = -1;
+  int64_t layer = -1;      // whose output is used, from the end
+  bool skip_class = true;  // without the class token
+  bool bias = true;
+  Activation activation = Activation::kGelu;
 };
 
 struct ModelSpec {
@@ -52,6 +63,7 @@ struct ModelSpec {
   std::optional<StackSpec> encoder, decoder;
   bool shared_tokens = true;  // encoder and decoder share one token embedding
   HeadSpec head;
+  std::optional<PictureSpec> pictures;
   int64_t vocab = 0;
   int64_t max_positions = 0;  // 0: no limit
   int64_t bos = -1, pad = -1, decoder_start = -1;

@@ -37,6 +37,13 @@ Attention::Attention(ParameterSet& set, const std::string& name, int64_t width, 
     q_norm_ = Norm(set, name + ".q_norm", whole ? spec.heads * spec.head_dim : spec.head_dim, inner);
     k_norm_ = Norm(set, name + ".k_norm", whole ? spec.kv_heads * spec.head_dim : spec.head_dim, inner);
   }
+  if (spec.relative && spec.relative->kind == RelativeSpec::Kind::kXl) {
+    distance = Linear(set, name + ".distance", width, spec.heads * spec.head_dim, false);
+    content_bias_ = set.add(name + ".content_bias", {spec.heads, spec.head_dim});
+    distance_bias_ = set.add(name + ".distance_bias", {spec.heads, spec.head_dim});
+    segment_bias_ = set.add(name + ".segment_bias", {spec.heads, spec.head_dim});
+    segments_ = set.add(name + ".segments", {2, spec.heads * spec.head_dim});
+  }
   if (spec.sinks) sinks_ = set.add(name + ".sinks", {spec.heads});
 }
 
@@ -89,6 +96,7 @@ Attention::Rows Attention::latent_rows(Context& ctx, const Tensor& x, const Atte
 
 Tensor Attention::self(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
+  if (spec_.relative) return o(ctx, relative_mix(f, plain_rows(ctx, x), in, layer));
   auto [query, key, value] = spec_.latent ? latent_rows(ctx, x, in) : plain_rows(ctx, x);
   Tensor to_sinks;
   if (spec_.rope && !spec_.latent) {

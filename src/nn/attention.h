@@ -13,8 +13,10 @@ struct AttentionInputs {
   ops::AttentionBatch self, cross;
   ops::RopeTable rope;
   ops::RopeTable
-      sink_rope;   // rotates queries for attention to sinks; undefined while all sinks are in the window
-  Tensor encoded;  // encoder output for cross-attention; absent if its keys are cached
+      sink_rope;    // rotates queries for attention to sinks; undefined while all sinks are in the window
+  Tensor encoded;   // encoder output for cross-attention; absent if its keys are cached
+  Tensor relative;  // RelativeSpec: the table of distances [distances, width]
+  std::vector<int64_t> types;  // kXl: the segment of each row; empty: no segments
 };
 
 class Attention {
@@ -33,6 +35,7 @@ class Attention {
   Linear q, k, v, o;
   // LatentSpec: the projections to low rank, and the one from there to the keys and values of all heads.
   Linear q_latent, kv_latent, kv;
+  Linear distance;  // RelativeSpec::kXl: the keys of distances
 
  private:
   struct Rows {
@@ -41,12 +44,17 @@ class Attention {
   Rows plain_rows(Context& ctx, const Tensor& x) const;
   Rows latent_rows(Context& ctx, const Tensor& x, const AttentionInputs& in) const;
   ops::AttentionOptions options() const;
+  // RelativeSpec: attention with explicit scores, one sequence and head at a time (relative_attention.cpp).
+  Tensor relative_mix(ForwardContext& f, const Rows& rows, const AttentionInputs& in, int64_t layer) const;
   // Limits and normalises a query or key [N, heads * head_dim].
   Tensor prepared(Context& ctx, Tensor x, const Norm& norm, const Parameter* scale, int64_t heads) const;
   AttentionSpec spec_;
   Norm q_norm_, k_norm_;
   Parameter *q_scale_ = nullptr, *k_scale_ = nullptr;  // QkNorm::kEachHead: [heads, head_dim]
   Parameter* sinks_ = nullptr;                         // [heads]
+  // kXl: what is added to queries for keys, distances and segments; the two keys of segments.
+  Parameter *content_bias_ = nullptr, *distance_bias_ = nullptr, *segment_bias_ = nullptr,
+            *segments_ = nullptr;
 };
 
 }  // namespace makar

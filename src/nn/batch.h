@@ -24,6 +24,9 @@ struct Batch {
   std::vector<int64_t> positions;  // [N]
   std::vector<int64_t> types;      // [N] or empty
   Tensor pixels;                   // [images, channels, height, width] instead of tokens
+  // Rows in the place of token embeddings, e.g. parts of pictures: row i of `features` at feature_rows[i].
+  Tensor features;
+  std::vector<int64_t> feature_rows;
   std::vector<Sequence> sequences;
 
   int64_t rows() const { return static_cast<int64_t>(positions.size()); }

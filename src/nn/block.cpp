@@ -13,15 +13,19 @@ Block::Block(ParameterSet& set, const std::string& name, int64_t width, const Bl
     alignment = SourceAttention(set, name + ".align", width, spec);
     return;
   }
-  attention = Attention(set, name + ".attn", width, spec.attention, norm);
+  if (spec.mixer)
+    mixer = Mixer(set, name + ".mixer", width, *spec.mixer);
+  else
+    attention = Attention(set, name + ".attn", width, spec.attention, norm);
   const bool before = spec.place != NormPlace::kAfter;
   if (before && spec.attention_norm) norm1_ = Norm(set, name + ".norm1", width, norm);
   if (spec.cross) {
     cross = Attention(set, name + ".cross", width, *spec.cross, norm);
     norm_cross_ = Norm(set, name + ".norm_cross", width, norm);
   }
-  feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
-  if (before && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
+  const bool feeds = spec.feed_forward.width > 0;
+  if (feeds) feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
+  if (before && feeds && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
   if (spec.place == NormPlace::kSandwich || !before) {
     norm1_after_ = Norm(set, name + ".norm1_after", width, norm);
     norm2_after_ = Norm(set, name + ".norm2_after", width, norm);
@@ -60,7 +64,9 @@ Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInpu
     const Tensor y = spec_.recurrent ? recurrent(f, x, in, layer) : alignment(f, x, in, layer);
     return ops::dropout(ctx, y, spec_.dropout);
   }
-  const auto attend = [&](const Tensor& t) { return attention.self(f, t, in, layer); };
+  const auto attend = [&](const Tensor& t) {
+    return spec_.mixer ? mixer(f, t, in, layer) : attention.self(f, t, in, layer);
+  };
   if (spec_.parallel) {
     const Tensor normed = norm1_(ctx, x);
     const Tensor a = ops::dropout(ctx, attend(normed), spec_.dropout);
@@ -71,6 +77,7 @@ Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInpu
   Tensor y = sublayer(f, x, norm1_, norm1_after_, attend);
   if (spec_.cross)
     y = sublayer(f, y, norm_cross_, Norm(), [&](const Tensor& t) { return cross.cross(f, t, in, layer); });
+  if (spec_.feed_forward.width == 0) return y;
   return sublayer(f, y, norm2_, norm2_after_, [&](const Tensor& t) { return feed_forward(f, t); });
 }
 

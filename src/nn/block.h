@@ -5,6 +5,7 @@
 
 #include "nn/attention.h"
 #include "nn/feed_forward.h"
+#include "nn/mixer.h"
 #include "nn/recurrent.h"
 
 namespace makar {
@@ -19,6 +20,7 @@ class Block {
   void remember(ForwardContext& f, const Tensor& encoded, size_t slot, int64_t layer) const;
 
   Attention attention, cross;
+  Mixer mixer;  // instead of attention
   FeedForward feed_forward;
   RecurrentLayer recurrent;
   SourceAttention alignment;

@@ -13,6 +13,13 @@ Result<DType> parse_cache_type(const std::string& text, const std::string& place
 KvCache::KvCache(const StackSpec& stack, size_t slots, int64_t max_pages, CacheTypes types, Memory& memory)
     : memory_(memory), max_pages_(max_pages) {
   for (const BlockSpec& block : stack.blocks) {
+    states_.push_back(block.mixer ? page_bytes_ : -1);
+    if (block.mixer) {
+      layers_.emplace_back();
+      page_bytes_ += (block.mixer->state_size() * 4 + 63) / 64 * 64;
+      has_states_ = true;
+      continue;
+    }
     const int64_t heads = block.attention.kv_heads, dim = block.attention.head_dim;
     if (const auto& cross = block.cross)
       check(cross->kv_heads == heads && cross->head_dim == dim,
@@ -65,6 +72,8 @@ size_t KvCache::fork(size_t slot, int64_t rows) {
   const size_t made = add();
   const Slot& from = slots_.at(slot);
   check(from.used && rows <= from.own.rows, "a fork is not longer than its source");
+  check(!has_states_ || rows == from.own.rows || rows % kPageRows == 0,
+        "a fork with states is as long as its source or ends with a page");
   slots_.at(made).own = shared(from.own, rows);
   share_cross(slot, made);
   return made;
@@ -101,14 +110,16 @@ bool KvCache::extend(PagedTokens& tokens, int64_t rows) {
   return true;
 }
 
-void KvCache::truncate(size_t slot, int64_t rows) {
+int64_t KvCache::truncate(size_t slot, int64_t rows) {
   PagedTokens& tokens = slots_.at(slot).own;
-  if (rows >= tokens.rows) return;
+  if (rows >= tokens.rows) return tokens.rows;
+  if (has_states_) rows = rows / kPageRows * kPageRows;
   while (static_cast<int64_t>(tokens.pages.size()) > pages_for(rows)) {
     if (tokens.pages.back() >= 0) drop(tokens.pages.back());
     tokens.pages.pop_back();
   }
   tokens.rows = rows;
+  return rows;
 }
 
 void KvCache::forget(size_t slot, int64_t keep, int64_t row) {

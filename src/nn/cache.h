@@ -1,7 +1,8 @@
 // Paged KV cache: pages of kernels::kKeyTile tokens, each with all layers. Sequences share pages (forks,
 // common prefixes) until one of them writes. With f32, a cached forward pass has the same bits as an uncached
 // one; f16 and q8_0 take half and about a quarter of the memory and round each value once, when it is
-// written.
+// written. Each page also has the state of recurrent layers after its last computed token (MixerSpec), so
+// that whatever happens to pages happens to states.
 #pragma once
 #include <string>
 #include <vector>
@@ -37,8 +38,9 @@ class KvCache {
   // Extends the sequence to `rows` tokens in writable pages. If no pages are left, returns false and changes
   // nothing.
   bool grow(size_t slot, int64_t rows);
-  // Drops everything after the first `rows` tokens.
-  void truncate(size_t slot, int64_t rows);
+  // Drops everything after the first `rows` tokens; with recurrent layers, whose states exist only at the end
+  // of pages, possibly more. Returns the length.
+  int64_t truncate(size_t slot, int64_t rows);
   // Releases the pages that lie entirely between the first `keep` tokens and token `row`; they must not be
   // read again.
   void forget(size_t slot, int64_t keep, int64_t row);
@@ -60,6 +62,9 @@ class KvCache {
   // --- attention ---
   // Offsets of a layer's keys and values in a page, for self- and cross-attention.
   const ops::CachedKeys& keys(int64_t layer) const { return layers_.at(static_cast<size_t>(layer)); }
+  // The offset of a recurrent layer's state in a page.
+  int64_t state_offset(int64_t layer) const { return states_.at(static_cast<size_t>(layer)); }
+  bool has_states() const { return has_states_; }
   // Device addresses of a sequence's pages, for a page table; 0 for released pages.
   std::vector<int64_t> page_addresses(size_t slot) const { return addresses(slots_.at(slot).own); }
 
@@ -96,6 +101,8 @@ class KvCache {
 
   Memory& memory_;
   std::vector<ops::CachedKeys> layers_;
+  std::vector<int64_t> states_;  // by layer; -1: none
+  bool has_states_ = false;
   int64_t page_bytes_ = 0;
   int64_t max_pages_;
   int64_t used_ = 0;

@@ -12,11 +12,12 @@ Embedding::Embedding(ParameterSet& set, const std::string& name, int64_t width, 
   if (spec.patches) {
     const PatchSpec& p = *spec.patches;
     patch_weight_ = set.add(name + ".patch.weight", {width, p.channels, p.patch, p.patch});
-    patch_bias_ = set.add(name + ".patch.bias", {width});
+    if (p.bias) patch_bias_ = set.add(name + ".patch.bias", {width});
     cls_ = set.add(name + ".cls", {1, 1, width});
     if (p.distillation_token) distillation_ = set.add(name + ".distillation", {1, 1, width});
     const int64_t rows = (p.image_height / p.patch) * (p.image_width / p.patch) + (distillation_ ? 2 : 1);
     positions_ = set.add(name + ".positions", {1, rows, width});
+    if (spec.norm) norm_ = Norm(set, name + ".norm", width, norm);
     return;
   }
   if (!tokens_) tokens_ = set.add(name + ".tokens.weight", {spec.vocab, spec.width});
@@ -36,9 +37,19 @@ Embedding::Embedding(ParameterSet& set, const std::string& name, int64_t width, 
 
 Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
   Context& ctx = f.ops;
-  if (spec_.patches) return ops::dropout(ctx, patches(ctx, batch.pixels), spec_.dropout);
+  if (spec_.patches) {
+    const Tensor rows = patches(ctx, batch.pixels);
+    return ops::dropout(ctx, norm_.defined() ? norm_(ctx, rows) : rows, spec_.dropout);
+  }
   Tensor x = ops::embedding(ctx, tokens_->value, batch.tokens, spec_.padding);
   if (spec_.scale != 1.0f) x = ops::scale(ctx, x, spec_.scale);
+  if (batch.features.defined()) {
+    std::vector<int64_t> from(batch.tokens.size());
+    for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<int64_t>(i);
+    for (size_t i = 0; i < batch.feature_rows.size(); ++i)
+      from[static_cast<size_t>(batch.feature_rows[i])] = x.dim(0) + static_cast<int64_t>(i);
+    x = ops::gather_rows(ctx, ops::concat(ctx, {x, batch.features}, 0), from);
+  }
   // Types before positions, as BERT adds them.
   if (types_) {
     const std::vector<int64_t> zeros(batch.tokens.size(), 0);
@@ -60,7 +71,7 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
 Tensor Embedding::patches(Context& ctx, const Tensor& pixels) const {
   const int64_t images = pixels.dim(0), width = cls_->shape[2];
   const Tensor cells = ops::conv2d_rows(ctx, pixels.to(ctx.device.memory()), patch_weight_->value,
-                                        patch_bias_->value, spec_.patches->patch);
+                                        patch_bias_ ? patch_bias_->value : Tensor(), spec_.patches->patch);
   const int64_t each = cells.dim(0) / images, rows = positions_->shape[1], extra = rows - each;
   std::vector<Tensor> parts = {ops::reshape(ctx, cls_->value, {1, width})};
   if (distillation_) parts.push_back(ops::reshape(ctx, distillation_->value, {1, width}));

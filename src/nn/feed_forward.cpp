@@ -53,7 +53,10 @@ Tensor clamped_gate(Context& ctx, const Tensor& gate, const Tensor& up, float li
 
 Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const {
   if (!spec.gated) {
-    const Tensor wide = ops::activate(ctx, up(ctx, x), spec.activation);
+    const bool sharp = spec.sharpness != 1.0f;
+    const Tensor given = up(ctx, x);
+    Tensor wide = ops::activate(ctx, sharp ? ops::scale(ctx, given, spec.sharpness) : given, spec.activation);
+    if (sharp) wide = ops::scale(ctx, wide, 1.0f / spec.sharpness);
     return down(ctx, spec.squared ? ops::activate(ctx, wide, Activation::kSquare) : wide);
   }
   const std::vector<Tensor> two = Linear::together(ctx, x, {&gate, &up});

@@ -47,6 +47,19 @@ struct LatentSpec {
   int64_t value_dim = 0;   // per head, at most head_dim
 };
 
+// Scores that depend on the content and the distance together, from one table of distances.
+struct RelativeSpec {
+  enum class Kind {
+    kDisentangled,  // DeBERTa (He et al., 2021): queries meet the keys of distances, keys their queries
+    kXl,            // Transformer-XL (Dai et al., 2019) with segments, as in XLNet
+  } kind = Kind::kDisentangled;
+  int64_t span = 0;     // kDisentangled: distances (or buckets of them) to one side
+  int64_t buckets = 0;  // > 0: distances above half of it share buckets, by their logarithm
+  int64_t max_distance = 0;
+  bool norm = false;  // of the table
+  bool content_to_position = true, position_to_content = true;
+};
+
 struct AttentionSpec {
   int64_t heads = 1, kv_heads = 1, head_dim = 1;
   bool causal = true;
@@ -64,14 +77,16 @@ struct AttentionSpec {
   int64_t t5_buckets = 32, t5_max_distance = 128;
   bool bias_per_layer = false;  // T5's table is not shared by the layers (UMT5)
   std::optional<ops::RopeOptions> rope;
-  std::optional<LatentSpec> latent;  // with rope
+  std::optional<LatentSpec> latent;      // with rope
+  std::optional<RelativeSpec> relative;  // encoders only
 };
 
 struct FeedForwardSpec {
-  int64_t width = 0;
+  int64_t width = 0;  // 0: none
   Activation activation = Activation::kGelu;
   bool gated = false;
   bool squared = false;     // the activation is squared (Nemotron)
+  float sharpness = 1.0f;   // act(s x) / s: with SiLU and 1.702 the quick GELU of CLIP
   float gate_limit = 0.0f;  // > 0: clamped gates (gpt-oss), see FeedForward
   bool bias = false;
   int64_t experts = 0, experts_per_token = 0;  // 0: dense
@@ -106,6 +121,26 @@ struct AlignmentSpec {
   int64_t positions = 0;  // location: longest source
 };
 
+// A layer that carries a state from token to token, in the place of attention.
+struct MixerSpec {
+  enum class Kind {
+    kShortConv,  // a gated convolution over the last tokens (LFM2)
+    kMamba,      // the selective scan with a state per channel (Gu and Dao, 2023)
+    kMamba2,     // the selective scan in heads (Dao and Gu, 2024)
+  } kind = Kind::kMamba;
+  int64_t inner = 0;              // channels
+  int64_t taps = 4;               // of the convolution
+  int64_t states = 0;             // per channel; 0: none (kShortConv)
+  int64_t dt_rank = 0;            // kMamba
+  int64_t heads = 1, groups = 1;  // kMamba2
+  bool bias = false, conv_bias = true;
+  float norm_eps = 1e-5f;  // kMamba2
+  int64_t conv_channels() const { return kind == Kind::kMamba2 ? inner + 2 * groups * states : inner; }
+  // Floats of one sequence's state: the convolution's inputs, then the states.
+  int64_t conv_state() const { return (taps - 1) * conv_channels(); }
+  int64_t state_size() const { return conv_state() + inner * states; }
+};
+
 // One layer. The layers of a stack may differ in every field.
 struct BlockSpec {
   NormPlace place = NormPlace::kPre;
@@ -115,6 +150,7 @@ struct BlockSpec {
   bool attention_norm = true;        // false: attention reads its input as it is (ModernBERT's first layer)
   float residual_scale = 1.0f;       // on what a sublayer adds (Granite)
   AttentionSpec attention;
+  std::optional<MixerSpec> mixer;      // instead of attention
   std::optional<AttentionSpec> cross;  // cross-attention to an encoder
   FeedForwardSpec feed_forward;
   std::optional<RecurrentSpec> recurrent;  // instead of attention and feed-forward
@@ -130,6 +166,7 @@ enum class PositionKind { kNone, kLearned, kSinusoidal, kFairseq };
 struct PatchSpec {
   int64_t image_height = 0, image_width = 0, patch = 0, channels = 0;
   bool distillation_token = false;
+  bool bias = true;
 };
 
 struct EmbeddingSpec {
@@ -159,6 +196,7 @@ struct StackSpec {
   int64_t groups = 0;       // distinct sets of weights shared by the layers (ALBERT); 0: one per layer
   EmbeddingSpec embedding;
   bool final_norm = true;
+  bool record_outputs = false;      // hidden states are the blocks' outputs, then the final norm's (Mamba)
   bool record_before_norm = false;  // the last recorded hidden state is taken before the final norm (ViT)
   int64_t project_out = 0;          // width after the final projection, 0 for none (OPT)
 

@@ -29,6 +29,10 @@ Stack::Stack(ParameterSet& set, const StackSpec& spec, Parameter* tokens)
     blocks_.emplace_back(set, fmt::format("{}.layers.{}", spec.name, i), spec.width,
                          spec.blocks[static_cast<size_t>((i * layers + distinct - 1) / distinct)], spec.norm);
   for (const BlockSpec& b : spec.blocks) positions_of_.push_back(positions_for(set, b.attention));
+  if (const auto& r = spec.first().attention.relative; r && r->kind == RelativeSpec::Kind::kDisentangled) {
+    relative_ = set.add(spec.name + ".relative.weight", {2 * r->span, spec.width});
+    if (r->norm) relative_norm_ = Norm(set, spec.name + ".relative_norm", spec.width, spec.norm);
+  }
   if (spec.final_norm) final_norm_ = Norm(set, spec.name + ".norm", spec.width, spec.norm);
   if (spec.project_out > 0)
     project_out_ = Linear(set, spec.name + ".project_out", spec.width, spec.project_out, false);
@@ -169,6 +173,9 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
   shared.self = self_batch(f, batch);
   if (spec_.first().cross) shared.cross = cross_batch(f, batch, encoded, encoder_batch);
   shared.encoded = encoded;
+  if (relative_)
+    shared.relative = relative_norm_.defined() ? relative_norm_(ctx, relative_->value) : relative_->value;
+  if (spec_.first().attention.relative) shared.types = batch.types;
   std::vector<int64_t> near = batch.positions;
   const bool sinks = f.stream.sinks > 0;
   if (sinks)
@@ -195,15 +202,17 @@ Tensor Stack::checkpointed(ForwardContext& f, const Tensor& x, const AttentionIn
   const int64_t experts = spec_.blocks[static_cast<size_t>(layer)].feed_forward.experts;
   const auto routing = std::make_shared<Record>();
   const bool routed = f.record && experts > 0;
-  const Tensor y = ops::checkpoint(
-      f.ops, {x, in.encoded}, [&block, in, layer, routed, routing](Context& c, const std::vector<Tensor>& t) {
-        *routing = {};
-        ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
-        AttentionInputs mine = in;
-        mine.encoded = t[1];
-        const Tensor out = block(inner, t[0], mine, layer);
-        return routed ? ops::concat(c, {out, routing->router_probabilities[0]}, -1) : out;
-      });
+  const Tensor y =
+      ops::checkpoint(f.ops, {x, in.encoded, in.relative},
+                      [&block, in, layer, routed, routing](Context& c, const std::vector<Tensor>& t) {
+                        *routing = {};
+                        ForwardContext inner{c, nullptr, routed ? routing.get() : nullptr, false};
+                        AttentionInputs mine = in;
+                        mine.encoded = t[1];
+                        mine.relative = t[2];
+                        const Tensor out = block(inner, t[0], mine, layer);
+                        return routed ? ops::concat(c, {out, routing->router_probabilities[0]}, -1) : out;
+                      });
   if (!routed) return y;
   const auto parts = ops::split(f.ops, y, {spec_.width, experts}, -1);
   f.record->router_probabilities.push_back(parts[1]);
@@ -219,11 +228,11 @@ Tensor Stack::operator()(ForwardContext& f, const Batch& batch, const Tensor& en
   const auto note = [&](const Tensor& t) {
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
   };
-  note(x);
+  if (!spec_.record_outputs) note(x);
   for (int64_t layer = 0; layer < spec_.layers(); ++layer) {
     const AttentionInputs& in = all[positions_of_[static_cast<size_t>(layer)]];
     x = f.checkpoint && ctx.tape ? checkpointed(f, x, in, layer) : block(layer)(f, x, in, layer);
-    if (layer + 1 < spec_.layers() || spec_.record_before_norm) note(x);
+    if (layer + 1 < spec_.layers() || spec_.record_before_norm || spec_.record_outputs) note(x);
   }
   if (final_norm_.defined()) x = final_norm_(ctx, x);
   if (project_out_.defined()) x = project_out_(ctx, x);

@@ -55,6 +55,8 @@ class Stack {
   std::vector<Positions> positions_;
   std::vector<size_t> positions_of_;  // by layer
   Norm final_norm_;
+  Parameter* relative_ = nullptr;  // RelativeSpec::kDisentangled: [2 * span, width]
+  Norm relative_norm_;
   Linear project_out_;
 };
 

@@ -1,8 +1,19 @@
 #include "tensor/dtype.h"
 
+#include <cmath>
+#include <limits>
+
 namespace makar {
 
 std::string name(DType type) { return layout_of(type).name; }
+
+float from_f8_e4m3(uint8_t v) {
+  const int exponent = (v >> 3) & 15, mantissa = v & 7;
+  float x = exponent == 0 ? static_cast<float>(mantissa) * 0x1p-9f
+                          : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
+  if (exponent == 15 && mantissa == 7) x = std::numeric_limits<float>::quiet_NaN();
+  return v & 0x80 ? -x : x;
+}
 
 float from_f16(uint16_t v) {
   const uint32_t sign = uint32_t{v & 0x8000u} << 16, rest = v & 0x7fffu;

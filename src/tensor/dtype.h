@@ -21,6 +21,7 @@ enum class DType : uint8_t {
   kI8,
   kU8,
   kBool,
+  kF8_E4M3,
   kQ4_0,
   kQ4_1,
   kQ5_0,
@@ -44,11 +45,11 @@ struct TypeLayout {
 };
 
 inline constexpr TypeLayout kTypeLayouts[] = {
-    {"f32", 1, 4},      {"f16", 1, 2},        {"bf16", 1, 2},       {"f64", 1, 8},       {"i64", 1, 8},
-    {"i32", 1, 4},      {"i16", 1, 2},        {"i8", 1, 1},         {"u8", 1, 1},        {"bool", 1, 1},
-    {"q4_0", 32, 18},   {"q4_1", 32, 20},     {"q5_0", 32, 22},     {"q5_1", 32, 24},    {"q8_0", 32, 34},
-    {"q2_k", 256, 84},  {"q3_k", 256, 110},   {"q4_k", 256, 144},   {"q5_k", 256, 176},  {"q6_k", 256, 210},
-    {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"iq2_xxs", 256, 66}, {"f16_64", 64, 128},
+    {"f32", 1, 4},      {"f16", 1, 2},      {"bf16", 1, 2},       {"f64", 1, 8},        {"i64", 1, 8},
+    {"i32", 1, 4},      {"i16", 1, 2},      {"i8", 1, 1},         {"u8", 1, 1},         {"bool", 1, 1},
+    {"f8_e4m3", 1, 1},  {"q4_0", 32, 18},   {"q4_1", 32, 20},     {"q5_0", 32, 22},     {"q5_1", 32, 24},
+    {"q8_0", 32, 34},   {"q2_k", 256, 84},  {"q3_k", 256, 110},   {"q4_k", 256, 144},   {"q5_k", 256, 176},
+    {"q6_k", 256, 210}, {"iq4_nl", 32, 18}, {"iq4_xs", 256, 136}, {"iq2_xxs", 256, 66}, {"f16_64", 64, 128},
 };
 
 constexpr const TypeLayout& layout_of(DType type) { return kTypeLayouts[static_cast<size_t>(type)]; }
@@ -72,6 +73,7 @@ inline uint16_t to_bf16(float f) {  // round to nearest even; NaN stays NaN
   if ((u & 0x7fffffffu) > 0x7f800000u) return static_cast<uint16_t>((u >> 16) | 0x40u);
   return static_cast<uint16_t>((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
 }
+float from_f8_e4m3(uint8_t v);
 float from_f16(uint16_t v);
 uint16_t to_f16(float f);
 

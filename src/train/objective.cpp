@@ -128,7 +128,7 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
     case HeadKind::kMaskedLm:
     case HeadKind::kPretraining: {
       MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
-      const bool shift = spec.head.kind == HeadKind::kCausalLm && !both;
+      const bool shift = spec.head.kind == HeadKind::kCausalLm && !(both && spec.decoder->first().cross);
       MAKAR_TRY(const auto targets, token_targets(*given, batch, spec.vocab, shift));
       if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
       Tensor loss = model.lm_loss(ctx, hidden, targets, options.smoothing);
@@ -179,6 +179,7 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
       MAKAR_TRY(const Tensor b, place_loss(ctx, logits.at("end_logits"), *end, "end_positions", batch));
       return ops::scale(ctx, ops::add(ctx, a, b), 0.5f);
     }
+    case HeadKind::kContrastive:
     case HeadKind::kNone:
       break;
   }

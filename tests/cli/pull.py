@@ -160,9 +160,15 @@ def check_faults(root, hub, files):
         hub.listing = [{"rfilename": "config.json", "size": 2, "blobId": git_sha1(b"{}")}, {"rfilename": name, "size": 1}]
         code, _, err = pull(root / "evil", hub, "pull", "someone/tiny")
         check(code == 1 and "is not allowed" in err and not (root / "evil").exists(), f"the file name {name}: {err}")
-    hub.listing = [{"rfilename": "pytorch_model.bin", "size": 2}]
+    hub.listing = [{"rfilename": "model.onnx", "size": 2}]
+    code, _, err = pull(root / "onnx", hub, "pull", "someone/tiny")
+    check(code == 1 and "no safetensors or GGUF" in err and "model.onnx" in err, f"other weights: {err}")
+    pickled = ["pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json", "training_args.bin", "optimizer.pt"]
+    hub.files.update({n: n.encode() for n in pickled})
+    hub.listing = [{"rfilename": n, "size": len(n), "blobId": git_sha1(n.encode())} for n in pickled]
     code, _, err = pull(root / "pickle", hub, "pull", "someone/tiny")
-    check(code == 1 and "no safetensors or GGUF" in err and "pytorch_model.bin" in err, f"pickled weights: {err}")
+    found = sorted(p.name for p in (root / "pickle" / "someone/tiny").iterdir()) if code == 0 else err
+    check(found == pickled[:2], f"pickled weights without anything else: {found}")
     gguf = [f"tiny-{q}.gguf" for q in ("Q2_K", "Q4_K_M", "Q8_0")]
     hub.files.update({n: n.encode() for n in gguf})
     hub.listing = [{"rfilename": n, "size": len(n), "blobId": git_sha1(n.encode())} for n in gguf]

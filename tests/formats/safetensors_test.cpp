@@ -65,7 +65,7 @@ std::vector<Broken> broken_files() {
       {"dtype number", raw("{\"dtype\":32}"), inv, "dtype must be a string, found 32"},
       {"shape string", raw("{\"shape\":\"2\"}"), inv, "shape must be a list of integers"},
       {"unknown dtype", one("F33", "[2]", 0, 8, 8), inv, "unknown dtype 'F33'"},
-      {"fp8", one("F8_E4M3", "[8]", 0, 8, 8), Kind::kUnsupported, "F8_E4M3, which is not supported"},
+      {"fp8", one("F8_E5M2", "[8]", 0, 8, 8), Kind::kUnsupported, "F8_E5M2, which is not supported"},
       {"negative dim", one("F32", "[-2]", 0, 8, 8), inv, "found -2"},
       {"fractional dim", one("F32", "[2.0]", 0, 8, 8), inv, "found the number '2.0'"},
       {"huge dim", one("F32", "[99999999999999999999]", 0, 8, 8), inv, "from 0 to 2^63 - 1"},

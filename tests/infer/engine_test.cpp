@@ -250,13 +250,14 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
   ASSERT_TRUE(job->error.has_value()) << "not even one answer has room";
 }
 
-// Rotary positions, experts, sliding windows, relative position bias, encoder-decoder, encoder only,
-// recurrent.
+// Rotary positions, experts, sliding windows, recurrent states, disentangled attention, relative position
+// bias, encoder-decoder, encoder only, recurrent networks.
 INSTANTIATE_TEST_SUITE_P(Families, EngineTrials,
                          testing::Values("small/llama", "small/mixtral", "small/gemma2", "small/bloom",
                                          "small/bart", "small/bert", "small/gemma3_text", "small/gpt_oss",
                                          "small/qwen2_moe", "small/cohere2", "small/phi3",
-                                         "small/deepseek_v3", "small/lstm", "small/gru-additive"),
+                                         "small/deepseek_v3", "small/lstm", "small/gru-additive",
+                                         "small/mamba", "small/mamba2", "small/lfm2", "small/deberta-v2"),
                          [](const auto& info) {
                            std::string name = std::string(info.param).substr(6);
                            std::replace(name.begin(), name.end(), '-', '_');

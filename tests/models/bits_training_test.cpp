@@ -152,7 +152,7 @@ bool regroups(const ModelSpec& spec, const std::string& name) {
        name.find(".context.") != std::string::npos || name.find(".bridge_") != std::string::npos))
     return true;
   return name.starts_with("head.lm") || name.ends_with("relative_bias.weight") ||
-         name.ends_with("attn.sinks") ||
+         name.ends_with("attn.sinks") || name.find(".mixer.conv.") != std::string::npos ||
          (name.ends_with("embed.tokens.weight") && (spec.head.tied || spec.encoder)) ||
          (spec.main().groups > 0 && name.find(".layers.") != std::string::npos);
 }

@@ -15,10 +15,27 @@ inline Json small_config(const std::string& family) {
         R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "n_embd": 32, "n_layer": 2, "n_head": 4,
       "n_positions": 256, "vocab_size": 60, "bos_token_id": 1, "eos_token_id": 2, "attn_pdrop": 0.0, "embd_pdrop": 0.0,
       "resid_pdrop": 0.0})");
+  if (family == "mamba")
+    return Json::parse(
+        R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"], "hidden_size": 24, "num_hidden_layers": 2,
+      "state_size": 5, "conv_kernel": 4, "expand": 2, "time_step_rank": 3, "vocab_size": 60, "bos_token_id": 1,
+      "eos_token_id": 2, "pad_token_id": 0})");
+  if (family == "mamba2")
+    return Json::parse(
+        R"({"model_type": "mamba2", "architectures": ["Mamba2ForCausalLM"], "hidden_size": 24, "num_hidden_layers": 2,
+      "state_size": 6, "conv_kernel": 3, "expand": 2, "num_heads": 6, "head_dim": 8, "n_groups": 2, "vocab_size": 60,
+      "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0})");
+  if (family == "deberta-v2")
+    return Json::parse(
+        R"({"model_type": "deberta-v2", "architectures": ["DebertaV2ForMaskedLM"], "hidden_size": 32,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 256,
+      "vocab_size": 60, "relative_attention": true, "position_buckets": 16, "pos_att_type": ["p2c", "c2p"],
+      "share_att_key": true, "position_biased_input": false, "norm_rel_ebd": "layer_norm", "type_vocab_size": 0,
+      "pad_token_id": 0, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0})");
   const std::vector<std::pair<std::string, std::string>> like_llama = {
-      {"llama", "Llama"},    {"mixtral", "Mixtral"},       {"gemma2", "Gemma2"},   {"gemma3_text", "Gemma3"},
-      {"gpt_oss", "GptOss"}, {"qwen2_moe", "Qwen2Moe"},    {"cohere2", "Cohere2"}, {"olmo2", "Olmo2"},
-      {"phi3", "Phi3"},      {"deepseek_v3", "DeepseekV3"}};
+      {"llama", "Llama"},    {"mixtral", "Mixtral"},        {"gemma2", "Gemma2"},   {"gemma3_text", "Gemma3"},
+      {"gpt_oss", "GptOss"}, {"qwen2_moe", "Qwen2Moe"},     {"cohere2", "Cohere2"}, {"olmo2", "Olmo2"},
+      {"phi3", "Phi3"},      {"deepseek_v3", "DeepseekV3"}, {"lfm2", "Lfm2"}};
   const auto named = std::find_if(like_llama.begin(), like_llama.end(),
                                   [&](const auto& pair) { return pair.first == family; });
   if (named != like_llama.end()) {
@@ -49,6 +66,7 @@ inline Json small_config(const std::string& family) {
       c["n_routed_experts"] = 4, c["num_experts_per_tok"] = 2, c["n_group"] = 2, c["topk_group"] = 1;
       c["moe_intermediate_size"] = 24;
     }
+    if (family == "lfm2") c["layer_types"] = {"conv", "full_attention"}, c["block_multiple_of"] = 16;
     if (family == "mixtral") c["num_local_experts"] = 4, c["num_experts_per_tok"] = 2;
     if (family == "gemma2") {
       c["tie_word_embeddings"] = true, c["hidden_activation"] = "gelu_pytorch_tanh",

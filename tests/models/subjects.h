@@ -32,7 +32,8 @@ inline std::vector<std::string> decoders() {
           "golden/bloom-alibi", "golden/opt",      "golden/gpt-neox", "golden/qwen3",  "small/gpt2",
           "small/llama",        "small/mixtral",   "small/gemma2",    "small/bloom",   "small/gemma3_text",
           "small/gpt_oss",      "small/qwen2_moe", "small/cohere2",   "small/olmo2",   "small/deepseek_v3",
-          "small/rnn",          "small/lstm",      "small/gru"};
+          "small/rnn",          "small/lstm",      "small/gru",       "golden/mamba",  "golden/lfm2",
+          "small/mamba",        "small/mamba2",    "small/lfm2"};
 }
 inline std::string test_name(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;

@@ -10,6 +10,7 @@ const std::vector<OpRow>& op_table() {
     add_norm_rows(rows);
     add_loss_rows(rows);
     add_attention_rows(rows);
+    add_scan_rows(rows);
     add_shape_rows(rows);
     return rows;
   }();

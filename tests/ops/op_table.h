@@ -54,6 +54,7 @@ void add_norm_rows(std::vector<OpRow>& rows);
 void add_loss_rows(std::vector<OpRow>& rows);
 void add_attention_rows(std::vector<OpRow>& rows);
 void add_shape_rows(std::vector<OpRow>& rows);
+void add_scan_rows(std::vector<OpRow>& rows);
 
 const std::vector<OpRow>& op_table();
 

@@ -109,6 +109,21 @@ struct QuantProduct {
   int64_t ahead_panel = 0, ahead_step = 0;
 };
 
+// One head of a selective scan over consecutive rows of a sequence (SelectiveScan); rows of x, dt and b are
+// the given strides apart.
+struct ScanHead {
+  const float *x, *dt, *a, *b, *c;  // a: the head's -exp(a_log), [states] or one value
+  float d;
+  float *y, *h;  // h [dim, states]: the state before the first row, then after the last
+  int64_t rows, dim, states, x_stride, dt_stride, b_stride;
+  bool shared_a;
+};
+struct ScanHeadBackward {
+  const float* dy;            // like x
+  float *dx, *ddt, *db, *dc;  // like x, dt and b; ddt, db and dc are added to
+  float *da, *dd;             // [states] or one value, one value; added to
+};
+
 struct Table {
   const char* isa = "";
 
@@ -192,6 +207,15 @@ struct Table {
   // cos and sin of position * frequencies[i], times factor.
   void (*rope_turns)(float position, const float* frequencies, int64_t n, double factor, float* cos,
                      float* sin) = nullptr;
+
+  // --- recurrent layers ---
+  // y[c] = bias[c] + sum_k w[k * n + c] * rows[k][c]; bias may be null.
+  void (*conv_row)(const float* const* rows, int64_t taps, const float* w, const float* bias, float* y,
+                   int64_t n) = nullptr;
+  void (*negative_exp)(const float* x, float* y, int64_t n) = nullptr;  // -e^x
+  void (*scan)(const ScanHead&) = nullptr;
+  // From the zero state; scratch: (rows + 2) * states floats.
+  void (*scan_backward)(const ScanHead&, const ScanHeadBackward&, float* scratch) = nullptr;
 
   // --- attention; scratch sizes in floats ---
   int64_t (*attention_scratch)(const AttentionHead&) = nullptr;

@@ -1,5 +1,6 @@
 // Declarations of all family pages, and the parts that several of them share.
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "models/family.h"
@@ -12,6 +13,8 @@ extern const Family kPhi, kPhi3, kGptOss, kOlmo2, kOlmoe, kSmolLm3, kGranite, kC
 extern const Family kStarcoder2, kGlm4, kNemotron, kErnie45, kExaone4, kGpt2, kOpenAiGpt, kGptj, kGptNeo;
 extern const Family kGptBigCode, kMpt, kXglm, kNeox, kFalcon, kBloom, kOpt;
 extern const Family kBert, kRoberta, kXlmRoberta, kCamembert, kDistilBert, kAlbert, kElectra, kMpnet;
+extern const Family kClip, kLlava, kVisionEncoderDecoder;
+extern const Family kMamba, kMamba2, kLfm2, kDebertaV2, kXlnet;
 extern const Family kModernBert, kRoFormer, kDeepseekV2, kDeepseekV3;
 extern const Family kT5, kMt5, kUmt5, kBart, kMbart, kM2m100, kPegasus, kMarian, kVit, kDeit;
 extern const Family kRnn, kLstm, kGru;
@@ -74,6 +77,12 @@ Family t5_family(const char* type, Result<ModelSpec> (*read)(const Config&), con
 // Gemma, shared by its three generations.
 ModelSpec read_gemma_like(Reader& r, const char* family, const char* model, double theta, int64_t positions);
 std::vector<NameRule> gemma_gguf_names(const ModelSpec& spec);
+
+// CLIP's tower for pictures, shared with LLaVA.
+StackSpec clip_vision(Reader& r);
+std::vector<NameRule> clip_vision_names(const std::string& theirs);
+// The config of a part of a model, as if it were a model of its own with this architecture.
+Config part_config(const Config& config, const char* key, const char* architecture);
 
 // ViT's body, shared with DeiT.
 ModelSpec read_vit_like(Reader& r, const char* family, const char* model, bool distillation);

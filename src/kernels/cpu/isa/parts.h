@@ -18,6 +18,7 @@ void fill_quant_rows(Table& table);
 void fill_quant_eight(Table& table);
 void fill_quant_peak(Table& table);
 void fill_limits(Table& table);
+void fill_scan(Table& table);
 
 const Table& table();
 

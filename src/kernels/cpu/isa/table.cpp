@@ -22,6 +22,7 @@ const Table& table() {
     fill_quant_eight(made);
     fill_quant_peak(made);
     fill_limits(made);
+    fill_scan(made);
     return made;
   }();
   return t;

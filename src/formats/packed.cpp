@@ -1,0 +1,215 @@
+#include "formats/packed.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/quote.h"
+
+namespace makar {
+namespace {
+
+using Entry = TensorFile::Entry;
+
+// Finds and checks the parts of packed matrices.
+class Finder {
+ public:
+  Finder(const PackedScheme& scheme, const FindEntry& entry, const std::string& place)
+      : scheme_(scheme), entry_(entry), place_(place) {}
+
+  Status visit(const std::string& name, PackedMatrices& out) {
+    switch (scheme_.method) {
+      case PackedMethod::kGptq:
+      case PackedMethod::kAwq:
+        return integers(name, out);
+      case PackedMethod::kFp8:
+        return fp8(name, out);
+      case PackedMethod::kMxfp4:
+        return mxfp4(name, out);
+      case PackedMethod::kBitsAndBytes:
+        return bits_and_bytes(name, out);
+    }
+    return Done{};
+  }
+
+ private:
+  Error wrong(const std::string& name, const std::string& what) const {
+    return error_at(place_, "tensor {} {}; the weights do not match quantization_config", quote(name), what);
+  }
+  bool has(const std::string& name) const { return entry_(name) != nullptr; }
+  Status need(const std::string& name, DType type, const Shape& shape) const {
+    const Entry* e = entry_(name);
+    if (!e) return wrong(name, fmt::format("is missing: expected {} {}", makar::name(type), shape.text()));
+    const bool float_like = is_float(type) && is_float(e->dtype) && e->dtype != DType::kF64;
+    if ((e->dtype != type && !float_like) || !(e->shape == shape))
+      return wrong(name, fmt::format("is {} {}, expected {} {}", makar::name(e->dtype), e->shape.text(),
+                                     makar::name(type), shape.text()));
+    return Done{};
+  }
+  static bool ends(const std::string& name, const std::string& end, std::string& base) {
+    if (!name.ends_with(end)) return false;
+    base = name.substr(0, name.size() - end.size());
+    return true;
+  }
+
+  Status integers(const std::string& name, PackedMatrices& out) {
+    std::string base;
+    if (!ends(name, ".qweight", base)) return Done{};
+    const Entry& e = *entry_(name);
+    if (e.dtype != DType::kI32 || e.shape.rank() != 2 || e.shape.count() == 0 ||
+        e.shape.count() > (int64_t{1} << 40))
+      return wrong(name,
+                   fmt::format("is {} {}, expected a matrix of i32", makar::name(e.dtype), e.shape.text()));
+    const bool gptq = scheme_.method == PackedMethod::kGptq;
+    const int64_t each = 32 / scheme_.bits;
+    const int64_t in = gptq ? e.shape[0] * each : e.shape[0], outs = gptq ? e.shape[1] : e.shape[1] * each;
+    const int64_t group = scheme_.group > 0 ? std::min(scheme_.group, in) : in;
+    const int64_t groups = (in + group - 1) / group;
+    if (outs % each != 0) return wrong(name, "has outputs that do not fill whole words of zero points");
+    MAKAR_CHECK_OK(need(base + ".scales", DType::kF16, {groups, outs}));
+    MAKAR_CHECK_OK(need(base + ".qzeros", DType::kI32, {groups, outs / each}));
+    PackedMatrix m{{{"qweight", name}, {"scales", base + ".scales"}, {"qzeros", base + ".qzeros"}},
+                   {outs, in},
+                   fmt::format("{}, {} bits", gptq ? "gptq" : "awq", scheme_.bits)};
+    if (gptq && has(base + ".g_idx")) {
+      MAKAR_CHECK_OK(need(base + ".g_idx", DType::kI32, {in}));
+      m.parts["g_idx"] = base + ".g_idx";
+    }
+    out.emplace(base + ".weight", std::move(m));
+    return Done{};
+  }
+
+  Status fp8(const std::string& name, PackedMatrices& out) {
+    const Entry& e = *entry_(name);
+    if (e.dtype != DType::kF8_E4M3) return Done{};
+    if (e.shape.rank() != 2 || e.shape.count() == 0) return wrong(name, "is not a matrix");
+    const std::string inverse = name + "_scale_inv", plain = name + "_scale";
+    const std::string& scale = has(inverse) ? inverse : plain;
+    const Entry* s = entry_(scale);
+    if (!s) return wrong(inverse, "is missing: it has the scales of an f8_e4m3 matrix");
+    const auto over = [](int64_t n, int64_t block) { return block > 0 ? (n + block - 1) / block : 1; };
+    const Shape blocks = {over(e.shape[0], scheme_.block_rows), over(e.shape[1], scheme_.block_columns)};
+    // A scale for the whole matrix, or for each row, is common without block sizes in the config.
+    const bool whole = s->shape.count() == 1,
+               rows = s->shape == Shape{e.shape[0], 1} || s->shape == Shape{e.shape[0]};
+    if (!whole && !rows) MAKAR_CHECK_OK(need(scale, DType::kF32, blocks));
+    if (!is_float(s->dtype) || s->dtype == DType::kF64) return wrong(scale, "is not f32, f16 or bf16");
+    PackedMatrix m{{{"weight", name}, {"scale", scale}}, e.shape, "fp8"};
+    for (const char* other : {".input_scale", ".activation_scale"})
+      if (const std::string extra = name.substr(0, name.rfind('.')) + other; has(extra))
+        m.parts[other] = extra;
+    out.emplace(name, std::move(m));
+    return Done{};
+  }
+
+  Status mxfp4(const std::string& name, PackedMatrices& out) {
+    std::string base;
+    if (!ends(name, "_blocks", base)) return Done{};
+    const Entry& e = *entry_(name);
+    if (e.dtype != DType::kU8 || e.shape.rank() < 3 || e.shape.rank() > 4 || e.shape[-1] != 16 ||
+        e.shape.count() == 0)
+      return wrong(
+          name, fmt::format("is {} {}, expected u8 [..., groups, 16]", makar::name(e.dtype), e.shape.text()));
+    std::vector<int64_t> dims(e.shape.begin(), e.shape.end() - 1);
+    MAKAR_CHECK_OK(need(base + "_scales", DType::kU8, Shape(dims)));
+    dims.back() *= 32;
+    out.emplace(base, PackedMatrix{{{"blocks", name}, {"scales", base + "_scales"}}, Shape(dims), "mxfp4"});
+    return Done{};
+  }
+
+  Status bits_and_bytes(const std::string& name, PackedMatrices& out) {
+    std::string base;
+    if (ends(name, ".SCB", base)) {
+      const Entry* w = entry_(base + ".weight");
+      if (!w || w->dtype != DType::kI8 || w->shape.rank() != 2)
+        return wrong(base + ".weight", "is not a matrix of i8");
+      MAKAR_CHECK_OK(need(name, DType::kF32, {w->shape[0]}));
+      PackedMatrix m{{{"weight", base + ".weight"}, {"SCB", name}}, w->shape, "int8"};
+      if (has(base + ".weight_format")) m.parts["format"] = base + ".weight_format";
+      out.emplace(base + ".weight", std::move(m));
+      return Done{};
+    }
+    for (const char* kind : {"nf4", "fp4"})
+      if (ends(name, fmt::format(".quant_state.bitsandbytes__{}", kind), base)) {
+        const Entry *w = entry_(base), *state = entry_(name), *most = entry_(base + ".absmax");
+        if (!w || w->dtype != DType::kU8) return wrong(base, "is missing or not u8");
+        if (state->dtype != DType::kU8 || state->shape.count() > 4096)
+          return wrong(name, "is not a short text");
+        MAKAR_CHECK_OK(need(base + ".quant_map", DType::kF32, {16}));
+        if (!most || most->shape.rank() != 1) return wrong(base + ".absmax", "is missing or not a list");
+        PackedMatrix m{
+            {{"weight", base}, {"state", name}, {"absmax", base + ".absmax"}, {"map", base + ".quant_map"}},
+            {},  // in the state
+            kind};
+        if (most->dtype == DType::kU8) {
+          MAKAR_CHECK_OK(need(base + ".nested_quant_map", DType::kF32, {256}));
+          if (!has(base + ".nested_absmax") || entry_(base + ".nested_absmax")->dtype != DType::kF32)
+            return wrong(base + ".nested_absmax", "is missing or not f32");
+          m.parts["nested_map"] = base + ".nested_quant_map";
+          m.parts["nested_absmax"] = base + ".nested_absmax";
+        } else if (most->dtype != DType::kF32) {
+          return wrong(base + ".absmax", "is neither u8 nor f32");
+        }
+        out.emplace(base, std::move(m));
+      }
+    return Done{};
+  }
+
+  const PackedScheme& scheme_;
+  const FindEntry& entry_;
+  const std::string& place_;
+};
+
+}  // namespace
+
+Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config) {
+  if (!config.has("quantization_config")) return std::optional<PackedScheme>();
+  MAKAR_TRY(const Config q, config.object("quantization_config"));
+  MAKAR_TRY(const std::string method, q.text("quant_method"));
+  PackedScheme s;
+  if (method == "gptq" || method == "awq") {
+    s.method = method == "gptq" ? PackedMethod::kGptq : PackedMethod::kAwq;
+    MAKAR_TRY(s.bits, q.integer({"bits", "w_bit"}, 2, 8));
+    if (s.bits != 2 && s.bits != 4 && s.bits != 8)
+      return q.wrong("bits", fmt::format("is {}; 2, 4 and 8 are supported", s.bits));
+    if (s.bits == 2 && method == "awq") return q.wrong("bits", "is 2; AWQ has 4 or 8");
+    MAKAR_TRY(s.group, q.integer_or({"group_size", "q_group_size"}, 128, -1, int64_t{1} << 20));
+    if (s.group == 0) return q.wrong("group_size", "is 0; expected -1 or the size of a group");
+    MAKAR_TRY(const std::string form, q.text_or("checkpoint_format", "gptq"));
+    if (method == "gptq" && form != "gptq" && form != "gptq_v2")
+      return q.wrong("checkpoint_format", fmt::format("is {}; gptq and gptq_v2 are supported", quote(form)));
+    s.zeros_less_one = form == "gptq";
+    MAKAR_TRY(const std::string version, q.text_or("version", "gemm"));
+    if (method == "awq" && version != "gemm" && version != "GEMM")
+      return q.wrong("version", fmt::format("is {}; the layout 'gemm' is supported", quote(version)));
+  } else if (method == "fp8") {
+    s.method = PackedMethod::kFp8;
+    if (q.has("weight_block_size")) {
+      MAKAR_TRY(const auto block, q.integers("weight_block_size", 1, 1 << 20, 2));
+      if (block.size() != 2) return q.wrong("weight_block_size", "must be two sizes");
+      s.block_rows = block[0], s.block_columns = block[1];
+    }
+    MAKAR_TRY(const std::string form, q.text_or("fmt", "e4m3"));
+    if (form != "e4m3") return q.wrong("fmt", fmt::format("is {}; e4m3 is supported", quote(form)));
+  } else if (method == "mxfp4") {
+    s.method = PackedMethod::kMxfp4;
+  } else if (method == "bitsandbytes") {
+    s.method = PackedMethod::kBitsAndBytes;
+  } else {
+    return q.wrong(
+        "quant_method",
+        fmt::format("is {}; gptq, awq, fp8, mxfp4 and bitsandbytes are supported: load the model in "
+                    "transformers, dequantize it and save it",
+                    quote(method)));
+  }
+  return std::optional(s);
+}
+
+Result<PackedMatrices> find_packed(const PackedScheme& scheme, const std::vector<std::string>& names,
+                                   const FindEntry& entry, const std::string& place) {
+  PackedMatrices out;
+  Finder finder(scheme, entry, place);
+  for (const std::string& name : names) MAKAR_CHECK_OK(finder.visit(name, out));
+  return out;
+}
+
+}  // namespace makar

@@ -1,0 +1,50 @@
+// Weights packed by other programs: one matrix as several tensors (integers, zero points, scales). The scheme
+// is in config.json's quantization_config; a packed matrix is presented as one tensor [out, in].
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "formats/config.h"
+#include "formats/tensor_file.h"
+
+namespace makar {
+
+enum class PackedMethod { kGptq, kAwq, kFp8, kMxfp4, kBitsAndBytes };
+
+struct PackedScheme {
+  PackedMethod method = PackedMethod::kGptq;
+  int64_t bits = 4;
+  int64_t group = 128;         // inputs that share a scale; -1: all of a row
+  bool zeros_less_one = true;  // GPTQ: zero points are stored minus one (checkpoint_format "gptq")
+  int64_t block_rows = 0, block_columns = 0;  // FP8: of the part that shares a scale; 0: the whole matrix
+};
+
+// None if the config has no quantization_config.
+Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config);
+
+// The tensors of one packed matrix, by their role: "qweight", "scales", ...
+struct PackedMatrix {
+  std::map<std::string, std::string> parts;  // role to name in the files
+  Shape shape;                               // of the decoded matrix
+  std::string type;                          // for people: "gptq, 4 bits"
+};
+
+using FindEntry = std::function<const TensorFile::Entry*(const std::string& name)>;
+using PackedMatrices = std::map<std::string, PackedMatrix>;  // by the name of the decoded matrix
+
+// Finds the packed matrices among the tensors of the files and checks the types and shapes of their parts.
+Result<PackedMatrices> find_packed(const PackedScheme& scheme, const std::vector<std::string>& names,
+                                   const FindEntry& entry, const std::string& place);
+
+// The shape in the state of a bitsandbytes matrix of 4 bits.
+Result<Shape> four_bit_shape(const Tensor& state, const std::string& place);
+
+// Decodes a matrix without loss: to Q4_0 or Q8_0 where its groups are whole blocks of these types, to bf16
+// where that holds every value, else to f32. `parts` are the tensors by role.
+Result<Tensor> decode_packed(const PackedScheme& scheme, const PackedMatrix& matrix,
+                             const std::map<std::string, Tensor>& parts, const std::string& place);
+
+}  // namespace makar

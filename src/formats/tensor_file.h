@@ -1,0 +1,24 @@
+// One file of named tensors, whatever its format.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "formats/safetensors_header.h"
+#include "tensor/tensor.h"
+
+namespace makar {
+
+class TensorFile {
+ public:
+  using Entry = SafetensorsEntry;
+  virtual ~TensorFile() = default;
+
+  virtual const std::string& place() const = 0;
+  virtual const std::vector<std::string>& names() const = 0;
+  virtual const Entry* entry(const std::string& name) const = 0;  // nullptr when there is none
+  // A view of the file where its bytes allow it, otherwise a copy.
+  virtual Result<Tensor> tensor(const std::string& name) const = 0;
+  virtual size_t data_bytes() const = 0;
+};
+
+}  // namespace makar

@@ -1,0 +1,16 @@
+// The files inside a zip archive, found through its central directory. Only stored (uncompressed) files can
+// be read, which is how PyTorch writes its archives; sizes and offsets of 64 bits (zip64) are understood.
+#pragma once
+#include <map>
+#include <span>
+#include <string>
+
+#include "base/error.h"
+
+namespace makar {
+
+using ZipFiles = std::map<std::string, std::span<const std::byte>>;  // name to its bytes
+
+Result<ZipFiles> read_zip_index(std::span<const std::byte> bytes, const std::string& place);
+
+}  // namespace makar

@@ -1,0 +1,49 @@
+// Arguments of the recurrent layers: short convolutions and selective scans.
+#pragma once
+#include "kernels/args/attention.h"
+
+namespace makar::kernels {
+
+// Where a layer keeps the state of its sequences in cache pages: each page has the state after its last
+// computed token. Without a cache, pages is null and states start at zero.
+struct PagedState {
+  std::byte* const* pages;  // page table, as in CacheLayer
+  int64_t offset;           // bytes from the start of a page
+};
+// A causal convolution of each channel by itself over its sequence: y[t] = bias + sum_k w[k] x[t - taps + 1 +
+// k].
+struct ShortConv {
+  const SequenceRows* sequences;
+  int64_t count;
+  const float *x, *w, *bias;  // [rows, channels], [channels, taps], [channels] or null
+  float* y;
+  int64_t channels, taps;
+  PagedState state;  // [taps - 1, channels]: the inputs before the next token
+};
+struct ShortConvBackward {
+  const SequenceRows* sequences;
+  int64_t count;
+  const float *x, *w, *dy;
+  float *dx, *dw, *dbias;  // written; dbias may be null
+  int64_t channels, taps;
+};
+// The selective scan of Mamba (Gu and Dao, 2023): with a = -exp(a_log), for each of the `dim` channels of a
+// head: h = exp(dt a) h + dt b x, y = c h + d x. Heads share b and c [rows, groups * states] in groups.
+struct SelectiveScan {
+  const SequenceRows* sequences;
+  int64_t count;
+  const float *x, *dt, *a_log, *b, *c,
+      *d;  // [rows, heads * dim], [rows, heads], [heads, a_columns], ..., [heads]
+  float* y;
+  int64_t heads, dim, groups, states;
+  int64_t a_columns;  // `states`, or 1: all states of a head share their a
+  PagedState state;   // [heads * dim, states]
+};
+struct SelectiveScanBackward {
+  SelectiveScan forward;  // without y and state
+  const float* dy;
+  float *dx, *ddt, *db, *dc;  // written
+  float *da_log, *dd;         // [count, heads, a_columns], [count, heads]: one part per sequence, written
+};
+
+}  // namespace makar::kernels

@@ -1,0 +1,184 @@
+// Short convolutions and selective scans: how they are divided, and their states in cache pages.
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "kernels/cpu/ranges.h"
+#include "kernels/cpu/table.h"
+#include "kernels/cpu/tasks.h"
+#include "kernels/cpu_device.h"
+
+namespace makar {
+
+using namespace kernels;
+
+namespace {
+
+constexpr int64_t kPage = kKeyTile;
+
+float* state_of(const PagedState& s, const SequenceRows& q, int64_t row) {
+  return reinterpret_cast<float*>(s.pages[q.first_page + row / kPage] + s.offset);
+}
+
+// Rows of a convolution: those of x, before them the state, before that zeros.
+class ConvRows {
+ public:
+  ConvRows(const ShortConv& a, const SequenceRows& q, const float* zeros) : a_(a), q_(q), zeros_(zeros) {
+    if (!a.state.pages || q.past == 0) return;
+    const float* state = state_of(a.state, q, q.past - 1);
+    state_.assign(state, state + (a.taps - 1) * a.channels);
+  }
+  const float* operator()(int64_t row) const {  // of this pass; negative: before it
+    if (row >= 0) return a_.x + (q_.q_start + row) * a_.channels;
+    return state_.empty() ? zeros_ : state_.data() + (a_.taps - 1 + row) * a_.channels;
+  }
+
+ private:
+  const ShortConv& a_;
+  const SequenceRows& q_;
+  const float* zeros_;
+  std::vector<float> state_;
+};
+
+std::vector<float> transposed(const float* w, int64_t channels, int64_t taps) {
+  std::vector<float> out(static_cast<size_t>(channels * taps));
+  for (int64_t c = 0; c < channels; ++c)
+    for (int64_t k = 0; k < taps; ++k) out[static_cast<size_t>(k * channels + c)] = w[c * taps + k];
+  return out;
+}
+
+}  // namespace
+
+void CpuDevice::short_conv(const ShortConv& a) {
+  const std::vector<float> w = transposed(a.w, a.channels, a.taps),
+                           zeros(static_cast<size_t>(a.channels), 0.0f);
+  for (int64_t s = 0; s < a.count; ++s) {
+    const SequenceRows& q = a.sequences[s];
+    if (q.q_rows == 0) continue;
+    const ConvRows row(a, q, zeros.data());
+    each_rows(*pool_, q.q_rows, a.channels * a.taps, [&](int64_t t0, int64_t t1) {
+      std::vector<const float*> rows(static_cast<size_t>(a.taps));
+      for (int64_t t = t0; t < t1; ++t) {
+        for (int64_t k = 0; k < a.taps; ++k) rows[static_cast<size_t>(k)] = row(t - a.taps + 1 + k);
+        cpu().conv_row(rows.data(), a.taps, w.data(), a.bias, a.y + (q.q_start + t) * a.channels, a.channels);
+      }
+    });
+    if (!a.state.pages) continue;
+    for (int64_t end = 0; end < q.q_rows;) {
+      const int64_t at = q.past + end;  // the first row of the page that this pass computed
+      end = std::min(q.q_rows, end + kPage - at % kPage);
+      float* state = state_of(a.state, q, at);
+      for (int64_t k = 0; k + 1 < a.taps; ++k)
+        std::memcpy(state + k * a.channels, row(end - a.taps + 1 + k), static_cast<size_t>(a.channels) * 4);
+    }
+  }
+}
+
+void CpuDevice::short_conv_backward(const ShortConvBackward& a) {
+  // Each channel by itself, its rows in order.
+  each_rows(*pool_, a.channels, a.taps * 64, [&](int64_t c0, int64_t c1) {
+    for (int64_t c = c0; c < c1; ++c) {
+      std::fill_n(a.dw + c * a.taps, a.taps, 0.0f);
+      float bias = 0;
+      for (int64_t s = 0; s < a.count; ++s) {
+        const SequenceRows& q = a.sequences[s];
+        for (int64_t t = 0; t < q.q_rows; ++t) {
+          const float dy = a.dy[(q.q_start + t) * a.channels + c];
+          bias += dy;
+          float dx = 0;
+          for (int64_t k = 0; k < a.taps; ++k) {
+            const int64_t from = t - a.taps + 1 + k, to = t + a.taps - 1 - k;
+            if (from >= 0) a.dw[c * a.taps + k] += dy * a.x[(q.q_start + from) * a.channels + c];
+            if (to < q.q_rows) dx += a.w[c * a.taps + k] * a.dy[(q.q_start + to) * a.channels + c];
+          }
+          a.dx[(q.q_start + t) * a.channels + c] = dx;
+        }
+      }
+      if (a.dbias) a.dbias[c] = bias;
+    }
+  });
+}
+
+namespace {
+
+// A head of a sequence from a row on.
+ScanHead head_of(const SelectiveScan& a, const SequenceRows& q, int64_t head, int64_t row,
+                 const float* decay) {
+  const int64_t width = a.heads * a.dim, shared = a.groups * a.states, group = head * a.groups / a.heads,
+                first = q.q_start + row;
+  ScanHead h{};
+  h.x = a.x + first * width + head * a.dim;
+  h.dt = a.dt + first * a.heads + head;
+  h.a = decay + head * a.a_columns;
+  h.b = a.b + first * shared + group * a.states;
+  h.c = a.c + first * shared + group * a.states;
+  h.d = a.d ? a.d[head] : 0.0f;
+  h.y = a.y ? a.y + first * width + head * a.dim : nullptr;
+  h.rows = q.q_rows - row, h.dim = a.dim, h.states = a.states;
+  h.x_stride = width, h.dt_stride = a.heads, h.b_stride = shared;
+  h.shared_a = a.a_columns == 1;
+  return h;
+}
+
+}  // namespace
+
+void CpuDevice::selective_scan(const SelectiveScan& a) {
+  const int64_t size = a.dim * a.states;
+  std::vector<float> decay(static_cast<size_t>(a.heads * a.a_columns));
+  cpu().negative_exp(a.a_log, decay.data(), a.heads * a.a_columns);
+  int64_t rows = 0;
+  for (int64_t s = 0; s < a.count; ++s) rows = std::max(rows, a.sequences[s].q_rows);
+  each_rows(*pool_, a.count * a.heads, rows * size * 4, [&](int64_t i0, int64_t i1) {
+    std::vector<float> state(static_cast<size_t>(size));
+    for (int64_t i = i0; i < i1; ++i) {
+      const SequenceRows& q = a.sequences[i / a.heads];
+      const int64_t head = i % a.heads;
+      if (q.q_rows == 0) continue;
+      std::fill(state.begin(), state.end(), 0.0f);
+      if (a.state.pages && q.past > 0)
+        std::copy_n(state_of(a.state, q, q.past - 1) + head * size, size, state.begin());
+      for (int64_t row = 0; row < q.q_rows;) {
+        ScanHead h = head_of(a, q, head, row, decay.data());
+        const int64_t at = q.past + row;
+        if (a.state.pages) h.rows = std::min(h.rows, kPage - at % kPage);
+        h.h = state.data();
+        cpu().scan(h);
+        if (a.state.pages) std::copy_n(state.begin(), size, state_of(a.state, q, at) + head * size);
+        row += h.rows;
+      }
+    }
+  });
+}
+
+void CpuDevice::selective_scan_backward(const SelectiveScanBackward& g) {
+  const SelectiveScan& a = g.forward;
+  const int64_t width = a.heads * a.dim, shared = a.groups * a.states, columns = a.heads * a.a_columns;
+  std::vector<float> decay(static_cast<size_t>(columns));
+  cpu().negative_exp(a.a_log, decay.data(), columns);
+  // The heads of a group add to the same rows of db and dc, in order.
+  pool_->for_ranges(a.count * a.groups, 1, [&](int64_t i0, int64_t i1) {
+    for (int64_t i = i0; i < i1; ++i) {
+      const int64_t s = i / a.groups, group = i % a.groups;
+      const SequenceRows& q = a.sequences[s];
+      const Scratch scratch = Scratch::of_floats((q.q_rows + 2) * a.states);
+      for (int64_t t = q.q_start; t < q.q_start + q.q_rows; ++t) {
+        std::fill_n(g.db + t * shared + group * a.states, a.states, 0.0f);
+        std::fill_n(g.dc + t * shared + group * a.states, a.states, 0.0f);
+      }
+      for (int64_t head = group * a.heads / a.groups; head < (group + 1) * a.heads / a.groups; ++head) {
+        for (int64_t t = q.q_start; t < q.q_start + q.q_rows; ++t) g.ddt[t * a.heads + head] = 0;
+        float *da = g.da_log + s * columns + head * a.a_columns, *dd = g.dd + s * a.heads + head;
+        std::fill_n(da, a.a_columns, 0.0f);
+        *dd = 0;
+        const int64_t x = q.q_start * width + head * a.dim, b = q.q_start * shared + group * a.states;
+        cpu().scan_backward(
+            head_of(a, q, head, 0, decay.data()),
+            {g.dy + x, g.dx + x, g.ddt + q.q_start * a.heads + head, g.db + b, g.dc + b, da, dd},
+            scratch.floats());
+        for (int64_t n = 0; n < a.a_columns; ++n) da[n] *= decay[static_cast<size_t>(head * a.a_columns + n)];
+      }
+    }
+  });
+}
+
+}  // namespace makar

@@ -1,0 +1,69 @@
+// LFM2 (Liquid AI, 2025): most layers are gated short convolutions, some are attention with normalised
+// queries and keys; gated feed-forward everywhere.
+#include "models/families/pages.h"
+
+namespace makar {
+namespace {
+
+// The width of the feed-forward from intermediate_size, as the reference adjusts it.
+int64_t lfm2_width(Reader& r) {
+  const int64_t given = r.integer_or({"intermediate_size", "block_ff_dim"}, 12288, 1, int64_t{1} << 20);
+  if (!r.flag_or("block_auto_adjust_ff_dim", true)) return given;
+  const double factor = r.number_or("block_ffn_dim_multiplier", 1.0, 1e-3, 1e3);
+  const int64_t multiple = r.integer_or("block_multiple_of", 256, 1, 65536);
+  const auto width = static_cast<int64_t>(factor * static_cast<double>(2 * given / 3));
+  return (width + multiple - 1) / multiple * multiple;
+}
+
+Result<ModelSpec> read_lfm2(const Config& config) {
+  Reader r(config);
+  LlamaDefaults d;
+  d.theta = 1e6, d.max_positions = 128000;
+  ModelSpec m = read_llama_like(r, "lfm2", "Lfm2", d);
+  StackSpec& s = *m.decoder;
+  s.norm.eps = r.number_or({"norm_eps", "block_norm_eps"}, 1e-5, 0, 1);
+  m.head.tied = r.flag_or({"tie_word_embeddings", "tie_embedding"}, true);
+  const auto types = r.texts_or("layer_types");
+  const auto attends = r.integers_or("full_attn_idxs", 0, 1023);
+  r.require(types.empty() || types.size() == s.blocks.size(), "layer_types", "has another number of layers");
+  const int64_t width = lfm2_width(r);
+  MixerSpec conv;
+  conv.kind = MixerSpec::Kind::kShortConv;
+  conv.inner = s.width;
+  conv.taps = r.integer_or("conv_L_cache", 3, 1, 64);
+  conv.bias = conv.conv_bias = r.flag_or("conv_bias", false);
+  for (size_t i = 0; i < s.blocks.size(); ++i) {
+    BlockSpec& b = s.blocks[i];
+    b.feed_forward.width = width;
+    b.attention.qk_norm = QkNorm::kHead;
+    const bool listed = std::find(attends.begin(), attends.end(), static_cast<int64_t>(i)) != attends.end();
+    const bool convolves = i < types.size() ? types[i] == "conv" : !attends.empty() && !listed;
+    if (convolves) b.mixer = conv;
+    r.require(convolves || types.size() <= i || types[i] == "full_attention", "layer_types",
+              "must be 'conv' or 'full_attention'");
+  }
+  return r.finish(m);
+}
+
+std::vector<NameRule> lfm2_names(const ModelSpec& spec) {
+  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  return with_names(llama_names(spec), {{ours + "norm1", theirs + "operator_norm"},
+                                        {ours + "norm2", theirs + "ffn_norm"},
+                                        {ours + "attn.o", theirs + "self_attn.out_proj"},
+                                        {ours + "attn.q_norm", theirs + "self_attn.q_layernorm"},
+                                        {ours + "attn.k_norm", theirs + "self_attn.k_layernorm"},
+                                        {ours + "mixer.in", theirs + "conv.in_proj"},
+                                        {ours + "mixer.conv", theirs + "conv.conv"},
+                                        {ours + "mixer.out", theirs + "conv.out_proj"},
+                                        {ours + "ffn.gate", theirs + "feed_forward.w1"},
+                                        {ours + "ffn.up", theirs + "feed_forward.w3"},
+                                        {ours + "ffn.down", theirs + "feed_forward.w2"},
+                                        {"decoder.norm", "model.embedding_norm"}});
+}
+
+}  // namespace
+
+const Family kLfm2 = {
+    .type = "lfm2", .prefix = "model.", .read = read_lfm2, .names = lfm2_names, .ignored = llama_ignored()};
+
+}  // namespace makar

@@ -1,0 +1,153 @@
+#include "formats/torch_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "base/file.h"
+#include "base/rng.h"
+
+namespace makar {
+namespace {
+
+std::string golden(const std::string& name) {
+  return std::string(MAKAR_TEST_GOLDEN) + "/packed/" + name + "/pytorch_model.bin";
+}
+
+Result<TorchFile::File> parse(const std::string& bytes) {
+  const auto copy = std::make_shared<const std::string>(bytes);
+  return TorchFile::parse({reinterpret_cast<const std::byte*>(copy->data()), copy->size()}, copy, "test.bin");
+}
+
+void expect_error(const std::string& bytes, const std::string& says) {
+  const auto file = parse(bytes);
+  ASSERT_FALSE(file.ok()) << says;
+  EXPECT_NE(file.error().text().find(says), std::string::npos) << file.error().text();
+}
+
+// --- a file of the older format, built by hand ---
+
+std::string text(const std::string& s) {
+  const auto n = static_cast<uint32_t>(s.size());
+  return "X" + std::string(reinterpret_cast<const char*>(&n), 4) + s;
+}
+std::string small(int v) { return {'K', static_cast<char>(v)}; }
+const std::string kStart = "\x80\x02", kMagic = kStart + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
+                  kVersion = kStart + "M\xe9\x03.", kMachine = kStart + "}.";
+const std::string kRebuild = "ctorch._utils\n_rebuild_tensor_v2\n";
+
+std::string storage(int count, const std::string& type = "FloatStorage") {
+  return "(" + text("storage") + "ctorch\n" + type + "\n" + text("0") + text("cpu") + small(count) + "Nt" +
+         "Q";
+}
+// A state dict with the tensor "w" of six values 0 .. 5.
+std::string file_of(const std::string& tensor) {
+  std::string bytes = kMagic + kVersion + kMachine + kStart + "}" + text("w") + tensor + "s." + kStart + "]" +
+                      text("0") + "a.";
+  const int64_t count = 6;
+  bytes.append(reinterpret_cast<const char*>(&count), 8);
+  for (int i = 0; i < 6; ++i) {
+    const auto v = static_cast<float>(i);
+    bytes.append(reinterpret_cast<const char*>(&v), 4);
+  }
+  return bytes;
+}
+std::string tensor_of(const std::string& stored, int offset, const std::string& size,
+                      const std::string& stride) {
+  return kRebuild + "(" + stored + small(offset) + size + stride + "\x89}tR";
+}
+
+TEST(TorchFile, BothContainersHoldTheSameTensors) {
+  const auto zip = TorchFile::open(golden("pickle-zip")), legacy = TorchFile::open(golden("pickle-legacy"));
+  ASSERT_TRUE(zip.ok()) << zip.error().text();
+  ASSERT_TRUE(legacy.ok()) << legacy.error().text();
+  ASSERT_EQ((*zip)->names(), (*legacy)->names());
+  EXPECT_GT((*zip)->names().size(), 10u);
+  for (const auto& name : (*zip)->names()) {
+    const auto a = (*zip)->tensor(name), b = (*legacy)->tensor(name);
+    ASSERT_TRUE(a.ok() && b.ok()) << name;
+    ASSERT_EQ(a->bytes(), b->bytes());
+    EXPECT_EQ(std::memcmp(a->raw(), b->raw(), a->bytes()), 0) << name;
+  }
+}
+
+TEST(TorchFile, CodeIsRefusedByName) {
+  const auto file = TorchFile::open(golden("pickle-hostile"));
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.error().kind, Error::Kind::kUnsupported);
+  EXPECT_NE(file.error().text().find("posix.system"), std::string::npos) << file.error().text();
+  for (const char* name : {"builtins\neval", "os\nsystem", "torch\nload", "torch._utils\n_rebuild_tensor_v9",
+                           "torch.storage\n_load_from_bytes", "nt\nsystem"}) {
+    std::string dotted = name;
+    dotted[dotted.find('\n')] = '.';
+    expect_error(kMagic + kVersion + kMachine + kStart + "c" + name + "\n" + text("x") + "\x85R.", dotted);
+    // The same name from the stack.
+    const std::string full = name;
+    const size_t cut = full.find('\n');
+    expect_error(kMagic + kVersion + kMachine + "\x80\x04" + text(full.substr(0, cut)) +
+                     text(full.substr(cut + 1)) + "\x93" + text("x") + "\x85R.",
+                 dotted);
+  }
+  for (const char* op : {"(ios\nsystem\n.", "(\x81.", "(o.", "\x82\x01."})
+    expect_error(kMagic + kVersion + kMachine + kStart + op, "creates an object");
+}
+
+TEST(TorchFile, StridesAreFollowed) {
+  const std::string two_three = small(2) + small(3) + "\x86", one_two = small(1) + small(2) + "\x86";
+  const auto file = parse(file_of(tensor_of(storage(6), 0, two_three, one_two)));
+  ASSERT_TRUE(file.ok()) << file.error().text();
+  const auto w = (*file)->tensor("w");
+  ASSERT_TRUE(w.ok());
+  EXPECT_EQ(w->shape(), (Shape{2, 3}));
+  const float want[] = {0, 2, 4, 1, 3, 5};  // the transposed matrix of 0 .. 5
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(w->f32()[i], want[i]);
+}
+
+TEST(TorchFile, TensorsStayInsideTheirStorage) {
+  const std::string six = small(6) + "\x85", one = small(1) + "\x85", two = small(2) + "\x85",
+                    zero = small(0) + "\x85";
+  expect_error(file_of(tensor_of(storage(6), 1, six, one)), "after the end of its storage");
+  expect_error(file_of(tensor_of(storage(6), 0, small(4) + "\x85", two)), "after the end of its storage");
+  expect_error(file_of(tensor_of(storage(7), 0, six, one)), "too short");
+  expect_error(file_of(tensor_of(storage(6), 0, small(100) + "\x85", zero)),
+               "more elements than its storage");
+  expect_error(file_of(tensor_of(storage(6), 0, six, small(1) + small(1) + "\x86")), "stride");
+  expect_error(file_of(tensor_of(storage(6, "ComplexFloatStorage"), 0, six, one)),
+               "torch.ComplexFloatStorage");
+  expect_error(file_of(small(3)), "is not used by a tensor");
+  expect_error(kMagic + kVersion + kMachine + kStart + "].", "download");
+  expect_error(kStart + "].", "not written by torch.save");
+}
+
+// Every mutated file gives an error, or tensors that can be read to the last byte.
+TEST(TorchFile, MutatedFilesGiveErrors) {
+  int refused = 0;
+  for (const char* name : {"pickle-zip", "pickle-legacy", "pickle-hostile"}) {
+    const std::string good = *read_file(golden(name));
+    for (uint64_t seed = 0; seed < 200; ++seed) {
+      const Rng rng(seed, Purpose::kSynthetic);
+      const auto draw = [&](uint64_t i, size_t below) {
+        return static_cast<size_t>(rng.uniform(i) * static_cast<float>(below));
+      };
+      std::string bytes = good;
+      // The pickle is at the start of both containers, the zip directory at the end.
+      const size_t head = std::min<size_t>(bytes.size(), 6000);
+      for (uint64_t k = 0; k < 1 + seed % 5; ++k) {
+        const size_t at = seed % 3 == 0 ? bytes.size() - 1 - draw(2 * k, head - 1) : draw(2 * k, head);
+        bytes[at] = static_cast<char>(draw(2 * k + 1, 256));
+      }
+      if (seed % 7 == 0) bytes.resize(draw(99, bytes.size()));
+      const auto file = parse(bytes);
+      if (!file.ok()) {
+        ++refused;
+        ASSERT_LT(file.error().text().size(), 1000u);
+        continue;
+      }
+      for (const auto& tensor : (*file)->names()) ASSERT_TRUE((*file)->tensor(tensor)->clone().defined());
+    }
+  }
+  EXPECT_GT(refused, 200);
+}
+
+}  // namespace
+}  // namespace makar
