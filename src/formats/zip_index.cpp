@@ -14,9 +14,9 @@ constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 constexpr size_t kMaxFiles = 1'000'000;
 
-class Reader {
+class ZipReader {
  public:
-  Reader(std::span<const std::byte> bytes, const std::string& place) : bytes_(bytes), place_(place) {}
+  ZipReader(std::span<const std::byte> bytes, const std::string& place) : bytes_(bytes), place_(place) {}
 
   Result<ZipFiles> run() {
     MAKAR_TRY(const size_t end, find_end());
@@ -103,7 +103,7 @@ class Reader {
 }  // namespace
 
 Result<ZipFiles> read_zip_index(std::span<const std::byte> bytes, const std::string& place) {
-  return Reader(bytes, place).run();
+  return ZipReader(bytes, place).run();
 }
 
 }  // namespace makar
