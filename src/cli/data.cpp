@@ -17,7 +17,9 @@ namespace makar {
 
 int run_data_augment(const std::vector<std::string>&);
 int run_data_curate(const std::vector<std::string>&);
+int run_data_instruct(const std::vector<std::string>&);
 int run_data_language(const std::vector<std::string>&);
+int run_data_self_instruct(const std::vector<std::string>&);
 int run_data_world(const std::vector<std::string>&);
 
 namespace {
@@ -220,6 +222,8 @@ int run_data(const std::vector<std::string>& arguments) {
       {"stats", "count documents, tokens, lengths, duplicates and bad records", run_stats},
       {"curate", "clean and filter datasets, and report every drop", run_data_curate},
       {"augment", "change texts in thirteen ways, for small training sets", run_data_augment},
+      {"instruct", "turn labelled data into instructions", run_data_instruct},
+      {"self-instruct", "let a model write new instructions, and filter them", run_data_self_instruct},
       {"language", "train and run a classifier of languages", run_data_language},
       {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };
