@@ -1,6 +1,7 @@
 // Any bytes through every cleaner, the rules and the removal of personal data (selected by the first byte):
 // no crash, bounded output; a second removal finds nothing new.
 #include "curate/clean.h"
+#include "curate/names.h"
 #include "curate/near_duplicates.h"
 #include "curate/pii.h"
 #include "curate/quality.h"
@@ -21,6 +22,8 @@ FUZZ_TARGET(curate_text) {
     check(r.text.size() <= text.size() + 8 * r.total(), "bounded output");
     return 0;
   }
+  const NamesResult names = remove_names(text, nullptr);
+  check(names.text.size() <= text.size() + 6 * names.found, "bounded output");
   (void)gopher(text, {});
   std::string copy(text);
   (void)c4(copy);

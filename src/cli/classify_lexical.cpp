@@ -1,5 +1,5 @@
 // makar classify with methods that need no model: naive Bayes, logistic regression, a linear support vector
-// machine on TF-IDF, and a hidden Markov model that tags words.
+// machine on TF-IDF, a convolutional network on words, and a hidden Markov model that tags words.
 #include "cli/classify_lexical.h"
 
 #include <fmt/format.h>
@@ -8,12 +8,16 @@
 #include <chrono>
 
 #include "base/file.h"
+#include "base/progress.h"
+#include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "data/datasets.h"
 #include "lexical/hmm.h"
 #include "lexical/text_classifier.h"
 #include "lexical/toxicity.h"
+#include "lexical/vector_files.h"
+#include "nets/text_cnn.h"
 
 namespace makar {
 namespace {
@@ -22,6 +26,9 @@ struct LexicalTraining {
   std::string method = "logistic", output;
   std::vector<std::string> train, validation;
   ClassifierOptions options;
+  TextCnnOptions cnn;
+  std::string vectors;
+  int64_t threads = 0;
   bool json = false;
 };
 
@@ -38,8 +45,18 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("--balanced", &c.options.balanced, "logistic: rare labels weigh as much as frequent ones");
   o.add("--iterations", &c.options.iterations, "logistic, svm: the most passes over the data", "N");
   o.add("--seed", &c.options.seed, "order of the examples", "S");
+  o.group("Convolutional network");
+  o.add("--width", &c.cnn.width, "cnn: width of a word's vector", "N");
+  o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
+  o.add("--dropout", &c.cnn.dropout, "cnn: dropout before the classifier", "X");
+  o.add("--vectors", &c.vectors, "cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe",
+        "FILE");
+  o.add("--epochs --num-epochs", &c.cnn.training.epochs, "cnn: passes over the data", "N");
+  o.add("--batch-size", &c.cnn.training.batch, "cnn: texts per step", "N");
+  o.add("--learning-rate --lr", &c.cnn.training.learning_rate, "cnn: peak learning rate", "X");
   o.group("Output");
   o.add("--json", &c.json, "print the result as JSON");
+  declare_threads(o, c.threads);
 }
 
 Result<std::vector<DataPath>> paths_of(const std::vector<std::string>& texts) {
@@ -94,6 +111,33 @@ Result<Json> train_lexical(const LexicalTraining& c, const TextsWithLabels& data
   return out;
 }
 
+Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const TextsWithLabels* test) {
+  MAKAR_TRY(const auto device, open_compute("cpu", c.threads));
+  std::optional<WordVectors> vectors;
+  if (!c.vectors.empty()) {
+    MAKAR_TRY(vectors, load_vectors(c.vectors));
+    c.cnn.vectors = &*vectors;
+  }
+  c.cnn.training.seed = c.options.seed;
+  const auto begin = std::chrono::steady_clock::now();
+  Progress progress(c.json);
+  auto net = TextCnn::train(data, c.cnn, *device, [&](const EpochResult& e) {
+    progress.show("epoch", static_cast<uint64_t>(e.epoch), static_cast<uint64_t>(c.cnn.training.epochs),
+                  fmt::format("loss {:.4f}", e.loss));
+  });
+  if (!net.ok()) return net.error();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (!c.output.empty()) MAKAR_CHECK_OK(net->save(c.output));
+  Json out = {{"file", c.output},
+              {"method", "cnn"},
+              {"texts", data.texts.size()},
+              {"labels", net->labels()},
+              {"features", net->parameters()},
+              {"seconds", seconds}};
+  if (test) out["accuracy"] = net->accuracy(*test, *device);
+  return out;
+}
+
 int print_result(const LexicalTraining& c, const Result<Json>& out) {
   if (!out.ok()) return report(out.error());
   std::string text = fmt::format("{}: {}", c.output, c.method);
@@ -115,20 +159,21 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
   Options options(
       "classify train", "Train a classifier of texts or a tagger of words without a language model.",
       "makar classify train --method logistic -d train.tsv --val-datasets dev.tsv -o sentiment.json");
-  options.add("--method", &c.method, "naive-bayes, logistic, svm, or hmm for tags of words", "NAME");
-  options.add("-o --output --out", &c.output, "file to write", "FILE").required = true;
+  options.add("--method", &c.method, "naive-bayes, logistic, svm, cnn, or hmm for tags of words", "NAME");
+  options.add("-o --output --out", &c.output, "file to write; a folder for cnn", "FILE").required = true;
   declare_features(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.method == "hmm") return print_result(c, train_tagger(c));
-  c.options.method = c.method;
+  const bool cnn = c.method == "cnn";
+  if (!cnn) c.options.method = c.method;
   if (const Status s = check(c.options); !s.ok()) return report(s.error()), 2;
   const auto work = [&]() -> Result<Json> {
     MAKAR_TRY(const auto paths, paths_of(c.train));
     MAKAR_TRY(const TextsWithLabels data, read_labelled_texts(paths));
-    if (c.validation.empty()) return train_lexical(c, data, nullptr);
+    if (c.validation.empty()) return cnn ? train_cnn(c, data, nullptr) : train_lexical(c, data, nullptr);
     MAKAR_TRY(const auto test_paths, paths_of(c.validation));
     MAKAR_TRY(const TextsWithLabels test, read_labelled_texts(test_paths));
-    return train_lexical(c, data, &test);
+    return cnn ? train_cnn(c, data, &test) : train_lexical(c, data, &test);
   };
   return print_result(c, work());
 }
@@ -164,6 +209,8 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
       MAKAR_TRY(Json row, train_lexical(c, data, &test));
       rows.push_back(std::move(row));
     }
+    MAKAR_TRY(Json row, train_cnn(c, data, &test));
+    rows.push_back(std::move(row));
     return rows;
   };
   const auto rows = work();
@@ -178,7 +225,7 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
 
 std::string lexical_model(const std::vector<std::string>& arguments) {
   for (const std::string& a : arguments)
-    if (a.ends_with(".json") && is_file(a)) return a;
+    if ((a.ends_with(".json") && is_file(a)) || is_file(a + "/net.json")) return a;
   return "";
 }
 
@@ -202,7 +249,18 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   options.add("--benign", &benign, "label of harmless texts, if its name does not say so; with --perspective",
               "LABEL");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto json = read_json(path, {size_t{4} << 30, 16});
+  const bool folder = is_folder(path);
+  std::optional<TextCnn> cnn;
+  std::unique_ptr<Device> device;
+  if (folder) {
+    auto read = TextCnn::load(path);
+    if (!read.ok()) return report(read.error());
+    cnn = std::move(*read);
+    auto compute = open_compute("cpu", 1);
+    if (!compute.ok()) return report(compute.error());
+    device = std::move(*compute);
+  }
+  const auto json = folder ? Result<Json>(Json::object()) : read_json(path, {size_t{4} << 30, 16});
   if (!json.ok()) return report(json.error());
   std::optional<TextClassifier> classifier;
   std::optional<HmmTagger> tagger;
@@ -210,7 +268,7 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
     auto read = HmmTagger::from_json(*json, path);
     if (!read.ok()) return report(read.error());
     tagger = std::move(*read);
-  } else {
+  } else if (!cnn) {
     auto read = TextClassifier::from_json(*json, path);
     if (!read.ok()) return report(read.error());
     classifier = std::move(*read);
@@ -223,6 +281,11 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   }
   const auto answer = [&](const std::string& line) -> Json {
     if (toxicity) return toxicity->perspective(line);
+    if (cnn) {
+      const std::vector<double> scores = cnn->classify({line}, *device)[0];
+      const auto best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
+      return {{"label", cnn->labels()[best]}, {"score", scores[best]}};
+    }
     if (tagger) {
       WordSplitter splitter({});
       const auto& views = splitter.split(line);

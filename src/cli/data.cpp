@@ -18,7 +18,9 @@ namespace makar {
 int run_data_augment(const std::vector<std::string>&);
 int run_data_curate(const std::vector<std::string>&);
 int run_data_feedback(const std::vector<std::string>&);
+int run_data_instruct(const std::vector<std::string>&);
 int run_data_language(const std::vector<std::string>&);
+int run_data_self_instruct(const std::vector<std::string>&);
 int run_data_world(const std::vector<std::string>&);
 
 namespace {
@@ -222,6 +224,8 @@ int run_data(const std::vector<std::string>& arguments) {
       {"curate", "clean and filter datasets, and report every drop", run_data_curate},
       {"augment", "change texts in thirteen ways, for small training sets", run_data_augment},
       {"feedback", "turn feedback on answers into training data", run_data_feedback},
+      {"instruct", "turn labelled data into instructions", run_data_instruct},
+      {"self-instruct", "let a model write new instructions, and filter them", run_data_self_instruct},
       {"language", "train and run a classifier of languages", run_data_language},
       {"world", "generate stories, questions and preferences, and check answers", run_data_world},
   };

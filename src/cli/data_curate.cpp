@@ -21,7 +21,7 @@ namespace {
 
 struct CurateCommand {
   std::vector<std::string> paths, datasets, evaluation;
-  std::string language_model, ngram_model, report;
+  std::string language_model, ngram_model, report, name_tagger, toxicity;
   CurateOptions o;
   int64_t threads = 0;
   bool quiet = false, json = false;
@@ -38,6 +38,10 @@ void declare(Options& options, CurateCommand& c) {
               "NAME");
   options.add("--pii", &c.o.pii,
               "replace e-mail addresses, phone, card and account numbers, IP addresses by marks");
+  options.add("--names", &c.o.names,
+              "replace names of persons by [NAME]: after titles and common first names");
+  options.add("--name-tagger", &c.name_tagger,
+              "with --names: also those that a tagger of `makar classify train --method hmm` finds", "FILE");
   options.group("Language");
   options.add("--language-model", &c.language_model, "file of `makar data language train`", "FILE");
   options.add("--languages", &c.o.languages, "languages to keep", "NAME");
@@ -50,6 +54,10 @@ void declare(Options& options, CurateCommand& c) {
   options.add("--max-perplexity", &c.o.max_perplexity, "drop documents above it", "X");
   options.add("--split", &c.o.ngram_words.split, "how the n-gram model splits words: space or words", "NAME");
   options.add("--lower", &c.o.ngram_words.lower, "the n-gram model is of lower case");
+  options.add("--toxicity", &c.toxicity,
+              "file of `makar classify train --method logistic` that scores toxicity", "FILE");
+  options.add("--toxic-label", &c.o.toxic_label, "its label for toxic texts", "NAME");
+  options.add("--max-toxicity", &c.o.max_toxicity, "drop documents with a line above this score", "X");
   options.group("Duplicates and contamination");
   options.add("--exact", &c.o.exact, "drop documents whose text occurred before");
   options.add("--near", &c.o.near,
@@ -90,6 +98,24 @@ Result<CurateReport> run_pipeline(CurateCommand& c) {
     MAKAR_TRY(auto read, load_arpa(c.ngram_model));
     ngrams.emplace(std::move(read));
     c.o.ngrams = &*ngrams;
+  }
+  std::optional<HmmTagger> tagger;
+  if (!c.name_tagger.empty()) {
+    MAKAR_TRY(const Json json, read_json(c.name_tagger, {size_t{4} << 30, 16}));
+    MAKAR_TRY(auto read, HmmTagger::from_json(json, c.name_tagger));
+    tagger.emplace(std::move(read));
+    c.o.name_tagger = &*tagger;
+  }
+  std::optional<TextClassifier> toxicity;
+  if (!c.toxicity.empty()) {
+    MAKAR_TRY(const Json json, read_json(c.toxicity, {size_t{4} << 30, 16}));
+    MAKAR_TRY(auto read, TextClassifier::from_json(json, c.toxicity));
+    toxicity.emplace(std::move(read));
+    c.o.toxicity = &*toxicity;
+    const auto& labels = toxicity->labels();
+    if (std::find(labels.begin(), labels.end(), c.o.toxic_label) == labels.end())
+      return error_at("--toxic-label", "{} has no label '{}'; it has: {}", c.toxicity, c.o.toxic_label,
+                      fmt::join(labels, ", "));
   }
   ThreadPool pool(static_cast<int>(std::clamp<int64_t>(c.threads, 0, 256)));
   Progress progress(c.quiet || c.json);
@@ -178,6 +204,7 @@ int run_data_curate(const std::vector<std::string>& given) {
     return report(error_at("--contamination", "needs --evaluation")), 2;
   if (!c.o.languages.empty() && c.language_model.empty())
     return report(error_at("--languages", "needs --language-model")), 2;
+  if (!c.name_tagger.empty() && !c.o.names) return report(error_at("--name-tagger", "needs --names")), 2;
   if ((c.o.max_perplexity > 0) != !c.ngram_model.empty())
     return report(error_at("--max-perplexity", "and --ngram-model go together")), 2;
   for (const Status& s : {check(c.o), check(c.o.ngram_words)})

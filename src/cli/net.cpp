@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/file.h"
@@ -13,6 +14,7 @@
 #include "nets/autoencoder.h"
 #include "nets/gan.h"
 #include "nets/losses.h"
+#include "nets/neural_lm.h"
 #include "nets/pictures.h"
 #include "nets/tabular.h"
 #include "train/svg.h"
@@ -278,7 +280,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   options.add("--activation", &o.activation, "relu, leaky-relu, tanh, sigmoid, gelu or silu", "NAME");
   options.add(
       "--penalty", &o.penalty,
-      "weight of the sparsity penalty (0.1 for L1, 1 for KL) or of the KL divergence (variational: 1)", "X");
+      "weight of the sparsity penalty (0.1 for L1, 3 for KL) or of the KL divergence (variational: 1)", "X");
   options.add("--activity", &o.activity, "sparse-kl: mean activity of a unit of the code", "X");
   options.add("--noise", &o.noise, "denoising: share of the inputs set to zero", "X");
   o.training.epochs = 10, o.training.batch = 128;
@@ -383,6 +385,77 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   return 0;
 }
 
+int run_net_lm(const std::vector<std::string>& arguments) {
+  std::vector<std::string> paths;
+  std::string test;
+  NeuralLmOptions o;
+  NetOutput out;
+  int64_t samples = 3;
+  Options options("net lm", "Train a feed-forward language model on sentences, one per line.",
+                  "makar net lm books.txt --test test.txt --context 4 -o runs/nplm");
+  options.positional("PATHS", &paths, "texts; each line is a sentence");
+  options.add("--test", &test, "text to measure the perplexity on", "FILE");
+  options.add("--samples", &samples, "sentences to print", "N");
+  options.group("Network");
+  options.add("--context", &o.context, "previous words that the model sees", "N");
+  options.add("--width", &o.width, "width of a word's vector", "N");
+  options.add("--hidden", &o.hidden, "width of the hidden layer", "N");
+  options.add("--min-count", &o.min_count, "rarer words are unknown", "N");
+  options.add("--words", &o.most_words, "most words of the vocabulary", "N");
+  declare_net_training(options, o.training, out);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (samples < 0 || samples > 1000)
+    return report(error_at("--samples", "must be 0 to 1000, got {}", samples)), 2;
+  const auto compute = open_compute("cpu", out.threads);
+  if (!compute.ok()) return report(compute.error());
+  const auto lines_of = [](const std::vector<std::string>& files) -> Result<std::vector<std::string>> {
+    constexpr size_t kMost = size_t{1} << 30;
+    std::vector<DataPath> read;
+    for (const std::string& text : files) {
+      MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+      read.push_back(spec.data());
+    }
+    std::vector<std::string> lines;
+    size_t bytes = 0;
+    MAKAR_CHECK_OK(each_line(read, [&](std::string_view line) -> Status {
+      if ((bytes += line.size()) > kMost)
+        return error_of(Error::Kind::kLimit, "data", "more than {} bytes of text", kMost);
+      if (!line.empty()) lines.emplace_back(line);
+      return Done{};
+    }));
+    return lines;
+  };
+  const auto sentences = lines_of(paths);
+  if (!sentences.ok()) return report(sentences.error());
+  auto net = NeuralLm::train(*sentences, o, **compute, [&](const EpochResult& e) {
+    if (is_shown(out, e.epoch, o.training.epochs))
+      fmt::print(stderr, "epoch {}/{} | loss {:.4f} | ppl {:.1f}\n", e.epoch, o.training.epochs, e.loss,
+                 std::exp(e.loss));
+  });
+  if (!net.ok()) return report(net.error());
+  if (const Status s = net->save(out.folder); !s.ok()) return report(s.error());
+  Json json = {{"output_dir", out.folder}, {"parameters", net->parameters()}, {"vocabulary", net->words()}};
+  if (!test.empty()) {
+    const auto held_out = lines_of({test});
+    if (!held_out.ok()) return report(held_out.error());
+    const LmScore score = net->score(*held_out, **compute);
+    json["perplexity"] = score.perplexity, json["words"] = score.words, json["unknown"] = score.unknown;
+  }
+  Json texts = Json::array();
+  for (int64_t i = 0; i < samples; ++i)
+    texts.push_back(
+        net->generate(static_cast<uint64_t>(o.training.seed), static_cast<uint64_t>(i), 40, **compute));
+  json["samples"] = texts;
+  if (out.json) return fmt::print("{}\n", dump(json)), 0;
+  fmt::print("{}: {} parameters, {} words", out.folder, net->parameters(), net->words());
+  if (json.contains("perplexity"))
+    fmt::print(", perplexity {:.1f} on {} words ({} unknown)", json["perplexity"].get<double>(),
+               json["words"].get<int64_t>(), json["unknown"].get<int64_t>());
+  fmt::print("\n");
+  for (const Json& text : texts) fmt::print("  {}\n", text.get<std::string>());
+  return 0;
+}
+
 }  // namespace
 
 int run_net(const std::vector<std::string>& arguments) {
@@ -390,6 +463,7 @@ int run_net(const std::vector<std::string>& arguments) {
       {"tabular", "train a network on the columns of a CSV file", run_net_tabular},
       {"run", "predict with such a network", run_net_run},
       {"autoencoder", "train an autoencoder on images or bags of words", run_net_autoencoder},
+      {"lm", "train a feed-forward language model", run_net_lm},
       {"gan", "train a generative adversarial network on images", run_net_gan},
   };
   return run_subcommand("net", "Train feed-forward networks on tables, images and counts of words.",

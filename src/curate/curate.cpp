@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "curate/clean.h"
 #include "curate/contamination.h"
+#include "curate/names.h"
 #include "curate/near_duplicates.h"
 #include "curate/quality.h"
 #include "data/spool.h"
@@ -126,11 +127,16 @@ class Curation {
       if (cleaned != d.text) d.changed.push_back(c->name);
       d.text = std::move(cleaned);
     }
-    (void)(language(d) || quality(d) || perplexity(d) || contaminated(d));
+    (void)(language(d) || quality(d) || perplexity(d) || toxic(d) || contaminated(d));
     if (!d.reason.empty()) return;
     if (o_.pii) {
       PiiResult clean = remove_pii(d.text);
       d.text = std::move(clean.text), d.pii = clean.found;
+    }
+    if (o_.names) {
+      NamesResult clean = remove_names(d.text, o_.name_tagger);
+      if (clean.found > 0) d.changed.push_back("names");
+      d.text = std::move(clean.text);
     }
     if (o_.exact) {
       Sha256 sum;
@@ -179,6 +185,23 @@ class Curation {
     }
     if (total.tokens() > 0 && total.perplexity() <= o_.max_perplexity) return false;
     return d.drop("perplexity", fmt::format("{:.0f}, at most {:.0f}", total.perplexity(), o_.max_perplexity));
+  }
+  // The highest score of its lines: one bad line is enough.
+  bool toxic(Document& d) const {
+    if (!o_.toxicity) return false;
+    const auto& labels = o_.toxicity->labels();
+    const auto label =
+        static_cast<size_t>(std::find(labels.begin(), labels.end(), o_.toxic_label) - labels.begin());
+    double highest = 0;
+    for (size_t at = 0; at < d.text.size();) {
+      const size_t end = std::min(d.text.find('\n', at), d.text.size());
+      if (end > at)
+        highest = std::max(
+            highest, o_.toxicity->classify(std::string_view(d.text).substr(at, end - at)).scores[label]);
+      at = end + 1;
+    }
+    if (highest <= o_.max_toxicity) return false;
+    return d.drop("toxic", fmt::format("score {:.2f}, at most {:.2f}", highest, o_.max_toxicity));
   }
   bool contaminated(Document& d) const {
     if (!contamination_) return false;

@@ -12,7 +12,9 @@
 #include "curate/pii.h"
 #include "data/record_reader.h"
 #include "lexical/corpus.h"
+#include "lexical/hmm.h"
 #include "lexical/ngram_model.h"
+#include "lexical/text_classifier.h"
 
 namespace makar {
 
@@ -21,8 +23,13 @@ struct CurateOptions {
   std::vector<std::string> languages;  // kept; needs `language_id`
   double min_language_score = 0.5;
   bool gopher = false, c4 = false, exact = false;
-  double near = 0;            // similarity of near-duplicates to drop; 0: off
-  bool pii = false;           // replace personal data
+  double near = 0;     // similarity of near-duplicates to drop; 0: off
+  bool pii = false;    // replace personal data
+  bool names = false;  // replace names of persons
+  const HmmTagger* name_tagger = nullptr;
+  const TextClassifier* toxicity = nullptr;  // scores toxicity
+  std::string toxic_label = "toxic";
+  double max_toxicity = 0.5;  // documents whose highest score of a line is above it are dropped
   double max_perplexity = 0;  // of the n-gram model, per token; 0: off
   int64_t min_words = 0;
   int64_t contamination = 0;  // words of an n-gram shared with evaluation data; 0: off

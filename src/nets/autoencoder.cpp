@@ -89,7 +89,7 @@ Tensor Autoencoder::penalty(Context& ctx, const Code& code, const AutoencoderOpt
   const Tensor slopes = Tensor::from(means.shape(), std::span<const float>(slope)).to(ctx.device.memory());
   const Tensor sum =
       ops::shift(ctx, ops::sum(ctx, ops::multiply(ctx, means, slopes)), static_cast<float>(value - linear));
-  return ops::scale(ctx, sum, static_cast<float>(o.penalty < 0 ? 1.0 : o.penalty));
+  return ops::scale(ctx, sum, static_cast<float>(o.penalty < 0 ? 3.0 : o.penalty));
 }
 
 Tensor Autoencoder::loss(Context& ctx, const Tensor& x, const AutoencoderOptions& o) {

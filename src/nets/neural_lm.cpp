@@ -76,7 +76,7 @@ Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, cons
 }
 
 LmScore NeuralLm::score(const std::vector<std::string>& sentences, Device& device) {
-  constexpr size_t kBlock = 512;
+  constexpr size_t kWindows = 512;
   LmScore out;
   double total = 0;
   Windows all;
@@ -96,7 +96,7 @@ LmScore NeuralLm::score(const std::vector<std::string>& sentences, Device& devic
     const auto ids = vocabulary_.ids(s);
     out.unknown += std::count(ids.begin(), ids.end(), WordNumbers::kUnknown);
     all.add(ids, context_);
-    if (all.targets.size() >= kBlock) flush();
+    if (all.targets.size() >= kWindows) flush();
   }
   flush();
   out.perplexity = out.words > 0 ? std::exp(total / static_cast<double>(out.words)) : 0;

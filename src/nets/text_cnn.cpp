@@ -125,11 +125,11 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
 }
 
 std::vector<std::vector<double>> TextCnn::classify(const std::vector<std::string>& texts, Device& device) {
-  constexpr size_t kBlock = 64;
+  constexpr size_t kTexts = 64;
   std::vector<std::vector<double>> out;
-  for (size_t first = 0; first < texts.size(); first += kBlock) {
+  for (size_t first = 0; first < texts.size(); first += kTexts) {
     std::vector<std::vector<int64_t>> batch;
-    for (size_t i = first; i < std::min(first + kBlock, texts.size()); ++i) batch.push_back(ids_of(texts[i]));
+    for (size_t i = first; i < std::min(first + kTexts, texts.size()); ++i) batch.push_back(ids_of(texts[i]));
     Context ctx{device};
     const Tensor p = ops::softmax(ctx, forward(ctx, batch)).host();
     for (size_t i = 0; i < batch.size(); ++i) {

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "augment/changes.h"
+#include "augment/instructions.h"
 
 using namespace makar;
 
@@ -156,6 +157,48 @@ TEST(Augment, OddTexts) {
       TextDraws d(1, 2, 3);
       EXPECT_TRUE(augmented(text, "", {kind.name, 1.0}, {}, d).ok()) << kind.name;
     }
+}
+
+TEST(Instructions, TemplatesNameLabelsAndFields) {
+  const InstructionTask* sentiment = find_task("sentiment").value();
+  std::set<std::string> instructions;
+  for (size_t i = 0; i < sentiment->templates.size(); ++i) {
+    const Json made = as_instruction({{"text", "a fine film"}, {"label", 1}}, *sentiment, {"0", "1"},
+                                     {{"0", "negative"}, {"1", "positive"}}, i)
+                          .value();
+    EXPECT_EQ(made["output"], "positive");
+    EXPECT_NE(made["instruction"].get<std::string>().find("negative, positive"), std::string::npos);
+    EXPECT_NE(made["input"].get<std::string>().find("a fine film"), std::string::npos);
+    instructions.insert(made["instruction"]);
+  }
+  EXPECT_EQ(instructions.size(), sentiment->templates.size());
+  EXPECT_FALSE(as_instruction({{"text", "x"}}, *sentiment, {}, {}, 0).ok());
+  const Json squad = {
+      {"context", "Rome is old."}, {"question", "What is old?"}, {"answers", {{"text", {"Rome"}}}}};
+  EXPECT_EQ(as_instruction(squad, *find_task("question-answer").value(), {}, {}, 1).value()["output"],
+            "Rome");
+  EXPECT_EQ(as_instruction({{"source", "a"}, {"target", "b"}}, *find_task("translation").value(), {}, {}, 0)
+                .value()["input"],
+            "a");
+  EXPECT_NE(find_task("sentimental").error().message.find("sentiment"), std::string::npos);
+}
+
+TEST(Instructions, FiltersDropWhatIsNotNew) {
+  EXPECT_EQ(self_instruct_prompt({"Say hello.", "Count to ten."}),
+            "Here is a list of different tasks:\n1. Say hello.\n2. Count to ten.\n3.");
+  EXPECT_EQ(next_instruction("  Name three birds. \n4. Sing."), "Name three birds.");
+  EXPECT_EQ(next_instruction(" \n "), "");
+  InstructionFilter filter(0.7);
+  filter.know("Write a poem about the sea.");
+  EXPECT_EQ(filter.drop("Write a poem about the sea"), "similar");
+  EXPECT_EQ(filter.drop("Go on"), "short");
+  EXPECT_EQ(filter.drop("... and three more words"), "punctuation");
+  EXPECT_EQ(filter.drop("Draw a picture of a house."), "not text");
+  EXPECT_EQ(filter.drop("List five rivers of Europe."), "");
+  EXPECT_EQ(filter.drop("List five rivers of Europe."), "similar");
+  std::string long_text = "Explain";
+  for (int i = 0; i < 200; ++i) long_text += " why";
+  EXPECT_EQ(filter.drop(long_text), "long");
 }
 
 }  // namespace

@@ -85,7 +85,13 @@ def classifiers(folder):
         answer = json.loads(ok("classify", "run", model, stdin="a good one\n"))
         expect(f"{method} answers", answer["label"] == "pos", answer)
     table = ok("classify", "compare", "-d", train, "--test", train)
-    expect("a table", table.count("\n") == 5, table)
+    expect("a table", table.count("\n") == 6, table)
+    cnn = folder / "cnn"
+    made = json.loads(ok("classify", "train", "--method", "cnn", "-d", train, "--val-datasets", train, "--width", 16, "--filters", 8, "--epochs", 10,
+                         "--lr", "1e-2", "-o", cnn, "--json"))
+    expect("cnn", made["accuracy"] == 1, made)
+    answer = json.loads(ok("classify", "run", cnn, stdin="a good one\n"))
+    expect("cnn answers", answer["label"] == "pos", answer)
     tags = folder / "tags.jsonl"
     tags.write_text('{"tokens": ["the", "dog", "runs"], "ner_tags": ["DET", "NOUN", "VERB"]}\n' * 5)
     ok("classify", "train", "--method", "hmm", "-d", tags, "-o", folder / "hmm.json")
@@ -172,6 +178,8 @@ def networks(folder):
         expect(picture, (vae / picture).read_bytes()[1:4] == b"PNG")
     ok("net", "gan", images, "--generator", "8", "--discriminator", "8", "--code", 4, "--batch-size", 16, "--epochs", 3, "-o", folder / "gan")
     expect("samples", (folder / "gan/samples.png").read_bytes()[1:4] == b"PNG")
+    made = json.loads(ok("net", "lm", FABLES, "--test", FABLES, "--width", 16, "--hidden", 32, "--epochs", 10, "--batch-size", 32, "--lr", "1e-2", "--min-count", 1, "-o", folder / "lm", "--json"))
+    expect("a language model", made["perplexity"] < 60 and len(made["samples"]) == 3, made)
     code, _, err = run("net", "tabular", table, "--target", "colour", "-o", net)
     expect("an unknown column", code == 1 and "colour" in err, err)
     code, _, err = run("net", "tabular", table, "--target", "side", "--loss", "msee", "-o", net)

@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "curate/clean.h"
 #include "curate/contamination.h"
+#include "curate/names.h"
 #include "curate/near_duplicates.h"
 #include "curate/quality.h"
 #include "scratch_folder.h"
@@ -279,6 +280,59 @@ TEST(Curate, UnknownCleanersAreErrors) {
   const Status s = check(o);
   ASSERT_FALSE(s.ok());
   EXPECT_NE(s.error().text().find("did you mean 'html'"), std::string::npos);
+}
+
+TEST(Names, RulesAndTagger) {
+  EXPECT_EQ(remove_names("I met Dr. Jane Smith and Mr Brown in Paris.", nullptr).text,
+            "I met Dr. [NAME] and Mr [NAME] in Paris.");
+  EXPECT_EQ(remove_names("John Miller wrote. Mark my words, the John was cold.", nullptr).text,
+            "[NAME] wrote. Mark my words, the John was cold.");
+  EXPECT_EQ(remove_names("", nullptr).text, "");
+  TaggedSentences data;
+  for (int i = 0; i < 20; ++i) {
+    data.words.push_back({"then", "zorblax", "spoke"});
+    data.tags.push_back({"O", "B-person", "O"});
+  }
+  const HmmTagger tagger = HmmTagger::train(data).value();
+  const NamesResult tagged = remove_names("then zorblax spoke", &tagger);
+  EXPECT_EQ(tagged.text, "then [NAME] spoke");
+  EXPECT_EQ(tagged.found, 1u);
+}
+
+// Planted names: found by the rules, and nothing else is.
+TEST(Names, RecallOnPlantedNames) {
+  const char* first[] = {"Anna", "David", "Maria", "Peter"};
+  const char* last[] = {"Keller", "Novak", "O'Brien", "Smith-Jones"};
+  uint64_t found = 0;
+  for (const char* f : first)
+    for (const char* l : last) {
+      const NamesResult r = remove_names(
+          std::string("The report by ") + f + " " + l + " was read in Berlin on Monday.", nullptr);
+      found += r.found;
+      EXPECT_EQ(r.text, "The report by [NAME] was read in Berlin on Monday.");
+    }
+  EXPECT_EQ(found, 16u);
+}
+
+TEST(Curate, ToxicDocumentsAreDropped) {
+  TextsWithLabels data;
+  for (int i = 0; i < 30; ++i) {
+    data.texts.push_back("you are a horrible fool " + std::to_string(i)), data.labels.emplace_back("toxic");
+    data.texts.push_back("the weather is nice today " + std::to_string(i)), data.labels.emplace_back("fine");
+  }
+  const TextClassifier classifier = TextClassifier::train(data, {}).value();
+  ScratchFolder folder;
+  const std::string path = folder.path() + "/in.jsonl";
+  ASSERT_TRUE(write_file(path,
+                         "{\"text\": \"the weather is nice\\nyou are a horrible fool\"}\n{\"text\": \"the "
+                         "weather is nice\"}\n")
+                  .ok());
+  CurateOptions o;
+  o.output = folder.path() + "/out.jsonl", o.toxicity = &classifier;
+  ThreadPool pool(2);
+  const CurateReport report = curate({path}, o, pool).value();
+  EXPECT_EQ(report.kept, 1u);
+  EXPECT_EQ(report.drops.at("toxic").documents, 1u);
 }
 
 }  // namespace

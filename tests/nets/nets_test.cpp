@@ -12,8 +12,10 @@
 #include "nets/autoencoder.h"
 #include "nets/gan.h"
 #include "nets/losses.h"
+#include "nets/neural_lm.h"
 #include "nets/pictures.h"
 #include "nets/tabular.h"
+#include "nets/text_cnn.h"
 #include "scratch_folder.h"
 
 using namespace makar;
@@ -181,6 +183,7 @@ TEST(Autoencoder, EveryKindLearnsBars) {
   double dense = 0;
   for (const char* kind : {"undercomplete", "sparse-l1", "sparse-kl", "denoising", "variational"}) {
     AutoencoderOptions o;
+    if (std::string(kind) == "sparse-kl") o.penalty = 1;  // a small code
     o.kind = kind, o.hidden = "48", o.code = 12, o.training.epochs = 30, o.training.learning_rate = 5e-3;
     auto net = Autoencoder::train(data, test, o, device, [](const CodeEpoch&) {});
     ASSERT_TRUE(net.ok()) << kind;
@@ -222,6 +225,56 @@ TEST(Gan, SamplesResembleTheData) {
   EXPECT_GT(bright / 64, 2);
   EXPECT_LT(bright / 64, 12);
   EXPECT_NE(gan->sample(1, 1, device), gan->sample(1, 2, device));
+}
+
+TEST(TextCnn, WindowsOfWordsSeparateWhatSingleWordsDoNot) {
+  // "not good" is negative and "not bad" positive: no word alone decides.
+  TextsWithLabels data;
+  for (int i = 0; i < 40; ++i)
+    for (const auto& [text, label] :
+         {std::pair("a good film {}", "pos"), std::pair("a bad film {}", "neg"),
+          std::pair("not good film {}", "neg"), std::pair("not bad film {}", "pos")})
+      data.texts.push_back(fmt::format(fmt::runtime(text), i)), data.labels.emplace_back(label);
+  TextCnnOptions o;
+  o.width = 16, o.filters = 8, o.dropout = 0.1, o.training.epochs = 30, o.training.learning_rate = 1e-2;
+  std::vector<std::string> files;
+  for (const int threads : {1, 3}) {
+    CpuDevice device(threads);
+    auto net = TextCnn::train(data, o, device, [](const EpochResult&) {});
+    ASSERT_TRUE(net.ok());
+    EXPECT_EQ(net->accuracy(data, device), 1);
+    ScratchFolder folder;
+    ASSERT_TRUE(net->save(folder.path()).ok());
+    files.push_back(read_file(folder.path() + "/model.safetensors").value());
+    auto again = TextCnn::load(folder.path());
+    ASSERT_TRUE(again.ok());
+    EXPECT_EQ(again->classify({"not good", "", "x"}, device), net->classify({"not good", "", "x"}, device));
+  }
+  EXPECT_EQ(files[0], files[1]);
+}
+
+TEST(NeuralLm, LearnsAContextAndItsProbabilitiesSumToOne) {
+  // After "a b" follows c, after "x b" follows y: two words of context are needed.
+  std::vector<std::string> sentences;
+  for (int i = 0; i < 100; ++i) sentences.push_back(i % 2 ? "a b c" : "x b y");
+  NeuralLmOptions o;
+  o.context = 2, o.width = 8, o.hidden = 16, o.training.epochs = 60, o.training.batch = 64,
+  o.training.learning_rate = 1e-2;
+  CpuDevice device(2);
+  auto net = NeuralLm::train(sentences, o, device, [](const EpochResult&) {});
+  ASSERT_TRUE(net.ok());
+  // One of two first words, then everything is determined: perplexity 2^(1/4) per word with the end.
+  const LmScore score = net->score(sentences, device);
+  EXPECT_EQ(score.words, 400);
+  EXPECT_NEAR(score.perplexity, std::pow(2.0, 0.25), 0.02);
+  for (uint64_t i = 0; i < 5; ++i) {
+    const std::string made = net->generate(1, i, 20, device);
+    EXPECT_TRUE(made == "a b c" || made == "x b y") << made;
+  }
+  EXPECT_EQ(net->generate(1, 0, 20, device), net->generate(1, 0, 20, device));
+  o.context = 1;
+  auto blind = NeuralLm::train(sentences, o, device, [](const EpochResult&) {});
+  EXPECT_NEAR(blind->score(sentences, device).perplexity, std::pow(2.0, 0.5), 0.02);
 }
 
 TEST(Pictures, PngHoldsThePixels) {

@@ -1,0 +1,160 @@
+#include "augment/instructions.h"
+
+#include <algorithm>
+
+#include "augment/words.h"
+#include "base/nearest.h"
+#include "data/schema.h"
+
+namespace makar {
+
+const std::vector<InstructionTask>& instruction_tasks() {
+  static const std::vector<InstructionTask> kTasks = {
+      {"sentiment",
+       "the opinion of a text",
+       {{"Is the opinion in this text positive or negative? Answer with one of: {labels}.", "{text}",
+         "{label}"},
+        {"Classify the sentiment of the review. The choices are {labels}.", "{text}", "{label}"},
+        {"How does the writer feel about it? Choose from {labels}.", "{text}", "{label}"},
+        {"Read the text and name its sentiment ({labels}).", "Text: {text}", "{label}"}}},
+      {"topic",
+       "the class of a text",
+       {{"What is this text about? Choose from {labels}.", "{text}", "{label}"},
+        {"Assign one of these categories to the text: {labels}.", "{text}", "{label}"},
+        {"Classify the text. The categories are {labels}.", "Text: {text}", "{label}"}}},
+      {"question-type",
+       "what a question asks for",
+       {{"What kind of answer does this question ask for? Choose from {labels}.", "{text}", "{label}"},
+        {"Classify the question by the type of its answer: {labels}.", "{text}", "{label}"},
+        {"Someone asks the question below. Which of {labels} is the answer?", "Question: {text}",
+         "{label}"}}},
+      {"translation",
+       "source and target",
+       {{"Translate the text.", "{source}", "{target}"},
+        {"Write this sentence in the other language.", "{source}", "{target}"},
+        {"Give the translation of the following text.", "Text: {source}", "{target}"}}},
+      {"summary",
+       "source and target",
+       {{"Summarize the text.", "{source}", "{target}"},
+        {"Write a short summary of the following text.", "{source}", "{target}"},
+        {"What are the main points of this text?", "{source}", "{target}"}}},
+      {"question-answer",
+       "context, question and answer",
+       {{"Answer the question with words of the text.", "{context}\n\nQuestion: {question}", "{answer}"},
+        {"Read the text and answer: {question}", "{context}", "{answer}"},
+        {"Use the text to answer the question. {question}", "Text: {context}", "{answer}"}}},
+  };
+  return kTasks;
+}
+
+Result<const InstructionTask*> find_task(const std::string& name) {
+  std::vector<std::string> known;
+  for (const InstructionTask& t : instruction_tasks()) {
+    if (name == t.name) return &t;
+    known.emplace_back(t.name);
+  }
+  return error_at("--task", "there is no task '{}'{}; there are: {}", name, did_you_mean(name, known),
+                  fmt::join(known, ", "));
+}
+
+std::string label_name(const Json& record, const LabelNames& names) {
+  const Json* label = label_field(record);
+  if (!label || label->is_structured() || label->is_null()) return "";
+  const std::string text = label->is_string() ? label->get<std::string>() : label->dump();
+  const auto it = names.find(text);
+  return it == names.end() ? text : it->second;
+}
+
+namespace {
+
+// The text of a field of a template.
+std::string field_text(const Json& record, const std::string& name, const LabelNames& names) {
+  const auto text = [](const Json* value) {
+    return value && value->is_string() ? value->get<std::string>() : "";
+  };
+  if (name == "text") return text(text_field(record));
+  if (name == "label") return label_name(record, names);
+  if (name == "source") return text(source_field(record));
+  if (name == "target") return text(target_field(record));
+  if (name == "answer") {  // SQuAD: {"text": ["..."]}, or a list of texts
+    const Json* answers = field(record, {"answers", "answer"});
+    if (answers && answers->is_object()) answers = field(*answers, {"text"});
+    if (answers && answers->is_array() && !answers->empty()) answers = &(*answers)[0];
+    return text(answers);
+  }
+  return text(field(record, {name.c_str()}));
+}
+
+Result<std::string> filled(const std::string& pattern, const Json& record, const std::string& labels,
+                           const LabelNames& names) {
+  std::string out;
+  for (size_t at = 0; at < pattern.size();) {
+    const size_t end = pattern[at] == '{' ? pattern.find('}', at) : std::string::npos;
+    if (end == std::string::npos) {
+      out += pattern[at++];
+      continue;
+    }
+    const std::string name = pattern.substr(at + 1, end - at - 1);
+    const std::string value = name == "labels" ? labels : field_text(record, name, names);
+    if (value.empty()) return error_at("", "has no '{}'", name);
+    out += value;
+    at = end + 1;
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Json> as_instruction(const Json& record, const InstructionTask& task,
+                            const std::vector<std::string>& labels, const LabelNames& names, size_t which) {
+  const InstructionTemplate& t = task.templates[which % task.templates.size()];
+  std::vector<std::string> named;
+  for (const std::string& label : labels) {
+    const auto it = names.find(label);
+    named.push_back(it == names.end() ? label : it->second);
+  }
+  const std::string all = fmt::format("{}", fmt::join(named, ", "));
+  MAKAR_TRY(const std::string instruction, filled(t.instruction, record, all, names));
+  MAKAR_TRY(const std::string input, filled(t.input, record, all, names));
+  MAKAR_TRY(const std::string output, filled(t.output, record, all, names));
+  return Json{{"instruction", instruction}, {"input", input}, {"output", output}};
+}
+
+std::string self_instruct_prompt(const std::vector<std::string>& examples) {
+  std::string out = "Here is a list of different tasks:\n";
+  size_t number = 0;
+  for (const std::string& example : examples) out += fmt::format("{}. {}\n", ++number, example);
+  return out + fmt::format("{}.", number + 1);
+}
+
+std::string next_instruction(const std::string& continuation) {
+  const size_t begin = continuation.find_first_not_of(" \n\t");
+  if (begin == std::string::npos) return "";
+  const size_t end = std::min(continuation.find('\n', begin), continuation.size());
+  const size_t last = continuation.find_last_not_of(" \t\r", end - 1);
+  return continuation.substr(begin, last - begin + 1);
+}
+
+void InstructionFilter::know(const std::string& instruction) {
+  known_.push_back(prepare_overlap(Overlap::kRougeL, lowered(instruction)));
+}
+
+std::string InstructionFilter::drop(const std::string& instruction) {
+  const size_t words = WordsOfText::split(instruction).words.size();
+  if (words < 3) return "short";
+  if (words > 150 || instruction.size() > 2000) return "long";
+  const auto first = static_cast<unsigned char>(instruction[0]);
+  if (first < 0x80 && !std::isalnum(first)) return "punctuation";
+  // Tasks that a language model of text cannot do (the list of the paper, in part).
+  const std::string lower = lowered(instruction);
+  for (const char* word :
+       {"image", "picture", "graph", "plot", "draw", "file", "map", "video", "audio", "music", "go to"})
+    if (lower.find(word) != std::string::npos) return "not text";
+  OverlapText text = prepare_overlap(Overlap::kRougeL, lower);
+  for (const OverlapText& other : known_)
+    if (overlap(Overlap::kRougeL, text, other) >= most_similar_) return "similar";
+  known_.push_back(std::move(text));
+  return "";
+}
+
+}  // namespace makar

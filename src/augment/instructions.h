@@ -1,0 +1,54 @@
+// Instructions from labelled data (several templates per task, as in FLAN: Wei et al., 2022), and filters for
+// instructions that a model writes (Wang et al., 2023).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "augment/augment.h"
+#include "metrics/overlap.h"
+
+namespace makar {
+
+struct InstructionTemplate {
+  std::string instruction;  // {labels} stands for all labels
+  std::string input;        // {FIELD} stands for a field of the record
+  std::string output;
+};
+struct InstructionTask {
+  const char* name;
+  const char* help;
+  std::vector<InstructionTemplate> templates;
+};
+const std::vector<InstructionTask>& instruction_tasks();
+// Errors name the known tasks.
+Result<const InstructionTask*> find_task(const std::string& name);
+
+// Names of labels, such as {"0": "negative"}; labels without a name stay as they are.
+using LabelNames = std::map<std::string, std::string>;
+
+// The record as {"instruction", "input", "output"} by one of the templates. `labels`: all of the data, in
+// order.
+Result<Json> as_instruction(const Json& record, const InstructionTask& task,
+                            const std::vector<std::string>& labels, const LabelNames& names, size_t which);
+// The label of a record by its name; "" if it has none.
+std::string label_name(const Json& record, const LabelNames& names);
+
+// A few instructions as a numbered list that a language model continues.
+std::string self_instruct_prompt(const std::vector<std::string>& examples);
+// The first new entry of such a continuation.
+std::string next_instruction(const std::string& continuation);
+
+// Keeps an instruction if it is new and looks like one.
+class InstructionFilter {
+ public:
+  explicit InstructionFilter(double most_similar = 0.7) : most_similar_(most_similar) {}
+  // The reason to drop it, or "" if it is kept, and compared with from now on.
+  std::string drop(const std::string& instruction);
+  void know(const std::string& instruction);  // without checking
+
+ private:
+  double most_similar_;  // ROUGE-L with any known instruction
+  std::vector<OverlapText> known_;
+};
+
+}  // namespace makar

@@ -1,0 +1,235 @@
+// makar data instruct: labelled data as instructions. makar data self-instruct: new instructions written by a
+// model.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "augment/instructions.h"
+#include "base/file_writer.h"
+#include "base/progress.h"
+#include "cli/model_options.h"
+#include "cli/run.h"
+#include "data/datasets.h"
+#include "data/schema.h"
+
+namespace makar {
+namespace {
+
+Result<std::vector<DataPath>> instruction_paths(const std::vector<std::string>& texts) {
+  std::vector<DataPath> out;
+  for (const std::string& text : texts) {
+    MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
+    out.push_back(spec.data());
+  }
+  return out;
+}
+
+// "0=negative" and so on.
+Result<LabelNames> parse_label_names(const std::vector<std::string>& texts) {
+  LabelNames out;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+      return error_at("--label", "expected LABEL=NAME, got '{}'", text);
+    out[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  return out;
+}
+
+struct Instructed {
+  uint64_t records = 0, written = 0;
+  BadRecords bad;
+};
+
+Result<Instructed> write_instructions(const std::vector<DataPath>& paths, const InstructionTask& task,
+                                      const LabelNames& names, int64_t copies, int64_t seed,
+                                      const std::string& output) {
+  constexpr size_t kMostLabels = 100;
+  std::set<std::string> labels;
+  {
+    MAKAR_TRY(auto reader, RecordReader::open(paths));
+    for (DataRecord record;;) {
+      MAKAR_TRY(const bool found, reader.next(record));
+      if (!found) break;
+      if (const std::string label = label_name(record.value, {});
+          !label.empty() && labels.size() <= kMostLabels)
+        labels.insert(label);
+    }
+  }
+  if (labels.size() > kMostLabels) labels.clear();  // not classes
+  MAKAR_TRY(auto reader, RecordReader::open(paths));
+  MAKAR_TRY(auto out, FileWriter::open(output));
+  Instructed counts;
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    const uint64_t number = counts.records++;
+    for (int64_t copy = 0; copy < copies; ++copy) {
+      // Different templates for the copies of a record, starting at a drawn one.
+      const size_t first = TextDraws(static_cast<uint64_t>(seed), number, 0).below(task.templates.size());
+      const auto made = as_instruction(record.value, task, {labels.begin(), labels.end()}, names,
+                                       first + static_cast<size_t>(copy));
+      if (!made.ok()) {
+        reader.bad().add_once(record.place(), made.error().message);
+        break;
+      }
+      MAKAR_CHECK_OK(out.write(made->dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+      ++counts.written;
+    }
+  }
+  MAKAR_CHECK_OK(out.commit());
+  counts.bad = reader.bad();
+  return counts;
+}
+
+// {"instruction"} records, or lines of text.
+Result<std::vector<std::string>> read_seed_instructions(const std::vector<DataPath>& paths) {
+  constexpr size_t kMost = 100'000;
+  std::vector<std::string> out;
+  MAKAR_TRY(auto reader, RecordReader::open(paths));
+  for (DataRecord record;;) {
+    MAKAR_TRY(const bool found, reader.next(record));
+    if (!found) break;
+    const Json* text = field(record.value, {"instruction", "prompt", "text"});
+    if (!text || !text->is_string()) continue;
+    const std::string all = text->get<std::string>();
+    for (size_t at = 0; at < all.size() && out.size() < kMost;) {
+      const size_t end = std::min(all.find('\n', at), all.size());
+      if (end > at) out.push_back(all.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  if (out.size() < 2) return error_at("SEEDS", "has {} instructions; at least 2 are needed", out.size());
+  return out;
+}
+
+}  // namespace
+
+int run_data_instruct(const std::vector<std::string>& arguments) {
+  std::vector<std::string> paths, labels;
+  std::string task_name, output;
+  int64_t copies = 1, seed = 1;
+  bool json = false;
+  std::string tasks;
+  for (const InstructionTask& t : instruction_tasks())
+    tasks += fmt::format("{}{}", tasks.empty() ? "" : ", ", t.name);
+  Options options(
+      "data instruct", "Turn labelled data into instructions, by several templates per task.",
+      "makar data instruct sst2.tsv --task sentiment --label 0=negative --label 1=positive -o sst2.jsonl");
+  options.positional("PATHS", &paths, "records with the fields of the task");
+  options.add("--task", &task_name, "task: " + tasks, "NAME").required = true;
+  options.add("--label", &labels, "name of a label", "LABEL=NAME");
+  options.add("--copies", &copies, "templates used for each record", "N");
+  options.add("--seed", &seed, "seed of the choice of templates", "S");
+  options.add("-o --output --out", &output, "JSONL file to write: instruction, input, output", "FILE")
+      .required = true;
+  options.add("--json", &json, "print the counts as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  const auto task = find_task(task_name);
+  if (!task.ok()) return report(task.error()), 2;
+  const auto names = parse_label_names(labels);
+  if (!names.ok()) return report(names.error()), 2;
+  if (copies < 1 || copies > static_cast<int64_t>((*task)->templates.size()))
+    return report(error_at("--copies", "must be 1 to the task's {} templates, got {}",
+                           (*task)->templates.size(), copies)),
+           2;
+  const auto read = instruction_paths(paths);
+  if (!read.ok()) return report(read.error()), 2;
+  const auto made = write_instructions(*read, **task, *names, copies, seed, output);
+  if (!made.ok()) return report(made.error());
+  if (json) {
+    const Json out = {
+        {"records", made->records}, {"written", made->written}, {"bad_records", made->bad.count}};
+    fmt::print("{}\n", out.dump());
+    return 0;
+  }
+  fmt::print("{}: {} instructions from {} records\n", output, made->written, made->records);
+  for (const std::string& line : made->bad.reported) fmt::print("  skipped {}\n", line);
+  return 0;
+}
+
+int run_data_self_instruct(const std::vector<std::string>& arguments) {
+  ModelOptions model;
+  std::vector<std::string> paths;
+  std::string output;
+  int64_t count = 100, attempts = 1000, seed = 1;
+  double similar = 0.7, temperature = 0.8;
+  bool answers = false, quiet = false, json = false;
+  Options options("data self-instruct",
+                  "Let a language model write new instructions after examples, and filter them.",
+                  "makar data self-instruct -m MODEL seeds.jsonl --count 500 -o new.jsonl");
+  model.declare(options);
+  declare_device(options, model.device);
+  options.positional("SEEDS", &paths, "instructions to start from: {\"instruction\"} records, or lines");
+  options.add("-o --output --out", &output, "JSONL file to write", "FILE").required = true;
+  options.add("--count", &count, "instructions to keep", "N");
+  options.add("--attempts", &attempts, "most instructions to generate", "N");
+  options.add("--similar", &similar, "drop those with this ROUGE-L or more with a known one", "X");
+  options.add("--answers", &answers, "let the model answer each instruction too");
+  options.add("--temp", &temperature, "temperature", "X");
+  options.add("--seed", &seed, "seed", "S");
+  options.add("-q --quiet", &quiet, "print no progress");
+  options.add("--json", &json, "print the counts as JSON");
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (count < 1 || attempts < 1 || !(similar > 0 && similar <= 1) || !(temperature >= 0))
+    return report(error_at("data self-instruct", "--count and --attempts are 1 or more, --similar up to 1")),
+           2;
+  const auto read = instruction_paths(paths);
+  if (!read.ok()) return report(read.error()), 2;
+  auto known = read_seed_instructions(*read);
+  if (!known.ok()) return report(known.error());
+  const auto compute = model.open_device();
+  if (!compute.ok()) return report(compute.error());
+  const auto language = open_model(model, **compute);
+  if (!language.ok()) return report(language.error());
+  if (!language->has_tokenizer() || !language->spec().decoder || language->spec().encoder)
+    return report(
+        error_of(Error::Kind::kUnsupported, model.model, "is not a language model that generates text"));
+  Engine engine(language->model(), **compute);
+  InstructionFilter filter(similar);
+  for (const std::string& text : *known) filter.know(text);
+  std::map<std::string, uint64_t> drops;
+  uint64_t kept = 0, tried = 0;
+  const auto work = [&]() -> Status {
+    MAKAR_TRY(auto out, FileWriter::open(output));
+    Progress progress(quiet || json);
+    const auto write = [&](const std::string& prompt, int64_t tokens, bool line) -> Result<std::string> {
+      MAKAR_TRY(auto ids, language->encode(prompt));
+      TextGenerationOptions o;
+      o.sampler = {temperature, 0, 0.95, static_cast<uint64_t>(seed) * 1'000'003 + tried};
+      o.max_new_tokens = tokens, o.fit = true;
+      if (line) o.stop = {"\n"};
+      MAKAR_TRY(const auto result, generate_text(engine, *language, std::move(ids), o));
+      return result.answers.empty() ? std::string() : result.answers[0].text;
+    };
+    while (kept < static_cast<uint64_t>(count) && tried < static_cast<uint64_t>(attempts)) {
+      TextDraws draws(static_cast<uint64_t>(seed), tried++, 0);
+      std::vector<std::string> examples;
+      for (size_t i = 0; i < std::min<size_t>(6, known->size()); ++i)
+        examples.push_back((*known)[draws.below(known->size())]);
+      MAKAR_TRY(const std::string text, write(self_instruct_prompt(examples), 80, true));
+      const std::string instruction = next_instruction(text);
+      const std::string why = instruction.empty() ? "empty" : filter.drop(instruction);
+      progress.show("kept", kept, static_cast<uint64_t>(count), fmt::format("{} tried", tried));
+      if (!why.empty()) {
+        ++drops[why];
+        continue;
+      }
+      Json record = {{"instruction", instruction}, {"input", ""}, {"output", ""}};
+      if (answers) {
+        MAKAR_TRY(record["output"], write(instruction + "\n\nAnswer:", 200, false));
+      }
+      MAKAR_CHECK_OK(out.write(record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"));
+      known->push_back(instruction), ++kept;
+    }
+    return out.commit();
+  };
+  if (const Status s = work(); !s.ok()) return report(s.error());
+  if (json) return fmt::print("{}\n", Json{{"kept", kept}, {"tried", tried}, {"drops", drops}}.dump()), 0;
+  fmt::print("{}: {} instructions of {} that were generated", output, kept, tried);
+  for (const auto& [why, n] : drops) fmt::print(", {} {}", why, n);
+  fmt::print("\n");
+  return 0;
+}
+
+}  // namespace makar
