@@ -68,7 +68,8 @@ NamesResult remove_names(std::string_view text, const HmmTagger* tagger) {
   const auto at = [&](size_t i) { return text.substr(words[i].begin, words[i].end - words[i].begin); };
   const auto is_capital = [&](size_t i) {
     const std::string_view w = at(i);
-    return w.size() > 1 && w[0] >= 'A' && w[0] <= 'Z' && std::islower(static_cast<unsigned char>(w[1]));
+    return w.size() > 1 && w[0] >= 'A' && w[0] <= 'Z' &&
+           (std::islower(static_cast<unsigned char>(w[1])) || w[1] == '\'');  // O'Brien
   };
   // Whether only a blank, or a full stop and a blank after a title or an initial, stands before word i.
   const auto follows = [&](size_t i, bool stop) {
