@@ -162,12 +162,10 @@ int run_learned_metric(const std::string& name, const std::vector<std::string>& 
   MetricFiles files;
   MetricOutput output;
   std::string head_file;
-  Options options(
-      "metrics " + name,
-      "A learned metric in the manner of BLEURT: a head on vectors of an encoder. Its head is trained by "
-      "`makar "
-      "metrics bleurt train -m ENCODER --texts FILE --hyp FILE --ref FILE --scores FILE -o FILE`.",
-      "makar metrics bleurt -m ENCODER --head head.json --hyp output.txt --ref reference.txt");
+  Options options("metrics " + name,
+                  "A learned metric in the manner of BLEURT: a head on vectors of an encoder.",
+                  "makar metrics bleurt -m ENCODER --head head.json --hyp output.txt --ref reference.txt");
+  options.subcommand("train", "trains the head on damaged sentences, then on ratings");
   c.declare(options);
   files.declare(options,
                 "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
