@@ -35,7 +35,7 @@ constexpr MetricCommand kMetrics[] = {
     {"repetition", "repeated n-grams inside of texts", run_own_text_metric, kOwn},
     {"diversity", "lexical diversity: TTR, MATTR, MTLD", run_own_text_metric, kOwn},
     {"bertscore", "cosine of token vectors of an encoder", run_bert_score, kModel},
-    {"bleurt", "a regression head on an encoder; `makar metrics bleurt train` trains it", run_learned_metric,
+    {"bleurt", "a regression head on an encoder, trained by its subcommand", run_learned_metric,
      kModel},
     {"perplexity", "perplexity, bits per byte and token accuracy", run_perplexity_metric, kModel},
     {"accuracy", "share of equal labels", run_label_metric, kLabels},

@@ -137,7 +137,7 @@ int run_reference(const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
   Options options("reference",
                   "Print the options of a command, or of all of them, as Markdown, man page or JSON.",
-                  "makar reference --format man generate | man -l -");
+                  "makar reference --format man -o man1");
   options.positional("COMMAND", &words, "the command, such as `data world`; all of them if not given")
       .required = false;
   options.add("--format", &format, "markdown, man or json", "NAME");

@@ -100,7 +100,8 @@ def recipes(makar, scratch):
         command = re.search(rf"^#   makar ((?:classify |data )?\w+) recipes/{recipe.name}", recipe.read_text(), re.M)
         check(command, f"{recipe.name}: its head has no command")
         words = (command.group(1) if command else "pretrain").split()
-        given = ["datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"base_model={GOLDEN / 'models/llama'}"]
+        base = "teacher" if words[0] == "distill" else "base_model"
+        given = ["datasets=/nonexistent/x", f"output_dir={scratch / 'recipe'}", f"{base}={GOLDEN / 'models/llama'}"]
         if words[0] == "data":
             given = ["--datasets", "/nonexistent/x", "-o", scratch / "curated.jsonl"]
         done = run(makar, *words, recipe, *given)
