@@ -202,8 +202,7 @@ int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "fine-tune on labelled data, or train without a model", run_train},
       {"run", "classify texts", run_either},
-      {"compare", "compare naive Bayes, logistic regression, SVM and text CNN",
-       run_classify_compare},
+      {"compare", "compare naive Bayes, logistic regression, SVM and text CNN", run_classify_compare},
   };
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,

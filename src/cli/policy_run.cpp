@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cli/model_options.h"
+#include "cli/run.h"
 
 namespace makar {
 namespace {

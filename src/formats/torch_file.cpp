@@ -1,6 +1,7 @@
 #include "formats/torch_file.h"
 
 #include <cstring>
+#include <functional>
 #include <set>
 
 #include "base/file.h"

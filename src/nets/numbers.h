@@ -1,9 +1,11 @@
 // Examples as rows of numbers: images of IDX files, bags of words of texts.
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
 #include "data/record_reader.h"
+#include "kernels/device.h"
 #include "tensor/tensor.h"
 
 namespace makar {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/rng.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/shape.h"

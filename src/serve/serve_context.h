@@ -28,7 +28,7 @@ struct ServeOptions {
   std::vector<std::shared_ptr<ServedCollection>> collections;  // answered from by the first model
   std::optional<PriceTable> prices;
   std::function<double()> work_seconds;  // of all engines so far; required with prices; takes no lock
-  FileStore* files = nullptr;  // null: file and batch routes are disabled; `no_files` is the reason
+  FileStore* files = nullptr;            // null: file and batch routes are disabled; `no_files` is the reason
   std::string no_files;
   TuningOptions tuning;  // without a command: fine-tuning is disabled
 };
