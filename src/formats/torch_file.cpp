@@ -203,11 +203,13 @@ class TorchReader {
   // Every element lies in the storage, and a tensor has no more elements than its storage.
   Status check_extent(const std::string& name, const TorchFile::Stored& t, int64_t available) const {
     if (t.strides.rank() != t.entry.shape.rank()) return wrong(name, "has a stride for some dimensions only");
-    __int128 count = 1, last = t.offset;
+    int64_t count = 1, last = t.offset, reach = 0;
     for (int i = 0; i < t.strides.rank(); ++i) {
-      count *= t.entry.shape[i];
-      if (count > available) return wrong(name, "has more elements than its storage");
-      last += static_cast<__int128>(t.entry.shape[i] - 1) * t.strides[i];
+      if (__builtin_mul_overflow(count, t.entry.shape[i], &count) || count > available)
+        return wrong(name, "has more elements than its storage");
+      if (__builtin_mul_overflow(t.entry.shape[i] - 1, t.strides[i], &reach) ||
+          __builtin_add_overflow(last, reach, &last))
+        return wrong(name, "continues after the end of its storage");
     }
     if (count == 0) {
       for (const int64_t d : t.entry.shape)
