@@ -286,7 +286,11 @@ void TuningJobs::work(const std::string& id) {
     return end("succeeded", "");
   }
   if (cancelled(id)) return end("cancelled", "");
-  if (by_itself) end("failed", last_line(folder(id) + "/output.txt"));
+  if (!by_itself) return;
+  const std::string said = last_line(folder(id) + "/output.txt");
+  end("failed", !said.empty() ? said
+                              : "the process ended without a message; it may have been killed, or have "
+                                "reached the memory limit of jobs");
 }
 
 // Reads what was added to the run's log: steps become events. A resumed run cuts its log back to its
