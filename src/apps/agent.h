@@ -37,8 +37,8 @@ struct AgentStep {
   int64_t task = -1;  // of the plan; -1: none
   std::string thought, tool, answer;
   Json input;               // of the tool
-  std::string observation;  // what the model was told
-  std::string error;        // of the reply or of the tool; the model is told too
+  std::string observation;  // the text appended to the prompt after the action
+  std::string error;        // of the reply or of the tool; also in the observation
   std::string approval;     // "yes" or "no" where a person was asked
   int64_t prompt_tokens = 0, tokens = 0;
   double seconds = 0;

@@ -12,7 +12,7 @@ namespace makar {
 struct Tool {
   std::string name, description;
   Json parameters;  // a JSON schema: an object with properties
-  // `seconds`: the time that is left. An error is told to the model, which may try again.
+  // `seconds`: the time that is left. An error becomes the observation; the model may try again.
   std::function<Result<std::string>(const Json& input, double seconds)> run;
   // Its output was written by others: documents, pages, rows. After it the agent acts on untrusted text.
   bool untrusted = false;

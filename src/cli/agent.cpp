@@ -12,6 +12,7 @@
 #include "cli/agent_tools.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "cli/with_engine.h"
 
 namespace makar {
 namespace {
@@ -117,27 +118,15 @@ int replay(AgentCommand& c, const std::vector<Tool>& tools, const std::string& q
 }
 
 int ask_model(AgentCommand& c, const std::vector<Tool>& tools, const std::string& question) {
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = c.flags.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
-    return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "expected a decoder-only language model with a tokenizer"));
-  if (const Status ready = c.flags.prepare(*language, device); !ready.ok()) return report(ready.error());
-  const auto engine_options = c.flags.engine_options(language->model());
-  if (!engine_options.ok()) return report(engine_options.error());
-  Engine engine(language->model(), device, *engine_options);
-  ModelWriter writer(engine, *language, c.flags.generation);
-  writer.stop_at({"\nObservation:"});
-  size_t number = 0;
-  follow(c, number);
-  return finish(c, run_agent([&](const Json& messages, const std::string& schema, int64_t tokens,
-                                 double seconds) { return writer(messages, schema, tokens, seconds); },
-                             tools, question, c.agent));
+  return with_engine(c.model, c.flags, [&](Engine& engine, const LanguageModel& language) {
+    ModelWriter writer(engine, language, c.flags.generation);
+    writer.stop_at({"\nObservation:"});
+    size_t number = 0;
+    follow(c, number);
+    return finish(c, run_agent([&](const Json& messages, const std::string& schema, int64_t tokens,
+                                   double seconds) { return writer(messages, schema, tokens, seconds); },
+                               tools, question, c.agent));
+  });
 }
 
 // Offers the tools to a program that speaks MCP on standard input and output.

@@ -10,6 +10,7 @@
 #include "cli/model_path.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "cli/with_engine.h"
 #include "retrieval/answer_eval.h"
 #include "retrieval/rerank.h"
 
@@ -81,20 +82,11 @@ struct Retrieval {
 };
 
 // Opens the model, calls `use`, and returns its exit code.
-int with_model(AskCommand& c, Device& device, const std::function<int(Engine&, const LanguageModel&)>& use) {
-  const auto budget = c.flags.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
-    return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "answering needs a decoder-only language model with a tokenizer"));
-  if (const Status ready = c.flags.prepare(*language, device); !ready.ok()) return report(ready.error());
-  const auto engine_options = c.flags.engine_options(language->model());
-  if (!engine_options.ok()) return report(engine_options.error());
-  Engine engine(language->model(), device, *engine_options);
-  c.ask.generation = c.flags.generation;
-  return use(engine, *language);
+int with_model(AskCommand& c, Device& device, const EngineUse& use) {
+  return with_engine(c.model, c.flags, device, [&](Engine& engine, const LanguageModel& language) {
+    c.ask.generation = c.flags.generation;
+    return use(engine, language);
+  });
 }
 
 bool has_relevant(const std::vector<SearchHit>& hits, const AskCommand& c) {

@@ -13,6 +13,7 @@
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "cli/with_engine.h"
 
 namespace makar {
 namespace {
@@ -82,37 +83,25 @@ Result<std::vector<Json>> read_records(const std::string& path) {
 int with_model(PromptCommand& c, const Options& options, const std::function<int(const PromptModel&)>& use) {
   if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
   if (c.flags.generation.answers != 1) return report(error_at("--n", "a prompt gets one reply at a time")), 2;
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = c.flags.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
-    return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "expected a decoder-only language model with a tokenizer"));
-  if (const Status ready = c.flags.prepare(*language, device); !ready.ok()) return report(ready.error());
-  const auto engine_options = c.flags.engine_options(language->model());
-  if (!engine_options.ok()) return report(engine_options.error());
-  Engine engine(language->model(), device, *engine_options);
-  ModelWriter writer(engine, *language, c.flags.generation);
-  writer.plain(c.raw);
-  const auto messages = [](const std::string& text) {
-    return Json::array({{{"role", "user"}, {"content", text}}});
-  };
-  constexpr double kSeconds = 86400;
-  PromptModel model;
-  model.write = [&](const std::string& text, const std::string& schema, const std::vector<std::string>& stop,
-                    int64_t tokens, uint64_t sample) {
-    writer.stop_at(stop);
-    return writer(messages(text), schema, tokens, kSeconds, sample);
-  };
-  model.fits = [&](const std::string& text, int64_t tokens) -> Result<bool> {
-    MAKAR_TRY(const auto ids, writer.encode(messages(text)));
-    return writer.room() <= 0 || static_cast<int64_t>(ids.size()) + tokens <= writer.room();
-  };
-  return use(model);
+  return with_engine(c.model, c.flags, [&](Engine& engine, const LanguageModel& language) {
+    ModelWriter writer(engine, language, c.flags.generation);
+    writer.plain(c.raw);
+    const auto messages = [](const std::string& text) {
+      return Json::array({{{"role", "user"}, {"content", text}}});
+    };
+    constexpr double kSeconds = 86400;
+    PromptModel model;
+    model.write = [&](const std::string& text, const std::string& schema,
+                      const std::vector<std::string>& stop, int64_t tokens, uint64_t sample) {
+      writer.stop_at(stop);
+      return writer(messages(text), schema, tokens, kSeconds, sample);
+    };
+    model.fits = [&](const std::string& text, int64_t tokens) -> Result<bool> {
+      MAKAR_TRY(const auto ids, writer.encode(messages(text)));
+      return writer.room() <= 0 || static_cast<int64_t>(ids.size()) + tokens <= writer.room();
+    };
+    return use(model);
+  });
 }
 
 int run_show(const std::vector<std::string>& arguments) {

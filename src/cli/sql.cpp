@@ -11,6 +11,7 @@
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
+#include "cli/with_engine.h"
 
 namespace makar {
 namespace {
@@ -156,26 +157,13 @@ int evaluate_model(SqlCommand& c, const SqlReader& database, Engine& engine, con
   return print_scores(c, database, *examples);
 }
 
-int ask_model(SqlCommand& c, const SqlReader& database, const std::string& question) {
-  const auto compute = c.model.open_device();
-  if (!compute.ok()) return report(compute.error());
-  Device& device = **compute;
-  const auto budget = c.flags.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const auto language = open_model(c.model, device, *budget);
-  if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
-    return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "expected a decoder-only language model with a tokenizer"));
-  if (const Status ready = c.flags.prepare(*language, device); !ready.ok()) return report(ready.error());
-  const auto engine_options = c.flags.engine_options(language->model());
-  if (!engine_options.ok()) return report(engine_options.error());
-  Engine engine(language->model(), device, *engine_options);
+int ask_model(SqlCommand& c, const SqlReader& database, const std::string& question, Engine& engine,
+              const LanguageModel& language) {
   c.question.generation = c.flags.generation;
   c.question.generation.fit = true;
   c.question.constrain = !c.free;
-  if (!c.eval.empty()) return evaluate_model(c, database, engine, *language);
-  const auto answer = answer_with_sql(engine, *language, database, question, c.question);
+  if (!c.eval.empty()) return evaluate_model(c, database, engine, language);
+  const auto answer = answer_with_sql(engine, language, database, question, c.question);
   if (!answer.ok()) return report(answer.error());
   if (c.json) {
     Json attempts = Json::array();
@@ -255,7 +243,10 @@ int run_sql(const std::vector<std::string>& arguments) {
     const auto examples = read_examples(c);
     return examples.ok() ? print_scores(c, *database, *examples) : report(examples.error());
   }
-  if (c.query.empty()) return ask_model(c, *database, fmt::format("{}", fmt::join(c.words, " ")));
+  if (c.query.empty())
+    return with_engine(c.model, c.flags, [&](Engine& engine, const LanguageModel& language) {
+      return ask_model(c, *database, fmt::format("{}", fmt::join(c.words, " ")), engine, language);
+    });
   const auto result = database->run(c.query, c.question.limits);
   if (!result.ok()) return report(result.error());
   return print_out(c.json ? result_json(*result).dump() + "\n" : result_table(*result)) ? 0 : 1;

@@ -6,29 +6,11 @@ usage: best_of_n.py MAKAR
 """
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
 from checks import check, failures
-
-MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
-
-
-def run(*words):
-    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
-
-
-def good(*words):
-    done = run(*words)
-    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
-    return done
-
-
-def refused(part, *words):
-    done = run(*words)
-    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
-          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
+from program import good, refused
 
 
 def lines(path):

@@ -13,30 +13,7 @@ import tempfile
 import time
 
 from checks import check, failures
-
-MAKAR = str(pathlib.Path(sys.argv[1]).resolve())
-GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden"
-
-
-def run(*words):
-    return subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
-
-
-def good(*words):
-    done = run(*words)
-    check(done.returncode == 0, f"{' '.join(map(str, words))}: {done.stderr.strip()[-600:]}")
-    return done
-
-
-def refused(part, *words):
-    done = run(*words)
-    check(done.returncode in (1, 2) and part in done.stderr and "internal error" not in done.stderr,
-          f"{' '.join(map(str, words))} should be refused with '{part}': {done.returncode} {done.stderr.strip()[-300:]}")
-
-
-def steps(folder):
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [line for line in lines if "lr" in line]
+from program import GOLDEN, MAKAR, good, refused, steps
 
 
 def result(done):

@@ -18,7 +18,7 @@ Json stop_reason(const AnswerEnd& end) {
 Json stop_sequence(const AnswerEnd& end) { return end.stop_string.empty() ? Json() : Json(end.stop_string); }
 
 // input_tokens excludes tokens found in the cache. In a stream, their number is known only at the end.
-Json told_usage(const Usage& usage) {
+Json anthropic_usage(const Usage& usage) {
   return {{"input_tokens", usage.prompt - usage.cached},
           {"cache_creation_input_tokens", 0},
           {"cache_read_input_tokens", usage.cached},
@@ -46,7 +46,7 @@ class MessageShape : public AnswerShape {
     Json out = head_;
     out["content"] = std::move(content);
     out["stop_reason"] = stop_reason(a.end), out["stop_sequence"] = stop_sequence(a.end);
-    out["usage"] = told_usage(usage);
+    out["usage"] = anthropic_usage(usage);
     return dump(out);
   }
 
@@ -54,7 +54,7 @@ class MessageShape : public AnswerShape {
     Json message = head_;
     message["content"] = Json::array();
     message["stop_reason"] = nullptr, message["stop_sequence"] = nullptr;
-    message["usage"] = told_usage(usage);
+    message["usage"] = anthropic_usage(usage);
     return event({{"type", "message_start"}, {"message", std::move(message)}});
   }
   std::string piece(size_t, const AnswerPiece& piece) override {
@@ -82,7 +82,7 @@ class MessageShape : public AnswerShape {
   std::string done(const Usage& usage) override {
     return event({{"type", "message_delta"},
                   {"delta", {{"stop_reason", stop_reason(end_)}, {"stop_sequence", stop_sequence(end_)}}},
-                  {"usage", told_usage(usage)}}) +
+                  {"usage", anthropic_usage(usage)}}) +
            event({{"type", "message_stop"}});
   }
   std::string failed(const ApiError& error) override {

@@ -22,7 +22,7 @@ class ChatShape : public OpenAiShape {
       }
       choices.push_back({{"index", i},
                          {"message", std::move(message)},
-                         {"logprobs", told_logprobs(a)},
+                         {"logprobs", piece_logprobs(a)},
                          {"finish_reason", finish_reason(a.end)}});
       if (grounding_) choices.back()["grounding"] = grounding_(a.text);
     }
@@ -38,7 +38,7 @@ class ChatShape : public OpenAiShape {
     std::string out = introduce(answer);
     if (grounding_) texts_[answer] += piece.text;
     if (!piece.text.empty() || !piece.tokens.empty())
-      out += delta(answer, {{"content", piece.text}}, told_logprobs(piece), nullptr);
+      out += delta(answer, {{"content", piece.text}}, piece_logprobs(piece), nullptr);
     if (!piece.calls.empty())
       out += delta(answer, {{"tool_calls", calls_json(piece, true)}}, nullptr, nullptr);
     return out;
@@ -89,7 +89,7 @@ class ChatShape : public OpenAiShape {
     }
     return out;
   }
-  Json told_logprobs(const AnswerPiece& piece) const {
+  Json piece_logprobs(const AnswerPiece& piece) const {
     if (!logprobs_) return nullptr;
     return {{"content", logprobs_json(piece.tokens, tokens_)}, {"refusal", nullptr}};
   }

@@ -1,0 +1,18 @@
+// For commands that generate with a decoder: opens the model and makes its engine.
+#pragma once
+#include <functional>
+
+#include "cli/model_options.h"
+#include "infer/engine.h"
+
+namespace makar {
+
+using EngineUse = std::function<int(Engine&, const LanguageModel&)>;
+
+// Opens a decoder-only model with a tokenizer, calls `use`, and returns its exit code, or the one of a
+// failure, which is reported.
+int with_engine(const ModelOptions& model, GenerationFlags& flags, Device& device, const EngineUse& use);
+// The same on the device of --device.
+int with_engine(const ModelOptions& model, GenerationFlags& flags, const EngineUse& use);
+
+}  // namespace makar
