@@ -14,7 +14,7 @@ struct WorldOptions {
   static constexpr int kLeastEvents = 3, kMostEvents = 40;
   uint64_t seed = 1;
   Split split = Split::kTrain;
-  int events = 7;  // about this many events per story
+  int events = 4;  // about this many events per story
 };
 
 struct Person {
