@@ -121,10 +121,13 @@ const std::vector<std::string>& question_kinds() {
   return kinds;
 }
 
-std::vector<Question> ask_several(const Scene& scene, Draw& d, int most) {
+std::vector<Question> ask_several(const Scene& scene, Draw& d, int most, uint64_t kinds) {
   std::vector<Question> out;
-  std::vector<AskRow> rows = all_rows();
-  for (int round = 0; round < 2 && static_cast<int>(out.size()) < most; ++round) {
+  std::vector<AskRow> rows;
+  for (size_t i = 0; i < all_rows().size(); ++i)
+    if (kinds == 0 || (kinds >> i & 1)) rows.push_back(all_rows()[i]);
+  const int rounds = kinds == 0 ? 2 : 6;  // a few kinds are asked several times, of other people and things
+  for (int round = 0; round < rounds && static_cast<int>(out.size()) < most; ++round) {
     d.shuffle(rows);
     for (const AskRow& row : rows) {
       if (static_cast<int>(out.size()) == most) break;
@@ -141,6 +144,9 @@ std::vector<Question> ask_several(const Scene& scene, Draw& d, int most) {
   return out;
 }
 
-Question ask(const Scene& scene, Draw& d) { return ask_several(scene, d, 1).at(0); }
+Question ask(const Scene& scene, Draw& d, uint64_t kinds) {
+  std::vector<Question> found = ask_several(scene, d, 1, kinds);
+  return found.empty() ? ask_several(scene, d, 1).at(0) : std::move(found[0]);
+}
 
 }  // namespace makar::world
