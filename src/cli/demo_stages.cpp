@@ -27,6 +27,15 @@ Answer:
 {%- endif -%}
 )";
 
+// Qwen 3's attention, which norms queries and keys, learns to look things up in fewer steps than Llama's.
+constexpr int64_t kVocabulary = 3200, kQuickVocabulary = 400;
+constexpr const char* kConfig =
+    R"({{"architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": {},
+ "num_hidden_layers": {}, "num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": {},
+ "intermediate_size": {}, "rms_norm_eps": 1e-06, "max_position_embeddings": 192, "rope_theta": 10000.0,
+ "tie_word_embeddings": true, "vocab_size": {}, "hidden_act": "silu", "bos_token_id": 0, "eos_token_id": 0}}
+)";
+
 constexpr const char* kTaskFile =
     R"(# Questions about stories of people who never meet in the training data; made by makar demo.
 task: world_questions
@@ -88,9 +97,9 @@ Status make_data(DemoRun& demo) {
 }
 
 Status make_tokenizer(DemoRun& demo) {
-  MAKAR_CHECK_OK(
-      demo.makar(command_words(demo, "tokenizer train DIR/text.jsonl --vocab-size " + demo.size(3200, 400) +
-                                         " --special <|endoftext|> -o DIR/tokenizer")));
+  MAKAR_CHECK_OK(demo.makar(command_words(demo, "tokenizer train DIR/text.jsonl --vocab-size " +
+                                                    demo.size(kVocabulary, kQuickVocabulary) +
+                                                    " --special <|endoftext|> -o DIR/tokenizer")));
   const std::string sentence = "Margarethe took the red umbrella to the lighthouse.";
   std::string pieces;
   MAKAR_CHECK_OK(demo.makar(
@@ -107,16 +116,18 @@ Status make_tokenizer(DemoRun& demo) {
 }
 
 Status pretrain_base(DemoRun& demo) {
+  MAKAR_CHECK_OK(write_file(demo.path("model.json"),
+                            fmt::format(kConfig, demo.size(128, 64), demo.size(4, 2), demo.size(64, 32),
+                                        demo.size(384, 192), demo.size(kVocabulary, kQuickVocabulary))));
   CommandWords words = command_words(
       demo,
-      fmt::format(
-          "pretrain -d DIR/text.jsonl --val-datasets DIR/text-test.jsonl --tokenizer DIR/tokenizer "
-          "--model-type llama --layers {} --width {} --heads 2 --sequence-len 192 --micro-batch-size {} "
-          "--max-steps {} --optimizer muon --learning-rate 3e-3 --min-lr 3e-4 --warmup-steps {} "
-          "--lr-scheduler cosine --weight-decay 0.05 --beta2 0.98 --eval-steps {} --sample-steps {} "
-          "--save-steps {} --logging-steps {} --seed 1 -o DIR/base --prompt",
-          demo.size(4, 2), demo.size(128, 64), demo.size(8, 4), demo.size(1400, 12), demo.size(40, 2),
-          demo.size(350, 6), demo.size(350, 6), demo.size(50, 4), demo.size(100, 6)));
+      fmt::format("pretrain -d DIR/text.jsonl --val-datasets DIR/text-test.jsonl --tokenizer DIR/tokenizer "
+                  "--config DIR/model.json --sequence-len 192 --micro-batch-size {} "
+                  "--max-steps {} --optimizer muon --learning-rate 3e-3 --min-lr 3e-4 --warmup-steps {} "
+                  "--lr-scheduler cosine --weight-decay 0.05 --beta2 0.98 --eval-steps {} --sample-steps {} "
+                  "--save-steps {} --logging-steps {} --seed 1 -o DIR/base --prompt",
+                  demo.size(8, 4), demo.size(1400, 12), demo.size(40, 2), demo.size(350, 6),
+                  demo.size(350, 6), demo.size(50, 4), demo.size(100, 6)));
   words.push_back("One morning, ");
   MAKAR_CHECK_OK(demo.makar_threads(words));
   MAKAR_TRY(const RunFigures log, read_log(demo.path("base")));
@@ -183,10 +194,10 @@ const std::vector<DemoStage>& demo_stages() {
        make_tokenizer},
       {"pretrain",
        "Pretraining: predict the next token",
-       "A Llama with about a million parameters starts from random numbers and reads the stories. Watch the "
+       "A model with about a million parameters starts from random numbers and reads the stories. Watch the "
        "loss "
        "and the samples.",
-       {"base"},
+       {"base", "model.json"},
        pretrain_base},
       {"tune",
        "Instruction tuning: answer when asked",

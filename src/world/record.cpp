@@ -8,7 +8,7 @@
 namespace makar::world {
 namespace {
 
-constexpr const char* kVersion = "world1";
+constexpr const char* kVersion = "world2";
 
 Draw draw_of(const WorldOptions& o, uint64_t record, Stream stream) {
   return {o.seed, static_cast<uint64_t>(o.split), record, stream};
@@ -62,7 +62,7 @@ Json make_text(const WorldOptions& o, uint64_t record) {
   Draw d = draw_of(o, record, Stream::kDocument);
   std::string text = scene.text;
   const int kind = d.below(8);  // 0: the story alone; 1: with a dialogue; others: with questions and answers
-  const int most = kind == 0 ? 0 : kind == 1 ? d.from(1, 3) : d.from(5, 10);
+  const int most = kind == 0 ? 0 : kind == 1 ? d.from(1, 3) : d.from(8, 14);
   const std::vector<Question> questions = ask_several(scene, d, most, o.kinds);
   for (const Question& q : questions) {
     if (kind == 1) {
@@ -88,7 +88,7 @@ Json make_instructions(const WorldOptions& o, uint64_t record) {
     messages.push_back(turn("assistant", scene.text));
     return {{"messages", messages}};
   }
-  const int turns = d.from(4, 12);
+  const int turns = d.from(8, 14);
   const std::vector<Question> questions = ask_several(scene, d, turns, o.kinds);
   for (const Question& q : questions) {
     const bool sentence = ask_sentence(q, d);
@@ -96,7 +96,6 @@ Json make_instructions(const WorldOptions& o, uint64_t record) {
     if (sentence) text += d.pick(kSentencePlease);
     messages.push_back(turn("user", messages.empty() ? with_story(scene, q, text, d) : text));
     messages.push_back(turn("assistant", q.answer(sentence)));
-    if (!q.needs_story) break;
   }
   return {{"messages", messages}};
 }

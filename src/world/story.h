@@ -15,7 +15,7 @@ struct WorldOptions {
   static constexpr int kLeastEvents = 3, kMostEvents = 40;
   uint64_t seed = 1;
   Split split = Split::kTrain;
-  int events = 7;      // about this many events per story
+  int events = 4;      // about this many events per story
   uint64_t kinds = 0;  // which kinds of questions: bit i for question_kinds()[i]; 0 for all
 };
 

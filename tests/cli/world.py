@@ -69,7 +69,7 @@ def checker(folder):
     generated = [{"answers": [{"text": r["answer"], "ids": [1]}], "usage": {}} for r in made]
     got = score(generated[10:], "--split", "test", "--seed", 4, "--first", 10)
     check(got["exact"] == 190, f"answers of makar generate by line: {got}")
-    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world1-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
+    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world2-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
                {"answer": None}, {"answers": [{}]}, {"id": "x" * 100000, "answer": "y"}, {"id": made[0]["id"], "answer": "x" * 1000000}]
     got = score(hostile)
     check(got["answers"] == 1 and got["exact"] == 0 and got["bad_records"] == 8, f"hostile lines: {got}")
@@ -105,7 +105,7 @@ def recipes(folder):
     """One step of each recipe, on a little data, then an answer for each prompt."""
     for form, name, split in (("text", "text", "train"), ("text", "text-test", "test"), ("instructions", "chat", "train"), ("instructions", "chat-test", "test")):
         records("--form", form, "-n", 60, "--split", split, "-o", folder / f"runs/world-data/{name}.jsonl")
-    small = ["layers=1", "width=32", "heads=2", "vocab_size=600"]
+    small = [f"config={RECIPES}/configs/world.json", "vocab_size=600"]
     for command, recipe, extra in (("pretrain", "world.yaml", small), ("sft", "world-chat.yaml", [f"chat_template={RECIPES}/configs/world_chat.jinja"])):
         done = run(command, RECIPES / recipe, "max_steps=1", "micro_batch_size=2", *extra, cwd=folder)
         check(done.returncode == 0, f"{recipe}: {done.stderr[-600:]}")
