@@ -110,7 +110,7 @@ constexpr Command kCommands[] = {
     {"doctor", "show what this machine has, how fast it is, and what runs well", run_doctor, kOther},
     {"completion", "print the completion script of a shell: bash, zsh, fish", run_completion, kOther},
     {"reference", "print the options of all commands: Markdown, man pages, JSON", run_reference, kOther},
-    {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},
+    {"demo", "make a small model in ten stages, from data to server", run_demo, kOther},
     {"version", "print the version", run_version, kOther},
 };
 

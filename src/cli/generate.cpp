@@ -255,7 +255,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   GenerateCommand c;
   Options options("generate", "Continue a prompt: greedily, by sampling, or by beam search.",
                   "makar generate -m MODEL \"Once upon a time\" -n 100 --temperature 0.8");
-  c.model.declare(options);
+  c.model.declare_optional(options);
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
   options.group("Prompt");
@@ -280,6 +280,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   c.flags.declare(options);
   c.rank.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = c.model.use_default(); !status.ok()) return report(status.error()), 2;
   if (const Status status = c.flags.check(options); !status.ok()) return report(status.error()), 2;
   if (const Status status = check_prompt(options, c); !status.ok()) return report(status.error()), 2;
   if (!(c.watermark.share > 0 && c.watermark.share < 1))

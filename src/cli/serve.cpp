@@ -256,6 +256,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   c.models.speculation.declare(options);
   add_sampler_options(options, c.sampler);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = c.models.model.use_default(); !status.ok()) return report(status.error()), 2;
   if (const Status status = check_command(c); !status.ok()) return report(status.error()), 2;
   auto keys = KeyRing::read(c.keys, c.key_file);
   if (!keys.ok()) return report(keys.error()), 2;

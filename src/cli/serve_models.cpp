@@ -64,7 +64,7 @@ Status add_folder(const std::string& folder, std::vector<ModelEntry>& out) {
 }  // namespace
 
 void ServedModelOptions::declare(Options& options) {
-  model.declare(options, "MODEL");
+  model.declare_optional(options, "MODEL");
   model.declare_chat(options);
   options.add("-a --alias --served-model-name", &alias,
               "name of the model in requests; its folder's name if not set", "NAME");
