@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMostTokens = 512;  // of a sentence
+constexpr size_t kSentenceTokens = 512;  // of a sentence
 
 // The scores of the sentences of one answer against its samples.
 using SelfCheck = std::function<Result<std::vector<double>>(const std::vector<std::string>& sentences,
@@ -60,7 +60,7 @@ int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
   const auto encoder = TokenEncoder::make(*language, **compute, -1);
   if (!encoder.ok()) return report(encoder.error()), 2;
   const auto vectors = [&](const std::string& text) -> Result<TokenVectors> {
-    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kMostTokens));
+    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kSentenceTokens));
     return (*encoder)(tokens);
   };
   return report_selfcheck(files, "bertscore", c.json, [&](const auto& sentences, const auto& samples) {
