@@ -207,7 +207,7 @@ class Machine {
     stack_.push_back(&out_.values.back());
     return Done{};
   }
-  // The top n values, removed; a mark is a border.
+  // Pops the top n values, not beyond the last mark.
   Result<std::vector<PickleValue*>> take(size_t n) {
     const size_t floor = marks_.empty() ? 0 : marks_.back();
     if (stack_.size() < floor + n) return broken("a value is missing");
@@ -237,7 +237,7 @@ class Machine {
     char* end = nullptr;
     errno = 0;
     const long long v = std::strtoll(s.c_str(), &end, 10);
-    if (s.empty() || *end || errno) return broken("a number is not a whole number of 64 bits");
+    if (s.empty() || *end || errno) return broken("expected a 64-bit integer");
     return push(integer(v));
   }
   Status float_value(double v) {
@@ -288,7 +288,8 @@ class Machine {
   Result<PickleValue*> top(Kind kind) {
     MAKAR_TRY(const auto one, take(1));
     stack_.push_back(one[0]);
-    if (one[0]->kind != kind) return broken("an item is added to a value that has none");
+    if (one[0]->kind != kind)
+      return broken("an item is added to a value that is not a container of its kind");
     return one[0];
   }
   Status append() {
@@ -329,7 +330,7 @@ class Machine {
     std::string full = module + "." + name;
     if (!allowed_(full))
       return error_of(Error::Kind::kUnsupported, here(),
-                      "the pickle asks for {}, which is not a part of tensors; refused because it could run "
+                      "the pickle imports {}, which tensors do not need; refused because it could run "
                       "code: do not load this file elsewhere unless you trust its author",
                       quote(full.substr(0, 200)));
     return push(named(Kind::kGlobal, std::move(full)));
@@ -371,7 +372,7 @@ class Machine {
   }
   Status recall(uint64_t key) {
     const auto it = memo_.find(key);
-    if (it == memo_.end()) return broken("a value is used before it is given");
+    if (it == memo_.end()) return broken("a memo entry is read before it is stored");
     stack_.push_back(it->second);
     return Done{};
   }
