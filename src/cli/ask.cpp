@@ -226,7 +226,7 @@ int evaluate(AskCommand& c) {
 int run_ask(const std::vector<std::string>& arguments) {
   AskCommand c;
   Options options("ask",
-                  "Answers a question from an index made by makar index, with citations. Says so if the "
+                  "Answer a question from an index made by makar index, with citations. Says so if the "
                   "index has nothing "
                   "relevant.",
                   "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");

@@ -30,7 +30,7 @@ struct JudgeCommand {
     options.add("--hyp --answers", &answers, answer_help, "FILE");
     options.group("Judge");
     options.add("--apply-chat-template --apply_chat_template", &judge.chat,
-                "put prompts through the judge's chat template");
+                "format prompts with the judge's chat template");
     options.add("--seed", &seed, "seed for explanations and sampled verdicts", "S");
     options.add("--json", &json, "print one JSON object, with every verdict");
   }
@@ -38,7 +38,8 @@ struct JudgeCommand {
     options.add("--prompts", &questions, "the questions", "FILE");
     options.add("--ref", &references, "correct answers, shown to the judge", "FILE");
     options.add("--criteria", &judge.criteria, "what the answers are judged by", "TEXT");
-    options.add("--explain", &judge.explain, "tokens of an explanation before the verdict; 0: none", "N");
+    options.add("--explain", &judge.explain,
+                "maximum tokens of an explanation before the verdict; 0 for none", "N");
   }
   // An exit code if the command should end here.
   std::optional<int> parse(Options& options, const std::vector<std::string>& arguments, size_t inputs) {
@@ -77,12 +78,12 @@ int run_pairs(const std::vector<std::string>& arguments) {
   JudgeCommand c;
   Options options(
       "judge pairwise",
-      "Judges which of two answers is better. Each pair is shown in both orders; if the verdicts disagree, "
+      "Judge which of two answers is better. Each pair is shown in both orders; if the verdicts disagree, "
       "it is a tie. The judge chooses among A, B and tie by probability, so every verdict parses.",
       "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt");
   c.declare(options, "answers of the first system, then --hyp again for the second");
   c.declare_verdicts(options);
-  options.add("--seeds", &c.judge.seeds, "1: take the most probable verdict; more: sample that many verdicts",
+  options.add("--seeds", &c.judge.seeds, "number of verdicts to sample; 1 takes the most probable verdict",
               "N");
   if (const auto code = c.parse(options, arguments, 2)) return *code;
   if (c.judge.seeds < 1 || c.judge.seeds > 1000)
@@ -113,12 +114,12 @@ int run_scores(const std::vector<std::string>& arguments) {
   JudgeCommand c;
   Options options(
       "judge score",
-      "Rates answers on a scale: the mean of the scores, weighted by the judge's probabilities (G-Eval).",
+      "Rate answers on a scale: the mean of the scores, weighted by the judge's probabilities (G-Eval).",
       "makar judge score -m JUDGE --prompts q.txt --hyp answers.txt --rubric rubric.txt");
   c.declare(options, "the answers");
   c.declare_verdicts(options);
   options.add("--rubric", &c.rubric, "a file that says what each score means", "FILE");
-  options.add("--steps", &c.judge.steps, "the judge first writes steps of evaluation");
+  options.add("--steps", &c.judge.steps, "the judge first writes evaluation steps");
   options.add("--low", &c.judge.low, "the lowest score", "N");
   options.add("--high", &c.judge.high, "the highest score", "N");
   if (const auto code = c.parse(options, arguments, 1)) return *code;
@@ -153,7 +154,7 @@ int run_selfcheck(const std::vector<std::string>& arguments) {
   std::string samples, by = "model";
   Options options(
       "judge selfcheck",
-      "How far the sentences of an answer are supported by other samples of the same question "
+      "Check how far the sentences of an answer are supported by other samples of the same question "
       "(SelfCheckGPT).",
       "makar judge selfcheck -m JUDGE --hyp answers.jsonl:answer --samples answers.jsonl:samples");
   c.declare(options, "the answers");
@@ -207,10 +208,10 @@ int run_qag(const std::vector<std::string>& arguments) {
   JudgeCommand c;
   std::string documents;
   int64_t questions = 5;
-  Options options(
-      "judge qag",
-      "Summaries by closed questions: coverage of the document, alignment with it, and the lower of both.",
-      "makar judge qag -m JUDGE --documents d.jsonl:dialogue --hyp summaries.txt");
+  Options options("judge qag",
+                  "Score summaries by closed questions: coverage of the document, alignment with it, and the "
+                  "lower of both.",
+                  "makar judge qag -m JUDGE --documents d.jsonl:dialogue --hyp summaries.txt");
   c.declare(options, "the summaries");
   options.add("--documents", &documents, "what was summarized", "FILE");
   options.add("--questions", &questions, "questions about each text", "N");
@@ -266,7 +267,7 @@ constexpr Command kJudges[] = {
 }  // namespace
 
 int run_judge(const std::vector<std::string>& arguments) {
-  return run_subcommand("judge", "A model or people judge answers.",
+  return run_subcommand("judge", "Judge answers with a model, or report ratings by people.",
                         "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt",
                         kJudges, arguments);
 }
