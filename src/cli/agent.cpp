@@ -129,7 +129,7 @@ int ask_model(AgentCommand& c, const std::vector<Tool>& tools, const std::string
   });
 }
 
-// Offers the tools to a program that speaks MCP on standard input and output.
+// Serves the tools over MCP on standard input and output.
 int serve_tools(const std::vector<Tool>& tools, double seconds) {
   std::signal(SIGPIPE, SIG_IGN);
   std::string line;

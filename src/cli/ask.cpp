@@ -57,7 +57,7 @@ std::string support_text(const Answered& a) {
   return out;
 }
 
-// Search, and reranking if asked for.
+// Search, and reranking if requested.
 struct Retrieval {
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Reranker> reranker;

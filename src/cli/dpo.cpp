@@ -156,7 +156,7 @@ int train(Dpo& s, const std::string& command) {
   const ModelSpec& spec = loaded.model->spec();
   if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
     return report(error_of(Error::Kind::kUnsupported, s.base_model,
-                           "a {} is no causal language model; makar dpo trains only those",
+                           "a {} is not a causal language model; makar dpo trains only those",
                            spec.architecture));
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
   const auto adapter = put_adapter(s, loaded, device);

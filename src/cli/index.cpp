@@ -1,4 +1,4 @@
-// makar index: documents into an index file, and out of it.
+// makar index: adds documents to an index file, lists, shows, removes and checks them.
 #include <fmt/format.h>
 
 #include "base/file.h"

@@ -115,8 +115,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
   if (p.answers() % p.group != 0)
     return error_at("num_generations",
                     "a rollout has micro_batch_size * gradient_accumulation_steps * steps_per_generation = "
-                    "{} answers, which is no "
-                    "multiple of {}",
+                    "{} answers, which is not a multiple of {}",
                     p.answers(), p.group);
   if (!(p.missing_eos_penalty >= 0 && p.missing_eos_penalty <= 1e6))
     return error_at("missing_eos_penalty", "expected 0 or more, got {}", p.missing_eos_penalty);

@@ -69,7 +69,7 @@ Result<std::vector<std::vector<RewardedAnswer>>> answer(const BestCommand& c, Po
   for (size_t i = 0; i < rollouts.size(); ++i) {
     if (!answers[i].finished) rewards[i] -= c.policy.missing_eos_penalty, sums.cut += 1;
     sums.answers += 1, sums.reward += rewards[i];
-    // A cut answer is no example to learn from, but it may be the worse one of a pair.
+    // A truncated answer is not a good example, but it may be the worse one of a pair.
     if (answers[i].finished || c.form != "best")
       out[rollouts[i].prompt].push_back({answers[i].text, rewards[i]});
   }

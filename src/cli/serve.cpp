@@ -111,7 +111,8 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
       if ((name.empty() || state.entry->name == name) && state.entry->generates &&
           state.entry->adapter_folder.empty())
         return state.entry->path;
-    return error_of(Error::Kind::kNotFound, "model", "{} is no generating model of this server", quote(name));
+    return error_of(Error::Kind::kNotFound, "model", "{} is not a generating model of this server",
+                    quote(name));
   };
   out.command = [base_of, threads](const Json& job,
                                    const TuningFiles& files) -> Result<std::vector<std::string>> {

@@ -1,4 +1,4 @@
-// makar vectors: trains word vectors and asks them for neighbours, analogies, similarities and a map.
+// makar vectors: trains, queries, evaluates, draws and converts word vectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -120,7 +120,7 @@ Result<WordVectors> train(const TrainVectors& c, const std::vector<DataPath>& pa
 
 int run_vectors_train(const std::vector<std::string>& arguments) {
   TrainVectors c;
-  Options options("vectors train", "Train word vectors: word2vec, GloVe, or counts with singular values.",
+  Options options("vectors train", "Train word vectors: word2vec, GloVe, or the SVD of counts.",
                   "makar vectors train books/ --lower --split words -o books.vec");
   declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
@@ -139,7 +139,7 @@ int run_vectors_train(const std::vector<std::string>& arguments) {
   const Json out = {
       {"file", c.output}, {"method", c.method}, {"words", vectors->words.size()}, {"dim", vectors->width}};
   return print_out(c.json ? out.dump() + "\n"
-                          : fmt::format("{}: {}, {} words, {} numbers each\n", c.output, c.method,
+                          : fmt::format("{}: {}, {} words, {} dimensions\n", c.output, c.method,
                                         vectors->words.size(), vectors->width))
              ? 0
              : 1;
@@ -334,7 +334,7 @@ int run_vectors_convert(const std::vector<std::string>& arguments) {
   if (!vectors.ok()) return report(vectors.error());
   if (const Status s = save_vectors(*vectors, *kind, output); !s.ok()) return report(s.error());
   return print_out(
-             fmt::format("{}: {} words, {} numbers each\n", output, vectors->words.size(), vectors->width))
+             fmt::format("{}: {} words, {} dimensions\n", output, vectors->words.size(), vectors->width))
              ? 0
              : 1;
 }
@@ -344,13 +344,13 @@ int run_vectors_convert(const std::vector<std::string>& arguments) {
 int run_vectors(const std::vector<std::string>& arguments) {
   constexpr Command kVectorCommands[] = {
       {"train", "train vectors: skip-gram, CBOW, GloVe, PPMI, LSA", run_vectors_train},
-      {"neighbors", "the words nearest to a word", run_neighbors},
-      {"analogy", "A is to B as C is to ?", run_analogy},
-      {"eval", "word similarity and analogy sets", run_vectors_eval},
+      {"neighbors", "print the words nearest to a word", run_neighbors},
+      {"analogy", "answer A is to B as C is to ?", run_analogy},
+      {"eval", "evaluate on word similarity and analogies", run_vectors_eval},
       {"map", "draw words in the plane", run_map},
       {"convert", "convert between file formats", run_vectors_convert},
   };
-  return run_subcommand("vectors", "Word vectors: train, compare, draw, convert.",
+  return run_subcommand("vectors", "Train, query, evaluate, draw and convert word vectors.",
                         "makar vectors train books/ --lower --split words -o books.vec", kVectorCommands,
                         arguments);
 }

@@ -75,7 +75,7 @@ constexpr TableOption<LoopSettings> kOptions[] = {
      kValidation},
     {"save_total_limit", &S::save_total_limit, 1, 1e6, "N", "number of checkpoints to keep", kValidation},
     {"save_in_background", &S::save_in_background, 0, 0, "",
-     "write checkpoints while training goes on; needs memory for a copy of the state", kValidation},
+     "write checkpoints while training continues; needs memory for a copy of the state", kValidation},
 };
 // Settings that do not change the weights: they may differ when a run resumes.
 constexpr const char* kWithoutEffect[] = {"output_dir",    "overwrite",        "gradient_checkpointing",
