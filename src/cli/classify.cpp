@@ -39,9 +39,8 @@ void declare(Options& o, Classify& c) {
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
   o.add("--method", &c.method,
-        "without a model: naive-bayes, logistic, svm, cnn, or hmm for tags; --method svm --help lists the "
-        "options, "
-        "such as --balanced",
+        "train without a pretrained model: naive-bayes, logistic, svm, cnn, or hmm for tags; --method svm "
+        "--help lists the options, such as --balanced",
         "NAME");
   o.group("New model");
   o.add("--model-type", &c.shape.type, "type of a new model, instead of --model: rnn, lstm or gru", "NAME");
@@ -233,7 +232,7 @@ static int run_either(const std::vector<std::string>& arguments) {
 
 int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
-      {"train", "fine-tune on labelled data, or train without a model", run_train},
+      {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
       {"compare", "compare naive Bayes, logistic regression, SVM and text CNN", run_classify_compare},
   };

@@ -38,13 +38,12 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("--val-datasets --test", &c.validation, "data to measure the accuracy on", "PATH");
   o.group("Model");
   o.add("--word-ngrams", &c.options.features.ngrams, "features are n-grams of up to this many words", "N");
-  o.add("--min-count", &c.options.features.min_count, "features of fewer texts are dropped", "N");
-  o.add("-C --strength", &c.options.strength,
-        "logistic, svm: weight of the data against the penalty of weights", "X");
+  o.add("--min-count", &c.options.features.min_count, "drop features that occur in fewer texts", "N");
+  o.add("-C --strength", &c.options.strength, "logistic, svm: inverse regularisation strength", "X");
   o.add("--smoothing", &c.options.smoothing, "naive-bayes: added to every count", "X");
-  o.add("--balanced", &c.options.balanced, "logistic: rare labels weigh as much as frequent ones");
-  o.add("--iterations", &c.options.iterations, "logistic, svm: the most passes over the data", "N");
-  o.add("--seed", &c.options.seed, "order of the examples", "S");
+  o.add("--balanced", &c.options.balanced, "logistic: weight classes inversely to their frequency");
+  o.add("--iterations", &c.options.iterations, "logistic, svm: maximum number of iterations", "N");
+  o.add("--seed", &c.options.seed, "seed for shuffling", "S");
   o.group("Convolutional network");
   o.add("--width", &c.cnn.width, "cnn: width of a word's vector", "N");
   o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
@@ -246,8 +245,8 @@ int run_classify_lexical_lines(const std::vector<std::string>& arguments) {
   options.add(
       "--perspective", &perspective,
       "print scores of toxicity in the form of the Perspective API: a label that is not harmless is toxic");
-  options.add("--benign", &benign, "label of harmless texts, if its name does not say so; with --perspective",
-              "LABEL");
+  options.add("--benign", &benign,
+              "label for harmless texts, if its name is not a usual one; with --perspective", "LABEL");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   const bool folder = is_folder(path);
   std::optional<TextCnn> cnn;

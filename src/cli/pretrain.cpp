@@ -45,12 +45,13 @@ void declare(Options& o, Pretrain& p) {
   o.add("--dropout", &p.shape.dropout, "dropout, where the family has it", "X");
   o.add("--tie-word-embeddings", &p.shape.tied, "share the input and output embeddings");
   o.add("--attention", &p.shape.attention,
-        "rnn, lstm, gru as encoder-decoder: scores of the attention: general, dot, concat, location, "
-        "additive, or "
+        "attention score of rnn, lstm and gru encoder-decoders: general, dot, concat, location, additive, or "
         "none",
         "NAME");
-  o.add("--local-attention", &p.shape.local_attention,
-        "the same: attend to a window of the source: monotonic, predictive, or none", "NAME");
+  o.add(
+      "--local-attention", &p.shape.local_attention,
+      "rnn, lstm and gru encoder-decoders: attend to a window of the source: monotonic, predictive, or none",
+      "NAME");
   o.add("--tokenizer", &p.tokenizer,
         "tokenizer file or folder, or the kind to train on the data: char, bpe, wordpiece or unigram; if not "
         "set the model's own, or bpe (bert: wordpiece)",
@@ -232,7 +233,7 @@ int run_pretrain(const std::vector<std::string>& arguments) {
   Pretrain p;
   p.common.loop.output_dir = "runs/pretrain", p.common.val_set_size = 0.05;
   Options options("pretrain",
-                  "Train a language model on text. A RECIPE.yaml and key=value words set options too.",
+                  "Train a language model on text. A RECIPE.yaml and key=value arguments set options too.",
                   "makar pretrain recipes/shakespeare_char.yaml max_steps=500");
   declare(options, p);
   if (const auto code = parse_training(options, arguments, p.common)) return *code;

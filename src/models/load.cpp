@@ -96,7 +96,7 @@ Status save_model(const std::string& folder, const Model& model, const Family& f
   const auto tensors = named_tensors(model, family, false, [](const Parameter& p) { return p.value; });
   MAKAR_CHECK_OK(save_weights(folder, tensors, max_shard_bytes));
   Json config = model.spec().config;
-  config.erase("quantization_config");  // what it packed is saved as plain matrices
+  config.erase("quantization_config");  // packed matrices are saved as plain ones
   config["dtype"] = "float32";
   for (const auto& p : model.parameters().all())
     if (p->value.dtype() != DType::kF32)

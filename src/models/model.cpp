@@ -126,7 +126,7 @@ Tensor unit_rows(Context& ctx, const Tensor& x) {
 }  // namespace
 
 Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
-  // A text's row is that of its end token; older models have that as the largest id, whatever they call it.
+  // A text's row is that of its end token; in older models that is the largest id, whatever its name.
   std::vector<int64_t> ends;
   const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
   for (const Sequence& s : texts.sequences) {

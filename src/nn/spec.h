@@ -51,7 +51,8 @@ struct LatentSpec {
 // Scores that depend on the content and the distance together, from one table of distances.
 struct RelativeSpec {
   enum class Kind {
-    kDisentangled,  // DeBERTa (He et al., 2021): queries meet the keys of distances, keys their queries
+    kDisentangled,  // DeBERTa (He et al., 2021): scores of queries with keys of distances, and of keys with
+                    // queries of distances
     kXl,            // Transformer-XL (Dai et al., 2019) with segments, as in XLNet
   } kind = Kind::kDisentangled;
   int64_t span = 0;     // kDisentangled: distances (or buckets of them) to one side

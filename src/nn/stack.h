@@ -29,8 +29,8 @@ class Stack {
   const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
-  // What attention needs to know of positions besides the sequences: rotary angles and biases. Layers that
-  // agree share one.
+  // Inputs of attention that depend on positions: rotary angles and biases. Layers with the same ones share
+  // them.
   struct Positions {
     AttentionSpec attention;
     Parameter* t5_bias = nullptr;
