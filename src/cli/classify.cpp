@@ -36,7 +36,8 @@ void declare(Options& o, Classify& c) {
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
   o.add("--method", &c.method,
-        "without a model: naive-bayes, logistic, svm, cnn, or hmm for tags; --method svm --help lists the "
+        "without a model: naive-bayes, logistic, svm, vectors, cnn, or hmm for tags; --method svm --help "
+        "lists the "
         "options, "
         "such as --balanced",
         "NAME");
@@ -202,7 +203,8 @@ int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "fine-tune on labelled data, or train without a model", run_train},
       {"run", "classify texts", run_either},
-      {"compare", "compare naive Bayes, logistic regression, SVM and text CNN", run_classify_compare},
+      {"compare", "compare naive Bayes, logistic regression, SVM, word vectors and text CNN",
+       run_classify_compare},
   };
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,
