@@ -38,10 +38,11 @@ void declare(Options& o, Classify& c) {
   o.add("--teacher", &c.teacher, "DeiT: model folder of the teacher for the distillation token", "DIR");
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
-  o.add("--method", &c.method,
-        "train without a pretrained model: naive-bayes, logistic, svm, cnn, or hmm for tags; --method svm "
-        "--help lists the options, such as --balanced",
-        "NAME");
+  o.add(
+      "--method", &c.method,
+      "train without a pretrained model: naive-bayes, logistic, svm, vectors, cnn, or hmm for tags; --method "
+      "svm --help lists the options, such as --balanced",
+      "NAME");
   o.group("New model");
   o.add("--model-type", &c.shape.type, "type of a new model, instead of --model: rnn, lstm or gru", "NAME");
   o.add("--layers --num-hidden-layers", &c.shape.layers, "number of layers", "N");
@@ -234,7 +235,8 @@ int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
-      {"compare", "compare naive Bayes, logistic regression, SVM and text CNN", run_classify_compare},
+      {"compare", "compare naive Bayes, logistic regression, SVM, word vectors and text CNN",
+       run_classify_compare},
   };
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,

@@ -66,7 +66,7 @@ Result<LoadedModel> with_head(const Model& old, Json config, const std::string& 
 
 void freeze_body(Model& model, int64_t layers) {
   for (const auto& p : model.parameters().all()) {
-    if (p->name.starts_with("head.")) continue;
+    if (p->name.starts_with("head.") || p->name.find(".mix.") != std::string::npos) continue;
     const size_t at = p->name.find(".layers.");
     const bool embedding = p->name.find(".embed.") != std::string::npos;
     const int64_t layer = at == std::string::npos ? -1 : std::atoll(p->name.c_str() + at + 8);

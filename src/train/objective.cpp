@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
+#include "train/causal.h"
 
 namespace makar {
 namespace {
@@ -140,6 +141,13 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
         loss = ops::add(ctx, loss, ops::cross_entropy(ctx, logits, classes));
       }
       return loss;
+    }
+    case HeadKind::kBidirectionalLm: {
+      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
+      MAKAR_TRY(const auto next, token_targets(*given, batch, spec.vocab, true));
+      const std::vector<int64_t> targets = both_ways(batch, next);
+      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
+      return model.lm_loss(ctx, hidden, targets, options.smoothing);
     }
     case HeadKind::kTokenClass: {
       MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
