@@ -224,7 +224,8 @@ int run_train(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int run_classify_lines(const std::vector<std::string>& arguments);  // classify_run.cpp
+int run_classify_lines(const std::vector<std::string>& arguments);     // classify_run.cpp
+int run_classify_pictures(const std::vector<std::string>& arguments);  // classify_pictures.cpp
 
 static int run_either(const std::vector<std::string>& arguments) {
   return lexical_model(arguments).empty() ? run_classify_lines(arguments)
@@ -235,9 +236,18 @@ int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
       {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
+      {"image", "classify pictures by --labels in words (CLIP) or by those of the model",
+       run_classify_pictures},
       {"compare", "compare naive Bayes, logistic regression, SVM, word vectors and text CNN",
        run_classify_compare},
   };
+  // makar classify --labels "a cat,a dog" IMAGE
+  const auto labels = [](const std::string& word) {
+    return word == "--labels" || word.starts_with("--labels=");
+  };
+  if (!arguments.empty() && arguments[0].starts_with("-") &&
+      std::any_of(arguments.begin(), arguments.end(), labels))
+    return run_classify_pictures(arguments);
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,
                         arguments);

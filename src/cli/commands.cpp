@@ -21,6 +21,7 @@ int run_demo(const std::vector<std::string>&);
 int run_distill(const std::vector<std::string>&);
 int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
+int run_caption(const std::vector<std::string>&);
 int run_card(const std::vector<std::string>&);
 int run_detect(const std::vector<std::string>&);
 int run_eval(const std::vector<std::string>&);
@@ -87,7 +88,8 @@ constexpr Command kCommands[] = {
     {"generate", "continue a prompt", run_generate, kUse},
     {"chat", "chat with a model in the terminal", run_chat, kUse},
     {"serve", "serve models over HTTP (OpenAI, Anthropic and Ollama APIs)", run_serve, kUse},
-    {"embed", "turn texts into vectors", run_embed, kUse},
+    {"caption", "describe pictures", run_caption, kUse},
+    {"embed", "turn texts and pictures into vectors", run_embed, kUse},
     {"fill", "predict masked words", run_fill, kUse},
     {"index", "put documents into an index: add, list, show, remove, check", run_index, kUse},
     {"search", "search an index: BM25, vectors or both", run_search, kUse},

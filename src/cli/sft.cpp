@@ -44,6 +44,12 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
+  if (spec.reads_pictures())
+    return error_of(
+        Error::Kind::kUnsupported, s.base_model,
+        "a {} reads pictures, which no text dataset has; train it on tensors, a .safetensors file "
+        "with in.pixel_values",
+        spec.architecture);
   if (s.sample_packing && (spec.head.kind != HeadKind::kCausalLm || spec.encoder))
     return error_of(Error::Kind::kUnsupported, "sample_packing",
                     "packs conversations; a {} does not learn them", spec.architecture);

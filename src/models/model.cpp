@@ -3,12 +3,24 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/gathered_adapters.h"
 #include "ops/bf16.h"
 #include "ops/linear.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
 
 namespace makar {
+
+Batch picture_batch(const ModelSpec& spec, const Tensor& pixels) {
+  Batch batch;
+  batch.pixels = pixels;
+  const int64_t rows = spec.picture_rows();
+  for (int64_t i = 0; i < pixels.dim(0); ++i) {
+    batch.sequences.push_back({i * rows, rows, 0, static_cast<size_t>(i)});
+    for (int64_t t = 0; t < rows; ++t) batch.positions.push_back(t);
+  }
+  return batch;
+}
 
 Model::Model(ModelSpec spec, Parameter* tokens) : spec_(std::move(spec)) {
   if (spec_.encoder) encoder_ = std::make_unique<Stack>(set_, *spec_.encoder, tokens);
@@ -115,6 +127,10 @@ Tensor Model::picture_rows(ForwardContext& f, const Batch& pictures) const {
   std::vector<int64_t> kept;
   for (const Sequence& s : pictures.sequences)
     for (int64_t i = p.skip_class ? 1 : 0; i < s.length; ++i) kept.push_back(s.start + i);
+  std::vector<int32_t> adapters;
+  if (!ctx.row_adapters.empty())
+    for (const int64_t row : kept) adapters.push_back(ctx.row_adapters[static_cast<size_t>(row)]);
+  const GatheredAdapters own(ctx, std::move(adapters));
   const Tensor rows = project1_(ctx, ops::gather_rows(ctx, states, kept));
   return ops::widened(ctx, project2_(ctx, ops::activate(ctx, rows, p.activation)));
 }

@@ -15,6 +15,9 @@ struct Inputs {
   Batch source, target;
 };
 
+// The batch of pictures [n, channels, height, width], one sequence each.
+Batch picture_batch(const ModelSpec& spec, const Tensor& pixels);
+
 class Model {
  public:
   // `tokens`: a token embedding that another model owns, or null.
@@ -58,6 +61,9 @@ class Model {
   // token or one row per sequence.
   std::map<std::string, Tensor> outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const;
 
+  // PictureSpec: the encoder's rows of all pictures, as token embeddings of the decoder.
+  Tensor picture_rows(ForwardContext& f, const Batch& pictures) const;
+
   // kContrastive: vectors of length 1.
   Tensor text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const;
   Tensor image_vectors(ForwardContext& f, const Batch& pictures) const;
@@ -78,8 +84,6 @@ class Model {
   ModelSpec spec_;
   ParameterSet set_;
   std::unique_ptr<Stack> encoder_, decoder_;
-  // PictureSpec: the encoder's rows of all pictures, as token embeddings of the decoder.
-  Tensor picture_rows(ForwardContext& f, const Batch& pictures) const;
   Linear project1_, project2_;                 // PictureSpec
   Linear text_projection_, image_projection_;  // kContrastive
   Parameter *logit_scale_ = nullptr, *mask_ = nullptr;

@@ -74,6 +74,15 @@ struct ModelSpec {
   Json config;  // config.json as read
 
   const StackSpec& main() const { return decoder ? *decoder : *encoder; }
+  // An encoder-decoder: the decoder attends to the rows of the encoder.
+  bool crosses() const { return encoder && decoder && !pictures && head.kind != HeadKind::kContrastive; }
+  bool reads_pictures() const { return encoder && encoder->embedding.patches.has_value(); }
+  // Rows of the encoder per picture; places of a picture in the prompt, if the decoder reads pictures.
+  int64_t picture_rows() const {
+    const PatchSpec& p = *encoder->embedding.patches;
+    return (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
+  }
+  int64_t picture_tokens() const { return picture_rows() - (pictures->skip_class ? 1 : 0); }
 };
 
 }  // namespace makar
