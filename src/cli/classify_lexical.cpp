@@ -1,5 +1,6 @@
 // makar classify with methods that need no model: naive Bayes, logistic regression, a linear support vector
-// machine on TF-IDF, a convolutional network on words, and a hidden Markov model that tags words.
+// machine on TF-IDF, the mean of word vectors, a convolutional network on words, and a hidden Markov model
+// that tags words.
 #include "cli/classify_lexical.h"
 
 #include <fmt/format.h>
@@ -44,15 +45,15 @@ void declare_features(Options& o, LexicalTraining& c) {
   o.add("--balanced", &c.options.balanced, "logistic: weight classes inversely to their frequency");
   o.add("--iterations", &c.options.iterations, "logistic, svm: maximum number of iterations", "N");
   o.add("--seed", &c.options.seed, "seed for shuffling", "S");
-  o.group("Convolutional network");
-  o.add("--width", &c.cnn.width, "cnn: width of a word's vector", "N");
+  o.group("Word vectors and convolutional network");
+  o.add("--width", &c.cnn.width, "vectors, cnn: width of a word's vector", "N");
   o.add("--filters", &c.cnn.filters, "cnn: filters for each window of 3, 4 and 5 words", "N");
-  o.add("--dropout", &c.cnn.dropout, "cnn: dropout before the classifier", "X");
-  o.add("--vectors", &c.vectors, "cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe",
-        "FILE");
-  o.add("--epochs --num-epochs", &c.cnn.training.epochs, "cnn: passes over the data", "N");
-  o.add("--batch-size", &c.cnn.training.batch, "cnn: texts per step", "N");
-  o.add("--learning-rate --lr", &c.cnn.training.learning_rate, "cnn: peak learning rate", "X");
+  o.add("--dropout", &c.cnn.dropout, "vectors, cnn: dropout before the classifier", "X");
+  o.add("--vectors", &c.vectors,
+        "vectors, cnn: initial word vectors, of `makar vectors train`, word2vec or GloVe", "FILE");
+  o.add("--epochs --num-epochs", &c.cnn.training.epochs, "vectors, cnn: passes over the data", "N");
+  o.add("--batch-size", &c.cnn.training.batch, "vectors, cnn: texts per step", "N");
+  o.add("--learning-rate --lr", &c.cnn.training.learning_rate, "vectors, cnn: peak learning rate", "X");
   o.group("Output");
   o.add("--json", &c.json, "print the result as JSON");
   declare_threads(o, c.threads);
@@ -118,6 +119,7 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
     c.cnn.vectors = &*vectors;
   }
   c.cnn.training.seed = c.options.seed;
+  if (c.method == "vectors") c.cnn.windows.clear();
   const auto begin = std::chrono::steady_clock::now();
   Progress progress(c.json);
   auto net = TextCnn::train(data, c.cnn, *device, [&](const EpochResult& e) {
@@ -128,7 +130,7 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!c.output.empty()) MAKAR_CHECK_OK(net->save(c.output));
   Json out = {{"file", c.output},
-              {"method", "cnn"},
+              {"method", c.method},
               {"texts", data.texts.size()},
               {"labels", net->labels()},
               {"features", net->parameters()},
@@ -158,12 +160,14 @@ int run_classify_lexical(const std::vector<std::string>& arguments) {
   Options options(
       "classify train", "Train a classifier of texts or a tagger of words without a language model.",
       "makar classify train --method logistic -d train.tsv --val-datasets dev.tsv -o sentiment.json");
-  options.add("--method", &c.method, "naive-bayes, logistic, svm, cnn, or hmm for tags of words", "NAME");
-  options.add("-o --output --out", &c.output, "file to write; a folder for cnn", "FILE").required = true;
+  options.add("--method", &c.method, "naive-bayes, logistic, svm, vectors, cnn, or hmm for tags of words",
+              "NAME");
+  options.add("-o --output --out", &c.output, "file to write; a folder for vectors and cnn", "FILE")
+      .required = true;
   declare_features(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (c.method == "hmm") return print_result(c, train_tagger(c));
-  const bool cnn = c.method == "cnn";
+  const bool cnn = c.method == "cnn" || c.method == "vectors";
   if (!cnn) c.options.method = c.method;
   if (const Status s = check(c.options); !s.ok()) return report(s.error()), 2;
   const auto work = [&]() -> Result<Json> {
@@ -208,8 +212,12 @@ int run_classify_compare(const std::vector<std::string>& arguments) {
       MAKAR_TRY(Json row, train_lexical(c, data, &test));
       rows.push_back(std::move(row));
     }
-    MAKAR_TRY(Json row, train_cnn(c, data, &test));
-    rows.push_back(std::move(row));
+    for (const char* method : {"vectors", "cnn"}) {
+      LexicalTraining one = c;
+      one.method = method;
+      MAKAR_TRY(Json row, train_cnn(one, data, &test));
+      rows.push_back(std::move(row));
+    }
     return rows;
   };
   const auto rows = work();

@@ -21,6 +21,7 @@ int run_demo(const std::vector<std::string>&);
 int run_distill(const std::vector<std::string>&);
 int run_dpo(const std::vector<std::string>&);
 int run_embed(const std::vector<std::string>&);
+int run_caption(const std::vector<std::string>&);
 int run_card(const std::vector<std::string>&);
 int run_detect(const std::vector<std::string>&);
 int run_eval(const std::vector<std::string>&);
@@ -37,6 +38,7 @@ int run_metrics(const std::vector<std::string>&);
 int run_net(const std::vector<std::string>&);
 int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
+int run_pipeline(const std::vector<std::string>&);
 int run_ppo(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_prompt_command(const std::vector<std::string>&);
@@ -78,6 +80,7 @@ constexpr Command kCommands[] = {
     {"net", "train small networks: tables, autoencoders, GANs", run_net, kTrain},
     {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"vectors", "train and query word vectors", run_vectors, kTrain},
+    {"pipeline", "run several commands in order, and continue after a kill", run_pipeline, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},
@@ -85,7 +88,8 @@ constexpr Command kCommands[] = {
     {"generate", "continue a prompt", run_generate, kUse},
     {"chat", "chat with a model in the terminal", run_chat, kUse},
     {"serve", "serve models over HTTP (OpenAI, Anthropic and Ollama APIs)", run_serve, kUse},
-    {"embed", "turn texts into vectors", run_embed, kUse},
+    {"caption", "describe pictures", run_caption, kUse},
+    {"embed", "turn texts and pictures into vectors", run_embed, kUse},
     {"fill", "predict masked words", run_fill, kUse},
     {"index", "put documents into an index: add, list, show, remove, check", run_index, kUse},
     {"search", "search an index: BM25, vectors or both", run_search, kUse},
@@ -108,7 +112,7 @@ constexpr Command kCommands[] = {
     {"doctor", "show what this machine has, its speed, and which models run well", run_doctor, kOther},
     {"completion", "print the completion script of a shell: bash, zsh, fish", run_completion, kOther},
     {"reference", "print the options of all commands: Markdown, man pages, JSON", run_reference, kOther},
-    {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},
+    {"demo", "make a small model in ten stages, from data to server", run_demo, kOther},
     {"version", "print the version", run_version, kOther},
 };
 

@@ -23,7 +23,7 @@ namespace makar {
 namespace {
 
 struct NetOutput {
-  std::string folder;
+  std::string folder, device = "cpu";
   int64_t threads = 0;
   bool quiet = false, json = false;
 };
@@ -45,6 +45,7 @@ void declare_net_training(Options& o, NetTraining& t, NetOutput& out) {
   o.add("-q --quiet", &out.quiet, "print no progress");
   o.add("--json", &out.json, "print the result as JSON");
   declare_threads(o, out.threads);
+  declare_device(o, out.device);
 }
 
 // One line per epoch, at most about fifty.
@@ -129,7 +130,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   o.training.epochs = 100;
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   BadRecords bad, bad_validation;
   const auto rows = read_table(path, o.target, true, bad);
@@ -289,7 +290,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (limit < 0 || words < 1 || words > 65536)
     return report(error_at("--words", "must be 1 to 65536, and --limit 0 or more")), 2;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_examples_of(path, words, limit, {});
   if (!data.ok()) return report(data.error());
@@ -348,7 +349,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (limit < 0) return report(error_at("--limit", "must be 0 or more")), 2;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_images(path, static_cast<size_t>(limit));
   if (!data.ok()) return report(data.error());
@@ -407,7 +408,7 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (samples < 0 || samples > 1000)
     return report(error_at("--samples", "must be 0 to 1000, got {}", samples)), 2;
-  const auto compute = open_compute("cpu", out.threads);
+  const auto compute = open_compute(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto lines_of = [](const std::vector<std::string>& files) -> Result<std::vector<std::string>> {
     constexpr size_t kMost = size_t{1} << 30;

@@ -28,8 +28,8 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     unsigned char b[4];
     MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(b), 4}));
     const int64_t n = int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3];
-    if (n < 1 || count > kMost / n)
-      return error_at(stream.place(), "dimension {} is {}: more than can be read", d, n);
+    if (n < 1) return error_at(stream.place(), "dimension {} is 0: the array is empty", d);
+    if (count > kMost / n) return error_at(stream.place(), "dimension {} is {}: more than can be read", d, n);
     out.dims.push_back(n);
     count *= n;
   }

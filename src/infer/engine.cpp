@@ -120,8 +120,9 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
   branch.stretched = stretch_after_ > 0 && branch.length() > stretch_after_;
   const int64_t useful = std::min(branch.length() - 1, branch.want);
   if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
-    const auto pages =
-        prefixes_.find(salt(job, branch), std::span(branch.tokens).first(static_cast<size_t>(useful)));
+    const std::span known = std::span(branch.tokens).first(static_cast<size_t>(useful));
+    const auto pages = job.pictures ? prefixes_.find(salt(job, branch), job.pictures->keyed(known))
+                                    : prefixes_.find(salt(job, branch), known);
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
@@ -137,7 +138,10 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
       cache_.share_cross(*reader->slot, slot);
     } else {
       Batch source;
-      source.add(job.source);
+      if (job.pictures)
+        source = picture_batch(model_.spec(), job.pictures->pixels);
+      else
+        source.add(job.source);
       if (!grow_or_preempt(job, branch, scheduled, [&] { return cache_.grow_cross(slot, source.rows()); })) {
         cache_.release(slot);
         return false;
@@ -152,6 +156,14 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
   branch.slot = slot;
   if (!job.reused) job.reused = 0;
   return true;
+}
+
+void Engine::add_prefix(const Job& job, const Branch& branch) {
+  const std::span known = std::span(branch.tokens).first(static_cast<size_t>(branch.cached));
+  if (job.pictures)
+    prefixes_.add(salt(job, branch), job.pictures->keyed(known), cache_.pages(*branch.slot));
+  else
+    prefixes_.add(salt(job, branch), known, cache_.pages(*branch.slot));
 }
 
 // Preempts the last job after `job` that holds pages. If there is none and the branches of `job` are
@@ -307,6 +319,17 @@ std::vector<Engine::ScheduledRows> Engine::plan_whole() {
   return scheduled;
 }
 
+void Engine::put_pictures(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
+                          std::vector<Tensor>& parts) {
+  Pictures& p = *job.pictures;
+  const auto at = [&](int64_t index) { return std::lower_bound(p.rows.begin(), p.rows.end(), index); };
+  const auto first = at(branch.cached), last = at(branch.cached + count);
+  if (first == last) return;
+  p.compute(model_, device_, job.adapter);
+  parts.push_back(p.features.slice(first - p.rows.begin(), last - p.rows.begin()));
+  for (auto row = first; row != last; ++row) batch.feature_rows.push_back(first_row + *row - branch.cached);
+}
+
 void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
   const auto start = Clock::now();
   Batch batch;
@@ -319,6 +342,7 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     int64_t index, row;
   };
   std::vector<Wanted> wanted;
+  std::vector<Tensor> pictures;
   std::vector<int32_t> adapters;
   bool adapted = false;
   for (const ScheduledRows& chunk : scheduled) {
@@ -334,8 +358,10 @@ void Engine::compute(const std::vector<ScheduledRows>& scheduled) {
     }
     batch.sequences.push_back(
         {first_row, chunk.count, branch.cached, branch.slot.value_or(0), 0, branch.length()});
+    if (chunk.job->pictures) put_pictures(*chunk.job, branch, chunk.count, first_row, batch, pictures);
   }
   Context ctx{device_};
+  if (!pictures.empty()) batch.features = ops::concat(ctx, pictures, 0);
   if (adapted) ctx.row_adapters = adapters;
   ForwardContext f{ctx, whole_ ? nullptr : &cache_};
   f.stream = stream_;
@@ -378,9 +404,7 @@ void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
     branch.cached += chunk.count;
     if (whole_) continue;
     if (options_.share_prefixes && chunk.job->source.empty() && branch.cached / KvCache::kPageRows > before)
-      prefixes_.add(salt(*chunk.job, branch),
-                    std::span(branch.tokens).first(static_cast<size_t>(branch.cached)),
-                    cache_.pages(*branch.slot));
+      add_prefix(*chunk.job, branch);
     if (window_ > 0) cache_.forget(*branch.slot, stream_.sinks, branch.cached - window_ + 1);
   }
   for (const auto& job : jobs_) {

@@ -145,7 +145,8 @@ void initialize(Model& model, uint64_t seed) {
       continue;
     }
     if (p->name.ends_with(".ih.bias")) open_forget_gates(spec, *p);
-    if (p->name.ends_with(".bias") || p->buffer) continue;
+    if (p->name.ends_with(".mix.scale")) p->value.f32()[0] = 1.0f;
+    if (p->name.ends_with(".bias") || p->name.find(".mix.") != std::string::npos || p->buffer) continue;
     if (p->name.ends_with(".mixer.a_log") || p->name.ends_with(".mixer.d") ||
         p->name.ends_with(".mixer.dt_bias")) {
       initialize_scan(*p);

@@ -5,6 +5,7 @@
 #include "ops/elementwise.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
+#include "train/causal.h"
 
 namespace makar {
 namespace {
@@ -76,6 +77,12 @@ Result<Tensor> position_loss(Context& ctx, const Tensor& logits, const Tensor& p
   return ops::scale(ctx, total, 1.0f / static_cast<float>(counted));
 }
 
+bool has_label(const std::vector<int64_t>& targets) {
+  return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
+}
+
+}  // namespace
+
 // Binary cross-entropy of one logit x per token, mean over the tokens with a label: -log sigmoid(x) for
 // replaced tokens, -log sigmoid(-x) for real ones.
 Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets) {
@@ -88,12 +95,6 @@ Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64
   const Tensor margin = ops::multiply(ctx, ops::gather_rows(ctx, logits, rows), sign);
   return ops::scale(ctx, ops::mean(ctx, ops::activate(ctx, margin, Activation::kLogSigmoid)), -1.0f);
 }
-
-bool has_label(const std::vector<int64_t>& targets) {
-  return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
-}
-
-}  // namespace
 
 Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss) {
   const FeedForwardSpec& experts = *spec.decoder->routed();
@@ -140,6 +141,13 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
         loss = ops::add(ctx, loss, ops::cross_entropy(ctx, logits, classes));
       }
       return loss;
+    }
+    case HeadKind::kBidirectionalLm: {
+      MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));
+      MAKAR_TRY(const auto next, token_targets(*given, batch, spec.vocab, true));
+      const std::vector<int64_t> targets = both_ways(batch, next);
+      if (!has_label(targets)) return bad_labels("labels", "has no labelled token");
+      return model.lm_loss(ctx, hidden, targets, options.smoothing);
     }
     case HeadKind::kTokenClass: {
       MAKAR_TRY(const Tensor* given, find_labels(labels, "labels"));

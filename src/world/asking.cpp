@@ -121,11 +121,16 @@ const std::vector<std::string>& question_kinds() {
   return kinds;
 }
 
-std::vector<Question> ask_several(const Scene& scene, Draw& d, int most) {
+std::vector<Question> ask_several(const Scene& scene, Draw& d, int most, uint64_t kinds) {
   std::vector<Question> out;
-  std::vector<AskRow> rows = all_rows();
-  if (most > 1)
-    for (const AskRow& row : all_rows()) rows.insert(rows.end(), static_cast<size_t>(row.times - 1), row);
+  std::vector<AskRow> rows;
+  const auto add_rows = [&](bool again) {  // a second time: those that are asked more often
+    for (size_t i = 0; i < all_rows().size(); ++i)
+      if (kinds == 0 || (kinds >> i & 1))
+        rows.insert(rows.end(), static_cast<size_t>(again ? all_rows()[i].times - 1 : 1), all_rows()[i]);
+  };
+  add_rows(false);
+  if (most > 1) add_rows(true);
   for (int round = 0; round < 4 && static_cast<int>(out.size()) < most; ++round) {
     d.shuffle(rows);
     for (const AskRow& row : rows) {
@@ -144,6 +149,9 @@ std::vector<Question> ask_several(const Scene& scene, Draw& d, int most) {
   return out;
 }
 
-Question ask(const Scene& scene, Draw& d) { return ask_several(scene, d, 1).at(0); }
+Question ask(const Scene& scene, Draw& d, uint64_t kinds) {
+  std::vector<Question> found = ask_several(scene, d, 1, kinds);
+  return found.empty() ? ask_several(scene, d, 1).at(0) : std::move(found[0]);
+}
 
 }  // namespace makar::world

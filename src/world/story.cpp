@@ -298,17 +298,19 @@ size_t people_in(const Story& s) {
 
 }  // namespace
 
-Story make_story(const WorldOptions& o, uint64_t record) {
+Story make_story(const WorldOptions& o, uint64_t record, const std::function<bool(const Story&)>& accepted) {
   check(o.events >= WorldOptions::kLeastEvents && o.events <= WorldOptions::kMostEvents,
         "a number of events in range");
   Draw d(o.seed, static_cast<uint64_t>(o.split), record, Stream::kStory);
-  for (;;) {
+  constexpr int kMostTries = 1000;  // every kind of question fits more than one story in a hundred
+  for (int tries = 0;; ++tries) {
     Story story;
     story.split = o.split;
     story.people = draw_cast(d, o.split);
     story.present = d.chance(1, 4);
     Simulation(d, story).run(o.events);
-    if (people_in(story) >= 2) return story;  // every story has a pair of people, which decides its split
+    if (people_in(story) < 2) continue;  // every story has a pair of people, which decides its split
+    if (!accepted || tries >= kMostTries || accepted(story)) return story;
   }
 }
 

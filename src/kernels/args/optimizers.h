@@ -4,7 +4,8 @@
 
 namespace makar::kernels {
 
-// The sum of squares of a tensor: in double, lane i adds the elements i, i + kSquareLanes, ..., then the lanes are added in order.
+// The sum of squares of a tensor: in double, lane i adds the elements i, i + kSquareLanes, ..., then the
+// lanes are added in order.
 constexpr int64_t kSquareLanes = 1024;
 
 enum class UpdateKind { kSgd, kMomentum, kNesterov, kAdagrad, kRmsprop, kLion };

@@ -5,6 +5,7 @@
 #include "llm/session.h"
 #include "serve/api/fields.h"
 #include "serve/api/messages.h"
+#include "serve/api/picture_parts.h"
 #include "serve/api/responses_shape.h"
 
 namespace makar {
@@ -33,8 +34,13 @@ Status read_item(const Json& item, const std::string& place, Json& messages) {
   if (type == "message") {
     MAKAR_TRY(const std::string role, required_text(item, "role", place));
     if (!item.contains("content")) return error_at(place + ".content", "is missing");
-    MAKAR_TRY(std::string content, read_content(item["content"], place + ".content"));
-    messages.push_back({{"role", role}, {"content", std::move(content)}});
+    const Json& content = item["content"];
+    if (content.is_array() && std::any_of(content.begin(), content.end(), is_picture_part)) {
+      messages.push_back({{"role", role}, {"content", content}});  // read with the other messages
+    } else {
+      MAKAR_TRY(std::string text, read_content(content, place + ".content"));
+      messages.push_back({{"role", role}, {"content", std::move(text)}});
+    }
   } else if (type == "function_call") {
     MAKAR_TRY(const std::string id, required_text(item, "call_id", place));
     MAKAR_TRY(const std::string name, required_text(item, "name", place));
