@@ -79,7 +79,7 @@ Result<sqlite3_stmt*> Database::prepare(const std::string& sql) const {
   sqlite3_stmt* raw = nullptr;
   if (sqlite3_prepare_v2(connection_.get(), sql.data(), static_cast<int>(sql.size()), &raw, nullptr) !=
       SQLITE_OK)
-    return error("cannot read a statement");
+    return error("cannot prepare a statement");
   Statement statement(raw);
   if (prepared_.size() >= kPreparedStatements) prepared_.clear();
   prepared_[sql] = std::move(statement);
@@ -91,11 +91,11 @@ Status Database::each(const std::string& sql, const SqlRow& values,
   MAKAR_TRY(sqlite3_stmt* const statement, prepare(sql));
   const Reset reset{statement};
   for (size_t i = 0; i < values.size(); ++i)
-    if (bind(statement, static_cast<int>(i + 1), values[i]) != SQLITE_OK) return error("cannot take a value");
+    if (bind(statement, static_cast<int>(i + 1), values[i]) != SQLITE_OK) return error("cannot bind a value");
   for (SqlRow row;;) {
     const int code = sqlite3_step(statement);
     if (code == SQLITE_DONE) return Done{};
-    if (code != SQLITE_ROW) return error("cannot store or find");
+    if (code != SQLITE_ROW) return error("cannot run a statement");
     row.clear();
     for (int i = 0; i < sqlite3_column_count(statement); ++i) row.push_back(column(statement, i));
     f(row);
@@ -114,7 +114,7 @@ Status Database::run(const std::string& sql, const SqlRow& values) const {
 
 Status Database::script(const std::string& sql) const {
   if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
-    return error("cannot prepare the file");
+    return error("cannot run a script");
   return Done{};
 }
 
