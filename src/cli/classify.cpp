@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "cli/classify_lexical.h"
+#include "cli/classify_senses.h"
 #include "cli/command.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
@@ -203,6 +204,7 @@ int run_classify(const std::vector<std::string>& arguments) {
       {"train", "fine-tune on labelled data, or train without a model", run_train},
       {"run", "classify texts", run_either},
       {"compare", "compare naive Bayes, logistic regression, SVM and text CNN", run_classify_compare},
+      {"senses", "find the senses of words by labelled examples", run_classify_senses},
   };
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,
