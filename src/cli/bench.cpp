@@ -62,7 +62,7 @@ Figure measure(int64_t rounds, double tokens, const std::function<double(uint64_
   return f;
 }
 
-// StepCost per token: bytes of weights read by a decode step of batch 1, and operations per prefill token (a
+// Cost per token: bytes of weights read by a decode step of batch 1, and operations per prefill token (a
 // multiply-add counts as two).
 struct StepCost {
   double bytes = 0, read_bytes = 0, operations = 0;

@@ -205,19 +205,18 @@ def check_vectors(folder):
         port = server.stdout.readline().strip()
         address = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable"
         docs, model = write_documents(folder), make_encoder(folder)
-        for similarity in ("cosine", "dot", "l2"):
-            for flags in ((), ("--hnsw",)):
-                name = f"{similarity}{len(flags)}"
-                for index in (address, folder / "vectors.db"):
-                    good("index", "add", index, docs / "rows.jsonl", "-m", model, "--collection", name, "--similarity", similarity, *flags)
-                    good("index", "rm", index, "r3", "r4", "--collection", name)
-                for query in ("ship harbour", "the keeper of the lamp"):
-                    for search in (("--mode", "dense", "--exact"), ("--mode", "dense"), ("--mode", "dense", "--where", "kind=odd"), ("--mode", "hybrid")):
-                        mine = found(address, query, "--collection", name, "-k", 8, *search)
-                        theirs = found(folder / "vectors.db", query, "--collection", name, "-k", 8, *search)
-                        same = [h[:5] for h in mine] == [h[:5] for h in theirs] and len(mine) == 8
-                        near = all(abs(a[5] - b[5]) < 1e-4 * max(1, abs(b[5])) for a, b in zip(mine, theirs))
-                        check(same and near, f"{name} {search} {query}: {[(h[0], h[5]) for h in mine]} {[(h[0], h[5]) for h in theirs]}")
+        for similarity, flags in (("cosine", ()), ("cosine", ("--hnsw",)), ("dot", ("--hnsw",)), ("l2", ()), ("l2", ("--hnsw",))):
+            name = f"{similarity}{len(flags)}"
+            for index in (address, folder / "vectors.db"):
+                good("index", "add", index, docs / "rows.jsonl", "-m", model, "--collection", name, "--similarity", similarity, *flags)
+                good("index", "rm", index, "r3", "r4", "--collection", name)
+            for query in ("the ship of the harbour",):
+                for search in (("--mode", "dense", "--exact"), ("--mode", "dense"), ("--mode", "dense", "--where", "kind=odd"), ("--mode", "hybrid")):
+                    mine = found(address, query, "--collection", name, "-k", 8, *search)
+                    theirs = found(folder / "vectors.db", query, "--collection", name, "-k", 8, *search)
+                    same = [h[:5] for h in mine] == [h[:5] for h in theirs] and len(mine) == 8
+                    near = all(abs(a[5] - b[5]) < 1e-4 * max(1, abs(b[5])) for a, b in zip(mine, theirs))
+                    check(same and near, f"{name} {search} {query}: {[(h[0], h[5]) for h in mine]} {[(h[0], h[5]) for h in theirs]}")
         check("are complete" in good("index", "check", address).stdout, "check with vectors")
         good("index", "rm", address, "--collection", "l21", "--all")
         refused("int8", "index", "add", address, docs / "rows.jsonl", "-m", model, "--collection", "small", "--vector", "int8")
