@@ -55,6 +55,7 @@ struct AgentTrace {
   int64_t prompt_tokens = 0, tokens = 0;
   double seconds = 0;
 };
+Json step_json(const AgentStep& step);
 Json trace_json(const AgentTrace& trace);
 
 struct AgentOptions {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/options.h"
+#include "base/price_table.h"
 #include "base/thread_pool.h"
 #include "data/datasets.h"
 #include "kernels/cpu_device.h"
@@ -28,6 +29,8 @@ struct TrainCommon {
   std::string qat;       // type of quantization-aware training; "": none
   bool lr_find = false;  // run the learning rate range test instead of training
   int64_t lr_find_steps = 100;
+  std::string price_file;
+  std::optional<PriceTable> prices;
   std::optional<RunLock> lock;  // on output_dir, from parsing to the end of the command
 };
 

@@ -54,7 +54,7 @@ void Database::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_fin
 Error Database::error(const char* doing) const {
   const int code = sqlite3_errcode(connection_.get());
   return error_of(code == SQLITE_FULL || code == SQLITE_TOOBIG ? Error::Kind::kLimit : Error::Kind::kIo,
-                  path_, "{}: {}", doing, sqlite3_errmsg(connection_.get()));
+                  path(), "{}: {}", doing, sqlite3_errmsg(connection_.get()));
 }
 
 Result<Database> Database::open(const std::string& path, const DatabaseOptions& options) {
@@ -102,16 +102,6 @@ Status Database::each(const std::string& sql, const SqlRow& values,
   }
 }
 
-Result<std::vector<SqlRow>> Database::rows(const std::string& sql, const SqlRow& values) const {
-  std::vector<SqlRow> out;
-  MAKAR_CHECK_OK(each(sql, values, [&](const SqlRow& row) { out.push_back(row); }));
-  return out;
-}
-
-Status Database::run(const std::string& sql, const SqlRow& values) const {
-  return each(sql, values, [](const SqlRow&) {});
-}
-
 Status Database::script(const std::string& sql) const {
   if (sqlite3_exec(connection_.get(), sql.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
     return error("cannot run a script");
@@ -120,32 +110,5 @@ Status Database::script(const std::string& sql) const {
 
 int64_t Database::last_id() const { return sqlite3_last_insert_rowid(connection_.get()); }
 int64_t Database::changed() const { return sqlite3_changes(connection_.get()); }
-
-Database::Transaction::~Transaction() {
-  if (open_) (void)database_.run("ROLLBACK");
-}
-
-Status Database::Transaction::begin() {
-  MAKAR_CHECK_OK(database_.run("BEGIN IMMEDIATE"));
-  open_ = true;
-  return Done{};
-}
-
-Status Database::Transaction::commit() {
-  MAKAR_CHECK_OK(database_.run("COMMIT"));
-  open_ = false;
-  return Done{};
-}
-
-int64_t sql_number(const SqlValue& value) {
-  const auto* number = std::get_if<int64_t>(&value);
-  return number ? *number : 0;
-}
-
-std::string sql_text(const SqlValue& value) {
-  if (const auto* blob = std::get_if<SqlBlob>(&value)) return blob->bytes;
-  const auto* text = std::get_if<std::string>(&value);
-  return text ? *text : std::string();
-}
 
 }  // namespace makar
