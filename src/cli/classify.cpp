@@ -25,6 +25,9 @@ struct Classify {
   ShapeOptions shape;  // of a new model; its type is empty without --model-type
   std::string tokenizer;
   int64_t vocab_size = 8192;
+  std::string group_field;
+  bool reweigh = false, adversary_sees_label = false;
+  double adversary = 0;
 };
 
 void declare(Options& o, Classify& c) {
@@ -56,6 +59,31 @@ void declare(Options& o, Classify& c) {
   o.add("--max-length --sequence-len", &c.max_length,
         "maximum tokens per text; contexts of questions are split into windows", "N");
   o.add("--stride", &c.stride, "overlap of these windows in tokens", "N");
+  o.group("Fairness");
+  o.add("--group-field", &c.group_field, "field or column of the records with the group of people", "NAME");
+  o.add("--reweigh", &c.reweigh,
+        "weigh examples so that the label is independent of the group in the training data");
+  o.add("--adversary", &c.adversary,
+        "train against an adversary that predicts the group from the output; the strength of its reversed "
+        "gradient (try 1); 0 for none",
+        "X");
+  o.add("--adversary-sees-label", &c.adversary_sees_label,
+        "the adversary also sees the true label: equal error rates instead of equal rates of decisions");
+}
+
+Status check_fairness(const Classify& c) {
+  const bool asked = c.reweigh || c.adversary > 0;
+  if (!(c.adversary >= 0 && c.adversary <= 1000))
+    return error_at("adversary", "expected 0 to 1000, got {}", c.adversary);
+  if (asked && c.group_field.empty())
+    return error_at("group_field", "is needed by --reweigh and --adversary: the field with the group");
+  if (!asked && !c.group_field.empty())
+    return error_at("group_field", "has no effect without --reweigh or --adversary");
+  if (c.adversary_sees_label && !(c.adversary > 0))
+    return error_at("adversary_sees_label", "has no effect without --adversary");
+  if (c.reweigh && c.common.loop.label_smoothing > 0)
+    return error_at("label_smoothing", "cannot be combined with --reweigh");
+  return Done{};
 }
 
 // The tokenizer of the base model, or that of a new model.
@@ -99,7 +127,7 @@ Status check_new_model(const Classify& c) {
 }
 
 int train_texts(Classify& c, const std::string& command) {
-  for (const Status& s : {check_f32(c.common, "classify"), check_new_model(c)})
+  for (const Status& s : {check_f32(c.common, "classify"), check_new_model(c), check_fairness(c)})
     if (!s.ok()) return report(s.error()), 2;
   ThreadPool pool(static_cast<int>(c.common.threads));
   const auto compute = open_compute(c.common.device, pool);
@@ -114,9 +142,11 @@ int train_texts(Classify& c, const std::string& command) {
                    {"max_length", c.max_length},
                    {"freeze_layers", c.freeze_layers},
                    {"freeze_body", c.freeze_body}};
-  const auto data =
-      open_labelled(dataset_options(c.common), tokenizer, {c.max_length, c.stride, c.regression}, identity);
+  const auto data = open_labelled(dataset_options(c.common), tokenizer,
+                                  {c.max_length, c.stride, c.regression, c.group_field}, identity);
   if (!data.ok()) return report(data.error());
+  if (!c.group_field.empty())
+    identity["debias"] = {c.group_field, c.reweigh, c.adversary, c.adversary_sees_label};
   const auto loaded = text_model(c, tokenizer, roles, *data);
   if (!loaded.ok()) return report(loaded.error());
   if (!c.shape.type.empty()) identity["config"] = loaded->model->spec().config;
@@ -128,6 +158,9 @@ int train_texts(Classify& c, const std::string& command) {
   ClassifyTask task(*loaded->model, *data, c.common.loop.micro_batch_size,
                     static_cast<uint64_t>(c.common.loop.seed),
                     static_cast<float>(c.common.loop.label_smoothing));
+  if (const Status s = task.debias({c.reweigh, static_cast<float>(c.adversary), c.adversary_sees_label});
+      !s.ok())
+    return report(s.error()), 2;
   TrainJob job{c.common,   *loaded,       task,         device,  nullptr,
                &tokenizer, found->folder, "fine-tuned", command, identity};
   if (!c.shape.type.empty()) job.kind = "trained", job.tokenizer_config = roles.to_json();

@@ -38,6 +38,7 @@ int run_metrics(const std::vector<std::string>&);
 int run_net(const std::vector<std::string>&);
 int run_ngram(const std::vector<std::string>&);
 int run_perplexity(const std::vector<std::string>&);
+int run_pipeline(const std::vector<std::string>&);
 int run_ppo(const std::vector<std::string>&);
 int run_pretrain(const std::vector<std::string>&);
 int run_prompt_command(const std::vector<std::string>&);
@@ -79,6 +80,7 @@ constexpr Command kCommands[] = {
     {"net", "train networks on tables and images: classifiers, autoencoders, GANs", run_net, kTrain},
     {"ngram", "train, score and sample n-gram language models", run_ngram, kTrain},
     {"vectors", "train and query word vectors", run_vectors, kTrain},
+    {"pipeline", "run several commands in order, and continue after a kill", run_pipeline, kTrain},
     {"merge", "merge an adapter into its base model", run_merge, kTrain},
     {"convert", "convert a model between file formats", run_convert, kCompress},
     {"quantize", "quantize a model and measure the loss", run_quantize, kCompress},
@@ -110,7 +112,7 @@ constexpr Command kCommands[] = {
     {"doctor", "show what this machine has, how fast it is, and what runs well", run_doctor, kOther},
     {"completion", "print the completion script of a shell: bash, zsh, fish", run_completion, kOther},
     {"reference", "print the options of all commands: Markdown, man pages, JSON", run_reference, kOther},
-    {"demo", "train a tiny model on a page of verse and sample from it", run_demo, kOther},
+    {"demo", "make a small model in ten stages, from data to server", run_demo, kOther},
     {"version", "print the version", run_version, kOther},
 };
 

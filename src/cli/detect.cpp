@@ -108,6 +108,10 @@ int run_detect(const std::vector<std::string>& arguments) {
     human = std::move(*read);
   }
   return with_engine(c.flags, [&](Engine& engine, const LanguageModel& language) {
+    if (language.spec().encoder)
+      return report(error_of(Error::Kind::kUnsupported, c.flags.model.model,
+                             "detection needs a decoder-only language model, this is a {}",
+                             language.spec().architecture));
     return c.watermark.key.empty() ? by_logprobs(c, engine, language, *texts, human)
                                    : by_watermark(c, language, *texts);
   });

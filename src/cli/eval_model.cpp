@@ -50,9 +50,9 @@ int with_engine(EvalModelFlags& f, const std::function<int(Engine&, const Langua
   if (!budget.ok()) return report(budget.error()), 2;
   const auto language = open_model(f.model, device, *budget);
   if (!language.ok()) return report(language.error());
-  if (!language->spec().decoder || language->spec().encoder || !language->has_tokenizer())
+  if (!language->spec().decoder || !language->has_tokenizer())
     return report(error_of(Error::Kind::kUnsupported, f.model.model,
-                           "evaluation needs a decoder-only language model with a tokenizer"));
+                           "evaluation needs a causal or sequence-to-sequence model with a tokenizer"));
   auto engine_options = f.engine.resolve(language->model());
   if (engine_options.ok() && f.no_prefix_cache) engine_options->share_prefixes = false;
   if (!engine_options.ok()) return report(engine_options.error()), 2;

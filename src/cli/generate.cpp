@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "cli/generate_controlled.h"
 #include "cli/model_options.h"
+#include "cli/rank_flags.h"
 #include "cli/run.h"
 #include "cli/tokenizer_options.h"
 #include "eval/watermark.h"
@@ -26,6 +27,7 @@ struct GenerateCommand {
   bool tokens_given = false;  // --max-tokens is not the default
   WatermarkOptions watermark;
   ControlFlags control;
+  RankFlags rank;
 };
 
 // "5,17,9" or "5 17 9"
@@ -47,11 +49,13 @@ Result<std::vector<int64_t>> parse_ids(const std::string& text) {
   return ids;
 }
 
+Json user_turn(const std::string& text) { return Json::array({{{"role", "user"}, {"content", text}}}); }
+
 Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const std::string& text,
                                            const GenerateCommand& c) {
   if (!c.chat) return language.encode(text, c.parse_special);
   ChatInput input;
-  input.messages = Json::array({{{"role", "user"}, {"content", text}}});
+  input.messages = user_turn(text);
   input.add_generation_prompt = true;
   return language.encode_chat(input);
 }
@@ -129,9 +133,11 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, Engi
     if (key == "images") continue;
     if (key == "prompt" && value.is_string()) {
       MAKAR_TRY(prompt, encode_pictures(language, value.get<std::string>(), images, c, o));
+      o.rank_prompt = user_turn(value.get<std::string>());
     } else if (key == "messages") {
       ChatInput input;
       input.messages = value, input.add_generation_prompt = true;
+      o.rank_prompt = value;
       MAKAR_TRY(prompt, language.encode_chat(input));
     } else if (key == "stop" && (value.is_string() || value.is_array())) {
       o.stop.clear();
@@ -296,7 +302,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   GenerateCommand c;
   Options options("generate", "Continue a prompt: greedily, by sampling, or by beam search.",
                   "makar generate -m MODEL \"Once upon a time\" -n 100 --temperature 0.8");
-  c.model.declare(options);
+  c.model.declare_optional(options);
   declare_device(options, c.model.device);
   c.model.declare_chat(options);
   options.group("Prompt");
@@ -324,13 +330,18 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add("--watermark-delta", &c.watermark.delta, "what is added to their logits", "X");
   c.control.declare(options);
   c.flags.declare(options);
+  c.rank.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = c.model.use_default(); !status.ok()) return report(status.error()), 2;
   if (const Status status = c.flags.check(options); !status.ok()) return report(status.error()), 2;
   if (const Status status = check_prompt(options, c); !status.ok()) return report(status.error()), 2;
   if (!(c.watermark.share > 0 && c.watermark.share < 1))
     return report(error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share)), 2;
   if (!(c.watermark.delta >= 0 && c.watermark.delta <= 100))
     return report(error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta)), 2;
+  if (const Status status = c.rank.check(c.flags); !status.ok()) return report(status.error()), 2;
+  if (!c.rank.rules.empty() && (c.control.on() || !c.ids.empty()))
+    return report(error_at("--rank-by", "works without --control and --ids")), 2;
   if (const Status status = c.control.check(); !status.ok()) return report(status.error()), 2;
   if (c.control.on() && (c.jsonl || !c.ids.empty() || !c.watermark.key.empty()))
     return report(error_at("--control", "works on one prompt, without --jsonl, --ids and --watermark-key")),
@@ -358,6 +369,8 @@ int run_generate(const std::vector<std::string>& arguments) {
   if (!language->has_tokenizer())
     return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
   if (const Status status = c.flags.prepare(*language, device); !status.ok()) return report(status.error());
+  if (const Status status = c.rank.open(device, c.flags.generation); !status.ok())
+    return report(status.error());
   const auto engine_options = c.flags.engine_options(language->model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language->model(), device, *engine_options);
@@ -374,6 +387,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   }
   if (c.control.on())
     return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);
+  c.flags.generation.rank_prompt = user_turn(text);
   const auto prompt = encode_pictures(*language, text, c.images, c, c.flags.generation);
   if (!prompt.ok()) return report(prompt.error());
   return run_once(engine, *language, *prompt, c);

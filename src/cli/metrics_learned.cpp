@@ -50,8 +50,7 @@ class PairEncoder {
 
  private:
   Result<TokenVectors> vectors(const std::string& text) {
-    MAKAR_TRY(TokenizedText tokens, tokenize_for_vectors(language_, text));
-    if (tokens.ids.size() > most_) tokens.ids.resize(most_), tokens.special.resize(most_);
+    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(language_, text, most_));
     return encoder_(tokens);
   }
   const LanguageModel& language_;

@@ -6,6 +6,8 @@
 
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "llm/classify.h"
+#include "train/quality.h"
 
 namespace makar {
 namespace {
@@ -42,11 +44,14 @@ Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   return Done{};
 }
 
+// A reward model or a quality model.
 Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, PolicyParts& parts,
                               Device& device) {
-  if (spec.argument.empty()) return error_at("reward", "model needs a folder: model=DIR");
+  if (spec.argument.empty()) return error_at("reward", "{0} needs a folder: {0}=DIR", spec.name);
   MAKAR_TRY(LanguageModel opened, open_mapped(spec.argument, device));
-  MAKAR_CHECK_OK(check_reward_model(opened.spec(), spec.argument));
+  const bool quality = spec.name == "quality";
+  MAKAR_CHECK_OK(quality ? check_quality_model(opened.spec(), spec.argument)
+                         : check_reward_model(opened.spec(), spec.argument));
   if (!opened.has_tokenizer()) return error_of(Error::Kind::kNotFound, spec.argument, "has no tokenizer");
   parts.judges.push_back(std::make_unique<LanguageModel>(std::move(opened)));
   const LanguageModel& judge = *parts.judges.back();
@@ -55,9 +60,11 @@ Result<RewardTerm> open_judge(const PolicyRun& s, const RewardTermSpec& spec, Po
   MAKAR_TRY(ChatTemplate chat, find_template(options, judge));
   const int64_t context = judge.spec().max_positions > 0 ? judge.spec().max_positions : 4096;
   // The model belongs to `parts`, which outlives the task.
-  return model_reward("model", spec.weight, {std::shared_ptr<void>(), &judge.model()},
-                      std::make_shared<ConversationEncoder>(judge.tokenizer(), std::move(chat),
-                                                            ConversationOptions{context, false, true}));
+  const std::shared_ptr<const Model> model(std::shared_ptr<void>(), &judge.model());
+  const auto encoder = std::make_shared<ConversationEncoder>(judge.tokenizer(), std::move(chat),
+                                                             ConversationOptions{context, false, true});
+  return quality ? quality_reward(spec.weight, model, label_names(judge.spec()), encoder)
+                 : model_reward("model", spec.weight, model, encoder);
 }
 
 }  // namespace
@@ -68,7 +75,7 @@ Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
     if (spec.name == "program" && !s.allow_programs)
       return error_at("reward",
                       "program runs a command for every answer; add --allow-programs if you trust it");
-    if (spec.name == "model") {
+    if (spec.name == "model" || spec.name == "quality") {
       MAKAR_TRY(RewardTerm term, open_judge(s, spec, parts, device));
       parts.rewards.push_back(std::move(term));
     } else {

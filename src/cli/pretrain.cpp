@@ -64,6 +64,7 @@ void declare(Options& o, Pretrain& p) {
   o.add("--sequence-len --context --block-size", &p.sequence_len, "tokens per sequence", "N");
   o.add("--next-sentence", &p.shape.next_sentence, "bert: add next-sentence prediction");
   o.add("--prompt", &p.prompt, "prompt of the samples", "TEXT");
+  declare_qat(o, p.common);
 }
 
 // The tokenizer given, that of the base model or of the prepared data, or one trained on the data.
@@ -220,8 +221,11 @@ int train(Pretrain& p, const std::string& command) {
       fmt::format("{} of {} parameters; {} of about {} tokens; an epoch is {}", model.spec().architecture,
                   count, counted(static_cast<uint64_t>(total_steps(loop, epoch)), "step"),
                   task->tokens_per_step, counted((epoch + accumulation - 1) / accumulation, "step")));
+  const auto round = open_qat(p.common, model, false, pool, identity);
+  if (!round.ok()) return report(round.error()), 2;
   TrainJob job{p.common,      *loaded,      *task->task, device,   nullptr,      &tokenizer,
                found->folder, "pretrained", command,     identity, p.base_model, roles.to_json()};
+  job.round = *round;
   return run_job(job);
 }
 

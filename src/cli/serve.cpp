@@ -12,7 +12,6 @@
 #include "base/quote.h"
 #include "cli/run.h"
 #include "cli/serve_models.h"
-#include "kernels/cpu_device.h"
 #include "lexical/toxicity.h"
 #include "serve/log_writer.h"
 #include "serve/service.h"
@@ -252,10 +251,12 @@ int run_serve(const std::vector<std::string>& arguments) {
               "N");
   options.add("--drain-time", &c.drain, "seconds that requests in flight may take after SIGTERM", "N");
   options.add("--max-file-size", &c.max_file_size, "maximum size of an uploaded file in megabytes", "MB");
+  declare_device(options, c.models.model.device);
   c.models.engine.declare(options);
   c.models.speculation.declare(options);
   add_sampler_options(options, c.sampler);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = c.models.model.use_default(); !status.ok()) return report(status.error()), 2;
   if (const Status status = check_command(c); !status.ok()) return report(status.error()), 2;
   auto keys = KeyRing::read(c.keys, c.key_file);
   if (!keys.ok()) return report(keys.error()), 2;
@@ -263,6 +264,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (!entries.ok()) return report(entries.error()), 2;
   auto collections = c.models.collections(*entries);
   if (!collections.ok()) return report(collections.error()), 2;
+  auto device = c.models.model.open_device();
+  if (!device.ok()) return report(device.error()), 2;
   const auto budget = c.models.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const std::string name = entries->front().name;
@@ -270,9 +273,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   // Destroyed in reverse order: requests in flight are released before the server.
   LogWriter log(STDERR_FILENO);
   std::unique_ptr<HttpServer> server;
-  CpuDevice device(static_cast<int>(c.models.model.threads));
   Turns turns;
-  ModelRegistry registry(std::move(*entries), c.models.opener(device, turns, alone), c.models.most);
+  ModelRegistry registry(std::move(*entries), c.models.opener(**device, turns, alone), c.models.most);
   if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
   if (!c.prices.empty()) {

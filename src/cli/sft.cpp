@@ -30,6 +30,7 @@ void declare(Options& o, Sft& s) {
   o.add("--sample-packing", &s.sample_packing,
         "an example is a pack of conversations with up to sequence_len tokens; each attends to itself only");
   o.add("--train-on-inputs", &s.train_on_inputs, "train on all tokens, not only on the assistant's");
+  declare_qat(o, s.common);
   declare_adapter(o, s);
 }
 
@@ -91,6 +92,8 @@ int train(Sft& s, const std::string& command) {
   Json identity = {{"base_model", s.base_model},
                    {"adapter", adapter->has_value() ? (*adapter)->scale() : 0.0f}};
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
+  const auto round = open_qat(s.common, *loaded.model, adapter->has_value(), pool, identity);
+  if (!round.ok()) return report(round.error()), 2;
   const AdapterConfig* saved = adapter->has_value() ? &**adapter : nullptr;
   if (s.common.datasets[0].ends_with(".safetensors")) {
     auto task = GivenBatchTask::open(*loaded.model, s.common.datasets[0],
@@ -106,8 +109,21 @@ int train(Sft& s, const std::string& command) {
   const auto task = make_task(s, *language, identity);
   if (!task.ok()) return report(task.error());
   const Tokenizer& tokenizer = language->tokenizer();
-  return run_job({s.common, loaded, **task, device, saved, &tokenizer, s.base_model, "fine-tuned", command,
-                  identity, s.base_model, tokenizer_config(s.base_model, tokenizer), s.used_template});
+  return run_job({s.common,
+                  loaded,
+                  **task,
+                  device,
+                  saved,
+                  &tokenizer,
+                  s.base_model,
+                  "fine-tuned",
+                  command,
+                  identity,
+                  s.base_model,
+                  tokenizer_config(s.base_model, tokenizer),
+                  s.used_template,
+                  {},
+                  *round});
 }
 
 }  // namespace

@@ -120,6 +120,10 @@ Result<TextGenerationResult> TextGeneration::finish() {
                                                     : expected_overlap(options_.mbr_metric, texts_));
     for (size_t i = 0; i < scores.size(); ++i) out.answers[i].score = scores[i];
   }
+  if (options_.rank && options_.best_of > 0 && !options_.rank_prompt.is_null()) {
+    MAKAR_TRY(const std::vector<double> scores, options_.rank(options_.rank_prompt, texts_));
+    for (size_t i = 0; i < scores.size(); ++i) out.answers[i].score = scores[i];
+  }
   if (options_.mbr > 0 || options_.best_of > 0) keep_best(out.answers, options_.answers);
   if (options_.on_text && !streaming_)
     for (size_t i = 0; i < out.answers.size(); ++i)

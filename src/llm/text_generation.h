@@ -33,6 +33,11 @@ struct TextGenerationOptions : Decoding {
   Overlap mbr_metric = Overlap::kChrf;
   bool mbr_embedding = false;  // similarity by embeddings from `embedder`
   std::shared_ptr<Embedder> embedder;
+  // With best_of: scores of all answers to `rank_prompt` (a list of turns; null: no ranking); the highest is
+  // kept instead of the most probable.
+  std::function<Result<std::vector<double>>(const Json& prompt, const std::vector<std::string>& answers)>
+      rank;
+  Json rank_prompt;
   std::function<bool(int64_t answer, const std::string& text)> on_text;  // false ends that answer
   // Called for each token of sampled answers, before the text that it completes.
   std::function<void(int64_t answer, const GeneratedToken& token)> on_token;

@@ -22,12 +22,15 @@ Batch picture_batch(const ModelSpec& spec, const Tensor& pixels) {
   return batch;
 }
 
-Model::Model(ModelSpec spec) : spec_(std::move(spec)) {
-  if (spec_.encoder) encoder_ = std::make_unique<Stack>(set_, *spec_.encoder);
+Model::Model(ModelSpec spec, Parameter* tokens) : spec_(std::move(spec)) {
+  if (spec_.encoder) encoder_ = std::make_unique<Stack>(set_, *spec_.encoder, tokens);
   if (spec_.decoder) {
     Parameter* shared = encoder_ && spec_.shared_tokens ? encoder_->tokens() : nullptr;
     decoder_ = std::make_unique<Stack>(set_, *spec_.decoder, shared);
   }
+  if (const auto& e = spec_.encoder;
+      e && e->first().attention.relative && e->first().attention.relative->kind == RelativeSpec::Kind::kXl)
+    mask_ = set_.add("encoder.mask", {1, 1, e->width});
   make_heads();
 }
 
@@ -37,11 +40,11 @@ void Model::make_heads() {
   const int64_t width = body.width;
   const bool lm =
       h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining;
+  if (h.transform) {
+    transform_ = Linear(set_, "head.transform", width, h.transform_width, h.transform_bias);
+    transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
+  }
   if (lm) {
-    if (h.transform) {
-      transform_ = Linear(set_, "head.transform", width, h.transform_width, h.transform_bias);
-      transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
-    }
     const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : width);
     Parameter* table = (decoder_ ? decoder_ : encoder_)->tokens();
     Parameter* weight = h.tied ? table : set_.add("head.lm.weight", {spec_.vocab, in});
@@ -161,10 +164,19 @@ Tensor Model::contrast(Context& ctx, const Tensor& images, const Tensor& texts) 
   return ops::scale(ctx, ops::linear(ctx, images, texts), std::exp(logit_scale_->value.host().f32()[0]));
 }
 
+Tensor Model::mask_rows(Context& ctx, int64_t count) const {
+  check(mask_, "the model has no vector for predicted tokens");
+  const Tensor row = ops::reshape(ctx, mask_->value, {1, spec_.encoder->width});
+  return ops::gather_rows(ctx, row, std::vector<int64_t>(static_cast<size_t>(count), 0));
+}
+
+Tensor Model::transformed(Context& ctx, const Tensor& x) const {
+  if (!transform_.defined()) return x;
+  return transform_norm_(ctx, ops::activate(ctx, transform_(ctx, x), spec_.head.transform_activation));
+}
+
 Tensor Model::lm_rows(Context& ctx, const Tensor& hidden) const {
-  Tensor x = hidden;
-  if (transform_.defined())
-    x = transform_norm_(ctx, ops::activate(ctx, transform_(ctx, x), spec_.head.transform_activation));
+  const Tensor x = transformed(ctx, hidden);
   return spec_.head.scale == 1.0f ? x : ops::scale(ctx, x, spec_.head.scale);
 }
 
@@ -238,17 +250,17 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
                                              : rows_at(ctx, hidden, batch, 0, h.pool == PoolKind::kLast);
       if (classifier_dense_.defined())
         x = ops::activate(ctx, classifier_dense_(ctx, x), h.classifier_activation);
-      return {{"logits", classifier_(ctx, x)}};
+      return {{"logits", classifier_(ctx, transformed(ctx, x))}};
     }
     case HeadKind::kTokenClass:
     case HeadKind::kReplacedToken: {
       const Tensor x = classifier_dense_.defined()
                            ? ops::activate(ctx, classifier_dense_(ctx, hidden), h.classifier_activation)
-                           : hidden;
+                           : transformed(ctx, hidden);
       return {{"logits", classifier_(ctx, x)}};
     }
     case HeadKind::kQuestion: {
-      const auto parts = ops::split(ctx, classifier_(ctx, hidden), {1, 1}, -1);
+      const auto parts = ops::split(ctx, classifier_(ctx, transformed(ctx, hidden)), {1, 1}, -1);
       return {{"start_logits", parts[0]}, {"end_logits", parts[1]}};
     }
     case HeadKind::kImageClass:
@@ -281,9 +293,9 @@ void Model::each_linear(const std::function<void(const std::string&, Linear&)>& 
     for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
     for (Block& b : stack->blocks()) {
       for (Linear* l : {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.attention.q_latent,
-                        &b.attention.kv_latent, &b.attention.kv, &b.attention.distance, &b.cross.q,
-                        &b.cross.k, &b.cross.v, &b.cross.o, &b.mixer.in, &b.mixer.x, &b.mixer.dt,
-                        &b.mixer.out, &b.feed_forward.router, &b.feed_forward.shared_gate})
+                        &b.attention.kv_latent, &b.attention.distance, &b.cross.q, &b.cross.k, &b.cross.v,
+                        &b.cross.o, &b.mixer.in, &b.mixer.x, &b.mixer.dt, &b.mixer.out,
+                        &b.feed_forward.router, &b.feed_forward.shared_gate})
         one(*l);
       const auto expert = [&](FeedForward::Expert& e) {
         for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);

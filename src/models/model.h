@@ -20,7 +20,8 @@ Batch picture_batch(const ModelSpec& spec, const Tensor& pixels);
 
 class Model {
  public:
-  explicit Model(ModelSpec spec);
+  // `tokens`: a token embedding that another model owns, or null.
+  explicit Model(ModelSpec spec, Parameter* tokens = nullptr);
   Model(Model&&) = default;
 
   const ModelSpec& spec() const { return spec_; }
@@ -38,10 +39,15 @@ class Model {
 
   // Language-model head: the rows before the output matrix, and the logits.
   Tensor lm_rows(Context& ctx, const Tensor& hidden) const;
+  // The dense layer, activation and norm of a head that has them (HeadSpec::transform).
+  Tensor transformed(Context& ctx, const Tensor& x) const;
   Tensor lm_logits(Context& ctx, const Tensor& hidden) const;
   // Mean cross-entropy over the targets that are not ignored, without storing all logits.
   Tensor lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets,
                  float smoothing = 0.0f) const;
+
+  // XLNet's vector in the place of a token that is predicted, `count` times. [count, width]
+  Tensor mask_rows(Context& ctx, int64_t count) const;
 
   // Dense + tanh on the first row of each sequence. [sequences, width]
   Tensor pooled(Context& ctx, const Tensor& hidden, const Batch& batch) const;
@@ -78,7 +84,7 @@ class Model {
   std::unique_ptr<Stack> encoder_, decoder_;
   Linear project1_, project2_;                 // PictureSpec
   Linear text_projection_, image_projection_;  // kContrastive
-  Parameter* logit_scale_ = nullptr;
+  Parameter *logit_scale_ = nullptr, *mask_ = nullptr;
   Linear lm_, transform_, pooler_, classifier_, classifier_dense_, second_;
   Norm transform_norm_;
 };

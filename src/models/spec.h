@@ -33,7 +33,7 @@ struct HeadSpec {
   bool tied = true;  // the output matrix is the token embedding
   bool lm_bias = false;
   bool lm_offset = false;  // a fixed bias, saved but not trained (BART, Marian)
-  bool transform = false;  // dense, activation and norm before the output matrix (masked LM)
+  bool transform = false;  // dense, activation and norm before the output matrix or the classifier
   bool transform_bias = true;
   int64_t transform_width = 0;
   Activation transform_activation = Activation::kGelu;

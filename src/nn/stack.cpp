@@ -176,6 +176,12 @@ std::vector<AttentionInputs> Stack::inputs(ForwardContext& f, const Batch& batch
   if (relative_)
     shared.relative = relative_norm_.defined() ? relative_norm_(ctx, relative_->value) : relative_->value;
   if (spec_.first().attention.relative) shared.types = batch.types;
+  if (!batch.order.empty()) {
+    check(shared.self.rows.size() > 0 && spec_.first().attention.relative &&
+              spec_.first().attention.relative->kind == RelativeSpec::Kind::kXl,
+          "a permuted order needs XLNet's attention");
+    shared.order = batch.order, shared.positions = batch.positions;
+  }
   std::vector<int64_t> near = batch.positions;
   const bool sinks = f.stream.sinks > 0;
   if (sinks)

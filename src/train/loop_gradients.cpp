@@ -60,6 +60,7 @@ Result<StepInfo> step_gradients(const Loop& l, uint64_t number) {
   if (!(weight > 0)) return error_at("data", "step {} has nothing to learn from", number + 1);
   StepInfo info;
   l.models.clear_gradients();
+  const RoundedWeights rounded(l.models, l.round);
   for (size_t i = 0; i < batches.size(); ++i) {
     if (batches[i].weight == 0) continue;
     Tape tape(l.device);

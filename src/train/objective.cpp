@@ -76,6 +76,12 @@ Result<Tensor> place_loss(Context& ctx, const Tensor& logits, const Tensor& posi
   return ops::scale(ctx, total, 1.0f / static_cast<float>(counted));
 }
 
+bool has_label(const std::vector<int64_t>& targets) {
+  return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
+}
+
+}  // namespace
+
 // Binary cross-entropy of one logit x per token, mean over the tokens with a label: -log sigmoid(x) for
 // replaced tokens, -log sigmoid(-x) for real ones.
 Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64_t>& targets) {
@@ -88,12 +94,6 @@ Tensor replaced_loss(Context& ctx, const Tensor& logits, const std::vector<int64
   const Tensor margin = ops::multiply(ctx, ops::gather_rows(ctx, logits, rows), sign);
   return ops::scale(ctx, ops::mean(ctx, ops::activate(ctx, margin, Activation::kLogSigmoid)), -1.0f);
 }
-
-bool has_label(const std::vector<int64_t>& targets) {
-  return std::any_of(targets.begin(), targets.end(), [](int64_t t) { return t != ops::kIgnore; });
-}
-
-}  // namespace
 
 Tensor with_balance(Context& ctx, const ModelSpec& spec, const Record& record, const Tensor& loss) {
   const FeedForwardSpec& experts = *spec.decoder->routed();

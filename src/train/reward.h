@@ -69,6 +69,9 @@ struct RewardOptions {
 // model is kept. transformers scores the last token that is no padding, so the padding token must not end an
 // answer: one that ends texts is replaced by bos, or removed.
 Result<LoadedModel> with_reward_head(const Model& base, const std::string& place, uint64_t seed);
+// The same with several labels, each with its own probability: quality heads.
+Result<LoadedModel> with_answer_head(const Model& base, const std::string& place,
+                                     const std::vector<std::string>& labels, uint64_t seed);
 // The scores of a batch: [sequences].
 Tensor reward_scores(ForwardContext& f, const Model& model, const Batch& batch);
 Status check_reward_model(const ModelSpec& spec, const std::string& place);

@@ -210,12 +210,14 @@ export interface StudyStep {
   kind?: "pair" | "rank" | "scale";
   prompt?: string | { role: string; content: string }[];
   answers?: string[];
+  scales?: string[];
 }
 export interface StudyReport {
   raters: number;
   ratings: number;
   agreement: { kappa: number | null; scale_kappa: number | null };
   systems: Record<string, Record<string, number>>;
+  scales?: string[];
 }
 
 export interface EngineView {

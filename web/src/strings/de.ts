@@ -269,6 +269,13 @@ export const de: Words = {
       ["truthfulness", "Wahrheit"],
       ["harmlessness", "Harmlosigkeit"],
     ],
+    qualities: [
+      ["sensible", "Sinnvoll"],
+      ["specific", "Spezifisch"],
+      ["interesting", "Interessant"],
+      ["safe", "Unbedenklich"],
+      ["grounded", "Durch Quellen belegt"],
+    ],
     correction: "Korrektur: eine bessere Antwort (freiwillig)",
     critique: "Kritik: was gut oder schlecht ist (freiwillig)",
     submit: "Abschicken",

@@ -268,6 +268,13 @@ export const en = {
       ["truthfulness", "Truthfulness"],
       ["harmlessness", "Harmlessness"],
     ] as [string, string][],
+    qualities: [
+      ["sensible", "Sensible"],
+      ["specific", "Specific"],
+      ["interesting", "Interesting"],
+      ["safe", "Safe"],
+      ["grounded", "Grounded in the sources"],
+    ] as [string, string][],
     correction: "Correction: a better answer (optional)",
     critique: "Critique: what is good or bad (optional)",
     submit: "Submit",
