@@ -30,9 +30,9 @@ Result<Json> identity_of(const EvalModelFlags& f, const std::string& path) {
 }  // namespace
 
 void EvalModelFlags::declare_url(Options& options) {
-  options.group("Model at an address (-m http://HOST:PORT)");
+  options.group("Remote model (-m http://HOST:PORT)");
   options.add("--model-name", &url.model, "name of the model on the server", "NAME");
-  options.add("--api-key", &url.token, "key of the server", "KEY");
+  options.add("--api-key", &url.token, "API key of the server", "KEY");
   options.add("--requests", &url.parallel, "requests in flight", "N");
 }
 

@@ -317,7 +317,7 @@ int run_generate(const std::vector<std::string>& arguments) {
   options.add("--chat", &c.chat, "send the prompt as a user message through the model's chat template");
   options.add("--ids", &c.ids, "the prompt as token ids, such as 5,17,9; prints token ids", "LIST");
   options.add("--parse-special", &c.parse_special,
-              "turn special tokens spelled in the prompt into their ids; plain text otherwise");
+              "parse special tokens in the prompt; otherwise they are plain text");
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   options.add(
@@ -325,9 +325,9 @@ int run_generate(const std::vector<std::string>& arguments) {
       "read one request per line ({\"prompt\"} or {\"messages\"}) and print one JSON answer per line");
   options.group("Watermark");
   options.add("--watermark-key", &c.watermark.key,
-              "raise tokens that a secret key selects; makar detect finds them", "KEY");
-  options.add("--watermark-share", &c.watermark.share, "share of the tokens that the key selects", "X");
-  options.add("--watermark-delta", &c.watermark.delta, "what is added to their logits", "X");
+              "watermark: raise the logits of tokens selected by this secret key; see makar detect", "KEY");
+  options.add("--watermark-share", &c.watermark.share, "share of the vocabulary that the key selects", "X");
+  options.add("--watermark-delta", &c.watermark.delta, "value added to the logits of these tokens", "X");
   c.control.declare(options);
   c.flags.declare(options);
   c.rank.declare(options);

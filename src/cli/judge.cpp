@@ -79,13 +79,13 @@ int run_pairs(const std::vector<std::string>& arguments) {
   JudgeCommand c;
   Options options(
       "judge pairwise",
-      "Judges which of two answers is better. Each pair is shown in both orders; if the verdicts disagree, "
+      "Judge which of two answers is better. Each pair is shown in both orders; if the verdicts disagree, "
       "it is a tie. The judge chooses among A, B and tie by probability, so every verdict parses.",
       "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt");
   c.declare(options, "answers of the first system, then --hyp again for the second");
   c.declare_questions(options);
   declare_verdicts(c, options);
-  options.add("--seeds", &c.judge.seeds, "1: take the most probable verdict; more: sample that many verdicts",
+  options.add("--seeds", &c.judge.seeds, "number of verdicts to sample; 1 takes the most probable verdict",
               "N");
   if (const auto code = c.parse(options, arguments, 2)) return *code;
   if (c.judge.seeds < 1 || c.judge.seeds > 1000)
@@ -116,13 +116,13 @@ int run_scores(const std::vector<std::string>& arguments) {
   JudgeCommand c;
   Options options(
       "judge score",
-      "Rates answers on a scale: the mean of the scores, weighted by the judge's probabilities (G-Eval).",
+      "Rate answers on a scale: the mean of the scores, weighted by the judge's probabilities (G-Eval).",
       "makar judge score -m JUDGE --prompts q.txt --hyp answers.txt --rubric rubric.txt");
   c.declare(options, "the answers");
   c.declare_questions(options);
   declare_verdicts(c, options);
   options.add("--rubric", &c.rubric, "a file that says what each score means", "FILE");
-  options.add("--steps", &c.judge.steps, "the judge first writes steps of evaluation");
+  options.add("--steps", &c.judge.steps, "the judge first writes evaluation steps");
   options.add("--low", &c.judge.low, "the lowest score", "N");
   options.add("--high", &c.judge.high, "the highest score", "N");
   if (const auto code = c.parse(options, arguments, 1)) return *code;
@@ -165,7 +165,7 @@ constexpr Command kJudges[] = {
 }  // namespace
 
 int run_judge(const std::vector<std::string>& arguments) {
-  return run_subcommand("judge", "A model or people judge answers.",
+  return run_subcommand("judge", "Judge answers with a model, or report ratings by people.",
                         "makar judge pairwise -m JUDGE --prompts q.jsonl:question --hyp a.txt --hyp b.txt",
                         kJudges, arguments);
 }

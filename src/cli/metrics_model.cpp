@@ -107,7 +107,7 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
   options.add("--idf", &idf, "weight tokens by their inverse frequency in the references");
   options.add("--baseline", &baseline,
               "rescale: P,R,F of unrelated texts, or a file with LAYER,P,R,F per line", "LIST");
-  options.add("--max-tokens", &most, "tokens of a text that are read", "N");
+  options.add("--max-tokens", &most, "maximum number of tokens per text", "N");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   if (most < 1 || most > 8192) return report(error_at("--max-tokens", "must be 1 to 8192, got {}", most)), 2;
   const auto compute = model.open_device();

@@ -62,11 +62,11 @@ Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const
   retype(model, mix, pool, calibration);
   out.after = sizes_of(model);
   if (out.after.bytes > out.before.bytes)
-    fmt::print(stderr,
-               "makar: warning: the file grows: {} has {:.2f} bits per weight, {} takes {:.2f}, and what was "
-               "lost does not "
-               "come back; quantize the original weights instead\n",
-               a.from, out.before.bits(), a.type, out.after.bits());
+    fmt::print(
+        stderr,
+        "makar: warning: the file grows: {} has {:.2f} bits per weight, {} takes {:.2f}, and lost precision "
+        "is not restored; quantize the original weights instead\n",
+        a.from, out.before.bits(), a.type, out.after.bits());
   for (const GgufSource& t : model.tensors) out.types[name(t.dtype)] += 1;
   model.fields.set("general.file_type", GgufValue::u32(static_cast<uint32_t>(file_type(mix.name()))));
   model.fields.set("general.quantization_version", GgufValue::u32(2));

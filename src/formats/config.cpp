@@ -99,7 +99,8 @@ Result<Config> Config::parse(std::string_view text, const std::string& place) {
   JsonLimits limits = kLimits;
   if (!tagged.empty()) limits.bytes = tagged.size();
   MAKAR_TRY(Json json, parse_json(text, place, limits));
-  if (!json.is_object()) return error_at(place, "must be a JSON object, found {}", found(json));
+  const bool is_object = json.is_object() && !json.contains("__float__");  // which a lone Infinity would be
+  if (!is_object) return error_at(place, "must be a JSON object, found {}", found(json));
   return Config(std::move(json), place);
 }
 

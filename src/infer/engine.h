@@ -68,13 +68,14 @@ class Engine {
     size_t branch;
     int64_t count;
   };
-  bool place(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled);
+  bool assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled);
   // Calls `grow` until it succeeds, evicting prefixes and preempting later jobs to free pages.
   template <class Grow>
-  bool make_room(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled, const Grow& grow);
+  bool grow_or_preempt(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled,
+                       const Grow& grow);
   bool preempt_after(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled);
   void plan_branch(Job& job, size_t branch, StepPacer::Budget& budget, std::vector<ScheduledRows>& scheduled);
-  void make_places(int64_t& placed);
+  void free_slots(int64_t& placed);
   // What this step may prefill, at most `rows` rows.
   StepPacer::Budget prefill_budget(int64_t rows, bool decoding) const;
   std::vector<ScheduledRows> plan();

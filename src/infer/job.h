@@ -71,7 +71,7 @@ class Job {
 };
 
 // Whether the job holds a slot of the cache: it has been started.
-inline bool has_place(const Job& job) {
+inline bool has_slot(const Job& job) {
   return std::any_of(job.branches.begin(), job.branches.end(),
                      [](const Branch& branch) { return branch.slot.has_value(); });
 }

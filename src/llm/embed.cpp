@@ -17,12 +17,12 @@ Result<EmbedOptions> embed_options(const std::string& folder, const LanguageMode
   std::error_code ignored;
   if (const auto path = root / "1_Pooling" / "config.json"; fs::exists(path, ignored)) {
     MAKAR_TRY(const Json json, read_json(path.string()));
-    const auto says = [&](const char* key) {
+    const auto is_set = [&](const char* key) {
       return json.is_object() && json.value(key, Json()) == Json(true);
     };
-    if (says("pooling_mode_cls_token")) o.pooling = Pooling::kFirst;
-    if (says("pooling_mode_lasttoken")) o.pooling = Pooling::kLast;
-    if (says("pooling_mode_mean_tokens")) o.pooling = Pooling::kMean;
+    if (is_set("pooling_mode_cls_token")) o.pooling = Pooling::kFirst;
+    if (is_set("pooling_mode_lasttoken")) o.pooling = Pooling::kLast;
+    if (is_set("pooling_mode_mean_tokens")) o.pooling = Pooling::kMean;
   }
   if (const auto path = root / "sentence_bert_config.json"; fs::exists(path, ignored)) {
     MAKAR_TRY(const Json json, read_json(path.string()));
@@ -94,10 +94,10 @@ Result<Tensor> embed(Engine& engine, const LanguageModel& language, const std::v
     tokens.push_back(std::move(*ids));
   }
   // Small groups: hidden states are held in memory until they are pooled.
-  constexpr size_t kTogether = 64;
+  constexpr size_t kGroup = 64;
   std::vector<float> all;
-  for (size_t from = 0; from < jobs.size(); from += kTogether) {
-    const size_t to = std::min(jobs.size(), from + kTogether);
+  for (size_t from = 0; from < jobs.size(); from += kGroup) {
+    const size_t to = std::min(jobs.size(), from + kGroup);
     for (size_t i = from; i < to; ++i) engine.submit(jobs[i]);
     engine.run();
     for (size_t i = from; i < to; ++i) {

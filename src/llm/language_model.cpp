@@ -144,7 +144,8 @@ Status LanguageModel::use_template(const std::string& source, const std::string&
 Result<std::vector<int64_t>> LanguageModel::encode(const std::string& text, bool parse_special,
                                                    WorkBudget* work) const {
   if (!tokenizer_)
-    return error_of(Error::Kind::kNotFound, "tokenizer", "the model folder has none; give ids instead");
+    return error_of(Error::Kind::kNotFound, "tokenizer",
+                    "the model folder has no tokenizer; pass token ids instead");
   EncodeOptions o;
   o.add_special = true, o.offsets = false;
   o.special_text = parse_special ? SpecialText::kParse : SpecialText::kPlain, o.work = work;
@@ -156,7 +157,7 @@ Result<std::vector<int64_t>> LanguageModel::encode_chat(const ChatInput& input) 
   if (!template_)
     return error_of(
         Error::Kind::kNotFound, "chat template",
-        "the model has none; give one with `program.chat_template`, or continue text with makar generate");
+        "the model has no chat template; set `program.chat_template`, or continue text with makar generate");
   ChatInput with_parts;
   if (places_pictures()) with_parts = input, with_parts.messages = in_parts(input.messages);
   MAKAR_TRY(const ChatRendering rendering, template_->render(places_pictures() ? with_parts : input));

@@ -38,14 +38,15 @@ void Model::make_heads() {
   const HeadSpec& h = spec_.head;
   const StackSpec& body = spec_.main();
   const int64_t width = body.width;
-  const bool lm =
-      h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm || h.kind == HeadKind::kPretraining;
+  const bool lm = h.kind == HeadKind::kCausalLm || h.kind == HeadKind::kMaskedLm ||
+                  h.kind == HeadKind::kPretraining || h.kind == HeadKind::kBidirectionalLm;
   if (h.transform) {
     transform_ = Linear(set_, "head.transform", width, h.transform_width, h.transform_bias);
     transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
   }
   if (lm) {
-    const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : width);
+    const int64_t outer = h.kind == HeadKind::kBidirectionalLm ? width / 2 : width;
+    const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : outer);
     Parameter* table = (decoder_ ? decoder_ : encoder_)->tokens();
     Parameter* weight = h.tied ? table : set_.add("head.lm.weight", {spec_.vocab, in});
     Parameter* bias = nullptr;
@@ -101,6 +102,7 @@ void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) con
 }
 
 Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record) const {
+  if (spec_.head.kind == HeadKind::kBidirectionalLm) return encoder_->top(f, inputs.source);
   if (!decoder_) return encode(f, inputs.source);
   if (!encoder_) return (*decoder_)(f, inputs.source);
   if (spec_.head.kind == HeadKind::kContrastive) return (*decoder_)(f, inputs.target);
@@ -142,7 +144,7 @@ Tensor unit_rows(Context& ctx, const Tensor& x) {
 }  // namespace
 
 Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
-  // A text's row is that of its end token; older models have that as the largest id, whatever they call it.
+  // A text's row is that of its end token; in older models that is the largest id, whatever its name.
   std::vector<int64_t> ends;
   const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
   for (const Sequence& s : texts.sequences) {
@@ -176,7 +178,9 @@ Tensor Model::transformed(Context& ctx, const Tensor& x) const {
 }
 
 Tensor Model::lm_rows(Context& ctx, const Tensor& hidden) const {
-  const Tensor x = transformed(ctx, hidden);
+  Tensor x = hidden;
+  if (spec_.head.kind == HeadKind::kBidirectionalLm) x = ops::reshape(ctx, x, {2 * x.dim(0), x.dim(1) / 2});
+  x = transformed(ctx, x);
   return spec_.head.scale == 1.0f ? x : ops::scale(ctx, x, spec_.head.scale);
 }
 
@@ -241,6 +245,13 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
     case HeadKind::kCausalLm:
     case HeadKind::kMaskedLm:
       return {{"logits", lm_logits(ctx, hidden)}};
+    case HeadKind::kBidirectionalLm: {
+      const Tensor both = lm_logits(ctx, hidden);  // [2 N, vocab]
+      std::vector<int64_t> next, previous;
+      for (int64_t i = 0; i < hidden.dim(0); ++i) next.push_back(2 * i), previous.push_back(2 * i + 1);
+      return {{"forward_logits", ops::gather_rows(ctx, both, next)},
+              {"backward_logits", ops::gather_rows(ctx, both, previous)}};
+    }
     case HeadKind::kPretraining:
       return {{"prediction_logits", lm_logits(ctx, hidden)},
               {"seq_relationship_logits", next_sentence_logits(ctx, hidden, batch)}};

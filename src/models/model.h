@@ -30,14 +30,16 @@ class Model {
   Stack* encoder() const { return encoder_.get(); }
   Stack* decoder() const { return decoder_.get(); }
 
-  // The last hidden states: of the decoder if there is one, else of the encoder. [N, width]
+  // The last hidden states: of the decoder if there is one, else of the encoder. [N, width]. With a
+  // bidirectional language model the last layer; its embeddings, which encode() returns, mix all layers.
   Tensor hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record = nullptr) const;
   Tensor encode(ForwardContext& f, const Batch& source) const;
   Tensor decode(ForwardContext& f, const Batch& target, const Tensor& encoded, const Batch* source) const;
   // Encodes one sequence into the cache; decode() then uses it without `encoded`.
   void read_source(ForwardContext& f, const Batch& source, size_t slot) const;
 
-  // Language-model head: the rows before the output matrix, and the logits.
+  // Language-model head: the rows before the output matrix, and the logits. A bidirectional one has two rows
+  // per token: for the next token and for the previous one.
   Tensor lm_rows(Context& ctx, const Tensor& hidden) const;
   // The dense layer, activation and norm of a head that has them (HeadSpec::transform).
   Tensor transformed(Context& ctx, const Tensor& x) const;

@@ -13,8 +13,9 @@ enum class HeadKind {
   kNone,      // hidden states (and a pooler where the family has one)
   kCausalLm,  // next token; also for the decoder of an encoder-decoder
   kMaskedLm,
-  kPretraining,    // masked LM and next-sentence prediction (BERT)
-  kSequenceClass,  // one label (or score) per sequence
+  kBidirectionalLm,  // next token from the first half of a row, previous token from the second (ELMo)
+  kPretraining,      // masked LM and next-sentence prediction (BERT)
+  kSequenceClass,    // one label (or score) per sequence
   kTokenClass,
   kReplacedToken,  // one logit per token: was it replaced? (ELECTRA)
   kQuestion,       // start and end logits

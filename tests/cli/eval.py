@@ -197,7 +197,7 @@ def check_compare(folder, model):
     check(run("eval", "compare", folder / "zero")[0] == 2, "two results are needed")
     (folder / "no.json").write_text("[]")
     code, _, err = run("eval", "compare", folder / "zero", folder / "no.json")
-    check(code == 1 and "is no results file" in err, err)
+    check(code == 1 and "is not a results file" in err, err)
 
 
 # Documents in the form of datasets that are not here: file, documents, and the prompt of the first one with its choices or target.

@@ -271,7 +271,7 @@ TEST(Card, WritesWhatIsKnown) {
   EXPECT_NE(card->find("| energy | not rated |"), std::string::npos);
   EXPECT_NE(card->find("| vocabulary | 512 |"), std::string::npos);
   ASSERT_TRUE(write_file(csv, "rater,system,point,score\na,m,computing,3\n").ok());
-  EXPECT_NE(read_ratings(csv).error().text().find("ratings.csv:2: 'computing' is no point of the rubric"),
+  EXPECT_NE(read_ratings(csv).error().text().find("ratings.csv:2: 'computing' is not a point of the rubric"),
             std::string::npos);
   ASSERT_TRUE(write_file(csv, "rater,system,point,score\na,m,compute,5\n").ok());
   EXPECT_NE(read_ratings(csv).error().text().find("expected a score from 0 to 4"), std::string::npos);

@@ -17,7 +17,7 @@ extern const Family kClip, kLlava, kVisionEncoderDecoder;
 extern const Family kMamba, kMamba2, kLfm2, kDebertaV2, kXlnet;
 extern const Family kModernBert, kRoFormer, kDeepseekV2, kDeepseekV3;
 extern const Family kT5, kMt5, kUmt5, kBart, kMbart, kM2m100, kPegasus, kMarian, kVit, kDeit;
-extern const Family kRnn, kLstm, kGru;
+extern const Family kRnn, kLstm, kGru, kElmo;
 
 // The sequence classifier of a decoder: a bias-free score of the last token.
 inline void last_token_classifier(Reader& r, ModelSpec& m) {

@@ -44,7 +44,7 @@ Result<std::string> read_content(const Json& content, const std::string& place) 
     if (!part.is_object()) return error_at(where, "expected an object, found {}", kind_of(part));
     MAKAR_TRY(const std::string type, text_field(part, "type"));
     if (type != "text" && type != "input_text" && type != "output_text" && type != "refusal")
-      return error_of(Error::Kind::kUnsupported, where + ".type", "this model reads text alone, got {}",
+      return error_of(Error::Kind::kUnsupported, where + ".type", "this model supports only text, got {}",
                       quote(type));
     const char* key = type == "refusal" ? "refusal" : "text";
     if (!part.contains(key) || !part[key].is_string())
