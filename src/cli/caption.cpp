@@ -4,6 +4,7 @@
 
 #include "cli/model_options.h"
 #include "cli/run.h"
+#include "cli/tokenizer_options.h"
 #include "llm/pictures.h"
 
 namespace makar {
