@@ -2,14 +2,16 @@
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 
-.PHONY: help packages configure build test demo install clean
+.PHONY: help packages configure build test demo install install-library deb clean
 .DEFAULT_GOAL := build
 
 help:
 	@echo 'make build     the program, at build/makar (also plain make)'
 	@echo 'make test      the program and every test'
-	@echo 'make demo      build, then train a tiny model and write with it'
+	@echo 'make demo      build, then make a small model in ten stages and serve it (makar demo --help)'
 	@echo 'make install   build, then copy the program, man pages and shell completion to $$(PREFIX) (default /usr/local; DESTDIR for packages)'
+	@echo 'make install-library  build, then copy libmakar.so, its headers and the CMake package to $$(PREFIX)'
+	@echo 'make deb       build, then make a Debian package in build/'
 	@echo 'make packages  install the missing Debian packages of packages.txt (as root, or through sudo)'
 	@echo 'make clean     remove build folders'
 	@echo 'JOBS=N limits the number of parallel jobs; all cores without it.'
@@ -22,8 +24,9 @@ configure: packages
 	@cmake --preset release >/dev/null
 
 build: configure
-	@echo 'makar: building the program with $(JOBS) jobs'
-	@cmake --build build -j $(JOBS) --target makar
+	@[ -x build/makar ] || echo 'makar: the first build compiles the whole program: about 12 minutes of one core, so 6 minutes on two'
+	@echo 'makar: building the program and libmakar.so with $(JOBS) jobs; [done/all] counts files'
+	@cmake --build build -j $(JOBS) --target makar makar_shared
 
 test: configure
 	@./scripts/install-packages tests/packages.txt
@@ -38,6 +41,8 @@ demo: build
 
 install: build
 	@install -D -m 755 build/makar '$(DESTDIR)$(PREFIX)/bin/makar'
+	@[ ! -f models/world.gguf ] || install -D -m 644 models/world.gguf '$(DESTDIR)$(PREFIX)/share/makar/world.gguf'
+	@install -d '$(DESTDIR)$(PREFIX)/share/makar' && cp -r tasks recipes '$(DESTDIR)$(PREFIX)/share/makar/'
 	@build/makar reference --format man -o '$(DESTDIR)$(PREFIX)/share/man/man1'
 	@install -d '$(DESTDIR)$(PREFIX)/share/bash-completion/completions' '$(DESTDIR)$(PREFIX)/share/zsh/site-functions' \
 		'$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d'
@@ -45,6 +50,13 @@ install: build
 	@build/makar completion zsh > '$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_makar'
 	@build/makar completion fish > '$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/makar.fish'
 	@echo 'makar: installed $(DESTDIR)$(PREFIX)/bin/makar, its man pages and shell completion'
+
+install-library: build
+	@cmake --install build --prefix '$(DESTDIR)$(PREFIX)' --component library >/dev/null
+	@echo 'makar: installed libmakar.so, its headers and the CMake package to $(DESTDIR)$(PREFIX)'
+
+deb: build
+	@./scripts/make-deb
 
 clean:
 	rm -rf build build-*

@@ -32,7 +32,8 @@ function(add_module NAME)
   math(EXPR batches "(${files} + ${MODULE_BATCH} - 1) / ${MODULE_BATCH}")
   math(EXPR size "(${files} + ${batches} - 1) / ${batches}")
   set_target_properties(makar_${NAME} PROPERTIES UNITY_BUILD ${MAKAR_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
-  target_include_directories(makar_${NAME} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_include_directories(makar_${NAME} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/src>
+                             $<INSTALL_INTERFACE:include/makar>)
   foreach(module ${MODULE_DEPS})
     if(TARGET makar_${module})  # a module without sources yet has no library
       target_link_libraries(makar_${NAME} PUBLIC makar_${module})

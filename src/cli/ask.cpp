@@ -59,7 +59,7 @@ std::string support_text(const Answered& a) {
   return out;
 }
 
-// Search, and reranking if asked for.
+// Search, and reranking if requested.
 struct Retrieval {
   std::unique_ptr<Searcher> searcher;
   std::unique_ptr<Reranker> reranker;
@@ -230,7 +230,7 @@ int evaluate(AskCommand& c) {
 int run_ask(const std::vector<std::string>& arguments) {
   AskCommand c;
   Options options("ask",
-                  "Answers a question from an index made by makar index, with citations. Says so if the "
+                  "Answer a question from an index made by makar index, with citations. Says so if the "
                   "index has nothing "
                   "relevant.",
                   "makar ask books.db -m MODEL \"Who is Mr. Knightley?\"");

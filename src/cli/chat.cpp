@@ -86,13 +86,14 @@ int run_chat(const std::vector<std::string>& arguments) {
   flags.generation.max_new_tokens = 1024;
   flags.generation.sampler.temperature = 0.7, flags.generation.sampler.top_p = 0.95;
   std::string system;
-  Options options("chat", "Talk with a model that has a chat template.", "makar chat MODEL");
-  model.declare(options, "MODEL");
+  Options options("chat", "Chat with a model that has a chat template.", "makar chat MODEL");
+  model.declare_optional(options, "MODEL");
   declare_device(options, model.device);
   model.declare_chat(options);
   options.add("--system", &system, "system message", "TEXT");
   flags.declare(options);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status status = model.use_default(); !status.ok()) return report(status.error()), 2;
   if (flags.generation.answers != 1)
     return report(error_at("--answers", "chat gives one answer per message; makar generate gives several")),
            2;

@@ -38,11 +38,11 @@ void declare(Options& o, Classify& c) {
   o.add("--teacher", &c.teacher, "DeiT: model folder of the teacher for the distillation token", "DIR");
   o.add("--freeze-body", &c.freeze_body, "train only the head");
   o.add("--freeze-layers", &c.freeze_layers, "freeze the embeddings and this many first layers", "N");
-  o.add("--method", &c.method,
-        "without a model: naive-bayes, logistic, svm, cnn, or hmm for tags; --method svm --help lists the "
-        "options, "
-        "such as --balanced",
-        "NAME");
+  o.add(
+      "--method", &c.method,
+      "train without a pretrained model: naive-bayes, logistic, svm, vectors, cnn, or hmm for tags; --method "
+      "svm --help lists the options, such as --balanced",
+      "NAME");
   o.group("New model");
   o.add("--model-type", &c.shape.type, "type of a new model, instead of --model: rnn, lstm or gru", "NAME");
   o.add("--layers --num-hidden-layers", &c.shape.layers, "number of layers", "N");
@@ -224,7 +224,8 @@ int run_train(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-int run_classify_lines(const std::vector<std::string>& arguments);  // classify_run.cpp
+int run_classify_lines(const std::vector<std::string>& arguments);     // classify_run.cpp
+int run_classify_pictures(const std::vector<std::string>& arguments);  // classify_pictures.cpp
 
 static int run_either(const std::vector<std::string>& arguments) {
   return lexical_model(arguments).empty() ? run_classify_lines(arguments)
@@ -233,10 +234,20 @@ static int run_either(const std::vector<std::string>& arguments) {
 
 int run_classify(const std::vector<std::string>& arguments) {
   constexpr Command kClassifyCommands[] = {
-      {"train", "fine-tune on labelled data, or train without a model", run_train},
+      {"train", "train a classifier on labelled data", run_train},
       {"run", "classify texts", run_either},
-      {"compare", "compare naive Bayes, logistic regression, SVM and text CNN", run_classify_compare},
+      {"image", "classify pictures by --labels in words (CLIP) or by those of the model",
+       run_classify_pictures},
+      {"compare", "compare naive Bayes, logistic regression, SVM, word vectors and text CNN",
+       run_classify_compare},
   };
+  // makar classify --labels "a cat,a dog" IMAGE
+  const auto labels = [](const std::string& word) {
+    return word == "--labels" || word.starts_with("--labels=");
+  };
+  if (!arguments.empty() && arguments[0].starts_with("-") &&
+      std::any_of(arguments.begin(), arguments.end(), labels))
+    return run_classify_pictures(arguments);
   return run_subcommand("classify", "Train and run classifiers of texts, tokens, answers and images.",
                         "makar classify train -m MODEL -d train.tsv -o runs/mine", kClassifyCommands,
                         arguments);

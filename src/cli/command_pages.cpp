@@ -5,15 +5,15 @@
 namespace makar {
 namespace {
 
-std::optional<CommandPage>* wanted = nullptr;  // where the next page goes
+std::optional<CommandPage>* next_page = nullptr;  // where the next page goes
 
 CommandPage page_of(const Command& command, const std::vector<std::string>& path) {
   std::optional<CommandPage> page;
-  wanted = &page;
+  next_page = &page;
   std::vector<std::string> arguments(path.begin() + 1, path.end());
   arguments.emplace_back("--help");
   command.run(arguments);
-  wanted = nullptr;
+  next_page = nullptr;
   if (page) return std::move(*page);
   CommandPage plain;  // a command without options
   plain.command = command.name;
@@ -69,11 +69,11 @@ std::vector<CommandPage> command_pages() {
   return out;
 }
 
-bool pages_wanted() { return wanted != nullptr; }
+bool pages_wanted() { return next_page != nullptr; }
 
 bool store_page(CommandPage page) {
-  if (!wanted) return false;
-  *wanted = std::move(page);
+  if (!next_page) return false;
+  *next_page = std::move(page);
   return true;
 }
 

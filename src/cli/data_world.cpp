@@ -2,6 +2,7 @@
 // answers.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/file.h"
@@ -19,6 +20,7 @@ namespace {
 struct WorldRecords {
   std::string split = "train";
   int64_t seed = 1, events = world::WorldOptions{}.events, first = 0;
+  std::string kinds;
   world::WorldOptions options;
 
   void declare(Options& o) {
@@ -26,6 +28,10 @@ struct WorldRecords {
           "train; test: people who never meet in train; names: people whose names are not in train", "NAME");
     o.add("--seed", &seed, "seed of the world", "N");
     o.add("--events", &events, "about this many events per story, 3 to 40", "N");
+    o.add("--kinds", &kinds,
+          "ask only questions of these kinds, separated by commas, such as where_person,job; all kinds if "
+          "not set",
+          "NAMES");
     o.add("--first", &first, "number of the first record", "N");
   }
   Status read() {
@@ -37,7 +43,18 @@ struct WorldRecords {
     if (events < world::WorldOptions::kLeastEvents || events > world::WorldOptions::kMostEvents)
       return error_at("--events", "expected {} to {}, got {}", world::WorldOptions::kLeastEvents,
                       world::WorldOptions::kMostEvents, events);
-    options = {static_cast<uint64_t>(seed), *known, static_cast<int>(events)};
+    options = {static_cast<uint64_t>(seed), *known, static_cast<int>(events), 0};
+    const std::vector<std::string>& all = world::question_kinds();
+    for (size_t from = 0; from < kinds.size();) {
+      const size_t end = std::min(kinds.find(',', from), kinds.size());
+      const std::string kind = kinds.substr(from, end - from);
+      const auto at = std::find(all.begin(), all.end(), kind);
+      if (at == all.end())
+        return error_at("--kinds", "expected {}, got '{}'{}", fmt::join(all, ", "), kind,
+                        did_you_mean(kind, all));
+      options.kinds |= uint64_t{1} << (at - all.begin());
+      from = end + 1;
+    }
     return Done{};
   }
 };

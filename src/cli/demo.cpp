@@ -1,153 +1,176 @@
-// makar demo: builds a tiny model, shows its structure, trains it for half a minute, and generates text
-// before and after.
+// makar demo: the life of a small model in ten stages. Each one runs commands of this program, prints them,
+// and ends with a number; a stopped demo goes on where it was.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <set>
+#include <filesystem>
 
-#include "base/progress.h"
-#include "base/rng.h"
-#include "cli/demo_text.h"
+#include "base/file.h"
+#include "base/version.h"
+#include "cli/demo_run.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
-#include "infer/generate.h"
-#include "kernels/cpu_device.h"
-#include "models/load.h"
-#include "train/step.h"
 
 namespace makar {
 namespace {
 
-constexpr int64_t kContext = 96, kSequences = 8;
+// The finished stages, in DIR/demo.json.
+class DemoState {
+ public:
+  static Result<DemoState> open(const DemoSettings& settings) {
+    DemoState out(settings.folder + "/demo.json");
+    if (is_file(out.path_)) {
+      MAKAR_TRY(out.json_, read_json(out.path_));
+      if (!out.json_.is_object() || !out.json_.contains("stages") || !out.json_["stages"].is_object())
+        return error_at(out.path_, "is not the state of a demo; remove the folder or use another --dir");
+      if (out.json_.value("quick", false) != settings.quick)
+        return error_at(out.path_, "is of a demo {} --quick; use another --dir",
+                        settings.quick ? "without" : "with");
+    } else {
+      out.json_ = {{"makar", kMakarVersion}, {"quick", settings.quick}, {"stages", Json::object()}};
+    }
+    return out;
+  }
+  // The record of a finished stage, or null.
+  const Json* finished(const DemoStage& stage) const {
+    const auto at = json_["stages"].find(stage.name);
+    return at == json_["stages"].end() || !at->is_object() ? nullptr : &*at;
+  }
+  Status store(const DemoStage& stage, double seconds, const std::vector<DemoFigure>& figures) {
+    Json list = Json::array();
+    for (const DemoFigure& f : figures)
+      list.push_back({{"name", f.name}, {"value", f.value}, {"command", f.command}});
+    json_["stages"][stage.name] = {{"seconds", seconds}, {"figures", std::move(list)}};
+    return write_file(path_, dump(json_, 2) + "\n");
+  }
+  // Forgets a stage and removes what it made.
+  Status forget(const DemoStage& stage, const std::string& folder) {
+    std::error_code bad;
+    for (const std::string& name : stage.outputs) std::filesystem::remove_all(folder + "/" + name, bad);
+    json_["stages"].erase(stage.name);
+    return write_file(path_, dump(json_, 2) + "\n");
+  }
 
-// A character-level tokenizer, enough for a page of verse.
-struct Characters {
-  std::string all;
-  explicit Characters(const std::string& text) {
-    const std::set<char> seen(text.begin(), text.end());
-    all.assign(seen.begin(), seen.end());
-  }
-  std::vector<int64_t> encode(const std::string& text) const {
-    std::vector<int64_t> ids;
-    for (const char c : text)
-      if (const auto at = all.find(c); at != std::string::npos) ids.push_back(static_cast<int64_t>(at));
-    return ids;
-  }
-  std::string decode(const std::vector<int64_t>& ids) const {
-    std::string text;
-    for (const int64_t id : ids) text += all.at(static_cast<size_t>(id));
-    return text;
-  }
+ private:
+  explicit DemoState(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+  Json json_;
 };
 
-std::string config_text(int64_t vocab) {
-  return fmt::format(
-      R"({{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": {}, "hidden_size": 128,
-    "intermediate_size": 352, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2,
-    "max_position_embeddings": 512, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true}})",
-      vocab);
+std::string minutes_text(double seconds) {
+  const auto s = static_cast<int64_t>(seconds + 0.5);
+  return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
-// Random windows of the text, drawn as a function of the step.
-void fill_batch(const std::vector<int64_t>& ids, int64_t step, Batch& batch, std::vector<int64_t>& targets) {
-  const Rng rng(7, Purpose::kShuffle, static_cast<uint64_t>(step));
-  const auto places = static_cast<double>(static_cast<int64_t>(ids.size()) - kContext);
-  for (int64_t s = 0; s < kSequences; ++s) {
-    const auto at = static_cast<int64_t>(rng.uniform_double(static_cast<uint64_t>(s)) * places);
-    batch.add({ids.begin() + at, ids.begin() + at + kContext});
-    targets.insert(targets.end(), ids.begin() + at + 1, ids.begin() + at + kContext + 1);
+// Every figure and the command that made it.
+Status write_report(const DemoState& state, const DemoSettings& settings) {
+  std::string out = fmt::format("# The demo of makar {}\n\n", kMakarVersion);
+  if (settings.quick) out += "Made with `--quick`: the numbers say nothing about the models.\n\n";
+  double total = 0;
+  size_t number = 0;
+  for (const DemoStage& stage : demo_stages()) {
+    ++number;
+    const Json* done = state.finished(stage);
+    if (!done) continue;
+    const double seconds = done->value("seconds", 0.0);
+    total += seconds;
+    out += fmt::format("## {}. {}\n\n{}\n\nTook {}.\n\n", number, stage.headline, stage.what,
+                       minutes_text(seconds));
+    for (const Json& f : done->value("figures", Json::array()))
+      out += fmt::format("- {}: **{}**\n\n```sh\n{}\n```\n\n", f.value("name", ""), f.value("value", ""),
+                         f.value("command", ""));
   }
+  out += fmt::format("All stages took {}.\n", minutes_text(total));
+  return write_file(settings.folder + "/report.md", out);
 }
 
-void print_structure(const Model& model) {
-  const StackSpec& s = *model.spec().decoder;
-  fmt::print(
-      "A {} of {} parameters: {} layers, width {}, {} heads ({} for keys and values), feed-forward {}, {} "
-      "characters.\n\n",
-      model.spec().architecture, model.parameters().count(), s.layers(), s.width, s.first().attention.heads,
-      s.first().attention.kv_heads, s.first().feed_forward.width, model.spec().vocab);
-  for (const auto& p : model.parameters().all())
-    if (p->name.find("layers.") == std::string::npos || p->name.find("layers.0.") != std::string::npos)
-      fmt::print("  {:<36} {}\n", p->name, p->shape.text());
-  fmt::print("  (layers 1 to {} are alike)\n\n", s.layers() - 1);
+void print_list() {
+  size_t number = 0;
+  for (const DemoStage& stage : demo_stages())
+    fmt::print("{:>2}  {:<10} {}\n", ++number, stage.name, stage.headline);
 }
 
-int show(const Model& model, Device& device, const Characters& characters, const char* title) {
-  GenerateOptions o;
-  o.max_new_tokens = 160;
-  o.sampler = {0.5f, 0, 1.0f, 3};
-  o.stop = {-1};  // no stop token: every id is a character
-  const auto out = generate(model, device, characters.encode("The maker "), o);
-  if (!out.ok()) return report(out.error());
-  fmt::print("{}\n\n{}\n\n", title, characters.decode(*out));
+void print_earlier(const DemoRun& demo, const DemoStage& stage, size_t number, const Json& done) {
+  fmt::print("{:>2}/{} {}: done before\n", number, demo_stages().size(), stage.name);
+  for (const Json& f : done.value("figures", Json::array()))
+    fmt::print("      {}: {}\n", f.value("name", ""), f.value("value", ""));
+}
+
+int run_stages(DemoRun& demo, size_t from) {
+  const DemoSettings& settings = demo.settings();
+  if (const Status s = make_folder(settings.folder); !s.ok()) return report(s.error());
+  auto state = DemoState::open(settings);
+  if (!state.ok()) return report(state.error());
+  const std::vector<DemoStage>& stages = demo_stages();
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const bool again = from > 0 && i + 1 >= from;
+    if (from > 0 && i + 1 < from && !state->finished(stages[i]))
+      return report(error_at("--from", "stage {} ({}) is not done; start with it or an earlier one", i + 1,
+                             stages[i].name)),
+             2;
+    if (again)
+      if (const Status s = state->forget(stages[i], settings.folder); !s.ok()) return report(s.error());
+  }
+  for (size_t i = 0; i < stages.size(); ++i) {
+    const DemoStage& stage = stages[i];
+    const bool last = i + 1 == stages.size();  // the server runs again
+    if (const Json* done = state->finished(stage); done && !last) {
+      print_earlier(demo, stage, i + 1, *done);
+      continue;
+    }
+    fmt::print("\n--- {}/{} {}\n", i + 1, stages.size(), stage.headline);
+    demo.say(stage.what);
+    fmt::print("\n");
+    const auto begin = std::chrono::steady_clock::now();
+    const Status ran = stage.run(demo);
+    if (!ran.ok()) {
+      demo.wait();
+      if (!demo_interrupted()) return report(ran.error());
+      fmt::print(stderr, "\nmakar: the demo stopped in stage {} ({}); the same command goes on from there\n",
+                 i + 1, stage.name);
+      return 130;
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (const Status s = state->store(stage, seconds, demo.take_figures()); !s.ok()) return report(s.error());
+    fmt::print("stage {} took {}\n", i + 1, minutes_text(seconds));
+  }
+  if (const Status s = write_report(*state, settings); !s.ok()) return report(s.error());
+  fmt::print("\nEvery figure with its command: {}/report.md\n", settings.folder);
+  fmt::print("Talk to the model: {} chat {}/world-q8_0.gguf\n", demo.program_name(), settings.folder);
+  std::fflush(stdout);
+  demo.wait();
   return 0;
 }
 
 }  // namespace
 
 int run_demo(const std::vector<std::string>& arguments) {
-  int64_t steps = 300, threads = 0;
-  std::string save;
-  Options options("demo", "Train a tiny model on a page of verse and sample from it before and after.",
-                  "makar demo --steps 300");
-  options.add("--steps", &steps, "number of training steps", "N");
-  options.add("--save", &save, "write the trained model as a Hugging Face folder", "DIR");
-  declare_threads(options, threads);
+  DemoSettings settings;
+  bool list = false, no_serve = false;
+  int64_t from = 0;
+  Options options(
+      "demo",
+      "Make a small language model in ten stages: data, tokenizer, pretraining, instruction tuning, "
+      "alignment, evaluation, quantization, a look inside, retrieval, serving. Each stage prints the "
+      "commands that it runs. A stopped demo goes on where it was.",
+      "makar demo --dir runs/demo");
+  options.add("-o --dir", &settings.folder, "folder of the demo", "DIR");
+  options.add("--list", &list, "list the stages");
+  options.add("--from", &from, "make stage N and the later ones again; 0 goes on where the demo was", "N");
+  options.add("--no-serve", &no_serve, "end the server after its request instead of leaving it running");
+  options.add("--port", &settings.port, "port of the server; the next free one if it is in use", "N");
+  options.add("--quick", &settings.quick, "a few steps of everything: a check that it runs, not a model");
+  declare_threads(options, settings.threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (steps < 1 || steps > 1000000) {
-    fmt::print(stderr, "makar: --steps must be between 1 and 1000000\n");
-    return 2;
-  }
-  const std::string text = kDemoText;
-  const Characters characters(text);
-  const std::vector<int64_t> ids = characters.encode(text);
-  const auto config = Config::parse(config_text(static_cast<int64_t>(characters.all.size())), "demo");
-  if (!config.ok()) return report(config.error());
-  auto made = make_model(*config);
-  if (!made.ok()) return report(made.error());
-  Model& model = *made->model;
-  initialize(model, 1);
-  CpuDevice device(static_cast<int>(threads));
-  print_structure(model);
-  if (const int code = show(model, device, characters, "Before training it writes:")) return code;
-
-  OptimizerOptions adamw;
-  adamw.weight_decay = 0.1;
-  adamw.beta2 = 0.95;
-  auto optimizer = Optimizer::make(model.parameters(), adamw);
-  if (!optimizer.ok()) return report(optimizer.error());
-  const auto start = std::chrono::steady_clock::now();
-  double first = 0, last = 0;
-  {
-    Progress progress;
-    for (int64_t step = 0; step < steps; ++step) {
-      Batch batch;
-      std::vector<int64_t> targets;
-      fill_batch(ids, step, batch, targets);
-      StepOptions o;
-      const double warm = std::min(1.0, static_cast<double>(step + 1) / 20.0);
-      o.lr = 3e-3 * warm * 0.5 *
-             (1.0 + std::cos(3.14159265358979 * static_cast<double>(step) / static_cast<double>(steps)));
-      o.step = static_cast<uint64_t>(step);
-      const StepResult r = train_step(model, *optimizer, device, batch, targets, o);
-      if (step == 0) first = r.loss;
-      last = r.loss;
-      const double spent = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      progress.show("training", static_cast<uint64_t>(step + 1), static_cast<uint64_t>(steps),
-                    fmt::format("loss {:.3f} | norm {:.2f} | lr {:.1e} | {:.1f}k tok/s", r.loss, r.norm, o.lr,
-                                static_cast<double>((step + 1) * kSequences * kContext) / spent / 1000));
-    }
-  }
-  fmt::print("Loss fell from {:.3f} to {:.3f} in {} steps.\n\n", first, last, steps);
-  if (const int code = show(model, device, characters, "After training it writes:")) return code;
-  if (!save.empty()) {
-    const Status saved = save_model(save, model, *made->family);
-    if (!saved.ok()) return report(saved.error());
-    fmt::print("Saved to {}.\n", save);
-  }
-  return 0;
+  settings.serve = !no_serve;
+  if (list) return print_list(), 0;
+  if (from < 0 || from > static_cast<int64_t>(demo_stages().size()))
+    return report(error_at("--from", "expected 0 to {}, got {}", demo_stages().size(), from)), 2;
+  if (settings.port < 1 || settings.port > 65535)
+    return report(error_at("--port", "expected 1 to 65535, got {}", settings.port)), 2;
+  if (settings.folder.empty()) return report(error_at("--dir", "expected a folder")), 2;
+  DemoRun demo(settings);
+  return run_stages(demo, static_cast<size_t>(from));
 }
 
 }  // namespace makar

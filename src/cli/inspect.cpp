@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/utf8.h"
+#include "cli/inspect_attention.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
@@ -177,18 +178,36 @@ int run_inspect(const std::vector<std::string>& arguments) {
   std::string model;
   int64_t context = 0;
   bool json = false;
-  Options options("inspect", "Show a model's structure, sizes and costs, without reading its weights.",
-                  "makar inspect MODEL");
+  AttentionView view;
+  Options options(
+      "inspect",
+      "Show a model's structure, sizes and costs, without reading its weights; or the attention of one "
+      "head on a text.",
+      "makar inspect MODEL");
   declare_model(options, model, "MODEL");
   options.group("Output");
   options.add("-c --context --ctx-size", &context,
               "context length for which the work per token is given; 0 uses the model's own", "N");
   options.add("--json", &json, "print one JSON object");
+  options.group("Attention");
+  options.add("--attention", &view.text,
+              "show what the tokens of this text attend to, as a heat map of one head", "TEXT");
+  options.add("--layer", &view.layer, "the layer of --attention, from 0; -1 for any", "N");
+  options.add("--head", &view.head,
+              "the head of --attention, from 0; -1 for the one whose last token reads one other token most",
+              "N");
+  declare_threads(options, view.threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (context < 0 || context > (int64_t{1} << 40)) {
     fmt::print(stderr, "makar: --context must be from 0 to 2^40\n");
     return 2;
   }
+  if (!view.text.empty()) {
+    const Status shown = print_attention(resolve_model(model), view, json);
+    return shown.ok() ? 0 : report(shown.error());
+  }
+  if (view.layer != -1 || view.head != -1)
+    return report(error_at(view.layer != -1 ? "--layer" : "--head", "needs --attention TEXT")), 2;
   const auto inspection = inspect_model(resolve_model(model), {context});
   if (!inspection.ok()) return report(inspection.error());
   if (!inspection->warning.empty()) warn(inspection->warning + "; showing what config.json declares");

@@ -37,11 +37,11 @@ std::string report_text(const Json& r, const std::vector<std::string>& scales) {
 int run_judge_people(const std::vector<std::string>& arguments) {
   std::string path, preferences, qualities, results;
   bool json = false;
-  Options options(
-      "judge people",
-      "What people said about the answers of a study on the page of makar serve: agreement, win rates and "
-      "scales; the ratings are in NAME.ratings.jsonl beside the study.",
-      "makar judge people ratings/study.jsonl --preferences pairs.jsonl --output results.json");
+  Options options("judge people",
+                  "Report what people said about the answers of a study on the page of makar serve: "
+                  "agreement, win rates and "
+                  "scales; the ratings are in NAME.ratings.jsonl next to the study.",
+                  "makar judge people ratings/study.jsonl --preferences pairs.jsonl --output results.json");
   Options::Option& study_option = options.add("--study", &path, "the study, a JSONL file of items", "FILE");
   study_option.required = true, study_option.place = "STUDY";
   options.add("--preferences", &preferences, "write pairs that makar dpo and makar reward read", "FILE");

@@ -34,20 +34,57 @@ Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPo
   return open_compute(device, pool.threads());
 }
 
-void declare_model(Options& options, std::string& model, const char* place) {
+namespace {
+
+Options::Option& add_model(Options& options, std::string& model, const char* place, const char* more) {
   options.group("Model");
-  auto& path = options.add("-m --model", &model,
-                           "model: a Hugging Face folder, a GGUF file, or the name of a model that makar "
-                           "list shows",
-                           "MODEL");
-  path.required = true, path.place = place;
+  auto& path =
+      options.add("-m --model", &model,
+                  std::string("model: a Hugging Face folder, a GGUF file, or the name of a model that "
+                              "makar list shows") +
+                      more,
+                  "MODEL");
+  path.place = place;
+  return path;
+}
+
+void add_shared(Options& options, ModelOptions& m) {
+  options.add("--lora", &m.adapters,
+              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
+  declare_threads(options, m.threads);
+}
+
+}  // namespace
+
+void declare_model(Options& options, std::string& model, const char* place) {
+  add_model(options, model, place, "").required = true;
+}
+
+void declare_optional_model(Options& options, std::string& model, const char* place) {
+  add_model(options, model, place, "; the small one that comes with makar if not set");
+}
+
+void ModelOptions::declare_optional(Options& options, const char* place) {
+  declare_optional_model(options, model, place);
+  add_shared(options, *this);
+}
+
+Status ModelOptions::use_default() {
+  if (!model.empty()) return Done{};
+  model = default_model();
+  if (model.empty())
+    return error_at("--model",
+                    "is required: the model that comes with makar is not installed; `makar pull` gets one");
+  fmt::print(stderr,
+             "makar: no model given: using {}, a small model of generated stories. It tells such stories and "
+             "answers questions about them; it knows nothing else.\n",
+             model_name(model));
+  return Done{};
 }
 
 void ModelOptions::declare(Options& options, const char* place) {
   declare_model(options, model, place);
-  options.add("--lora", &adapters,
-              "folder of a PEFT adapter to apply; :WEIGHT scales it; repeat to add several", "DIR[:WEIGHT]");
-  declare_threads(options, threads);
+  add_shared(options, *this);
 }
 
 void ModelOptions::declare_chat(Options& options) {

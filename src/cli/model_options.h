@@ -24,6 +24,8 @@ Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPo
 // "-m --model" alone, for commands that read the files themselves; also accepted as the positional argument
 // `place`.
 void declare_model(Options& options, std::string& model, const char* place);
+// The same, but not required: see ModelOptions::use_default.
+void declare_optional_model(Options& options, std::string& model, const char* place);
 
 struct ModelOptions {
   std::string model, chat_template;
@@ -33,6 +35,10 @@ struct ModelOptions {
   int64_t threads = 0;
   // If `place` is set, the model is also accepted as a positional argument of that name.
   void declare(Options& options, const char* place = "");
+  // The same for commands that also run without a model; call use_default() after parsing.
+  void declare_optional(Options& options, const char* place = "");
+  // If no model is given, takes the one that comes with the program, and says what it is.
+  Status use_default();
   void declare_chat(Options& options);  // --chat-template
   Result<std::unique_ptr<Device>> open_device() const { return open_compute(device, threads); }
 };

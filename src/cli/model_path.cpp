@@ -25,6 +25,15 @@ Result<std::string> model_folder() {
   return error_of(Error::Kind::kNotFound, "HOME", "is not set; set MAKAR_MODELS to a folder for models");
 }
 
+std::string default_model() {
+  std::error_code bad;
+  const fs::path program = fs::read_symlink("/proc/self/exe", bad).parent_path();
+  if (bad) return "";
+  for (const char* place : {"../share/makar/world.gguf", "../models/world.gguf"})
+    if (const std::string path = (program / place).lexically_normal().string(); is_file(path)) return path;
+  return "";
+}
+
 std::string resolve_model(const std::string& name) {
   if (name.empty() || is_there(name) || name[0] == '/' || name[0] == '.') return name;
   const auto folder = model_folder();

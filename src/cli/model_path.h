@@ -16,4 +16,8 @@ Result<std::string> model_folder();
 // it reports what is missing.
 std::string resolve_model(const std::string& name);
 
+// The model that comes with the program: share/makar/world.gguf beside an installed one, models/world.gguf in
+// a clone; "" if there is none.
+std::string default_model();
+
 }  // namespace makar

@@ -89,24 +89,22 @@ Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
 void declare_policy(Options& o, PolicyRun& s) {
   o.add("--ref-model", &s.ref_model, "the frozen reference; by default the model as it is before training",
         "DIR");
-  o.add("--no-reference", &s.no_reference,
-        "keep no reference in memory; the divergence from it is not measured");
+  o.add("--no-reference", &s.no_reference, "no reference model in memory; KL to it is not measured");
   o.group("Rewards");
   o.add("--reward", &s.rewards,
         "the reward of an answer: " + reward_term_forms() + "; with ,weight=X; repeat for a sum", "RULE")
       .required = true;
   o.add("--allow-programs", &s.allow_programs, "allow rewards by programs: they run with your rights");
   o.add("--missing-eos-penalty", &s.policy.missing_eos_penalty,
-        "subtracted from the reward of answers cut at the longest length", "X");
+        "subtracted from the reward of truncated answers", "X");
   o.group("Rollouts");
   o.add("--num-generations", &s.policy.group, "answers per prompt", "N");
   o.add("--max-completion-length --max-new-tokens", &s.policy.max_new_tokens,
         "maximum number of tokens per answer", "N");
   o.add("--steps-per-generation", &s.policy.steps_per_generation,
         "steps that share the answers of one rollout", "N");
-  o.add("--num-iterations", &s.policy.iterations, "how often the answers of a rollout are used", "N");
-  o.add("--mask-truncated-completions", &s.policy.mask_truncated,
-        "no loss on answers cut at the longest length");
+  o.add("--num-iterations", &s.policy.iterations, "number of passes over the answers of a rollout", "N");
+  o.add("--mask-truncated-completions", &s.policy.mask_truncated, "leave truncated answers out of the loss");
 }
 
 Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
@@ -124,8 +122,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
   if (p.answers() % p.group != 0)
     return error_at("num_generations",
                     "a rollout has micro_batch_size * gradient_accumulation_steps * steps_per_generation = "
-                    "{} answers, which is no "
-                    "multiple of {}",
+                    "{} answers, which is not a multiple of {}",
                     p.answers(), p.group);
   if (!(p.missing_eos_penalty >= 0 && p.missing_eos_penalty <= 1e6))
     return error_at("missing_eos_penalty", "expected 0 or more, got {}", p.missing_eos_penalty);

@@ -29,8 +29,8 @@ void declare(Options& o, Reward& s) {
   o.add("--margin", &s.margin, "margin by which the score of the better answer should be higher", "X");
   o.add("--center-rewards-coefficient", &s.centring,
         "weight of the squared sum of the scores of a pair, which keeps scores around 0 (try 0.01)", "X");
-  o.add("--sequence-len", &s.sequence_len, "tokens of prompt and answer; longer ones lose their beginning",
-        "N");
+  o.add("--sequence-len", &s.sequence_len,
+        "maximum tokens of prompt and answer; longer ones are truncated at the beginning", "N");
   o.group("Adapter");
   o.add("--adapter", &s.adapter,
         "lora: train an adapter and the head on the frozen model; the saved model has it merged", "KIND");
@@ -138,7 +138,8 @@ int run_reward(const std::vector<std::string>& arguments) {
   Options options(
       "reward",
       "Train a reward model: a language model with a head that scores answers, from pairs (prompt, chosen, "
-      "rejected) or rankings (prompt, answers, ranks). A RECIPE.yaml and key=value words set options too.",
+      "rejected) or rankings (prompt, answers, ranks). A RECIPE.yaml and key=value arguments set options "
+      "too.",
       "makar reward -m DIR -d ranked.jsonl -o runs/mine");
   options.subcommand("score", "score answers with a reward model");
   options.subcommand("quality", "train heads that rate qualities of answers");

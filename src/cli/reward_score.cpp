@@ -137,7 +137,9 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   options.group("Data");
   options.positional("FILE", &files, "JSONL files; standard input if there is none").required = false;
   options.add("--sequence-len", &length,
-              "tokens of prompt and answer; longer ones lose their beginning; 0: the model's context", "N");
+              "maximum tokens of prompt and answer; longer ones are truncated at the beginning; 0: the "
+              "model's context",
+              "N");
   options.add("--json", &json, "print only the accuracy and calibration over all pairs, as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (length < 0 || length == 1)

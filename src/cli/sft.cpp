@@ -26,9 +26,11 @@ void declare(Options& o, Sft& s) {
   declare_common(o, s.common);
   declare_base(o, s);
   o.group("Objective");
-  o.add("--sequence-len", &s.sequence_len, "tokens of a conversation; longer ones are cut at their end", "N");
+  o.add("--sequence-len", &s.sequence_len,
+        "maximum tokens per conversation; longer ones are truncated at the end", "N");
   o.add("--sample-packing", &s.sample_packing,
-        "an example is a pack of conversations with up to sequence_len tokens; each attends to itself only");
+        "pack conversations into examples of up to sequence_len tokens; attention does not cross "
+        "conversations");
   o.add("--train-on-inputs", &s.train_on_inputs, "train on all tokens, not only on the assistant's");
   declare_qat(o, s.common);
   declare_adapter(o, s);
@@ -42,6 +44,12 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   const auto seed = static_cast<uint64_t>(s.common.loop.seed);
   const auto smoothing = static_cast<float>(s.common.loop.label_smoothing);
   const int64_t batch = s.common.loop.micro_batch_size;
+  if (spec.reads_pictures())
+    return error_of(
+        Error::Kind::kUnsupported, s.base_model,
+        "a {} reads pictures, which no text dataset has; train it on tensors, a .safetensors file "
+        "with in.pixel_values",
+        spec.architecture);
   if (s.sample_packing && (spec.head.kind != HeadKind::kCausalLm || spec.encoder))
     return error_of(Error::Kind::kUnsupported, "sample_packing",
                     "packs conversations; a {} does not learn them", spec.architecture);
@@ -127,7 +135,7 @@ int run_sft(const std::vector<std::string>& arguments) {
   s.common.loop.output_dir = "runs/sft", s.common.loop.learning_rate = 2e-5;
   Options options("sft",
                   "Fine-tune a model on conversations (an encoder-decoder on source and target, an embedding "
-                  "model on anchor and positive). A RECIPE.yaml and key=value words set options too.",
+                  "model on anchor and positive). A RECIPE.yaml and key=value arguments set options too.",
                   "makar sft --base-model DIR --datasets chats.jsonl --adapter lora -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;

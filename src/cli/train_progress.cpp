@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "cli/run.h"
 #include "cli/train_run.h"
 #include "ops/linear.h"
 
@@ -23,15 +24,29 @@ std::string rate_text(double rate) {
                        : fmt::format("{:.0f}", rate);
 }
 
-std::string step_line(const StepInfo& i, double peak) {
-  std::string out = fmt::format("step {}/{} | loss {:.3f}", i.step, i.total, i.loss);
-  if (i.tokens_are_targets) out += fmt::format(" | ppl {:.1f}", std::exp(std::min(i.loss, 50.0)));
+// `width`: leave out the least important parts of a longer line; 0 for no limit.
+std::string step_line(const StepInfo& i, double peak, size_t width = 0) {
+  const std::string head = fmt::format("step {}/{} | loss {:.3f}", i.step, i.total, i.loss);
+  std::string metrics;
+  if (i.tokens_are_targets) metrics += fmt::format(" | ppl {:.1f}", std::exp(std::min(i.loss, 50.0)));
   for (const auto& [name, value] : i.metrics)
-    out += value == 0 ? fmt::format(" | {} 0.0", name) : fmt::format(" | {} {:.4g}", name, value);
-  out += fmt::format(" | norm {:.2f} | lr {:.1e} | {:.1f} ms | {} tok/s", i.norm, i.lr, i.seconds * 1e3,
-                     rate_text(static_cast<double>(i.tokens) / i.seconds));
-  if (peak > 0) out += fmt::format(" | {:.0f}% peak", 100 * i.flops / i.seconds / peak);
-  return out + " | eta " + clock_text(i.eta);
+    metrics += value == 0 ? fmt::format(" | {} 0.0", name) : fmt::format(" | {} {:.4g}", name, value);
+  const std::string speed = fmt::format(" | {} tok/s", rate_text(static_cast<double>(i.tokens) / i.seconds));
+  // In the order of the line, each with its importance.
+  const std::pair<int, std::string> parts[] = {
+      {4, metrics},
+      {2, fmt::format(" | norm {:.2f}", i.norm)},
+      {1, fmt::format(" | lr {:.1e}", i.lr)},
+      {1, fmt::format(" | {:.1f} ms", i.seconds * 1e3)},
+      {3, speed},
+      {0, peak > 0 ? fmt::format(" | {:.0f}% peak", 100 * i.flops / i.seconds / peak) : ""},
+      {5, " | eta " + clock_text(i.eta)}};
+  for (int least = 0;; ++least) {
+    std::string out = head;
+    for (const auto& [importance, text] : parts)
+      if (importance >= least) out += text;
+    if (width == 0 || out.size() <= width || least == 5) return out;
+  }
 }
 
 // Progress of a run: a redrawn bar on a terminal, plain lines otherwise.
@@ -52,7 +67,7 @@ class Printer {
     last_ = now;
     const auto full = static_cast<size_t>(20.0 * static_cast<double>(i.step) / static_cast<double>(i.total));
     fmt::print(stderr, "\r\033[K[{}{}] {}", std::string(full, '='), std::string(20 - full, ' '),
-               step_line(i, peak_));
+               step_line(i, peak_, columns_ > 24 ? columns_ - 24 : 1));
     std::fflush(stderr);
     open_ = true;
   }
@@ -73,6 +88,7 @@ class Printer {
   int64_t every_;
   double peak_;
   bool open_ = false;
+  size_t columns_ = terminal_width();
   std::chrono::steady_clock::time_point last_{};
 };
 

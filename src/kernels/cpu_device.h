@@ -1,6 +1,8 @@
 // The CPU: host memory, a thread pool and the loops of kernels/cpu.
 #pragma once
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "kernels/device.h"
 

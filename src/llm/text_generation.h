@@ -27,6 +27,7 @@ struct TextGenerationOptions : Decoding {
   int64_t priority = 0;       // higher values are scheduled first
   std::string salt;           // requests with different salts share no cache pages
   std::shared_ptr<Constraint> constraint;
+  std::shared_ptr<Pictures> pictures;  // placed in the prompt (llm/pictures.h); null: none
   // Minimum Bayes risk: samples this many answers and keeps those most similar to all of them; 0: off.
   int64_t mbr = 0;
   Overlap mbr_metric = Overlap::kChrf;

@@ -1,5 +1,6 @@
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "models/add_family.h"
 #include "models/families/pages.h"
 
 namespace makar {
@@ -17,13 +18,24 @@ const std::vector<const Family*>& families() {
       &kT5,        &kMt5,        &kUmt5,       &kBart,       &kMbart,     &kM2m100,
       &kPegasus,   &kMarian,     &kVit,        &kDeit,       &kMamba,     &kMamba2,
       &kLfm2,      &kDebertaV2,  &kXlnet,      &kClip,       &kLlava,     &kVisionEncoderDecoder,
-      &kRnn,       &kLstm,       &kGru,
+      &kRnn,       &kLstm,       &kGru,        &kElmo,       &kLamda,
   };
   return table;
 }
 
+namespace {
+std::vector<const Family*>& added_families() {
+  static std::vector<const Family*> list;
+  return list;
+}
+}  // namespace
+
+void add_family(const Family& family) { added_families().push_back(&family); }
+
 Result<const Family*> find_family(const Config& config) {
   MAKAR_TRY(const std::string type, config.text("model_type"));
+  for (const Family* f : added_families())
+    if (type == f->type) return f;
   std::vector<std::string> known;
   for (const Family* f : families()) {
     if (type == f->type) return f;

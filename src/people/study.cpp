@@ -189,7 +189,7 @@ Result<Rating> parse_rating(const Json& json, const Study& study, const std::str
       for (const auto& [key, value] : one.items()) {
         const auto& known = item.scales;
         if (std::find(known.begin(), known.end(), key) == known.end())
-          return error_at(place, "'scales': {} is no scale{}", quote(key), did_you_mean(key, known));
+          return error_at(place, "'scales': {} is not a scale{}", quote(key), did_you_mean(key, known));
         MAKAR_TRY(values[key], whole(value, 1, 5, key, place));
       }
     }

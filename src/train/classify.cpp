@@ -11,7 +11,7 @@ namespace makar {
 namespace {
 
 // Cross-entropy over the positions of each sequence.
-Tensor place_loss(Context& ctx, const Tensor& logits, const Batch& batch, const std::vector<int64_t>& at) {
+Tensor position_loss(Context& ctx, const Tensor& logits, const Batch& batch, const std::vector<int64_t>& at) {
   Tensor total;
   for (size_t s = 0; s < batch.sequences.size(); ++s) {
     const Sequence& q = batch.sequences[s];
@@ -66,7 +66,7 @@ Result<LoadedModel> with_head(const Model& old, Json config, const std::string& 
 
 void freeze_body(Model& model, int64_t layers) {
   for (const auto& p : model.parameters().all()) {
-    if (p->name.starts_with("head.")) continue;
+    if (p->name.starts_with("head.") || p->name.find(".mix.") != std::string::npos) continue;
     const size_t at = p->name.find(".layers.");
     const bool embedding = p->name.find(".embed.") != std::string::npos;
     const int64_t layer = at == std::string::npos ? -1 : std::atoll(p->name.c_str() + at + 8);
@@ -140,8 +140,8 @@ Result<MicroBatch> ClassifyTask::make(std::span<const size_t> which, bool valida
     auto outputs = model_.outputs(ctx, model_.hidden(f, inputs), batch);
     if (data_.kind == LabelKind::kAnswer)
       return ops::scale(ctx,
-                        ops::add(ctx, place_loss(ctx, outputs.at("start_logits"), batch, targets),
-                                 place_loss(ctx, outputs.at("end_logits"), batch, ends)),
+                        ops::add(ctx, position_loss(ctx, outputs.at("start_logits"), batch, targets),
+                                 position_loss(ctx, outputs.at("end_logits"), batch, ends)),
                         0.5f);
     const Tensor& logits = outputs.at("logits");
     if (data_.kind == LabelKind::kNumber)

@@ -222,7 +222,8 @@ class LabelReader {
     std::vector<int64_t> numbers;
     for (size_t i = 0; i < tokens.size(); ++i) {
       const std::string tag = label_text(tags[i]);
-      if (!tokens[i].is_string() || tag.empty()) return error_at("", "token {} is no text, or has no tag", i);
+      if (!tokens[i].is_string() || tag.empty())
+        return error_at("", "token {} is not a text, or has no tag", i);
       words.push_back(tokens[i].get<std::string>());
       MAKAR_TRY(numbers.emplace_back(), names_.number(tag));
     }

@@ -120,7 +120,7 @@ Status check_reward_model(const ModelSpec& spec, const std::string& place) {
       spec.head.pool == PoolKind::kLast)
     return Done{};
   return error_of(Error::Kind::kUnsupported, place,
-                  "a {} is no reward model (one score at the last token); makar reward trains one",
+                  "a {} is not a reward model (one score at the last token); makar reward trains one",
                   spec.architecture);
 }
 

@@ -133,7 +133,7 @@ Result<RewardTermSpec> parse_reward_term(const std::string& text) {
     const std::string number = rest.substr(at + 8);
     out.weight = std::strtod(number.c_str(), &end);
     if (number.empty() || *end != 0 || !std::isfinite(out.weight) || std::fabs(out.weight) > 1e6)
-      return error_at("reward", "the weight in {} is no number", quote(text));
+      return error_at("reward", "the weight in {} is not a number", quote(text));
     rest.resize(at);
   }
   const size_t equals = rest.find('=');

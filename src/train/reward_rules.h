@@ -23,7 +23,7 @@ struct RewardTerm {
   JudgeAnswers judge;
 };
 
-// How rewards are asked for on the command line: "NAME", "NAME=ARGUMENT", each with ",weight=X".
+// Rewards on the command line: "NAME", "NAME=ARGUMENT", each with ",weight=X".
 struct RewardTermSpec {
   std::string name, argument;
   double weight = 1;

@@ -119,8 +119,9 @@ Asked weather(const Scene& s, Draw& d) {
 }  // namespace
 
 const std::vector<AskRow>& fact_questions() {
-  static const std::vector<AskRow> rows = {{"job", job},           {"town", town},         {"likes", likes},
-                                           {"who_fact", who_fact}, {"relation", relation}, {"pet", pet},
+  static const std::vector<AskRow> rows = {{"job", job, false, 3},     {"town", town, false, 3},
+                                           {"likes", likes, false, 3}, {"who_fact", who_fact},
+                                           {"relation", relation},     {"pet", pet},
                                            {"weather", weather}};
   return rows;
 }

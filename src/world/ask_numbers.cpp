@@ -102,7 +102,7 @@ Asked age(const Scene& s, Draw& d) {
   q.text = one_of(d, {fmt::format("How old is {}?", s.name(k.person)),
                       fmt::format("What is {}'s age?", s.name(k.person))});
   q.value = number(k.n), q.pattern = s.name(k.person) + " is {} years old.";
-  add_wrong_numbers(q, k.n, d);
+  add_wrong_numbers(q, k.n, d, 2);
   return q;
 }
 
@@ -124,10 +124,13 @@ Asked price(const Scene& s, Draw& d) {
 }  // namespace
 
 const std::vector<AskRow>& number_questions() {
-  static const std::vector<AskRow> rows = {
-      {"how_many", how_many}, {"total", together_count},  {"more", who_has_more},
-      {"older", older},       {"difference", difference}, {"age", age},
-      {"price", price}};
+  static const std::vector<AskRow> rows = {{"how_many", how_many, false, 3},
+                                           {"total", together_count},
+                                           {"more", who_has_more, false, 2},
+                                           {"older", older, false, 2},
+                                           {"difference", difference, false, 3},
+                                           {"age", age, false, 3},
+                                           {"price", price}};
   return rows;
 }
 

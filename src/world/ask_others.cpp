@@ -104,7 +104,7 @@ Asked past_tense(const Scene& s, Draw& d) {
 
 const std::vector<AskRow>& other_questions() {
   static const std::vector<AskRow> rows = {
-      {"yes_no", decide}, {"people", people, true}, {"past_tense", past_tense, true}};
+      {"yes_no", decide, false, 2}, {"people", people, true}, {"past_tense", past_tense, true}};
   return rows;
 }
 

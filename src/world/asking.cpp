@@ -64,8 +64,8 @@ void add_wrong_places(Question& q, const Scene& s, Draw& d) {
   add_wrong(q, d, named, [&] { return at_place(d.pick(places())); });
 }
 
-void add_wrong_numbers(Question& q, int value, Draw& d) {
-  add_wrong(q, d, {}, [&] { return number(std::clamp(value + d.from(-6, 6), 0, 20)); });
+void add_wrong_numbers(Question& q, int value, Draw& d, int least) {
+  add_wrong(q, d, {}, [&] { return number(std::clamp(value + d.from(-6, 6), least, 20)); });
 }
 
 void add_wrong_words(Question& q, const Scene& s, Draw& d, Kind kind, const Words& list,
@@ -121,26 +121,37 @@ const std::vector<std::string>& question_kinds() {
   return kinds;
 }
 
-std::vector<Question> ask_several(const Scene& scene, Draw& d, int most) {
+std::vector<Question> ask_several(const Scene& scene, Draw& d, int most, uint64_t kinds) {
   std::vector<Question> out;
-  std::vector<AskRow> rows = all_rows();
-  for (int round = 0; round < 2 && static_cast<int>(out.size()) < most; ++round) {
+  std::vector<AskRow> rows;
+  const auto add_rows = [&](bool again) {  // a second time: those that are asked more often
+    for (size_t i = 0; i < all_rows().size(); ++i)
+      if (kinds == 0 || (kinds >> i & 1))
+        rows.insert(rows.end(), static_cast<size_t>(again ? all_rows()[i].times - 1 : 1), all_rows()[i]);
+  };
+  add_rows(false);
+  if (most > 1) add_rows(true);
+  for (int round = 0; round < 4 && static_cast<int>(out.size()) < most; ++round) {
     d.shuffle(rows);
     for (const AskRow& row : rows) {
       if (static_cast<int>(out.size()) == most) break;
-      if (row.always && round == 0 && !d.chance(1, 4)) continue;
+      if (row.always && round < 3 && !d.chance(1, most > 1 ? 8 : 4)) continue;
       Asked asked = row.ask(scene, d);
-      if (!asked) continue;
+      if (!asked || (!asked->needs_story && !out.empty())) continue;
       const bool known =
           std::any_of(out.begin(), out.end(), [&](const Question& q) { return q.text == asked->text; });
       if (known) continue;
       asked->kind = row.kind;
       out.push_back(std::move(*asked));
+      if (!out.back().needs_story) return out;
     }
   }
   return out;
 }
 
-Question ask(const Scene& scene, Draw& d) { return ask_several(scene, d, 1).at(0); }
+Question ask(const Scene& scene, Draw& d, uint64_t kinds) {
+  std::vector<Question> found = ask_several(scene, d, 1, kinds);
+  return found.empty() ? ask_several(scene, d, 1).at(0) : std::move(found[0]);
+}
 
 }  // namespace makar::world

@@ -11,6 +11,7 @@ struct AskRow {
   const char* kind;
   Asked (*ask)(const Scene&, Draw&);
   bool always = false;  // every story can answer it: asked less often than it could be
+  int times = 1;        // how often one round of a conversation asks it, about different people
 };
 const std::vector<AskRow>& place_questions();   // where, who has, who gave, ...
 const std::vector<AskRow>& number_questions();  // how many, together, older, ...
@@ -43,7 +44,7 @@ void add_wrong(Question& q, Draw& d, std::vector<std::string> named, Make make) 
 }
 void add_wrong_people(Question& q, const Scene& s, Draw& d);
 void add_wrong_places(Question& q, const Scene& s, Draw& d);
-void add_wrong_numbers(Question& q, int value, Draw& d);
+void add_wrong_numbers(Question& q, int value, Draw& d, int least = 0);
 void add_wrong_words(Question& q, const Scene& s, Draw& d, Kind kind, const Words& list,
                      const std::string& before = "");
 

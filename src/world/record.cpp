@@ -8,7 +8,7 @@
 namespace makar::world {
 namespace {
 
-constexpr const char* kVersion = "world1";
+constexpr const char* kVersion = "world2";
 
 Draw draw_of(const WorldOptions& o, uint64_t record, Stream stream) {
   return {o.seed, static_cast<uint64_t>(o.split), record, stream};
@@ -16,12 +16,17 @@ Draw draw_of(const WorldOptions& o, uint64_t record, Stream stream) {
 
 Scene make_scene(const WorldOptions& o, uint64_t record) {
   Draw wording = draw_of(o, record, Stream::kWording);
-  return {make_story(o, record), wording};
+  if (o.kinds == 0) return {make_story(o, record), wording};
+  const auto answers_one = [&](const Story& story) {
+    Draw any = draw_of(o, record, Stream::kWording), d = draw_of(o, record, Stream::kQuestion);
+    return !ask_several({story, any}, d, 1, o.kinds).empty();
+  };
+  return {make_story(o, record, answers_one), wording};
 }
 
 Question make_question(const Scene& scene, const WorldOptions& o, uint64_t record) {
   Draw d = draw_of(o, record, Stream::kQuestion);
-  return ask(scene, d);
+  return ask(scene, d, o.kinds);
 }
 
 Json turn(const char* role, std::string content) { return {{"role", role}, {"content", std::move(content)}}; }
@@ -57,8 +62,8 @@ Json make_text(const WorldOptions& o, uint64_t record) {
   Draw d = draw_of(o, record, Stream::kDocument);
   std::string text = scene.text;
   const int kind = d.below(8);  // 0: the story alone; 1: with a dialogue; others: with questions and answers
-  const int most = kind == 0 ? 0 : kind == 1 ? d.from(1, 3) : d.from(5, 10);
-  const std::vector<Question> questions = ask_several(scene, d, most);
+  const int most = kind == 0 ? 0 : kind == 1 ? d.from(1, 3) : d.from(8, 14);
+  const std::vector<Question> questions = ask_several(scene, d, most, o.kinds);
   for (const Question& q : questions) {
     if (kind == 1) {
       if (q.text.back() == '?') text += " " + dialogue(q, scene.story.present, d);
@@ -83,15 +88,14 @@ Json make_instructions(const WorldOptions& o, uint64_t record) {
     messages.push_back(turn("assistant", scene.text));
     return {{"messages", messages}};
   }
-  const int turns = d.from(4, 12);
-  const std::vector<Question> questions = ask_several(scene, d, turns);
+  const int turns = d.from(8, 14);
+  const std::vector<Question> questions = ask_several(scene, d, turns, o.kinds);
   for (const Question& q : questions) {
     const bool sentence = ask_sentence(q, d);
     std::string text = q.text;
     if (sentence) text += d.pick(kSentencePlease);
     messages.push_back(turn("user", messages.empty() ? with_story(scene, q, text, d) : text));
     messages.push_back(turn("assistant", q.answer(sentence)));
-    if (!q.needs_story) break;
   }
   return {{"messages", messages}};
 }
@@ -209,21 +213,24 @@ std::string escaped(const std::string& text) {
 }
 
 std::string record_id(const WorldOptions& o, uint64_t record) {
-  return fmt::format("{}-{}-{}-{}-{}", kVersion, split_names()[static_cast<size_t>(o.split)], o.seed,
-                     o.events, record);
+  return fmt::format("{}-{}-{}-{}-{}{}", kVersion, split_names()[static_cast<size_t>(o.split)], o.seed,
+                     o.events, record, o.kinds == 0 ? "" : fmt::format("-{}", o.kinds));
 }
 
 Result<RecordId> parse_id(const std::string& id) {
   std::vector<std::string> parts;
-  for (size_t at = 0; at <= id.size() && parts.size() < 6;) {
+  for (size_t at = 0; at <= id.size() && parts.size() < 7;) {
     const size_t end = std::min(id.find('-', at), id.size());
     parts.push_back(id.substr(at, end - at));
     at = end + 1;
   }
   RecordId out{};
-  const auto split = parts.size() == 5 ? split_named(parts[1]) : std::nullopt;
+  const bool some_kinds = parts.size() == 6;
+  const auto split = parts.size() == 5 || some_kinds ? split_named(parts[1]) : std::nullopt;
   const bool good = split && parts[0] == kVersion && read_number(parts[2], out.options.seed) &&
                     read_number(parts[3], out.options.events) && read_number(parts[4], out.record) &&
+                    (!some_kinds || (read_number(parts[5], out.options.kinds) && out.options.kinds > 0 &&
+                                     out.options.kinds >> question_kinds().size() == 0)) &&
                     out.options.events >= WorldOptions::kLeastEvents &&
                     out.options.events <= WorldOptions::kMostEvents;
   if (!good)

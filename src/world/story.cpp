@@ -241,13 +241,13 @@ Simulation::Thread Simulation::weather() {
 void Simulation::run(int budget) {
   std::vector<Thread> threads;
   // The main thread has most of the events; a second one stands beside it.
-  const int main = d_.below(8), second = d_.below(6), rest = std::max(2, budget - 3);
+  const int main = d_.from(1, 9), second = d_.below(6), rest = std::max(2, budget - 3);
   const bool timed = main == 5, in_order = main == 6;
   if (main < 4) threads.push_back(move_things(rest));
   if (main == 4) threads.push_back(count_items(rest, true));
   if (timed) threads.push_back(timetable(rest - 1));
   if (in_order) threads.push_back(activities_in_order(rest));
-  if (main == 7) threads.push_back(personal_facts());
+  if (main >= 7) threads.push_back(personal_facts());
   // A story has one kind of item, and at most one of places, a timetable and trips, so that all of it is
   // consistent.
   if (second < 2 || (second == 2 && main == 4))
@@ -262,7 +262,7 @@ void Simulation::run(int budget) {
     threads.push_back(personal_facts());
   else
     threads.push_back(shop());
-  if (main == 7)
+  if (main >= 7)
     threads.push_back(second == 4 ? personal_facts() : activities_in_order(3));
   else if (d_.chance(1, 4))
     threads.push_back(personal_facts());
@@ -298,17 +298,19 @@ size_t people_in(const Story& s) {
 
 }  // namespace
 
-Story make_story(const WorldOptions& o, uint64_t record) {
+Story make_story(const WorldOptions& o, uint64_t record, const std::function<bool(const Story&)>& accepted) {
   check(o.events >= WorldOptions::kLeastEvents && o.events <= WorldOptions::kMostEvents,
         "a number of events in range");
   Draw d(o.seed, static_cast<uint64_t>(o.split), record, Stream::kStory);
-  for (;;) {
+  constexpr int kMostTries = 1000;  // every kind of question fits more than one story in a hundred
+  for (int tries = 0;; ++tries) {
     Story story;
     story.split = o.split;
     story.people = draw_cast(d, o.split);
     story.present = d.chance(1, 4);
     Simulation(d, story).run(o.events);
-    if (people_in(story) >= 2) return story;  // every story has a pair of people, which decides its split
+    if (people_in(story) < 2) continue;  // every story has a pair of people, which decides its split
+    if (!accepted || tries >= kMostTries || accepted(story)) return story;
   }
 }
 

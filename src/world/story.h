@@ -1,6 +1,7 @@
 // A small world as data: a cast, things and places, and the events of a story in order. Text and questions
 // are both derived from it.
 #pragma once
+#include <functional>
 #include <optional>
 
 #include "world/draw.h"
@@ -14,7 +15,8 @@ struct WorldOptions {
   static constexpr int kLeastEvents = 3, kMostEvents = 40;
   uint64_t seed = 1;
   Split split = Split::kTrain;
-  int events = 7;  // about this many events per story
+  int events = 4;      // about this many events per story
+  uint64_t kinds = 0;  // which kinds of questions: bit i for question_kinds()[i]; 0 for all
 };
 
 struct Person {
@@ -78,8 +80,9 @@ struct Story {
   bool is_fact(size_t event) const;
 };
 
-// The story of one record.
-Story make_story(const WorldOptions& options, uint64_t record);
+// The story of one record: the first one that `accepted` takes, where it is given.
+Story make_story(const WorldOptions& options, uint64_t record,
+                 const std::function<bool(const Story&)>& accepted = nullptr);
 
 // Whether two people may appear together in stories of this split. Every pair of names belongs to exactly one
 // of train and test; kNames uses names that are in neither.

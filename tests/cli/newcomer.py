@@ -96,7 +96,8 @@ with tempfile.TemporaryDirectory() as folder:
     clone, scratch = pathlib.Path(folder) / "makar", pathlib.Path(folder) / "scratch"
     clone.mkdir(), scratch.mkdir()
     copy_of_repository(clone)
-    followed = sum(follow(d, clone, scratch) for d in [clone / "README.md", *sorted((clone / "docs").glob("*.md"))])
+    followed = sum(follow(d, clone, scratch) for d in [clone / "README.md", *sorted((clone / "docs").glob("*.md")),
+                                                        *sorted((clone / "docs/howto").glob("*.md"))])
     check(followed >= 8, f"{followed} commands were followed")
     check_install(clone, scratch)
     check_examples()

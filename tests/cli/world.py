@@ -69,7 +69,7 @@ def checker(folder):
     generated = [{"answers": [{"text": r["answer"], "ids": [1]}], "usage": {}} for r in made]
     got = score(generated[10:], "--split", "test", "--seed", 4, "--first", 10)
     check(got["exact"] == 190, f"answers of makar generate by line: {got}")
-    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world1-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
+    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world2-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
                {"answer": None}, {"answers": [{}]}, {"id": "x" * 100000, "answer": "y"}, {"id": made[0]["id"], "answer": "x" * 1000000}]
     got = score(hostile)
     check(got["answers"] == 1 and got["exact"] == 0 and got["bad_records"] == 8, f"hostile lines: {got}")
@@ -79,11 +79,33 @@ def checker(folder):
     check(run("data", "world", "check").returncode == 2, "--answers is required")
 
 
+def kinds(folder):
+    """--kinds: only these questions, in every form; ids hold them, so that answers are checked without options."""
+    all_kinds = {r["kind"] for r in records("--form", "questions", "-n", 3000)}
+    check(len(all_kinds) == 33, f"33 kinds: {len(all_kinds)}")
+    for kind in sorted(all_kinds):
+        made = records("--form", "rewards", "-n", 5, "--kinds", kind, "--events", 3, "--split", "test")
+        check({r["kind"] for r in made} == {kind}, f"--kinds {kind}: {[r['kind'] for r in made]}")
+    made = records("--form", "rewards", "-n", 200, "--kinds", "job,age", "--seed", 9)
+    check({r["kind"] for r in made} == {"job", "age"}, "both kinds")
+    (folder / "kinds.jsonl").write_text("".join(json.dumps({"id": r["id"], "answer": r["answer"]}) + "\n" for r in made))
+    got = json.loads(run("data", "world", "check", "--answers", folder / "kinds.jsonl", "--json").stdout)
+    check(got["exact"] == 200, f"checked by id: {got}")
+    (folder / "lines.jsonl").write_text("".join(json.dumps({"answer": r["answer"]}) + "\n" for r in made))
+    got = json.loads(run("data", "world", "check", "--answers", folder / "lines.jsonl", "--kinds", "job,age", "--seed", 9, "--json").stdout)
+    check(got["exact"] == 200, f"checked by line: {got}")
+    for id_ in (made[0]["id"] + "-1", made[0]["id"].rsplit("-", 1)[0] + "-0", made[0]["id"].rsplit("-", 1)[0] + "-9999999999999999"):
+        (folder / "bad.jsonl").write_text(json.dumps({"id": id_, "answer": "x"}) + "\n")
+        check(run("data", "world", "check", "--answers", folder / "bad.jsonl").returncode == 1, f"a wrong id: {id_}")
+    done = run("data", "world", "--kinds", "jobs")
+    check(done.returncode == 2 and "did you mean 'job'" in done.stderr, f"an unknown kind: {done.stderr}")
+
+
 def recipes(folder):
     """One step of each recipe, on a little data, then an answer for each prompt."""
     for form, name, split in (("text", "text", "train"), ("text", "text-test", "test"), ("instructions", "chat", "train"), ("instructions", "chat-test", "test")):
         records("--form", form, "-n", 60, "--split", split, "-o", folder / f"runs/world-data/{name}.jsonl")
-    small = ["layers=1", "width=32", "heads=2", "vocab_size=600"]
+    small = [f"config={RECIPES}/configs/world.json", "vocab_size=600"]
     for command, recipe, extra in (("pretrain", "world.yaml", small), ("sft", "world-chat.yaml", [f"chat_template={RECIPES}/configs/world_chat.jinja"])):
         done = run(command, RECIPES / recipe, "max_steps=1", "micro_batch_size=2", *extra, cwd=folder)
         check(done.returncode == 0, f"{recipe}: {done.stderr[-600:]}")
@@ -102,5 +124,6 @@ def recipes(folder):
 with tempfile.TemporaryDirectory() as scratch:
     forms(pathlib.Path(scratch))
     checker(pathlib.Path(scratch))
+    kinds(pathlib.Path(scratch))
     recipes(pathlib.Path(scratch))
 sys.exit(f"world: {len(failures)} failures" if failures else 0)

@@ -4,6 +4,10 @@
 
 namespace makar::kernels {
 
+// The sum of squares of a tensor: in double, lane i adds the elements i, i + kSquareLanes, ..., then the
+// lanes are added in order.
+constexpr int64_t kSquareLanes = 1024;
+
 enum class UpdateKind { kSgd, kMomentum, kNesterov, kAdagrad, kRmsprop, kLion };
 struct Update {  // updates p with the gradient factor * g (+ l2 * p)
   UpdateKind kind;
@@ -48,7 +52,7 @@ struct MuonMomentum {  // v += rest * (g' - v), x = g' + mu * (v - g') with g' =
   bool transposed;  // x is [cols, rows]
   float factor, mu, rest;
 };
-struct Normalize {  // x /= max(|x|, least); the norm is computed in double, in order
+struct Normalize {  // x /= max(|x|, least); the norm is computed with kSquareLanes sums
   float* x;
   int64_t n;
   double least;

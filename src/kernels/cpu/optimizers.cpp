@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "kernels/cpu/ranges.h"
@@ -79,11 +81,14 @@ namespace {
 
 constexpr double kLeastRms = 1e-3;  // Adafactor: lower bound for the RMS of a parameter
 
-// In double, in order: the same result for any number of threads.
 double sum_of_squares(const float* x, int64_t n) {
-  double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i]) * x[i];
-  return total;
+  std::array<double, kSquareLanes> lanes{};
+  for (int64_t i = 0; i < n; i += kSquareLanes) {
+    const int64_t count = std::min(kSquareLanes, n - i);
+    for (int64_t j = 0; j < count; ++j)
+      lanes[static_cast<size_t>(j)] += static_cast<double>(x[i + j]) * x[i + j];
+  }
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
 }
 
 float lerp(float from, double to, double weight) { return static_cast<float>(from + weight * (to - from)); }

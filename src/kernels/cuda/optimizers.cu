@@ -54,10 +54,24 @@ void CudaDevice::adamw(const AdamW& a) {
 
 namespace {
 
-__device__ double sum_of_squares(const float* x, int64_t n) {
+// Calls then(sum of squares of x) on one thread.
+template <class F>
+__global__ void sum_of_squares_kernel(const float* x, int64_t n, F then) {
+  __shared__ double lanes[kSquareLanes];
+  double sum = 0;
+#pragma unroll 8
+  for (int64_t i = threadIdx.x; i < n; i += kSquareLanes) sum += static_cast<double>(x[i]) * x[i];
+  lanes[threadIdx.x] = sum;
+  __syncthreads();
+  if (threadIdx.x > 0) return;
   double total = 0;
-  for (int64_t i = 0; i < n; ++i) total += static_cast<double>(x[i]) * x[i];
-  return total;
+  for (int i = 0; i < kSquareLanes; ++i) total += lanes[i];
+  then(total);
+}
+template <class F>
+void with_sum_of_squares(cudaStream_t stream, const float* x, int64_t n, F then) {
+  sum_of_squares_kernel<<<1, kSquareLanes, 0, stream>>>(x, n, then);
+  cuda_check(cudaGetLastError(), "kernel launch");
 }
 __device__ float lerp_to(float from, double to, double weight) { return static_cast<float>(from + weight * (to - from)); }
 
@@ -67,8 +81,8 @@ void CudaDevice::adafactor(const Adafactor& a) {
   const double eps = FLT_EPSILON, count = static_cast<double>(a.n);
   const CudaScratch<double> scalars(memory_, 2);
   double *alpha = scalars.data(), *row_mean = alpha + 1;
-  once(stream_, [=] __device__() {
-    const double rms = sqrt(sum_of_squares(a.p, a.n) / count);
+  with_sum_of_squares(stream_, a.p, a.n, [=] __device__(double sum) {
+    const double rms = sqrt(sum / count);
     *alpha = (rms > 1e-3 ? rms : 1e-3) * a.rho;
   });
   float* e = a.scratch;
@@ -111,8 +125,8 @@ void CudaDevice::adafactor(const Adafactor& a) {
   }
   const float least = static_cast<float>(eps * eps);
   each(stream_, a.n, [=] __device__(int64_t i) { e[i] = a.g[i] * a.factor / sqrtf(e[i] > least ? e[i] : least); });
-  once(stream_, [=] __device__() {
-    const double rms = sqrt(sum_of_squares(e, a.n) / count);
+  with_sum_of_squares(stream_, e, a.n, [=] __device__(double sum) {
+    const double rms = sqrt(sum / count);
     *row_mean = *alpha / (rms > 1.0 ? rms : 1.0);
   });
   each(stream_, a.n, [=] __device__(int64_t i) { a.p[i] = a.p[i] * a.decay - static_cast<float>(*row_mean) * e[i]; });
@@ -136,8 +150,8 @@ void CudaDevice::muon_momentum(const MuonMomentum& a) {
 void CudaDevice::normalize(const Normalize& a) {
   const CudaScratch<float> scalar(memory_, 1);
   float* inverse = scalar.data();
-  once(stream_, [=] __device__() {
-    const double length = sqrt(sum_of_squares(a.x, a.n));
+  with_sum_of_squares(stream_, a.x, a.n, [=] __device__(double sum) {
+    const double length = sqrt(sum);
     *inverse = static_cast<float>(1.0 / (length > a.least ? length : a.least));
   });
   each(stream_, a.n, [=] __device__(int64_t i) { a.x[i] *= *inverse; });

@@ -1,0 +1,130 @@
+#include "cli/inspect_attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "kernels/cpu_device.h"
+#include "llm/language_model.h"
+
+namespace makar {
+namespace {
+
+constexpr size_t kMostColumns = 64;  // one column each
+constexpr const char* kShades[] = {" ", "░", "▒", "▓", "█"};
+
+// A token on one line: its text without line breaks, at most 12 characters.
+std::string label_of(const Tokenizer& tokenizer, int64_t id) {
+  const std::string text = tokenizer.decode(std::vector<uint32_t>{static_cast<uint32_t>(id)}, false);
+  std::string out;
+  size_t length = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if ((c & 0xC0) != 0x80 && ++length > 12) break;
+    if (c == '\n')
+      out += "\\n", ++length;
+    else
+      out += c < 0x20 || c == 0x7F ? '?' : text[i];
+  }
+  return is_valid_utf8(out) ? out : "?";
+}
+
+// The weights of one head over the tokens: [rows, keys].
+struct HeadMap {
+  int64_t layer = 0, head = 0;
+  const float* weights = nullptr;
+  size_t size = 0;  // rows and keys
+  float at(size_t row, size_t key) const { return weights[row * size + key]; }
+  // The key, other than itself and the first one, that the last token reads most.
+  size_t strongest() const {
+    size_t best = 0;
+    for (size_t k = 1; k + 1 < size; ++k)
+      if (best == 0 || at(size - 1, k) > at(size - 1, best)) best = k;
+    return best;
+  }
+};
+
+void print_map(const HeadMap& map, const std::vector<std::string>& labels) {
+  size_t width = 0;
+  for (const std::string& label : labels) width = std::max(width, count_code_points(label));
+  for (size_t r = 0; r < map.size; ++r) {
+    std::string line(width - count_code_points(labels[r]), ' ');
+    line += labels[r] + " |";
+    for (size_t k = 0; k <= r; ++k) {
+      const auto shade =
+          static_cast<size_t>(std::lround(4 * std::sqrt(std::clamp(map.at(r, k), 0.0f, 1.0f))));
+      line += kShades[shade];
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+}  // namespace
+
+Status print_attention(const std::string& path, const AttentionView& view, bool json) {
+  CpuDevice device(static_cast<int>(view.threads));
+  MAKAR_TRY(const LanguageModel language, LanguageModel::open(path, device));
+  const ModelSpec& spec = language.spec();
+  if (!spec.decoder || spec.encoder || !language.has_tokenizer())
+    return error_of(Error::Kind::kUnsupported, "--attention", "needs a decoder-only model with a tokenizer");
+  MAKAR_TRY(const std::vector<int64_t> ids, language.encode(view.text));
+  if (ids.size() < 3 || ids.size() > kMostColumns)
+    return error_of(Error::Kind::kLimit, "--attention", "shows texts of 3 to {} tokens, this one has {}",
+                    kMostColumns, ids.size());
+  Inputs inputs;
+  inputs.source.add(ids);
+  Context ctx{device};
+  Record record;
+  record.attention = true;
+  ForwardContext f{ctx, nullptr, &record};
+  language.model().hidden(f, inputs);
+
+  std::vector<Tensor> kept;  // holds the weights of the maps
+  std::vector<HeadMap> maps;
+  for (size_t layer = 0; layer < record.attentions.size(); ++layer) {
+    if (record.attentions[layer].empty()) continue;
+    kept.push_back(record.attentions[layer][0].host());  // [heads, rows, keys]
+    const Tensor& all = kept.back();
+    if (all.dim(1) != static_cast<int64_t>(ids.size()) || all.dim(2) != all.dim(1)) continue;
+    for (int64_t head = 0; head < all.dim(0); ++head)
+      maps.push_back(
+          {static_cast<int64_t>(layer), head, all.f32() + head * all.dim(1) * all.dim(2), ids.size()});
+  }
+  if (maps.empty()) return error_of(Error::Kind::kUnsupported, "--attention", "the model has no attention");
+  const HeadMap* shown = nullptr;
+  for (const HeadMap& map : maps) {
+    if ((view.layer >= 0 && map.layer != view.layer) || (view.head >= 0 && map.head != view.head)) continue;
+    if (!shown || map.at(map.size - 1, map.strongest()) > shown->at(map.size - 1, shown->strongest()))
+      shown = &map;
+  }
+  if (!shown)
+    return error_of(Error::Kind::kNotFound, "--attention",
+                    "the model has no head {} in layer {}; it has {} layers with {} heads", view.head,
+                    view.layer, spec.decoder->layers(), spec.decoder->first().attention.heads);
+  std::vector<std::string> labels;
+  for (const int64_t id : ids) labels.push_back(label_of(language.tokenizer(), id));
+  if (json) {
+    Json rows = Json::array();
+    for (size_t r = 0; r < shown->size; ++r) {
+      Json row = Json::array();
+      for (size_t k = 0; k < shown->size; ++k) row.push_back(shown->at(r, k));
+      rows.push_back(std::move(row));
+    }
+    fmt::print(
+        "{}\n",
+        dump({{"layer", shown->layer}, {"head", shown->head}, {"tokens", labels}, {"attention", rows}}));
+    return Done{};
+  }
+  fmt::print("attention of layer {}, head {}: rows read columns, blank 0 to full 1\n\n", shown->layer,
+             shown->head);
+  print_map(*shown, labels);
+  const size_t best = shown->strongest();
+  fmt::print("\nstrongest: '{}' reads '{}' (token {}) with weight {:.2f}\n", labels.back(), labels[best],
+             best, shown->at(shown->size - 1, best));
+  return Done{};
+}
+
+}  // namespace makar

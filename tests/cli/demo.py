@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""makar demo with --quick: the stages and their figures, what is printed in a pipe, going on after a kill, --from, --list, the
+report, the port, and refused options.
+
+usage: demo.py MAKAR
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+from checks import check, failures
+from program import MAKAR, refused, run
+
+STAGES = ["data", "tokenizer", "pretrain", "tune", "align", "evaluate", "quantize", "inside", "retrieve", "serve"]
+
+
+def demo(folder, *words):
+    environment = dict(os.environ, COLUMNS="80")
+    return subprocess.run([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", folder, *words], capture_output=True,
+                          text=True, timeout=900, env=environment, stdin=subprocess.DEVNULL)
+
+
+def state(folder):
+    return json.loads((folder / "demo.json").read_text())["stages"]
+
+
+def whole(folder):
+    done = demo(folder)
+    check(done.returncode == 0, f"the demo: {done.stderr[-800:]}")
+    check(list(state(folder)) == STAGES, f"all stages: {list(state(folder))}")
+    for number in range(1, 11):
+        check(f"--- {number}/10 " in done.stdout, f"the headline of stage {number}")
+    for name, stage in state(folder).items():
+        check(stage["figures"] and all(f["command"] and f["value"] for f in stage["figures"]), f"{name} ends with a figure: {stage}")
+    own = [line for line in done.stdout.splitlines() if re.match(r"(\$|---|   ? [^ ]|stage )", line)]
+    check(all(len(line) <= 80 for line in own), f"80 columns: {[line for line in own if len(line) > 80][:3]}")
+    check("\033" not in done.stdout and "\r" not in done.stdout, "no control characters in a pipe")
+    report = (folder / "report.md").read_text()
+    check(report.count("```sh\n") == sum(len(s["figures"]) for s in state(folder).values()), "the report has each figure's command")
+    # The commands of the report are those that a person can type: the one that trained the tokenizer runs again.
+    command = next(c for c in re.findall(r"```sh\n(.*?)\n```", report, re.S) if "tokenizer encode" in c)
+    again = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    check(again.returncode == 0 and again.stdout.startswith("["), f"{command}: {again.stderr}")
+
+
+def goes_on(folder, complete):
+    """Interrupted during pretraining, then killed later; the results have the same bytes."""
+    child = subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.PIPE, text=True, start_new_session=True)
+    end = time.time() + 300
+    while time.time() < end and child.poll() is None and not (folder / "base/log.jsonl").exists():
+        time.sleep(0.002)
+    os.killpg(child.pid, signal.SIGINT)  # as a terminal does
+    errors = child.communicate(timeout=120)[1]
+    check(child.returncode == 130 and "the same command goes on" in errors, f"Ctrl-C: {child.returncode} {errors[-300:]}")
+    done_before = list(state(folder))
+    check(done_before == STAGES[:len(done_before)] and len(done_before) in (2, 3), f"stages before Ctrl-C: {done_before}")
+    child = subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL)
+    while time.time() < end and child.poll() is None and not (folder / "aligned/log.jsonl").exists():
+        time.sleep(0.002)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    time.sleep(0.5)  # the command that it ran ends with it
+    done = demo(folder)
+    check(done.returncode == 0 and "1/10 data: done before" in done.stdout, f"after a kill: {done.stderr[-500:]}")
+    for name in ("base", "chat", "aligned"):
+        same = (folder / name / "model.safetensors").read_bytes() == (complete / name / "model.safetensors").read_bytes()
+        check(same, f"{name} has other bytes after an interruption")
+
+
+def options(root, folder):
+    listed = run("demo", "--list")
+    check(listed.returncode == 0 and [line.split()[1] for line in listed.stdout.splitlines()] == STAGES, f"--list: {listed.stdout}")
+    before = state(folder)["pretrain"]
+    with socket.socket() as taken:  # the port is in use: the next one is taken
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = demo(folder, "--from", "7", "--port", str(port))
+        check(done.returncode == 0 and f"--port {port + 1}" in done.stdout, f"--from 7: {done.stdout[-600:]} {done.stderr[-300:]}")
+    check("done before" in done.stdout and "--- 7/10" in done.stdout and "--- 6/10" not in done.stdout, "stages before 7 are kept")
+    check(state(folder)["pretrain"] == before, "and their figures")
+    refused("--from: stage 1 (data) is not done", "demo", "--quick", "--from", "3", "-o", root / "new")
+    refused("--from", "demo", "--from", "11", "-o", root / "new")
+    refused("use another --dir", "demo", "-o", folder)
+    (root / "odd").mkdir()
+    (root / "odd/demo.json").write_text("[1]")
+    refused("is not the state of a demo", "demo", "--quick", "-o", root / "odd")
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    root = pathlib.Path(scratch)
+    whole(root / "demo")
+    if not failures:
+        goes_on(root / "stopped", root / "demo")
+        options(root, root / "demo")
+sys.exit("\n".join(failures) if failures else 0)
