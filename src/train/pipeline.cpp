@@ -68,7 +68,7 @@ Status read_variables(const YAML::Node& node, const std::string& place,
   for (const auto& one : out.variables) known.push_back(one.first);
   for (const auto& one : given)
     if (!out.variables.contains(one.first))
-      return error_at(one.first, "is no variable of {}{}", place, did_you_mean(one.first, known));
+      return error_at(one.first, "is not a variable of {}{}", place, did_you_mean(one.first, known));
   if (!out.variables.contains("folder") || out.folder().empty())
     return error_at(place, "expected the variable 'folder', where the results and the state are");
   return Done{};

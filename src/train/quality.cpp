@@ -183,7 +183,7 @@ Status check_quality_model(const ModelSpec& spec, const std::string& place) {
       spec.config.value("problem_type", Json()) == "multi_label_classification")
     return Done{};
   return error_of(Error::Kind::kUnsupported, place,
-                  "a {} is no quality model (one probability per quality at the last token); makar reward "
+                  "a {} is not a quality model (one probability per quality at the last token); makar reward "
                   "quality trains one",
                   spec.architecture);
 }

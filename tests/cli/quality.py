@@ -61,8 +61,8 @@ def ranks(folder, base, model, held_out):
     prompts.write_text(json.dumps({"prompt": prompt}) + "\n")
     good("reward", "best", "-m", base, prompts, "--reward", f"quality={model}", "-n", 4, "--max-completion-length", 12, "--form", "ranked", "-o", folder / "best.jsonl")
     refused("set --best-of", *words, "--rank-by", f"quality={model}")
-    refused("is no quality model", *words, "--best-of", 2, "--rank-by", f"quality={base}")
-    refused("is no reward model", *words, "--best-of", 2, "--rank-by", f"model={model}")
+    refused("is not a quality model", *words, "--best-of", 2, "--rank-by", f"quality={base}")
+    refused("is not a reward model", *words, "--best-of", 2, "--rank-by", f"model={model}")
     refused("did you mean 'quality'", *words, "--best-of", 2, "--rank-by", "qualty=x")
     refused("--allow-programs", *words, "--best-of", 2, "--rank-by", "program=true")
 

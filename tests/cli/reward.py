@@ -100,6 +100,22 @@ def resumes(folder, base, pairs, common):
     check((out / "model.safetensors").read_bytes() == (folder / "whole/model.safetensors").read_bytes(), "a resumed run has other bytes")
 
 
+def adapter(folder, base, pairs, held_out, common):
+    """An adapter and the head: the body is frozen in training, and the saved model is whole. A killed run continues."""
+    words = ["reward", "-m", base, "-d", pairs, "--val-datasets", held_out, *common, "--adapter", "lora", "--lora-r", 8, "--max-steps", 120, "--save-steps", 20, "--json"]
+    done = good(*words, "-o", folder / "adapter")
+    found = json.loads(done.stdout)["validation"] if done.returncode == 0 else {}
+    check(found.get("accuracy", 0) > 0.7, f"held-out pairs with an adapter: {found}")
+    check("training" in done.stderr and "(100 %)" not in done.stderr, f"a part of the parameters is trained: {done.stderr[:300]}")
+    total = json.loads(good("reward", "score", "-m", folder / "adapter", held_out, "--json").stdout)
+    check(abs(total["accuracy"] - found.get("accuracy", 0)) < 0.01 and abs(total["margin"] - found.get("margin", 0)) < 1e-3, f"merged: {total} is not {found}")
+    kill_after("checkpoint-20", words, folder / "adapter-killed")
+    good(*words, "-o", folder / "adapter-killed")
+    check((folder / "adapter-killed/model.safetensors").read_bytes() == (folder / "adapter/model.safetensors").read_bytes(), "a resumed run has other bytes")
+    refused("lora, not qlora", "reward", "-m", base, "-d", pairs, "--adapter", "qlora", "-o", folder / "no")
+    refused("without an adapter", "reward", "-m", base, "-d", pairs, "--lora-r", 4, "-o", folder / "no")
+
+
 def data(folder, base, common):
     lines = [{"prompt": "Where?", "answers": ["Here.", "There.", "No."], "ranks": [0, 1, 1]}, {"prompt": "Where?", "answers": ["Here.", "There."]},
              {"prompt": "Where?", "chosen": "Here.", "rejected": "No.", "margin": 0.5},
@@ -131,5 +147,6 @@ with tempfile.TemporaryDirectory() as scratch:
     scores(folder, held_out, learns(folder, base, pairs, held_out, common))
     ranked(folder, base, common)
     resumes(folder, base, pairs, common)
+    adapter(folder, base, pairs, held_out, common)
     data(folder, base, common)
 sys.exit(f"reward: {len(failures)} failures" if failures else 0)
